@@ -1,0 +1,30 @@
+# `make` films, `make test` tests. Both make .venv from the pinned requirements first.
+PYTHON ?= python3
+BIN := .venv/bin
+# Options for Snakemake: make ARGS='--config reaches=20'
+ARGS ?=
+
+.PHONY: film test lint
+
+film: .venv/installed
+	@$(BIN)/snakemake $(ARGS)
+
+test: .venv/installed-for-tests
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/installed-for-tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/snakefmt --check Snakefile
+	$(BIN)/snakemake --lint
+
+.venv/installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "goalreel needs Python 3.11 or newer; choose one: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/installed-for-tests: requirements-test.txt .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
+	@touch $@

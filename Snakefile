@@ -1,0 +1,170 @@
+"""goalreel: seeded Mountain Car trajectories, rendered, encoded and joined into a film.
+
+simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
+Options: config.yaml. What a stage does: scripts/STAGE.py. What makes it run again: its `spec`.
+"""
+
+import os
+import sys
+
+BASE = workflow.basedir
+SCRIPTS = os.path.join(BASE, "scripts")
+sys.path.insert(0, SCRIPTS)
+
+from goalreel.workflow import checked_config, print_causes, print_summary, set_environment
+from goalreel.stages import Specs
+
+
+configfile: os.path.join(BASE, "config.yaml")
+
+
+config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
+specs = Specs(config, SCRIPTS)
+set_environment(SCRIPTS)
+
+RESULTS = config["results"]
+TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
+FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
+SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
+
+
+wildcard_constraints:
+    shard=r"\d+",
+
+
+rule all:
+    """The film and its tables."""
+    input:
+        f"{RESULTS}/film.mp4",
+        f"{RESULTS}/episodes.csv",
+        f"{RESULTS}/attempts.csv",
+
+
+rule simulate:
+    """Play a shard's episodes, bit for bit as Gymnasium would."""
+    output:
+        TRAJECTORIES,
+    log:
+        f"{RESULTS}/logs/simulate/{{shard}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/simulate/{{shard}}.tsv"
+    conda:
+        "envs/simulate.yaml"
+    resources:
+        max_attempts=config["max_attempts"],  # it bounds the work, but shapes no trajectory
+    params:
+        spec=specs.simulate,
+    shell:
+        'python "$SCRIPTS/simulate.py" --spec {params.spec:q}'
+        " --max-attempts {resources.max_attempts}"
+        " {output:q} 2> {log:q}"
+
+
+rule atlas:
+    """Draw every picture that the environment can show, once."""
+    output:
+        f"{RESULTS}/atlas.npz",
+    log:
+        f"{RESULTS}/logs/atlas.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/atlas.tsv"
+    conda:
+        "envs/atlas.yaml"
+    params:
+        spec=specs.atlas,
+    shell:
+        'python "$SCRIPTS/atlas.py" --spec {params.spec:q}' " {output:q} 2> {log:q}"
+
+
+rule render:
+    """Find the picture of every state of a shard."""
+    input:
+        atlas=rules.atlas.output,
+        trajectories=TRAJECTORIES,
+    output:
+        FRAMES,
+    log:
+        f"{RESULTS}/logs/render/{{shard}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
+    conda:
+        "envs/render.yaml"
+    params:
+        spec=specs.render,
+    shell:
+        'python "$SCRIPTS/render.py" --spec {params.spec:q}'
+        " --atlas {input.atlas:q}"
+        " --trajectories {input.trajectories:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule encode:
+    """Encode a shard's frames into a segment that starts every episode with a keyframe."""
+    input:
+        FRAMES,
+    output:
+        SEGMENT,
+    log:
+        f"{RESULTS}/logs/encode/{{shard}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/encode/{{shard}}.tsv"
+    conda:
+        "envs/encode.yaml"
+    params:
+        spec=specs.encode,
+    shell:
+        'python "$SCRIPTS/encode.py" --spec {params.spec:q}'
+        " --frames {input:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule concat:
+    """Join all segments as they are, with a chapter for each episode."""
+    input:
+        segments=expand(SEGMENT, shard=specs.shards),
+        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+    output:
+        f"{RESULTS}/film.mp4",
+    log:
+        f"{RESULTS}/logs/concat.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/concat.tsv"
+    conda:
+        "envs/concat.yaml"
+    params:
+        spec=specs.concat,
+    shell:
+        'python "$SCRIPTS/concat.py" --spec {params.spec:q}'
+        " --segments {input.segments[0]:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule episodes:
+    """Tell of every episode its seed, its outcome and its place in the film."""
+    input:
+        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+    output:
+        episodes=f"{RESULTS}/episodes.csv",
+        attempts=f"{RESULTS}/attempts.csv",
+        spec=f"{RESULTS}/tables.json",
+    log:
+        f"{RESULTS}/logs/episodes.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/episodes.tsv"
+    conda:
+        "envs/episodes.yaml"
+    params:
+        spec=specs.episodes,
+    shell:
+        'python "$SCRIPTS/episodes.py" --spec {params.spec:q}'
+        " --trajectories {input.trajectories[0]:q}"
+        " {output.episodes:q} {output.attempts:q} {output.spec:q} 2> {log:q}"
+
+
+onsuccess:
+    print_summary(RESULTS, specs.shards)
+
+
+onerror:
+    print_causes(RESULTS)

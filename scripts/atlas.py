@@ -1,0 +1,42 @@
+"""Draw the atlas: every distinct picture of an environment, or take it from the user's cache.
+
+By hand:
+
+    python scripts/atlas.py atlas.npz --spec '{"stage": "atlas",
+        "config": {"env": "MountainCar-v0", "render.style": "gymnasium"}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "atlas")
+    options.add_argument("output", type=Path, help="the atlas to write, .npz")
+    arguments = options.parse_args(argv)
+    spec = program.spec_of(arguments)
+
+    from goalreel.atlas import cached_path, draw_atlas, read_atlas, write_atlas
+    from goalreel.errors import GoalreelError
+    from goalreel.scene import SCENES
+
+    cached = cached_path(spec.text)
+    try:
+        atlas = read_atlas(cached)
+        if atlas.spec != spec.text:
+            raise GoalreelError(f"{cached}: made by another spec")
+        program.say(f"{len(atlas.keys)} pictures from {cached}")
+    except GoalreelError as reason:
+        atlas = draw_atlas(SCENES[spec.config["env"]], spec.text)
+        program.say(f"{len(atlas.keys)} pictures drawn ({reason})")
+        try:
+            write_atlas(cached, atlas)
+        except OSError as error:  # a home that cannot be written costs time, not the film
+            program.say(f"not kept in the user's cache: {error}")
+    write_atlas(arguments.output, atlas)
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -1,0 +1,41 @@
+"""Concatenate the segments of all shards into the film, with a chapter for each episode.
+
+By hand, for two shards:
+
+    python scripts/concat.py --segments results/segments/00000.mp4
+        --trajectories results/trajectories/00000.npz film.mp4 --spec '{"stage": "concat",
+        "config": {"env": "MountainCar-v0", "film.fps": 30}, "shard": {"shards": 2}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "concat")
+    options.add_argument("--segments", type=Path, required=True, help="the segment of shard 0")
+    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("output", type=Path, help="the film to write, .mp4")
+    arguments = options.parse_args(argv)
+    spec = program.spec_of(arguments)
+
+    from goalreel import ffmpeg
+    from goalreel.film import concatenate
+
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    shards = spec.shard["shards"]
+    frames = concatenate(
+        program.shard_paths(arguments.segments, shards),
+        program.shard_paths(arguments.trajectories, shards),
+        arguments.output,
+        spec.config["film.fps"],
+        f"goalreel: {spec.config['env']}",
+        spec.text,
+    )
+    program.say(f"{frames} frames from {shards} segments")
+
+
+if __name__ == "__main__":
+    program.run(main)

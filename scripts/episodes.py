@@ -1,0 +1,41 @@
+"""Write the tables: episodes.csv, a row per filmed episode, and attempts.csv, one per simulated.
+
+By hand, for two shards:
+
+    python scripts/episodes.py --trajectories results/trajectories/00000.npz
+        episodes.csv attempts.csv tables.json --spec '{"stage": "episodes",
+        "config": {"env": "MountainCar-v0", "film.fps": 30}, "shard": {"shards": 2}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "episodes")
+    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("episodes", type=Path, help="the table of filmed episodes, .csv")
+    options.add_argument("attempts", type=Path, help="the table of all episodes, .csv")
+    options.add_argument("made", type=Path, help="the spec of both tables, .json")
+    arguments = options.parse_args(argv)
+    spec = program.spec_of(arguments)
+
+    from goalreel.atomic import replacing
+    from goalreel.tables import write_tables
+
+    rows = write_tables(
+        program.shard_paths(arguments.trajectories, spec.shard["shards"]),
+        arguments.episodes,
+        arguments.attempts,
+        spec.config["env"],
+        spec.config["film.fps"],
+    )
+    with replacing(arguments.made) as temporary:
+        temporary.write_text(spec.text + "\n", encoding="ascii")
+    program.say(f"{rows} filmed episodes")
+
+
+if __name__ == "__main__":
+    program.run(main)

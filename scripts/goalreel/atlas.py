@@ -1,0 +1,94 @@
+"""The atlas: every distinct picture of a scene, drawn once, and how a state finds its picture.
+
+It depends on the environment, the style and the drawing libraries only, so it is kept in the
+user's cache folder across runs. The file is a compressed .npz without objects:
+
+    kind, version     "atlas" and the version of this layout
+    spec              JSON: how the file was made
+    keys              (pictures, 12) int16, what scene.keys gives, sorted
+    background        (H, W, 3) uint8, the empty track
+    boxes, pixels     the pictures as patches (layers.Patches) over the track
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from goalreel import npz
+from goalreel.drawing import draw
+from goalreel.layers import Patches, cut_patches
+from goalreel.scene import Scene, all_keys
+
+VERSION = 1
+_KIND = "atlas"
+_ARRAYS = {"spec": "U", "keys": "i", "background": "u", "boxes": "i", "pixels": "u"}
+# Odd multipliers that mix a key into 64 bits; what they find is compared with the whole key.
+_MIX = np.array([pow(0x9E3779B97F4A7C15, k, 1 << 64) for k in range(1, 13)], np.uint64)
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Every picture of a scene; the arrays are told in the module's docstring."""
+
+    keys: np.ndarray
+    background: np.ndarray
+    patches: Patches
+    spec: str = "{}"
+
+    @cached_property
+    def _hashes(self) -> tuple[np.ndarray, np.ndarray]:
+        hashes = _mixed(self.keys)
+        order = np.argsort(hashes)
+        return hashes[order], order
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """Return the picture of each key, (n,) int64; -1 where the atlas has none."""
+        hashes, order = self._hashes
+        place = np.searchsorted(hashes, _mixed(keys))
+        pictures = order[np.minimum(place, len(order) - 1)]
+        return np.where((self.keys[pictures] == keys).all(axis=1), pictures, -1)
+
+
+def draw_atlas(scene: Scene, spec: str = "{}") -> Atlas:
+    """Draw every picture of a scene."""
+    keys = all_keys(scene)
+    background, pictures = draw(scene, keys)
+    return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures), spec)
+
+
+def write_atlas(path: str | os.PathLike, atlas: Atlas) -> None:
+    """Write an atlas file; the same atlas gives the same bytes."""
+    arrays = {"spec": np.array(atlas.spec), "keys": atlas.keys, "background": atlas.background}
+    patches = {"boxes": atlas.patches.boxes, "pixels": atlas.patches.pixels}
+    npz.write(path, npz.header(_KIND, VERSION) | arrays | patches)
+
+
+def read_atlas(path: str | os.PathLike) -> Atlas:
+    """Read an atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
+    arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
+    patches = Patches(arrays["boxes"], arrays["pixels"])
+    npz.check(
+        path,
+        patches.boxes.shape == (len(arrays["keys"]), 4)
+        and patches.pixels.shape == (patches.offsets[-1], 3),
+        "its arrays do not fit together",
+    )
+    return Atlas(arrays["keys"], arrays["background"], patches, str(arrays["spec"]))
+
+
+def cached_path(spec: str) -> Path:
+    """Return where the user's cache folder keeps the atlas that was made by `spec`."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("goalreel") / f"atlas-{hashlib.sha256(spec.encode()).hexdigest()}.npz"
+
+
+def _mixed(keys: np.ndarray) -> np.ndarray:
+    mixed = np.zeros(len(keys), np.uint64)
+    for column, factor in zip(keys.T, _MIX, strict=True):
+        mixed += column.astype(np.uint64) * factor
+    return mixed ^ (mixed >> np.uint64(29))

@@ -1,0 +1,29 @@
+"""Files appear whole or not at all: written beside their place, then moved there."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; move it to `path` on success, remove it on failure.
+
+    The temporary name keeps the suffix, since ffmpeg tells the container from it. Raises what the
+    block raises, and OSError where the folder cannot be written.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; results are ordinary ones
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

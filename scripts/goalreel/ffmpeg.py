@@ -1,0 +1,102 @@
+"""The one place that starts ffmpeg: its binary, its arguments as a list, its errors in full.
+
+The binary is imageio-ffmpeg's own, or the one that IMAGEIO_FFMPEG_EXE names. What is asked of it
+stands in segment and film.
+"""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+
+from goalreel.errors import GoalreelError
+
+_PIPE_BYTES = 1 << 20  # the largest that Linux grants without privilege; the default is 64 kB
+_STDERR_LINES = 20
+
+
+@cache
+def executable() -> str:
+    """Return the path of ffmpeg. Raises GoalreelError if there is none."""
+    import imageio_ffmpeg
+
+    try:
+        return imageio_ffmpeg.get_ffmpeg_exe()
+    except RuntimeError as error:
+        raise GoalreelError(f"no ffmpeg: {error}; install the pinned imageio-ffmpeg") from None
+
+
+@cache
+def version() -> str:
+    """Return the version that ffmpeg gives itself, such as n7.1 (its build is part of it)."""
+    try:
+        answer = subprocess.run(
+            [executable(), "-version"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise GoalreelError(f"ffmpeg does not run: {error}") from None
+    return answer.stdout.split()[2]
+
+
+def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike = ".") -> int:
+    """Run ffmpeg with `arguments` in `folder`, write `frames` (buffers) to its standard input.
+
+    Returns the number of frames written. Raises GoalreelError, with ffmpeg's own words and the
+    command, if it cannot be started, exits with an error or is killed.
+    """
+    command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
+    with tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, cwd=folder
+            )
+        except OSError as error:
+            raise GoalreelError(f"ffmpeg does not start: {error}") from None
+        try:
+            written = _feed(process.stdin, frames)
+            status = process.wait()
+        finally:
+            # An interrupt or an error among the frames: ffmpeg must not outlive its caller.
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip()
+    if status:
+        raise GoalreelError(_failure(command, status, said))
+    if said:
+        print(said, file=sys.stderr)  # warnings belong into the job's log
+    return written
+
+
+def _feed(pipe, frames: Iterable) -> int:
+    """Write every frame and close; stop quietly if ffmpeg has gone, since its status tells why."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):  # only Linux can
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    written = 0
+    try:
+        for frame in frames:
+            pipe.write(frame)
+            written += 1
+    except BrokenPipeError:
+        pass
+    with contextlib.suppress(BrokenPipeError):
+        pipe.close()
+    return written
+
+
+def _failure(command: list[str], status: int, said: str) -> str:
+    lines = said.splitlines()[-_STDERR_LINES:]
+    if status < 0:
+        ended = f"was killed by {signal.Signals(-status).name}"
+    else:
+        ended = f"failed with exit code {status}"
+    words = "\n".join(f"  {line}" for line in lines) or "  (ffmpeg said nothing)"
+    return f"ffmpeg {ended}:\n{words}\n  command: {shlex.join(command)}"

@@ -1,0 +1,124 @@
+"""Layers: what lies over the background on each frame, as deduplicated boxes of pixels.
+
+A layer is a dictionary of patches and an index per frame. The car is one layer; a HUD or a caption
+is another. How layers are stored is told in frame_cache, how they become video in yuv.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+
+NOTHING = -1  # the index of a frame on which a layer shows no patch
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Opaque boxes of pixels, end to end.
+
+    boxes: (patches, 4) int32: top, left, height, width, all even, so that the 2x2 blocks that
+    share a chroma sample are never cut
+    pixels: (sum of height * width, 3) uint8, row by row
+    """
+
+    boxes: np.ndarray
+    pixels: np.ndarray
+
+    def __len__(self) -> int:
+        """Return the number of patches."""
+        return len(self.boxes)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where each patch's pixels start: (patches + 1,) int64."""
+        sizes = self.boxes[:, 2].astype(np.int64) * self.boxes[:, 3]
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    def take(self, chosen: np.ndarray) -> "Patches":
+        """Return the chosen patches, in that order."""
+        starts, ends = self.offsets[chosen].tolist(), self.offsets[np.asarray(chosen) + 1].tolist()
+        parts = [self.pixels[a:b] for a, b in zip(starts, ends, strict=True)]
+        return Patches(self.boxes[chosen], np.concatenate([self.pixels[:0], *parts]))
+
+    def paste(self, frame: np.ndarray, patch: int) -> None:
+        """Write a patch into `frame`, (H, W, 3) uint8."""
+        top, left, height, width = self.boxes[patch].tolist()
+        pixels = self.pixels[self.offsets[patch] : self.offsets[patch + 1]]
+        frame[top : top + height, left : left + width] = pixels.reshape(height, width, 3)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A dictionary of patches, and which of them each frame shows.
+
+    index: (frames,) int32, the patch of each frame or NOTHING
+    """
+
+    name: str
+    patches: Patches
+    index: np.ndarray
+
+
+def join(parts: Iterable[Patches]) -> Patches:
+    """Return the patches of all `parts`, end to end."""
+    parts = list(parts)
+    boxes, pixels = [p.boxes for p in parts], [p.pixels for p in parts]
+    return Patches(np.concatenate(boxes), np.concatenate(pixels))
+
+
+def cut_patches(background: np.ndarray, pictures: Iterable[tuple[int, int, np.ndarray]]) -> Patches:
+    """Return the smallest even-aligned patches that turn `background` into each picture.
+
+    background: (H, W, 3) uint8. pictures: (top, left, pixels (h, w, 3)); outside of this box the
+    picture equals the background. One that equals it everywhere gives a patch of no pixels.
+    """
+    boxes, pixels = [], []
+    for top, left, picture in pictures:
+        height, width = picture.shape[:2]
+        under = background[top : top + height, left : left + width]
+        changed = (picture != under).any(axis=2)
+        rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+        if len(rows) == 0:
+            boxes.append((0, 0, 0, 0))
+            continue
+        # Outwards to even numbers; what is added comes from the background where the box ends.
+        t, b = (top + rows[0]) & ~1, (top + rows[-1] + 2) & ~1
+        lft, r = (left + columns[0]) & ~1, (left + columns[-1] + 2) & ~1
+        patch = background[t:b, lft:r].copy()
+        inner = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        y, x = top + rows[0] - t, left + columns[0] - lft
+        patch[y : y + inner.shape[0], x : x + inner.shape[1]] = inner
+        boxes.append((t, lft, *patch.shape[:2]))
+        pixels.append(patch.reshape(-1, 3))
+    empty = np.zeros((0, 3), np.uint8)
+    return Patches(
+        np.array(boxes, np.int32).reshape(-1, 4), np.concatenate([empty, *pixels], dtype=np.uint8)
+    )
+
+
+def layer_from_frames(name: str, background: np.ndarray, frames: Iterable[np.ndarray]) -> Layer:
+    """Return a layer that shows arbitrary frames over a background, one patch per distinct frame.
+
+    frames: (H, W, 3) uint8 each, taken one at a time and not kept. Raises GoalreelError if a
+    frame's shape or dtype differs from the background's.
+    """
+    known: dict[tuple, int] = {}
+    parts: list[Patches] = []
+    index = []
+    for number, frame in enumerate(frames):
+        if frame.shape != background.shape or frame.dtype != np.uint8:
+            raise GoalreelError(
+                f"frame {number} is {frame.dtype} of shape {frame.shape}; "
+                f"the background is uint8 of shape {background.shape}"
+            )
+        patch = cut_patches(background, [(0, 0, frame)])
+        content = (patch.boxes.tobytes(), patch.pixels.tobytes())
+        if content not in known:
+            known[content] = len(parts)
+            parts.append(patch)
+        index.append(known[content])
+    patches = join(parts) if parts else cut_patches(background, [])
+    return Layer(name, patches, np.array(index, np.int32))

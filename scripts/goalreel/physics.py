@@ -1,0 +1,127 @@
+"""Mountain Car for many lanes at a time, bit for bit as Gymnasium 1.4.0 computes one.
+
+Source: gymnasium/envs/classic_control/mountain_car.py and continuous_mountain_car.py, whose order
+of operations is kept (regrouping the sum changes one sample in eight). Who chooses the actions,
+and when an episode is over, stands in policies and episodes.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.seeding import reset_generators
+
+MIN_POSITION, MAX_POSITION = -1.2, 0.6
+MAX_SPEED = 0.07
+
+
+def _agreeing_cos() -> Callable[[np.ndarray], np.ndarray]:
+    """Return a cosine of float64 arrays that equals `math.cos`, which Gymnasium calls.
+
+    NumPy's own is five times as fast and the same where it calls the same libm; where a sample
+    shows that it does not, each element goes through `math.cos`.
+    """
+    sample = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 4099)
+    by_element = np.array([math.cos(x) for x in sample.tolist()])
+    if np.array_equal(np.cos(sample), by_element):
+        return np.cos
+    return lambda x: np.fromiter(map(math.cos, x.tolist()), np.float64, len(x))
+
+
+_cos = _agreeing_cos()
+
+
+def cos_probe() -> str:
+    """Return a hash of the cosine over fixed samples.
+
+    Machines whose libm differ in the last bit give different trajectories for the same seed; the
+    probe tells them apart (a sha256, 64 hexadecimal digits).
+    """
+    sample = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537)
+    return hashlib.sha256(_cos(sample).astype("<f8").tobytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class State:
+    """The cars' states, one per lane.
+
+    positions, velocities: (lanes,) float64; in MountainCarContinuous-v0 float64 after the reset
+    and float32 from the first step on, as in Gymnasium.
+    """
+
+    positions: np.ndarray
+    velocities: np.ndarray
+
+    def observations(self) -> np.ndarray:
+        """Return what the policy sees: (lanes, 2) float32, position and velocity."""
+        return np.stack([self.positions, self.velocities], axis=1).astype(np.float32)
+
+    def take(self, lanes: np.ndarray) -> "State":
+        """Return the chosen lanes (a boolean mask or indices)."""
+        return State(self.positions[lanes], self.velocities[lanes])
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What differs between the two Mountain Cars.
+
+    step: (State, actions (lanes,)) -> (State, rewards (lanes,) float64, terminated (lanes,) bool)
+    """
+
+    id: str
+    max_steps: int
+    goal_position: float
+    action_dtype: type
+    step: Callable[[State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
+
+
+def reset(seeds: np.ndarray) -> State:
+    """Return the states after `env.reset(seed=seed)` for (lanes,) seeds; the same in both."""
+    _, doubles = reset_generators(seeds).random()
+    low, high = -0.6, -0.4
+    return State(low + (high - low) * doubles, np.zeros(len(seeds)))
+
+
+def _step_discrete(state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
+    """MountainCar-v0. actions: (lanes,) of 0 (push left), 1 (coast), 2 (push right)."""
+    force, gravity = 0.001, 0.0025
+    push = (actions.astype(np.int64) - 1) * force  # signed: an unsigned 0 - 1 would wrap
+    velocities = state.velocities + (push + _cos(3 * state.positions) * (-gravity))
+    velocities = np.clip(velocities, -MAX_SPEED, MAX_SPEED)
+    positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION)
+    velocities[(positions == MIN_POSITION) & (velocities < 0)] = 0
+    terminated = (positions >= DISCRETE.goal_position) & (velocities >= 0)
+    return State(positions, velocities), np.full(len(positions), -1.0), terminated
+
+
+def _step_continuous(state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
+    """MountainCarContinuous-v0. actions: (lanes,) float32, the force; clamped to -1 to 1.
+
+    Gymnasium's scalars follow NumPy 2's promotion: a force inside the clamp stays float32 and so
+    does the pull that is summed with it; a clamped one is a Python float and the sum float64.
+    """
+    power, gravity = 0.0015, 0.0025
+    pull = gravity * _cos((3 * state.positions).astype(np.float64))
+    push = np.where(
+        np.abs(actions) <= 1,
+        (actions * np.float32(power) - pull.astype(np.float32)).astype(np.float64),
+        np.clip(actions, -1, 1).astype(np.float64) * power - pull,
+    )
+    dtype = state.velocities.dtype
+    velocities = np.clip(state.velocities + push.astype(dtype), -MAX_SPEED, MAX_SPEED, dtype=dtype)
+    positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION, dtype=dtype)
+    low = dtype.type(MIN_POSITION)
+    velocities = np.where((positions == low) & (velocities < 0), dtype.type(0), velocities)
+    terminated = (positions >= dtype.type(CONTINUOUS.goal_position)) & (velocities >= 0)
+    squares = actions.astype(np.float64) * actions.astype(np.float64)
+    rewards = np.where(terminated, 100.0, 0.0) - squares * 0.1
+    after = State(positions.astype(np.float32), velocities.astype(np.float32))
+    return after, rewards, terminated
+
+
+DISCRETE = Environment("MountainCar-v0", 200, 0.5, np.int8, _step_discrete)
+CONTINUOUS = Environment("MountainCarContinuous-v0", 999, 0.45, np.float32, _step_continuous)
+ENVIRONMENTS = {environment.id: environment for environment in (DISCRETE, CONTINUOUS)}

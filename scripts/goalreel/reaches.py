@@ -1,0 +1,117 @@
+"""Reaches: slots that are filled by their first attempt that reaches the goal.
+
+Reach i tries the episodes of seeds S(i, 0), S(i, 1), ... (seeding.episode_seeds) and so depends on
+the root seed, the environment, the policy and i alone, not on its shard. How an episode is played
+stands in episodes, how a shard is stored in trajectories.
+"""
+
+import numpy as np
+
+from goalreel.episodes import Episodes, simulate_episodes
+from goalreel.errors import GoalreelError
+from goalreel.physics import Environment, cos_probe
+from goalreel.policies import Policy
+from goalreel.ragged import ranges
+from goalreel.seeding import episode_seeds
+from goalreel.trajectories import Attempts, Trajectories
+
+# Slots that step together. More would fall out of the CPU's cache, and bounds the memory.
+_LANES = 4096
+
+
+def simulate_reaches(
+    reaches: range,
+    root_seed: int,
+    environment: Environment,
+    policy: Policy,
+    max_attempts: int,
+    show: str = "reaches",
+    spec: str = "{}",
+) -> Trajectories:
+    """Fill the slots of a shard.
+
+    show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
+    Raises GoalreelError if slots stay open after `max_attempts` episodes each.
+    """
+    parts = []
+    for first in range(reaches.start, reaches.stop, _LANES):
+        slots = np.arange(first, min(first + _LANES, reaches.stop))
+        parts += _fill(slots, root_seed, environment, policy, max_attempts, show)
+    attempts = _concatenate([rows for rows, _ in parts])
+    kept = zip(*(kept for _, kept in parts), strict=True)
+    states, actions, rewards = (np.concatenate(arrays) for arrays in kept)
+
+    order = np.lexsort((attempts.attempt, attempts.reach))
+    attempts = attempts.take(order)
+    open_slots = len(reaches) - int(attempts.terminated.sum())
+    if open_slots:
+        raise GoalreelError(
+            f"reaches {reaches.start} to {reaches.stop - 1}: {len(reaches) - open_slots} of "
+            f"{len(reaches)} reached the goal in {len(attempts.reach)} episodes, {open_slots} are "
+            f"still open after max_attempts: {max_attempts}; raise max_attempts or choose a policy "
+            f"that reaches more often (a lower policy.epsilon, or policy.name: pump)"
+        )
+    filmed = attempts.terminated if show == "reaches" else np.ones(len(order), bool)
+    episodes = attempts.take(filmed)
+    # Episodes were kept in the order of their making; the film goes by reach and attempt.
+    place = np.argsort(np.argsort(order[filmed]))
+    return _assemble(states, actions, rewards, place, episodes, attempts, spec)
+
+
+def _fill(slots, root_seed, environment, policy, max_attempts, show):
+    """Return (rows, kept episodes) of each round: attempt a of all slots that are still open."""
+    rounds = []
+    for attempt in range(max_attempts):
+        episodes = simulate_episodes(episode_seeds(root_seed, slots, attempt), environment, policy)
+        rows = Attempts(
+            reach=slots,
+            attempt=np.full(len(slots), attempt),
+            seed=episodes.seeds,
+            initial_position=episodes.states[:, 0, 0].copy(),
+            steps=episodes.steps,
+            return_=episodes.returns,
+            terminated=episodes.terminated,
+            truncated=episodes.truncated,
+        )
+        keep = episodes.terminated if show == "reaches" else np.ones(len(slots), bool)
+        rounds.append((rows, _valid(episodes, keep)))
+        slots = slots[~episodes.terminated]
+        if len(slots) == 0:
+            break
+    return rounds
+
+
+def _valid(episodes: Episodes, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the kept episodes' states, actions and rewards, end to end, without the padding."""
+    steps = episodes.steps[keep]
+    time = np.arange(episodes.states.shape[1])
+    played = time[:-1] < steps[:, None]
+    states = episodes.states[keep][time <= steps[:, None]]
+    return states, episodes.actions[keep][played], episodes.rewards[keep][played]
+
+
+def _concatenate(rows: list[Attempts]) -> Attempts:
+    columns = zip(*(vars(part).values() for part in rows), strict=True)
+    return Attempts(*(np.concatenate(column) for column in columns))
+
+
+def _assemble(states, actions, rewards, place, episodes, attempts, spec) -> Trajectories:
+    """Put episodes, given end to end in the order of their making, into film order.
+
+    place: (episodes,) where each filmed episode stands among the made ones.
+    """
+    lengths = np.empty(len(place), np.int64)
+    lengths[place] = episodes.steps
+    starts = np.cumsum(lengths) - lengths
+    steps = episodes.steps
+    offsets = np.concatenate([[0], np.cumsum(steps + 1)])
+    return Trajectories(
+        offsets=offsets,
+        states=states[ranges(starts[place] + place, steps + 1)],
+        actions=actions[ranges(starts[place], steps)],
+        rewards=rewards[ranges(starts[place], steps)],
+        episodes=episodes,
+        attempts=attempts,
+        probe=cos_probe(),
+        spec=spec,
+    )

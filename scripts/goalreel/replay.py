@@ -1,0 +1,122 @@
+"""Replay: an episode of the tables, stepped again by Gymnasium itself.
+
+It proves on the spot that a row of a table and a piece of the film are what Gymnasium gives.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.atomic import replacing
+from goalreel.errors import GoalreelError
+from goalreel.trajectories import Trajectories, read_trajectories
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An episode as goalreel has it: states (steps + 1, 2), actions and rewards (steps,)."""
+
+    env: str
+    reach: int
+    attempt: int
+    seed: int
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+
+
+def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
+    """Return an episode of a run; `attempt` None stands for the reach's last.
+
+    One that was not filmed is simulated again from its seed. Raises GoalreelError if the run has
+    no such episode.
+    """
+    import pandas as pd
+
+    table = results / "attempts.csv"
+    if not table.is_file():
+        raise GoalreelError(f"{table}: no such file; name the run's folder with --results")
+    rows = pd.read_csv(table).query("reach == @reach")
+    if rows.empty:
+        raise GoalreelError(f"{table}: no reach {reach}")
+    attempt = int(rows["attempt"].max()) if attempt is None else attempt
+    rows = rows.query("attempt == @attempt")
+    if rows.empty:
+        raise GoalreelError(f"{table}: reach {reach} has no attempt {attempt}")
+    row = rows.iloc[0]
+    trajectories = read_trajectories(results / "trajectories" / f"{int(row['shard']):05d}.npz")
+    states, actions, rewards = _steps(trajectories, reach, attempt, int(row["seed"]))
+    return Recorded(row["env"], reach, attempt, int(row["seed"]), states, actions, rewards)
+
+
+def replay(episode: Recorded) -> list[np.ndarray]:
+    """Step Gymnasium through a recorded episode and return its frames, (H, W, 3) uint8 each.
+
+    Raises GoalreelError at the first state or reward that is not bit for bit the recorded one.
+    """
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    import gymnasium
+
+    env = gymnasium.make(episode.env, render_mode="rgb_array")
+    env.reset(seed=episode.seed)
+    _compare(0, env.unwrapped.state, episode.states[0])
+    frames = [env.render()]
+    for step, action in enumerate(episode.actions):
+        discrete = episode.actions.dtype.kind == "i"
+        _, reward, *_ = env.step(int(action) if discrete else np.array([action]))
+        _compare(step + 1, env.unwrapped.state, episode.states[step + 1])
+        _compare(step + 1, reward, episode.rewards[step])
+        frames.append(env.render())
+    env.close()
+    return frames
+
+
+def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:
+    """Write each frame as folder/00000.png, folder/00001.png, ..."""
+    from PIL import Image
+
+    for number, frame in enumerate(frames):
+        with replacing(folder / f"{number:05d}.png") as temporary:
+            Image.fromarray(frame).save(temporary)
+
+
+def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
+    """Write the frames as a GIF, which keeps time in hundredths of a second."""
+    from PIL import Image
+
+    first, *others = [Image.fromarray(frame) for frame in frames]
+    with replacing(path) as temporary:
+        first.save(
+            temporary,
+            "GIF",
+            save_all=True,
+            append_images=others,
+            duration=max(round(100 / fps), 2) * 10,
+            loop=0,
+        )
+
+
+def _steps(trajectories: Trajectories, reach: int, attempt: int, seed: int):
+    filmed = trajectories.episodes
+    (place,) = np.nonzero((filmed.reach == reach) & (filmed.attempt == attempt))
+    if len(place):
+        return trajectories.episode(int(place[0]))
+
+    from goalreel.episodes import simulate_episodes
+    from goalreel.physics import ENVIRONMENTS
+    from goalreel.policies import make_policy
+
+    config = json.loads(trajectories.spec)["config"]
+    again = simulate_episodes([seed], ENVIRONMENTS[config["env"]], make_policy(config["policy"]))
+    steps = int(again.steps[0])
+    return again.states[0, : steps + 1], again.actions[0, :steps], again.rewards[0, :steps]
+
+
+def _compare(step: int, gymnasium_says: object, recorded: np.ndarray) -> None:
+    if not np.array_equal(np.asarray(gymnasium_says, np.float64), recorded):
+        raise GoalreelError(
+            f"step {step}: Gymnasium gives {gymnasium_says!r}, recorded is {recorded!r}"
+        )

@@ -1,0 +1,58 @@
+"""The summary at the end of a run: what was made, how large it is, where the time went."""
+
+import csv
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+from goalreel.mp4 import read_index
+
+
+def summary(results: str | Path, shards: Iterable[str]) -> str:
+    """Return the summary of a finished run as some lines of text.
+
+    results: the folder with the film, the tables and the rules' benchmark files. shards: the
+    names of those that are in the film, since files of a longer film may stand beside them.
+    """
+    results, shards = Path(results), set(shards)
+    film = results / "film.mp4"
+    index = read_index(film)
+    seconds = index.frames * index.durations[0] / index.timescale
+    reaches, episodes = _count(results / "episodes.csv")
+    _, attempts = _count(results / "attempts.csv")
+    lines = [
+        ("film", f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB"),
+        ("shows", f"{reaches:,} goal reaches in {episodes:,} episodes, {index.frames:,} frames"),
+        ("tables", f"{results / 'episodes.csv'}, {results / 'attempts.csv'} ({attempts:,} rows)"),
+        ("seconds", ", ".join(f"{s} {spent:.1f}" for s, spent in _stage_seconds(results, shards))),
+    ]
+    return "\n".join(f"{name:>8}  {text}" for name, text in lines)
+
+
+def _count(table: Path) -> tuple[int, int]:
+    """Return a table's rows that reach the goal, and all its rows."""
+    with table.open(newline="", encoding="utf-8") as stream:
+        reached = [row["terminated"] == "True" for row in csv.DictReader(stream)]
+    return sum(reached), len(reached)
+
+
+def _stage_seconds(results: Path, shards: set[str]) -> list[tuple[str, float]]:
+    """Return the seconds of each stage, summed over its jobs, in the order of the data flow."""
+    order = ("simulate", "atlas", "render", "encode", "concat", "episodes")
+    spent = []
+    for stage in order:
+        folder = results / "benchmarks"
+        files = [folder / f"{stage}.tsv", *(folder / stage / f"{s}.tsv" for s in sorted(shards))]
+        found = [_seconds(path) for path in files if path.is_file()]
+        spent.append((stage, sum(itertools.chain.from_iterable(found))))
+    return spent
+
+
+def _seconds(benchmark: Path) -> list[float]:
+    with benchmark.open(newline="", encoding="utf-8") as stream:
+        return [float(row["s"]) for row in csv.DictReader(stream, delimiter="\t")]
+
+
+def _clock(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"

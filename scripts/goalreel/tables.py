@@ -1,0 +1,55 @@
+"""The tables: one row per filmed episode, one row per episode simulated.
+
+They are written shard by shard, so that their memory does not grow with the film.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+import pandas as pd
+
+from goalreel.atomic import replacing
+from goalreel.trajectories import Attempts, read_summary
+
+EPISODE_COLUMNS = [
+    *["reach", "attempt", "seed", "env", "initial_position", "steps", "return"],
+    *["terminated", "truncated", "shard", "first_frame", "frames", "start_s"],
+]
+ATTEMPT_COLUMNS = EPISODE_COLUMNS[:10]
+
+
+def write_tables(
+    trajectories: Iterable[Path],
+    episodes_csv: str | os.PathLike,
+    attempts_csv: str | os.PathLike,
+    env: str,
+    fps: int,
+) -> int:
+    """Write both tables from the trajectory files of all shards, in order; return the film's rows.
+
+    first_frame: the film's frame that shows the reset state. start_s: first_frame / fps, seconds.
+    """
+    first_frame, rows = 0, 0
+    with replacing(episodes_csv) as episodes_part, replacing(attempts_csv) as attempts_part:
+        for shard, path in enumerate(trajectories):
+            episodes, attempts, _ = read_summary(path)
+            table = _frame(episodes, env, shard)
+            table["frames"] = table["steps"] + 1
+            table["first_frame"] = first_frame + table["frames"].cumsum() - table["frames"]
+            table["start_s"] = table["first_frame"] / fps
+            _append(table[EPISODE_COLUMNS], episodes_part, shard == 0)
+            _append(_frame(attempts, env, shard)[ATTEMPT_COLUMNS], attempts_part, shard == 0)
+            first_frame += int(table["frames"].sum())
+            rows += len(table)
+    return rows
+
+
+def _frame(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
+    columns = {field.name.rstrip("_"): getattr(rows, field.name) for field in fields(rows)}
+    return pd.DataFrame(columns | {"env": env, "shard": shard})
+
+
+def _append(table: pd.DataFrame, path: Path, header: bool) -> None:
+    table.to_csv(path, mode="a", header=header, index=False, lineterminator="\n")

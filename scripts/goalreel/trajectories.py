@@ -1,0 +1,155 @@
+"""The trajectory file: the episodes of one shard, and how it is written and read.
+
+It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` reads it):
+
+    kind, version     "trajectories" and the version of this layout
+    spec              JSON: how the file was made
+    probe             hash of the machine's cosine (physics.cos_probe)
+    offsets           (episodes + 1,) int64: episode e's states are rows offsets[e]:offsets[e + 1]
+    states            (states, 2) float64: position and velocity, each episode's reset state first
+    actions           (steps,) int8, or float32 in MountainCarContinuous-v0; an episode has one
+    rewards           (steps,) float64   fewer of these than states: offsets - arange(episodes + 1)
+    reach, attempt, seed, terminated, truncated      (episodes,): the filmed episodes, in film order
+    attempts_*        (attempts,): reach, attempt, seed, initial_position, steps, return,
+                      terminated, truncated of every episode simulated, by reach and attempt
+"""
+
+import os
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from goalreel import npz
+
+VERSION = 1
+_KIND = "trajectories"
+_ATTEMPTS = "attempts_"
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """One row per episode simulated: (attempts,) arrays, int64, float64 and bool."""
+
+    reach: np.ndarray
+    attempt: np.ndarray
+    seed: np.ndarray
+    initial_position: np.ndarray
+    steps: np.ndarray
+    return_: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "Attempts":
+        """Return the chosen rows (a boolean mask or indices)."""
+        return Attempts(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """What a trajectory file holds; the arrays are told in the module's docstring.
+
+    episodes: the filmed episodes' rows, with the same columns as `attempts`.
+    """
+
+    offsets: np.ndarray
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    episodes: Attempts
+    attempts: Attempts
+    probe: str
+    spec: str
+
+    def __len__(self) -> int:
+        """Return the number of filmed episodes."""
+        return len(self.offsets) - 1
+
+    def episode(self, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return one filmed episode's states (steps + 1, 2), actions (steps,), rewards (steps,)."""
+        first, last = self.offsets[index], self.offsets[index + 1]
+        steps = slice(first - index, last - index - 1)
+        return self.states[first:last], self.actions[steps], self.rewards[steps]
+
+
+def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> None:
+    """Write a trajectory file; the same trajectories give the same bytes."""
+    t = trajectories
+    kept = {name: getattr(t.episodes, name) for name in _EPISODE_COLUMNS}
+    tried = {_column(field.name): getattr(t.attempts, field.name) for field in fields(Attempts)}
+    npz.write(
+        path,
+        npz.header(_KIND, VERSION)
+        | {"spec": np.array(t.spec), "probe": np.array(t.probe), "offsets": t.offsets}
+        | {"states": t.states, "actions": t.actions, "rewards": t.rewards}
+        | kept
+        | tried,
+    )
+
+
+def read_trajectories(path: str | os.PathLike) -> Trajectories:
+    """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
+    arrays = npz.read(path, _KIND, VERSION, _SUMMARY | _STEPS)
+    episodes, attempts = _summary(path, arrays)
+    offsets, states = arrays["offsets"], arrays["states"]
+    actions, rewards = arrays["actions"], arrays["rewards"]
+    count = len(offsets) - 1
+    npz.check(
+        path,
+        len(episodes.reach) == count
+        and states.shape == (int(offsets[-1]), 2)
+        and actions.shape == rewards.shape == (len(states) - count,)
+        and np.array_equal(np.diff(offsets) - 1, episodes.steps),
+        "its arrays do not fit together",
+    )
+    probe, spec = str(arrays["probe"]), str(arrays["spec"])
+    return Trajectories(offsets, states, actions, rewards, episodes, attempts, probe, spec)
+
+
+def read_summary(path: str | os.PathLike) -> tuple[Attempts, Attempts, str]:
+    """Read what the tables and chapters need: filmed episodes, all attempts, the probe.
+
+    The states are not read, so that a table over thousands of shards stays cheap. Raises
+    GoalreelError as `read_trajectories`.
+    """
+    arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
+    return *_summary(path, arrays), str(arrays["probe"])
+
+
+def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
+    columns = [arrays[_column(field.name)] for field in fields(Attempts)]
+    attempts = Attempts(*columns)
+    rows = len(attempts.reach)
+    npz.check(
+        path,
+        all(column.shape == (rows,) for column in columns)
+        and all(arrays[name].shape == arrays["reach"].shape for name in _EPISODE_COLUMNS),
+        "its columns differ in length",
+    )
+    # The filmed episodes are rows of the attempts, which stand in order of (reach, attempt).
+    order = np.lexsort((attempts.attempt, attempts.reach))
+    wanted = set(zip(arrays["reach"].tolist(), arrays["attempt"].tolist(), strict=True))
+    pairs = zip(attempts.reach.tolist(), attempts.attempt.tolist(), strict=True)
+    filmed = np.fromiter((pair in wanted for pair in pairs), bool, rows)
+    episodes = attempts.take(filmed)
+    npz.check(
+        path,
+        np.array_equal(order, np.arange(rows))
+        and all(np.array_equal(getattr(episodes, n), arrays[n]) for n in _EPISODE_COLUMNS),
+        "its filmed episodes do not match its attempts",
+    )
+    return episodes, attempts
+
+
+def _column(field: str) -> str:
+    return _ATTEMPTS + field.rstrip("_")  # `return` is a word of Python's
+
+
+_EPISODE_COLUMNS = ("reach", "attempt", "seed", "terminated", "truncated")
+_SUMMARY = {
+    **{"spec": "U", "probe": "U", "offsets": "i"},
+    **{"reach": "i", "attempt": "i", "seed": "i", "terminated": "b", "truncated": "b"},
+    **{_ATTEMPTS + name: "i" for name in ("reach", "attempt", "seed", "steps")},
+    **{_ATTEMPTS + name: "f" for name in ("initial_position", "return")},
+    **{_ATTEMPTS + name: "b" for name in ("terminated", "truncated")},
+}
+_STEPS = {"states": "f", "actions": "if", "rewards": "f"}

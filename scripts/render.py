@@ -1,0 +1,37 @@
+"""Render one shard: look up the picture of every state and write the frame cache.
+
+By hand:
+
+    python scripts/render.py --atlas atlas.npz --trajectories trajectories.npz frames.npz
+        --spec '{"stage": "render",
+        "config": {"env": "MountainCar-v0", "render.style": "gymnasium"}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "render")
+    options.add_argument("--atlas", type=Path, required=True)
+    options.add_argument("--trajectories", type=Path, required=True)
+    options.add_argument("output", type=Path, help="the frame cache to write, .npz")
+    arguments = options.parse_args(argv)
+    spec = program.spec_of(arguments)
+
+    from goalreel.atlas import read_atlas
+    from goalreel.frame_cache import write_cache
+    from goalreel.render import render_states
+    from goalreel.scene import SCENES
+    from goalreel.trajectories import read_trajectories
+
+    trajectories, atlas = read_trajectories(arguments.trajectories), read_atlas(arguments.atlas)
+    cache = render_states(trajectories, atlas, SCENES[spec.config["env"]], spec.text)
+    write_cache(arguments.output, cache)
+    program.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -1,0 +1,50 @@
+"""Replay an episode of the tables with plain Gymnasium, and save what it shows.
+
+Gymnasium's own environment is reset with the row's seed and steps through the recorded actions;
+every state and reward must be the recorded one, bit for bit. Then its frames are written.
+
+    python scripts/replay.py 17                        reach 17 as PNG files
+    python scripts/replay.py 17 --gif reach-17.gif     as a GIF
+    python scripts/replay.py 17 --attempt 0            its first attempt, whether it reached or not
+"""
+
+import json
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Replay the episode that a command line names."""
+    options = program.parser(__doc__)
+    options.add_argument("reach", type=int, help="the row's column `reach`")
+    options.add_argument("--attempt", type=int, help="its column `attempt` (default: the last)")
+    options.add_argument("--results", type=Path, default=Path("results"), help="folder of the run")
+    options.add_argument("--gif", type=Path, help="write a GIF in place of PNG files")
+    options.add_argument("--png", type=Path, help="folder for the PNG files")
+    arguments = options.parse_args(argv)
+
+    from goalreel.replay import find_episode, replay, save_gif, save_pngs
+
+    episode = find_episode(arguments.results, arguments.reach, arguments.attempt)
+    frames = replay(episode)
+    if arguments.gif:
+        where, fps = arguments.gif, _fps(arguments.results)
+        save_gif(where, frames, fps)
+    else:
+        default = arguments.results / "replay" / f"reach-{episode.reach}-{episode.attempt}"
+        where = arguments.png or default
+        save_pngs(where, frames)
+    program.say(
+        f"reach {episode.reach}, attempt {episode.attempt}, seed {episode.seed}: "
+        f"{len(episode.actions)} steps of {episode.env} equal Gymnasium's; "
+        f"{len(frames)} frames in {where}"
+    )
+
+
+def _fps(results: Path) -> int:
+    return json.loads((results / "tables.json").read_text())["config"]["film.fps"]
+
+
+if __name__ == "__main__":
+    program.run(main)

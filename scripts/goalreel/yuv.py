@@ -17,7 +17,7 @@ from goalreel.ragged import ranges
 
 _KR, _KB = 0.2126, 0.0722
 _KG = 1 - _KR - _KB
-_BITS = 18  # of the fixed-point coefficients: the sum of four pixels stays below 2**31
+_BITS = 22  # of the fixed-point coefficients: 255 and its rounding stay below 2**31
 _LUMA = np.array([_KR, _KG, _KB]) * 219 / 255
 _BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
 _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255

@@ -1,0 +1,41 @@
+"""The table of options in the README, written from config.schema.yaml."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import yaml
+
+
+def options_table(schema_path: Path) -> str:
+    """Return the Markdown table of all options: key, default, allowed values, meaning."""
+    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
+    rows = [f"| {' | '.join(row)} |" for row in _rows("", schema)]
+    return "\n".join(["| Option | Default | Allowed | Meaning |", "|---|---|---|---|", *rows])
+
+
+def replace_table(text: str, table: str) -> str:
+    """Return a document with its table of options replaced by `table`."""
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("| Option |"))
+    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
+    return "\n".join([*lines[:first], table, *lines[last:]]) + "\n"
+
+
+def _rows(path: str, schema: Mapping) -> Iterator[tuple[str, ...]]:
+    for key, option in schema["properties"].items():
+        name = f"{path}{key}"
+        if option.get("type") == "object":
+            yield from _rows(f"{name}.", option)
+        else:
+            default = "null" if option["default"] is None else option["default"]
+            yield f"`{name}`", f"`{default}`", _allowed(option), option["description"].strip()
+
+
+def _allowed(option: Mapping) -> str:
+    if "enum" in option:
+        return ", ".join(f"`{value}`" for value in option["enum"])
+    if "exclusiveMinimum" in option:
+        return f"more than {option['exclusiveMinimum']}, up to {option['maximum']}"
+    if "minimum" in option:
+        return f"{option['minimum']} to {option['maximum']}"
+    return "text"

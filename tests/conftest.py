@@ -1,0 +1,128 @@
+"""What several test modules share: shards made in process, and the workflow run as a user would."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from goalreel.atlas import draw_atlas
+from goalreel.frame_cache import FrameCache
+from goalreel.physics import ENVIRONMENTS
+from goalreel.policies import make_policy
+from goalreel.reaches import simulate_reaches
+from goalreel.render import render_states
+from goalreel.scene import SCENES
+from goalreel.trajectories import Trajectories
+
+os.environ["SDL_VIDEODRIVER"] = "dummy"
+REPOSITORY = Path(__file__).parents[1]
+SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml", "scripts", "envs", "profiles"]
+DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
+PUMP = {"name": "pump", "epsilon": 0.0}
+
+
+@pytest.fixture(scope="session")
+def atlases():
+    """Return the atlas of each environment."""
+    return {env: draw_atlas(scene) for env, scene in SCENES.items()}
+
+
+def simulated(env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, show="reaches", attempts=100):
+    """Return a shard's trajectories."""
+    return simulate_reaches(reaches, seed, ENVIRONMENTS[env], make_policy(policy), attempts, show)
+
+
+def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:
+    """Return a shard's frames."""
+    return render_states(trajectories, atlases[env], SCENES[env], "{}")
+
+
+class Project:
+    """A copy of the workflow in a folder of its own, and runs of it."""
+
+    def __init__(self, folder: Path, cache: Path):
+        """Copy the sources to `folder`; `cache` stands for the user's cache folder."""
+        self.folder = folder
+        self.cache = cache
+        for name in SOURCES:
+            self.restore(name)
+
+    def restore(self, name: str) -> None:
+        """Bring one of the sources back to what the repository has, with a new time stamp."""
+        source, target = REPOSITORY / name, self.folder / name
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, target, ignore=ignore, copy_function=shutil.copyfile)
+        else:
+            shutil.copyfile(source, target)
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace a piece of a source, which must be there."""
+        text = (self.folder / name).read_text(encoding="utf-8")
+        assert old in text, f"{name} has no {old!r}"
+        (self.folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    def start(self, *options: str, config: dict | None = None, **environment: str):
+        """Start Snakemake and return the process."""
+        values = [f"{key}={value}" for key, value in (config or {}).items()]
+        command = [sys.executable, "-m", "snakemake", *options]
+        return subprocess.Popen(
+            command + (["--config", *values] if values else []),
+            cwd=self.folder,
+            env=os.environ | {"XDG_CACHE_HOME": str(self.cache)} | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *options: str, config: dict | None = None, **environment: str) -> str:
+        """Run Snakemake, which must succeed, and return all that it says."""
+        process = self.start(*options, config=config, **environment)
+        said, _ = process.communicate()
+        assert process.returncode == 0, said
+        return said
+
+    def fail(self, *options: str, config: dict | None = None, **environment: str) -> str:
+        """Run Snakemake, which must fail, and return all that it says."""
+        process = self.start(*options, config=config, **environment)
+        said, _ = process.communicate()
+        assert process.returncode != 0, said
+        return said
+
+    def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
+        """Return how many jobs of each rule a run would have, `all` left out."""
+        said = self.run("--dry-run", *options, config=config, **environment)
+        if "Nothing to be done" in said:
+            return {}
+        table = said[said.index("Job stats") : said.index("total")]
+        counts = Counter({r: int(n) for r, n in re.findall(r"^\s*(\w+)\s+(\d+)\s*$", table, re.M)})
+        del counts["all"]
+        return dict(counts)
+
+
+@pytest.fixture(scope="session")
+def user_cache(tmp_path_factory) -> Path:
+    """Return a user's cache folder, so that the atlas is drawn once for all runs."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def project(tmp_path, user_cache) -> Project:
+    """Return a fresh copy of the workflow."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return Project(folder, user_cache)
+
+
+@pytest.fixture(scope="session")
+def filmed(tmp_path_factory, user_cache) -> Project:
+    """Return a project with a finished film of 8 reaches in 2 shards; tests only read it."""
+    project = Project(tmp_path_factory.mktemp("filmed"), user_cache)
+    project.said = project.run("-j", "2", config={"reaches": 8, "shard_size": 4})
+    return project

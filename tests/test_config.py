@@ -1,0 +1,142 @@
+"""A wrong configuration stops with one short message that names every fault."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goalreel.config import load_config
+from goalreel.errors import GoalreelError
+from goalreel.options import options_table
+
+SCHEMA = REPOSITORY / "config.schema.yaml"
+
+
+def load(**given):
+    return load_config(given, SCHEMA)
+
+
+def faults(**given) -> str:
+    with pytest.raises(GoalreelError) as error:
+        load(**given)
+    return str(error.value)
+
+
+def test_config_yaml_holds_every_option_at_its_default():
+    written = yaml.safe_load((REPOSITORY / "config.yaml").read_text(encoding="utf-8"))
+    assert load(**written) == load() == load_config(written, SCHEMA)
+    options = set(yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"])
+    assert set(written) == options
+    for section in ("policy", "film", "render", "encode"):
+        assert set(written[section]) == set(load()[section])
+    commented = (REPOSITORY / "config.yaml").read_text(encoding="utf-8")
+    assert "# force: 1.0" in commented, "the option that fits one environment only"
+
+
+def test_readmes_table_is_the_schemas():
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert options_table(SCHEMA) in readme, "run: python scripts/options.py"
+
+
+def test_defaults_are_those_of_the_film():
+    config = load()
+    assert (config["reaches"], config["env"]) == (1000, "MountainCar-v0")
+    assert 1000 % config["shard_size"] == 0
+    assert config["policy"] == {"name": "pump", "epsilon": 0.0}
+    assert config["encode"] == {"encoder": "x264", "preset": "veryfast", "qp": 23, "crf": None}
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({"reachs": 5}, ["reachs: unknown key", "did you mean 'reaches'?"]),
+        ({"encode": {"pq": 5}}, ["encode.pq: unknown key", "qp"]),
+        ({"reaches": 0}, ["reaches: 0 is out of range", "1 to 1000000000"]),
+        ({"reaches": -1}, ["reaches: -1 is out of range"]),
+        ({"reaches": 10**12}, ["reaches: 1000000000000 is out of range"]),
+        ({"reaches": "many"}, ["reaches: 'many' is a text", "a whole number"]),
+        ({"reaches": 1.5}, ["reaches: 1.5 is a fraction", "a whole number"]),
+        ({"reaches": True}, ["reaches: True is true or false"]),
+        ({"reaches": None}, ["reaches: None is null"]),
+        ({"reaches": [3]}, ["reaches: [3] is a list"]),
+        ({"shard_size": 0}, ["shard_size: 0"]),
+        ({"seed": 2**53}, ["seed: 9007199254740992 is out of range"]),
+        ({"env": "MountianCar-v0"}, ["env: unknown value", "did you mean 'MountainCar-v0'?"]),
+        ({"policy": "pump"}, ["policy: 'pump' is a text", "a mapping"]),
+        ({"policy": {"name": "pmup"}}, ["policy.name: unknown value 'pmup'", "'pump'"]),
+        ({"policy": {"epsilon": 1.5}}, ["policy.epsilon: 1.5 is out of range", "0 to 1"]),
+        ({"policy": {"force": 0.5}}, ["policy.force", "MountainCar-v0", "epsilon"]),
+        (
+            {"env": "MountainCarContinuous-v0", "policy": {"name": "near_optimal"}},
+            ["'near_optimal' does not play MountainCarContinuous-v0", "pump, random"],
+        ),
+        (
+            {"env": "MountainCarContinuous-v0", "policy": {"force": 0}},
+            ["policy.force: 0 is out of range", "more than 0"],
+        ),
+        ({"encode": {"preset": "placebo"}}, ["encode.preset", "veryslow"]),
+        ({"encode": {"qp": 99}}, ["encode.qp: 99 is out of range", "0 to 51"]),
+        ({"encode": {"qp": "high"}}, ["encode.qp: 'high' is a text"]),
+        ({"film": {"fps": 0}}, ["film.fps: 0"]),
+        ({"film": {"show": "all"}}, ["film.show", "reaches, attempts"]),
+        ({"results": "a{b}c"}, ["results: 'a{b}c'", "wildcards"]),
+        ({"results": ""}, ["results: '' is empty"]),
+        ({"results": 5}, ["results: 5 is a number", "a text"]),
+    ],
+)
+def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, parts):
+    said = faults(**given)
+    assert said.startswith("the configuration has a fault:\n  ")
+    assert len(said.splitlines()) == 2
+    for part in parts:
+        assert part in said
+
+
+def test_all_faults_are_told_at_once():
+    said = faults(reachs=1, seed=-1, encode={"qp": 99, "preset": "fats"}, policy={"name": "x"})
+    assert "has 5 faults" in said and len(said.splitlines()) == 6
+
+
+def test_text_from_the_command_line_gets_the_schemas_type():
+    config = load(
+        reaches="200",
+        seed="7",
+        encode={"qp": "31", "crf": "null"},
+        film={"fps": "60"},
+        policy={"epsilon": "0.25"},
+    )
+    assert (config["reaches"], config["seed"], config["film"]["fps"]) == (200, 7, 60)
+    assert config["encode"]["qp"] == 31 and config["encode"]["crf"] is None
+    assert config["policy"]["epsilon"] == 0.25
+    assert load(encode={"crf": "18.5"})["encode"]["crf"] == 18.5
+    assert load(reaches=1e3)["reaches"] == 1000 and isinstance(load(reaches=1e3)["reaches"], int)
+
+
+def test_a_policys_parameters_are_filled_in_where_they_fit():
+    config = load(env="MountainCarContinuous-v0")
+    assert config["policy"] == {"name": "pump", "epsilon": 0.0, "force": 1.0}
+    assert "force" not in load()["policy"]
+
+
+def test_a_shard_may_be_larger_than_the_film():
+    assert load(reaches=1, shard_size=5000)["shard_size"] == 5000
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(["reaches", "policy", "encode", "film", "results", "seed", "env"])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.dictionaries(KEYS | st.text(), JUNK, max_size=4))
+def test_any_junk_either_works_or_gets_a_message(junk):
+    try:
+        assert load_config(junk, Path(SCHEMA))["reaches"] >= 1
+    except GoalreelError as error:
+        assert "fault" in str(error)

@@ -1,0 +1,53 @@
+"""The project's files agree with one another."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+
+def pins(name: str) -> dict[str, str]:
+    """Return the pinned versions of a requirements file."""
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
+
+
+def chosen(name: str) -> set[str]:
+    """Return the packages that a requirements.in file names."""
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-zA-Z][\w-]+)", text, re.M))
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-test", "requirements-bench"])
+def test_every_choice_is_pinned_with_hashes_and_no_address(name):
+    text = (REPOSITORY / f"{name}.txt").read_text(encoding="utf-8")
+    assert chosen(f"{name}.in") <= set(pins(f"{name}.txt"))
+    assert not re.search(r"https?:|file:|index-url", text)
+    for block in re.split(r"\n(?=\S)", text.strip()):
+        assert "--hash=sha256:" in block, block.splitlines()[0]
+
+
+def test_the_tests_run_with_the_versions_of_a_run():
+    run, test = pins("requirements.txt"), pins("requirements-test.txt")
+    assert {name: test.get(name) for name in run} == run
+
+
+def test_goalreel_can_be_imported_and_lists_what_it_offers(tmp_path):
+    code = "import goalreel\nfor name in goalreel.__all__: print(getattr(goalreel, name).__name__)"
+    environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "open_cache" in said.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "script", [p.name for p in sorted((REPOSITORY / "scripts").glob("*.py"))]
+)
+def test_every_program_explains_itself(script):
+    said = subprocess.run(
+        [sys.executable, REPOSITORY / "scripts" / script, "--help"], capture_output=True, text=True
+    )
+    assert said.returncode == 0 and f"python scripts/{script}" in said.stdout

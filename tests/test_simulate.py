@@ -1,0 +1,191 @@
+"""A trajectory is bit for bit what Gymnasium's environment gives for its seed."""
+
+import math
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
+
+from goalreel import physics
+from goalreel.episodes import simulate_episodes
+from goalreel.errors import GoalreelError
+from goalreel.physics import ENVIRONMENTS, reset
+from goalreel.policies import make_policy
+
+POLICIES = [
+    (DISCRETE, PUMP),
+    (DISCRETE, {"name": "pump", "epsilon": 0.3}),
+    (DISCRETE, {"name": "near_optimal", "epsilon": 0.0}),
+    (DISCRETE, {"name": "near_optimal", "epsilon": 0.1}),
+    (DISCRETE, {"name": "random", "epsilon": 0.0}),
+    (CONTINUOUS, {"name": "pump", "epsilon": 0.0, "force": 1.0}),
+    (CONTINUOUS, {"name": "pump", "epsilon": 0.5, "force": 0.35}),
+    (CONTINUOUS, {"name": "random", "epsilon": 0.0}),
+]
+
+
+def as_gymnasium(env, action):
+    return np.array([action]) if env == CONTINUOUS else int(action)
+
+
+@pytest.mark.parametrize(("env", "policy"), POLICIES)
+def test_episode_equals_gymnasium_bit_for_bit(env, policy):
+    seeds = np.arange(64) * 140_737_488_355 + 3
+    episodes = simulate_episodes(seeds, ENVIRONMENTS[env], make_policy(policy))
+    peer = gymnasium.make(env)
+    for e in range(25):
+        peer.reset(seed=int(seeds[e]))
+        returned = 0.0
+        assert np.array_equal(peer.unwrapped.state, episodes.states[e, 0])
+        for t in range(episodes.steps[e]):
+            action = as_gymnasium(env, episodes.actions[e, t])
+            _, reward, terminated, truncated, _ = peer.step(action)
+            returned += reward
+            state = np.asarray(peer.unwrapped.state, np.float64)
+            assert np.array_equal(state, episodes.states[e, t + 1]), (e, t)
+            assert reward == episodes.rewards[e, t]
+            over = t + 1 == episodes.steps[e]
+            assert (terminated or truncated) == over
+        assert (terminated, truncated) == (episodes.terminated[e], episodes.truncated[e])
+        assert returned == episodes.returns[e]
+
+
+def test_forces_beyond_the_clamp_equal_gymnasium():
+    environment = ENVIRONMENTS[CONTINUOUS]
+    rng = np.random.default_rng(1)
+    actions = rng.uniform(-2, 2, (200, 40)).astype(np.float32)
+    actions[rng.random(actions.shape) < 0.1] = 1
+    actions[rng.random(actions.shape) < 0.1] = -1
+    state = reset(np.arange(40))
+    states, rewards = [], []
+    for row in actions:
+        state, reward, _ = environment.step(state, row)
+        states.append(state.observations())
+        rewards.append(reward)
+    peer = gymnasium.make(CONTINUOUS, disable_env_checker=True).unwrapped
+    for lane in range(40):
+        peer.reset(seed=lane)
+        for t in range(200):
+            observed, reward, *_ = peer.step(actions[t, lane : lane + 1])
+            assert np.array_equal(observed, states[t][lane]), (lane, t)
+            assert reward == rewards[t][lane]
+
+
+def test_the_wall_and_the_speed_limits_equal_gymnasium():
+    """Random states all over the state space, so that every clip and the wall are met."""
+    environment = ENVIRONMENTS[DISCRETE]
+    rng = np.random.default_rng(2)
+    positions, velocities = rng.uniform(-1.2, 0.6, 3000), rng.uniform(-0.07, 0.07, 3000)
+    positions[:500] = -1.2
+    actions = rng.integers(0, 3, 3000)
+    state, _, terminated = environment.step(physics.State(positions, velocities), actions)
+    peer = gymnasium.make(DISCRETE).unwrapped
+    peer.reset()
+    stopped = 0
+    for i in range(3000):
+        peer.state = (positions[i], velocities[i])
+        _, _, over, _, _ = peer.step(int(actions[i]))
+        assert peer.state == (state.positions[i], state.velocities[i])
+        assert over == terminated[i]
+        stopped += peer.state == (-1.2, 0)
+    assert stopped > 100
+
+
+def test_cosine_is_the_c_librarys():
+    samples = np.random.default_rng(0).uniform(-3.6, 1.8, 500_000)
+    assert physics._cos(samples).tolist() == [math.cos(x) for x in samples.tolist()]
+
+
+def test_where_numpys_cosine_differs_the_c_librarys_is_taken(monkeypatch):
+    monkeypatch.setattr(np, "cos", lambda x: np.sin(x + math.pi / 2))
+    chosen = physics._agreeing_cos()
+    samples = np.linspace(-3, 3, 1001)
+    assert chosen(samples).tolist() == [math.cos(x) for x in samples.tolist()]
+
+
+def test_near_optimal_is_the_three_curve_rule():
+    rule = make_policy({"name": "near_optimal", "epsilon": 0.0})
+    rng = np.random.default_rng(3)
+    seen = rng.uniform((-1.2, -0.07), (0.6, 0.07), (20_000, 2)).astype(np.float32)
+    actions, _ = rule.act(seen, ENVIRONMENTS[DISCRETE], None)
+    for (p, v), action in zip(seen.astype(float).tolist(), actions.tolist(), strict=True):
+        low = min(-0.09 * (p + 0.25) ** 2 + 0.03, 0.3 * (p + 0.9) ** 4 - 0.008)
+        right = low <= v <= -0.07 * (p + 0.38) ** 2 + 0.07
+        assert action == (2 if right else 0)
+
+
+def test_policies_keep_what_the_readme_says_of_them():
+    seeds = np.arange(5000)
+    pump = simulate_episodes(seeds, ENVIRONMENTS[DISCRETE], make_policy(PUMP))
+    assert pump.terminated.all()
+    assert (pump.steps.min(), pump.steps.max()) == (113, 125)
+    near = make_policy({"name": "near_optimal", "epsilon": 0.0})
+    near = simulate_episodes(seeds, ENVIRONMENTS[DISCRETE], near)
+    assert 104 < near.steps.mean() < 107
+    assert 0.995 < near.terminated.mean() < 1
+
+
+def test_epsilon_is_the_share_of_random_actions():
+    seeds = np.arange(2000)
+    policy = make_policy({"name": "pump", "epsilon": 0.3})
+    episodes = simulate_episodes(seeds, ENVIRONMENTS[DISCRETE], policy)
+    played = np.arange(episodes.actions.shape[1]) < episodes.steps[:, None]
+    # pump never coasts, and a third of the random actions do
+    assert abs((episodes.actions[played] == 1).mean() - 0.1) < 0.005
+
+
+@pytest.mark.parametrize(("env", "policy"), POLICIES)
+def test_an_episode_alone_is_the_episode_in_company(env, policy):
+    seeds = np.arange(100, 200)
+    together = simulate_episodes(seeds, ENVIRONMENTS[env], make_policy(policy))
+    for e in (0, 17, 99):
+        alone = simulate_episodes(seeds[e : e + 1], ENVIRONMENTS[env], make_policy(policy))
+        steps = together.steps[e]
+        assert alone.steps[0] == steps
+        assert np.array_equal(alone.states[0], together.states[e, : steps + 1])
+        assert np.array_equal(alone.actions[0], together.actions[e, :steps])
+        assert alone.returns[0] == together.returns[e]
+
+
+@pytest.mark.parametrize("show", ["reaches", "attempts"])
+def test_a_reach_does_not_depend_on_its_shard(show):
+    policy = {"name": "pump", "epsilon": 0.4}
+    whole = simulated(reaches=range(40), policy=policy, show=show)
+    parts = [simulated(reaches=range(i, i + 8), policy=policy, show=show) for i in range(0, 40, 8)]
+    assert len(whole.attempts.reach) > 40, "some attempts must fail for this test to tell"
+    for name in ("states", "actions", "rewards"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        assert np.array_equal(joined, getattr(whole, name))
+    for name, column in vars(whole.attempts).items():
+        joined = np.concatenate([getattr(part.attempts, name) for part in parts])
+        assert np.array_equal(joined, column)
+
+
+def test_lots_of_lanes_do_not_change_a_shard(monkeypatch):
+    policy = {"name": "pump", "epsilon": 0.4}
+    whole = simulated(reaches=range(30), policy=policy, show="attempts")
+    monkeypatch.setattr("goalreel.reaches._LANES", 7)
+    lots = simulated(reaches=range(30), policy=policy, show="attempts")
+    assert np.array_equal(whole.states, lots.states)
+    assert np.array_equal(whole.episodes.seed, lots.episodes.seed)
+
+
+def test_a_slot_is_filled_by_its_first_attempt_that_reaches():
+    shard = simulated(reaches=range(60), policy={"name": "pump", "epsilon": 0.4})
+    tried = shard.attempts
+    assert shard.episodes.reach.tolist() == list(range(60))
+    for reach in range(60):
+        outcomes = tried.terminated[tried.reach == reach]
+        assert tried.attempt[tried.reach == reach].tolist() == list(range(len(outcomes)))
+        assert outcomes[-1] and not outcomes[:-1].any()
+    reached = simulated(reaches=range(60), policy={"name": "pump", "epsilon": 0.4}, show="attempts")
+    assert len(reached) == len(tried.reach)
+
+
+def test_open_slots_after_max_attempts_are_an_error_that_says_what_to_change():
+    with pytest.raises(GoalreelError) as error:
+        simulated(reaches=range(10), policy={"name": "random", "epsilon": 0.0}, attempts=3)
+    said = str(error.value)
+    assert "0 of 10 reached the goal in 30 episodes" in said
+    assert "max_attempts: 3" in said and "policy" in said

@@ -1,0 +1,349 @@
+"""Segments and the film hold exactly the cache's frames, told by decoders that are not ours."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+from dataclasses import replace
+
+import av
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, rendered, simulated
+
+from goalreel import ffmpeg
+from goalreel.errors import GoalreelError
+from goalreel.film import concatenate
+from goalreel.frame_cache import FrameCache
+from goalreel.layers import layer_from_frames
+from goalreel.mp4 import read_index
+from goalreel.segment import encode_segment
+from goalreel.trajectories import write_trajectories
+from goalreel.yuv import Yuv420p
+
+QP = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
+LOSSLESS = QP | {"qp": 0}
+HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
+
+
+def decoded(path):
+    """Return all frames of a video as yuv420p, (H * 3 / 2, W) uint8 each, and its packets' data."""
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray() for frame in container.decode(video=0)]
+
+
+def shard(tmp_path, atlases, number, reaches, encode=QP, fps=30):
+    """Return a shard's trajectory file and segment."""
+    trajectories = simulated(reaches=reaches)
+    paths = tmp_path / f"{number:05d}.npz", tmp_path / f"{number:05d}.mp4"
+    write_trajectories(paths[0], trajectories)
+    encode_segment(rendered(trajectories, atlases), paths[1], fps, encode, "{}")
+    return paths
+
+
+def join(shards, film, title="t", comment="{}", fps=30):
+    """Make a film of (trajectories, segment) pairs and return its number of frames."""
+    return concatenate([s for _, s in shards], [t for t, _ in shards], film, fps, title, comment)
+
+
+@pytest.fixture(scope="session")
+def cache(atlases) -> FrameCache:
+    """Return the frames of three reaches."""
+    return rendered(simulated(), atlases)
+
+
+def test_yuv_is_bt709_to_the_nearest_integer():
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (6, 24, 32, 3), dtype=np.uint8)
+    frames[1, 4:9, 5:12] = 0  # boxes that overlap, grow and shrink
+    frames[2] = frames[0]
+    frames[3] = frames[0]
+    frames[3, 1:20, 3:4] = 255
+    layer = layer_from_frames("noise", frames[0], frames)
+    view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 6])))
+    matrix = np.array([[0.2126, 0.7152, 0.0722]])
+    for i, frame in enumerate(frames):
+        rgb = frame.astype(float) / 255
+        luma = (rgb @ matrix.T)[..., 0]
+        blocks = rgb.reshape(12, 2, 16, 2, 3).mean((1, 3))
+        chroma_luma = (blocks @ matrix.T)[..., 0]
+        planes = [
+            16 + 219 * luma,
+            128 + 224 * (blocks[..., 2] - chroma_luma) / 1.8556,
+            128 + 224 * (blocks[..., 0] - chroma_luma) / 1.5748,
+        ]
+        expected = np.concatenate([plane.reshape(-1) for plane in planes])
+        assert np.abs(view[i].reshape(-1) - expected).max() <= 0.501, i
+
+
+def test_a_cached_frame_and_its_video_look_alike(cache, tmp_path):
+    """An independent converter (swscale, in PyAV) brings the film back to the frames' colours."""
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    with av.open(str(tmp_path / "s.mp4")) as container:
+        for i, frame in enumerate(itertools.islice(container.decode(video=0), 20)):
+            back = frame.to_ndarray(format="rgb24").astype(int)
+            assert np.abs(back.mean((0, 1)) - cache[i].mean((0, 1))).max() < 1
+
+
+def test_a_lossless_segment_decodes_to_the_caches_frames(cache, tmp_path):
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    frames, view = decoded(tmp_path / "s.mp4"), Yuv420p(cache)
+    assert len(frames) == len(cache)
+    assert all(np.array_equal(frame, view[i]) for i, frame in enumerate(frames))
+
+
+@pytest.mark.parametrize("encode", [QP, {"encoder": "x264", "preset": "veryfast", "crf": 23.5}])
+def test_segment_has_keyframes_at_episodes_no_b_frames_and_bt709(cache, tmp_path, encode):
+    encode_segment(cache, tmp_path / "s.mp4", 30, encode, '{"spec": 1}')
+    with av.open(str(tmp_path / "s.mp4")) as container:
+        stream = container.streams.video[0]
+        context = stream.codec_context
+        assert (stream.width, stream.height, context.format.name) == (600, 400, "yuv420p")
+        assert (context.color_range, context.colorspace, context.color_trc) == (1, 1, 1)
+        assert context.color_primaries == 1
+        assert stream.average_rate == 30 and container.metadata["comment"] == '{"spec": 1}'
+        packets = [packet for packet in container.demux(stream) if packet.size]
+    assert [packet.pts for packet in packets] == [packet.dts for packet in packets]
+    starts = cache.offsets[:-1].tolist()
+    assert [i for i, packet in enumerate(packets) if packet.is_keyframe] == starts
+    with av.open(str(tmp_path / "s.mp4")) as container:
+        kinds = {int(frame.pict_type) for frame in container.decode(video=0)}
+    assert kinds == {1, 2}, "AV_PICTURE_TYPE_I and _P"
+
+
+def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):
+    cache = rendered(simulated(reaches=range(20)), atlases)
+    for fps in (1, 7, 24, 50, 144, 240):
+        encode_segment(cache, tmp_path / "s.mp4", fps, QP, "{}")
+        index = read_index(tmp_path / "s.mp4")
+        assert set(cache.offsets[:-1].tolist()) <= set(index.keyframes)
+        assert (index.frames, index.durations[0] * fps) == (len(cache), index.timescale)
+
+
+def test_at_constant_qp_no_frame_depends_on_its_shard(atlases, tmp_path):
+    def frames(*shards):
+        for reaches in shards:
+            cache = rendered(simulated(reaches=reaches), atlases)
+            encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "veryfast"}, "{}")
+            yield from decoded(tmp_path / "s.mp4")
+
+    whole = list(frames(range(6)))
+    split = list(frames(range(1), range(1, 4), range(4, 6)))
+    assert len(whole) == len(split)
+    assert all(np.array_equal(a, b) for a, b in zip(whole, split, strict=True))
+
+
+def test_the_same_frames_give_the_same_bytes_wherever_they_are_written(cache, tmp_path):
+    folder = tmp_path / HARSH
+    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
+    encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
+    assert (tmp_path / "s.mp4").read_bytes() == (folder / "s.mp4").read_bytes()
+    assert [path.name for path in folder.iterdir()] == ["s.mp4"]
+
+
+def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases, tmp_path):
+    folder = tmp_path / HARSH
+    folder.mkdir()
+    shards = [shard(folder, atlases, i, range(2 * i, 2 * i + 2)) for i in range(3)]
+    title = comment = HARSH + "\nsecond line"
+    join(shards, folder / "film.mp4", title, comment)
+    parts = [frame for _, segment in shards for frame in decoded(segment)]
+    film = decoded(folder / "film.mp4")
+    assert len(film) == len(parts)
+    assert all(np.array_equal(a, b) for a, b in zip(film, parts, strict=True))
+
+    trajectories = simulated(reaches=range(6))
+    with av.open(str(folder / "film.mp4")) as container:
+        assert container.metadata["title"] == title and container.metadata["comment"] == comment
+        stream = container.streams.video[0]
+        times = [packet.pts * stream.time_base for packet in container.demux(stream) if packet.size]
+        chapters = container.chapters()
+    assert times[0] == 0
+    assert {b - a for a, b in itertools.pairwise(times)} == {1 / stream.average_rate}
+    rows = trajectories.episodes
+    assert [chapter["metadata"]["title"] for chapter in chapters] == [
+        f"Reach {i} · seed {rows.seed[i]} · {rows.steps[i]} steps" for i in range(6)
+    ]
+    starts = [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters]
+    assert starts == trajectories.offsets[:-1].tolist()
+    data = (folder / "film.mp4").read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat"), "the index stands at the front"
+    assert len({p.name for p in folder.iterdir()}) == 7, "no temporary file is left"
+
+
+def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, tmp_path):
+    """Also at 7 fps, whose frames are no whole number of microseconds."""
+    for fps in (30, 7):
+        trajectories, segment = shard(tmp_path, atlases, 0, range(1), fps=fps)
+        for number in range(1, 1000):
+            shutil.copyfile(trajectories, tmp_path / f"{number:05d}.npz")
+            os.link(segment, tmp_path / f"{number:05d}.mp4")
+        names = [tmp_path / f"{number:05d}" for number in range(1000)]
+        shards = [(name.with_suffix(".npz"), name.with_suffix(".mp4")) for name in names]
+        film = tmp_path / f"film-{fps}.mp4"
+        frames = join(shards, film, fps=fps)
+        with av.open(str(film)) as container:
+            stream = container.streams.video[0]
+            packets = [p for p in container.demux(stream) if p.size]
+            assert len(container.chapters()) == 1000
+            step = 1 / (fps * stream.time_base)
+            assert [p.pts for p in packets] == [i * step for i in range(frames)]
+            assert {p.duration for p in packets} == {step}
+            assert [p.dts for p in packets] == [p.pts for p in packets]
+        # One SPS and one PPS, in the header alone: NAL types 7 and 8 stand in no packet.
+        assert not {7, 8} & {kind for p in packets for kind in nal_types(bytes(p))}
+        for number in range(1000):
+            (tmp_path / f"{number:05d}.mp4").unlink()
+
+
+def nal_types(packet: bytes) -> set[int]:
+    """Return the types of a packet's NAL units, which have their lengths before them."""
+    found, place = set(), 0
+    while place < len(packet):
+        found.add(packet[place + 4] & 31)
+        place += 4 + int.from_bytes(packet[place : place + 4], "big")
+    return found
+
+
+def test_failed_attempts_are_chapters_too(atlases, tmp_path):
+    policy = {"name": "pump", "epsilon": 0.5}
+    trajectories = simulated(reaches=range(2), policy=policy, show="attempts")
+    assert not trajectories.episodes.terminated.all()
+    write_trajectories(tmp_path / "00000.npz", trajectories)
+    encode_segment(rendered(trajectories, atlases), tmp_path / "00000.mp4", 30, QP, "{}")
+    join([(tmp_path / "00000.npz", tmp_path / "00000.mp4")], tmp_path / "f.mp4")
+    with av.open(str(tmp_path / "f.mp4")) as container:
+        titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
+    assert len(titles) == len(trajectories)
+    failed = [title.endswith(" · failed") for title in titles]
+    assert failed == (~trajectories.episodes.terminated).tolist()
+
+
+def test_probes_of_unlike_machines_are_never_mixed(atlases, tmp_path):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    write_trajectories(shards[1][0], replace(simulated(reaches=range(1, 2)), probe="f" * 64))
+    with pytest.raises(GoalreelError, match="libm differ"):
+        join(shards, tmp_path / "f.mp4")
+    assert not (tmp_path / "f.mp4").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"encode": QP | {"preset": "medium"}}, "SPS and PPS differ"),
+        ({"fps": 25}, "constant 30 fps"),
+        ({"comment": "{other}"}, "another spec"),
+        ({"reaches": range(3, 4)}, "states; delete the segment"),
+    ],
+)
+def test_segments_that_do_not_belong_together_are_refused(atlases, tmp_path, change, message):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    settings = {"fps": 30, "encode": QP, "comment": "{}", "reaches": range(1, 2)} | change
+    cache = rendered(simulated(reaches=settings.pop("reaches")), atlases)
+    encode_segment(cache, shards[1][1], **settings)
+    with pytest.raises(GoalreelError, match=message) as error:
+        join(shards, tmp_path / "f.mp4")
+    assert str(shards[1][1]) in str(error.value)
+
+
+def test_a_truncated_segment_is_refused_at_any_length(cache, tmp_path):
+    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
+    whole = (tmp_path / "s.mp4").read_bytes()
+    for length in [0, 7, 8, 40, *range(100, len(whole), len(whole) // 20), len(whole) - 1]:
+        (tmp_path / "s.mp4").write_bytes(whole[:length])
+        with pytest.raises(GoalreelError, match=r"s\.mp4"):
+            read_index(tmp_path / "s.mp4")
+
+
+def test_an_odd_size_is_refused():
+    frame = np.zeros((5, 8, 3), np.uint8)
+    cache = FrameCache(frame, (layer_from_frames("x", frame, [frame]),), np.array([0, 1]))
+    with pytest.raises(GoalreelError, match="8x5"):
+        Yuv420p(cache)
+
+
+def fake_ffmpeg(tmp_path, monkeypatch, script: str) -> None:
+    """Put a shell script in ffmpeg's place; $REAL is the true one."""
+    program = tmp_path / "fake ffmpeg"
+    program.write_text(f"#!/bin/sh\nREAL='{ffmpeg.executable()}'\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(ffmpeg, "executable", lambda: str(program))
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
+        ("kill -9 $$", "killed by SIGKILL"),
+        ("exit 0", "not a whole MP4|frames"),
+        ('head -c 36000000 | "$REAL" "$@"', "wrote 100 frames of"),
+        ('for last; do :; done; cat > "${last#file:}"', "not a whole MP4"),
+    ],
+)
+def test_a_broken_encoder_is_an_error_and_leaves_no_file(
+    cache, tmp_path, monkeypatch, script, message
+):
+    folder = tmp_path / "out"
+    fake_ffmpeg(tmp_path, monkeypatch, script)
+    with pytest.raises(GoalreelError, match=message):
+        encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
+    assert list(folder.iterdir()) == []
+
+
+def test_ffmpegs_own_words_and_command_are_in_the_error(cache, tmp_path):
+    with pytest.raises(GoalreelError) as error:
+        encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "nonsense"}, "{}")
+    said = str(error.value)
+    assert "nonsense" in said and "command: " in said and "libx264" in said
+
+
+def test_an_error_among_the_frames_kills_ffmpeg(tmp_path):
+    def frames():
+        yield b"x" * 100
+        raise KeyboardInterrupt
+
+    command = ["-f", "rawvideo", "-video_size", "600x400", "-i", "pipe:0", "-f", "null", "-"]
+    with pytest.raises(KeyboardInterrupt):
+        ffmpeg.run(command, frames())
+    children = subprocess.run(["ps", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    assert "ffmpeg" not in children.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_a_full_disk_is_an_error_and_leaves_no_file(cache, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine does not let root mount a tmpfs")
+    try:
+        with pytest.raises(GoalreelError, match="No space left"):
+            encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
+        with pytest.raises(OSError, match="No space left"):
+            write_trajectories(folder / "t.npz", simulated(reaches=range(60)))
+        assert list(folder.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_the_continuous_environment_goes_to_film_too(atlases, tmp_path):
+    policy = {"name": "pump", "epsilon": 0.0, "force": 1.0}
+    cache = rendered(simulated(CONTINUOUS, range(2), policy), atlases, CONTINUOUS)
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    view = Yuv420p(cache)
+    assert all(np.array_equal(f, view[i]) for i, f in enumerate(decoded(tmp_path / "s.mp4")))
+
+
+def test_version_is_what_ffmpeg_says():
+    said = subprocess.run([ffmpeg.executable(), "-version"], capture_output=True, text=True).stdout
+    assert re.match(r"ffmpeg version (\S+)", said)[1] == ffmpeg.version()
+
+
+def test_specs_travel_in_the_comment(filmed):
+    results = filmed.folder / "results"
+    for path in (results / "segments" / "00000.mp4", results / "film.mp4"):
+        spec = json.loads(read_index(path).comment)
+        assert spec["tools"] == {"ffmpeg": ffmpeg.version()}

@@ -18,11 +18,12 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
     spec = program.spec_of(arguments)
 
-    from goalreel.atlas import cached_path, draw_atlas, read_atlas, write_atlas
+    from goalreel.atlas import draw_atlas, read_atlas, write_atlas
     from goalreel.errors import GoalreelError
     from goalreel.scene import SCENES
+    from goalreel.user_cache import cached_path
 
-    cached = cached_path(spec.text)
+    cached = cached_path(spec)
     try:
         atlas = read_atlas(cached)
         if atlas.spec != spec.text:

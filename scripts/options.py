@@ -1,6 +1,6 @@
 """Write the README's table of options anew from config.schema.yaml.
 
-    python scripts/options.py
+python scripts/options.py
 """
 
 from pathlib import Path

@@ -79,6 +79,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # a test's Ctrl-C goes to this run alone
         )
 
     def run(self, *options: str, config: dict | None = None, **environment: str) -> str:

@@ -14,7 +14,14 @@ from goalreel.fingerprint import _imported, _parse, _reachable, _tree, fingerpri
 
 SCRIPT = "from goalreel import one\nfrom goalreel.two import helper\n\nprint(helper(one))\n"
 ONE = '"""About one."""\n\nLIMIT = 5\n'
-TWO = '"""About two."""\n\n\ndef helper(x):\n    """Help."""\n    import goalreel.three\n    return x\n'
+TWO = """'About two.'
+
+
+def helper(x):
+    \"\"\"Help.\"\"\"
+    import goalreel.three
+    return x
+"""
 
 
 @pytest.fixture
@@ -106,7 +113,7 @@ def test_it_is_the_same_under_every_python():
 
 
 def imported_packages(stage: str) -> set[str]:
-    """Return the top-level modules that a stage's code can import, its own and Python's left out."""
+    """Return the top-level modules that a stage can import, the project's and Python's left out."""
     names = set()
     for path in _reachable(REPOSITORY / "scripts" / f"{stage}.py"):
         for node in ast.walk(_parse(path)):
@@ -123,7 +130,9 @@ DISTRIBUTIONS = {"pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stages_conda_environment_holds_what_it_imports_at_the_pinned_versions(stage):
     text = (REPOSITORY / "envs" / f"{stage}.yaml").read_text(encoding="utf-8")
-    (pip,) = (part["pip"] for part in yaml.safe_load(text)["dependencies"] if isinstance(part, dict))
+    (pip,) = (
+        part["pip"] for part in yaml.safe_load(text)["dependencies"] if isinstance(part, dict)
+    )
     wanted = {DISTRIBUTIONS.get(name, name) for name in imported_packages(stage)}
     assert {line.split("==")[0] for line in pip} == wanted
     pins = (REPOSITORY / "requirements.txt").read_text(encoding="utf-8").splitlines()

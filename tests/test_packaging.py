@@ -43,9 +43,7 @@ def test_goalreel_can_be_imported_and_lists_what_it_offers(tmp_path):
     assert "open_cache" in said.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "script", [p.name for p in sorted((REPOSITORY / "scripts").glob("*.py"))]
-)
+@pytest.mark.parametrize("script", [p.name for p in sorted((REPOSITORY / "scripts").glob("*.py"))])
 def test_every_program_explains_itself(script):
     said = subprocess.run(
         [sys.executable, REPOSITORY / "scripts" / script, "--help"], capture_output=True, text=True

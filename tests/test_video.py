@@ -293,6 +293,14 @@ def test_a_broken_encoder_is_an_error_and_leaves_no_file(
     assert list(folder.iterdir()) == []
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next(cache, tmp_path):
+    (tmp_path / ".s.mp4.abcdefgh.mp4").write_bytes(b"half a segment")
+    (tmp_path / ".s.mp4.abcdefgh.keyframes").write_text("0")
+    (tmp_path / ".other.mp4.abcdefgh.mp4").write_bytes(b"of another job")
+    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
+    assert {path.name for path in tmp_path.iterdir()} == {"s.mp4", ".other.mp4.abcdefgh.mp4"}
+
+
 def test_ffmpegs_own_words_and_command_are_in_the_error(cache, tmp_path):
     with pytest.raises(GoalreelError) as error:
         encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "nonsense"}, "{}")

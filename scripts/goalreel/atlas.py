@@ -10,11 +10,9 @@ user's cache folder across runs. The file is a compressed .npz without objects:
     boxes, pixels     the pictures as patches (layers.Patches) over the track
 """
 
-import hashlib
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -78,13 +76,6 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
         "its arrays do not fit together",
     )
     return Atlas(arrays["keys"], arrays["background"], patches, str(arrays["spec"]))
-
-
-def cached_path(spec: str) -> Path:
-    """Return where the user's cache folder keeps the atlas that was made by `spec`."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("goalreel") / f"atlas-{hashlib.sha256(spec.encode()).hexdigest()}.npz"
 
 
 def _mixed(keys: np.ndarray) -> np.ndarray:

@@ -11,12 +11,16 @@ from pathlib import Path
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary path beside `path`; move it to `path` on success, remove it on failure.
 
-    The temporary name keeps the suffix, since ffmpeg tells the container from it. Raises what the
-    block raises, and OSError where the folder cannot be written.
+    The temporary name keeps the suffix, since ffmpeg tells the container from it. The block may
+    make further files there, `temporary.with_suffix(...)`: they are removed at its end, and so is
+    what an earlier writer of the same path left when it was killed. Raises what the block raises,
+    and OSError where the folder cannot be written.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    prefix = f".{path.name}."
+    _remove(path.parent, prefix)
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -26,4 +30,11 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; results are ordinary ones
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(path.parent, temporary.stem)
+
+
+def _remove(folder: Path, prefix: str) -> None:
+    # No glob: a file's name may hold its special characters.
+    for entry in os.scandir(folder):
+        if entry.name.startswith(prefix) and entry.is_file():
+            Path(entry.path).unlink(missing_ok=True)

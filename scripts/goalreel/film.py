@@ -44,11 +44,8 @@ def concatenate(
     frames = sum(index.frames for index in indices)
     with replacing(path) as temporary:
         metadata = temporary.with_suffix(".ffmeta")
-        try:
-            _write_metadata(metadata, title, comment, chapters, fps)
-            _join(segments, metadata, temporary, fps)
-        finally:
-            metadata.unlink(missing_ok=True)
+        _write_metadata(metadata, title, comment, chapters, fps)
+        _join(segments, metadata, temporary, fps)
         _check_film(read_index(temporary), frames, indices[0], fps)
     return frames
 

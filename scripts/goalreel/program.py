@@ -1,6 +1,7 @@
 """What the stages' programs share: their command line, their log lines, their way to fail."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -49,11 +50,15 @@ def say(message: str) -> None:
 
 def run(main: Callable[[], None]) -> None:
     """Run a program's main; what a user can cause ends in one message and exit status 1."""
+    # A cancelled job ends like an interrupted one: ffmpeg stopped, temporary files removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("error: terminated (SIGTERM)"))
     try:
         main()
     except GoalreelError as error:
         sys.exit(f"error: {error}")
     except MemoryError as error:
         sys.exit(f"error: out of memory {error}; a smaller shard_size needs less")
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted (SIGINT)")
     except OSError as error:  # no space, no permission: the text names the file
         sys.exit(f"error: {error}")

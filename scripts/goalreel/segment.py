@@ -5,7 +5,6 @@ them as they are. How ffmpeg is run stands in ffmpeg; how frames turn into yuv42
 """
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,8 +31,8 @@ def encode_segment(
     """
     view = Yuv420p(cache)
     height, width = cache.background.shape[:2]
-    with replacing(path) as temporary, tempfile.TemporaryDirectory() as folder:
-        keyframes = Path(folder, "keyframes")
+    with replacing(path) as temporary:
+        keyframes = temporary.with_suffix(".keyframes")
         keyframes.write_text(_keyframe_times(cache.offsets[:-1].tolist(), fps))
         arguments = [
             *["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", f"{width}x{height}"],
@@ -41,7 +40,10 @@ def encode_segment(
             *["-c:v", "libx264", "-preset", encode["preset"], *_quantiser(encode)],
             # Threads and B-frames would make bytes and timestamps depend on more than the frames.
             *["-threads", "1", "-bf", "0", *_COLOUR, "-x264-params", "scenecut=0:open-gop=0"],
-            *["-/force_key_frames", str(keyframes)],  # a file: the list can outgrow an argument
+            *[
+                "-/force_key_frames",
+                str(keyframes.resolve()),
+            ],  # a file: the list can outgrow an argument
             *["-flags", "+bitexact", "-fflags", "+bitexact", "-map_metadata", "-1"],
             *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * fps)],
             *["-f", "mp4", "-y", f"file:{temporary.resolve()}"],

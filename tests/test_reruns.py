@@ -1,0 +1,175 @@
+"""An edit reruns exactly the jobs that it changes: the table, from dry runs."""
+
+import os
+import shutil
+import stat
+
+import pytest
+from conftest import SOURCES, Project
+
+from goalreel import ffmpeg
+
+BASE = {"reaches": 8, "shard_size": 4}
+NOTHING = {}
+END = {"concat": 1, "episodes": 1}
+ENCODE = {"encode": 2, "concat": 1}
+RENDER = ENCODE | {"render": 2}
+ALL = RENDER | {"simulate": 2, "episodes": 1}
+ONE_SHARD = {"simulate": 1, "render": 1, "encode": 1} | END
+
+
+@pytest.fixture
+def done(filmed, tmp_path) -> Project:
+    """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
+    folder = tmp_path / "project"
+    shutil.copytree(filmed.folder, folder)  # copy2: with all time stamps
+    project = Project.__new__(Project)
+    project.folder, project.cache = folder, filmed.cache
+    return project
+
+
+CONFIG_EDITS = [
+    ({}, NOTHING),
+    ({"encode": "{qp: 31}"}, ENCODE),
+    ({"encode": "{preset: fast}"}, ENCODE),
+    ({"encode": "{crf: 20}"}, ENCODE),
+    ({"encode": "{qp: 23, preset: veryfast}"}, NOTHING),
+    ({"film": "{fps: 60}"}, ENCODE | {"episodes": 1}),
+    # Two values change places: Snakemake's own comparison of parameters would not notice.
+    ({"encode": "{qp: 30}", "film": "{fps: 23}"}, ENCODE | {"episodes": 1}),
+    ({"film": "{show: attempts}"}, ALL),
+    ({"seed": 7}, ALL),
+    ({"policy": "{epsilon: 0.1}"}, ALL),
+    ({"policy": "{name: near_optimal}"}, ALL),
+    ({"env": "MountainCarContinuous-v0"}, ALL | {"atlas": 1}),
+    ({"max_attempts": 200}, NOTHING),
+    ({"reaches": 12}, ONE_SHARD),
+    ({"reaches": 10}, ONE_SHARD),
+    ({"reaches": 7}, ONE_SHARD),
+    ({"reaches": 4}, END),
+    ({"shard_size": 2}, {"simulate": 4, "render": 4, "encode": 4} | END),
+]
+
+
+@pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=lambda x: str(x))
+def test_config_edit(done, edit, jobs):
+    assert done.jobs(config=BASE | edit) == jobs
+
+
+CODE_EDITS = [
+    ("scripts/goalreel/physics.py", "force, gravity = 0.001", "force, gravity = 0.002", ALL),
+    ("scripts/goalreel/policies.py", "LEFT, RIGHT = 0, 2", "LEFT, RIGHT = 2, 0", ALL),
+    ("scripts/goalreel/seeding.py", "_ACTION_STREAM = 1", "_ACTION_STREAM = 2", ALL),
+    ("scripts/simulate.py", "+ count", "+ count + 0", ALL),
+    (
+        "scripts/goalreel/drawing.py",
+        "_GREY = (0, 0, 0)",
+        "_GREY = (9, 9, 9)",
+        RENDER | {"atlas": 1},
+    ),
+    ("scripts/goalreel/scene.py", "WHEEL_RADIUS = 8", "WHEEL_RADIUS = 9", RENDER | {"atlas": 1}),
+    ("scripts/goalreel/render.py", '"car"', '"cart"', RENDER),
+    ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", ENCODE),
+    ("scripts/goalreel/segment.py", '"-bf", "0"', '"-bf", "1"', ENCODE),
+    ("scripts/encode.py", "frames in", "pictures in", ENCODE),
+    ("scripts/goalreel/film.py", '" · failed"', '" · missed"', {"concat": 1}),
+    ("scripts/goalreel/tables.py", "index=False", "index=True", {"episodes": 1}),
+    ("scripts/goalreel/trajectories.py", "VERSION = 1", "VERSION = 2", ALL),
+    ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | {"atlas": 1}),
+    ("scripts/goalreel/summary.py", '"film"', '"movie"', NOTHING),
+    ("scripts/goalreel/config.py", "cutoff=0.5", "cutoff=0.6", NOTHING),
+    ("scripts/goalreel/replay.py", "100 / fps", "99 / fps", NOTHING),
+    ("config.yaml", "# frames per second", "# pictures per second", NOTHING),
+    ("config.yaml", "qp: 23", "qp: 24", ENCODE),
+    ("config.schema.yaml", "Frames per second", "Pictures per second", NOTHING),
+    ("Snakefile", "Play a shard's episodes", "Play episodes", NOTHING),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "jobs"), CODE_EDITS)
+def test_code_edit(done, name, old, new, jobs):
+    done.edit(name, old, new)
+    assert done.jobs(config=BASE) == jobs
+
+
+def test_comments_docstrings_and_layout_in_every_file_rerun_nothing(done):
+    for path in (done.folder / "scripts").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        place = text.index('"""') + 3
+        text = text[:place] + "Edited. " + text[place:] + "\n\n# A comment at the end.\n"
+        path.write_text(text, encoding="utf-8")
+    assert done.jobs(config=BASE) == NOTHING
+
+
+def test_a_touch_of_every_source_reruns_nothing(done):
+    for name in SOURCES:
+        path = done.folder / name
+        for file in [path, *path.rglob("*")]:
+            os.utime(file)
+    assert done.jobs(config=BASE) == NOTHING
+
+
+def test_a_fresh_checkout_reruns_nothing(done):
+    for name in SOURCES:
+        done.restore(name)
+    assert done.jobs(config=BASE) == NOTHING
+
+
+def test_growing_by_half_a_shard_twice_makes_the_last_shard_twice(done):
+    assert done.jobs(config=BASE | {"reaches": 10}) == ONE_SHARD
+    done.run(config=BASE | {"reaches": 10})
+    assert done.jobs(config=BASE | {"reaches": 10}) == NOTHING
+    assert done.jobs(config=BASE | {"reaches": 12}) == ONE_SHARD
+    done.run(config=BASE | {"reaches": 12})
+    assert done.jobs(config=BASE | {"reaches": 12}) == NOTHING
+    # Back to 8: the third shard stays for later, and is not made again when it is wanted.
+    done.run(config=BASE)
+    assert done.jobs(config=BASE | {"reaches": 12}) == END
+
+
+def test_a_deleted_segment_is_made_again_only_when_a_film_needs_it(done):
+    (done.folder / "results" / "segments" / "00001.mp4").unlink()
+    assert done.jobs(config=BASE) == NOTHING
+    assert done.jobs(config=BASE | {"reaches": 4}) == END
+    (done.folder / "results" / "film.mp4").unlink()
+    assert done.jobs(config=BASE) == {"encode": 1, "concat": 1}
+
+
+def test_a_deleted_frame_cache_reruns_nothing_nor_does_making_it_again(done):
+    cache = done.folder / "results" / "frames" / "00000.npz"
+    before = cache.read_bytes()
+    cache.unlink()
+    assert done.jobs(config=BASE) == NOTHING
+    done.run("results/frames/00000.npz", config=BASE)
+    assert cache.read_bytes() == before
+    assert done.jobs(config=BASE) == NOTHING
+
+
+def test_a_large_file_made_again_with_the_same_content_reruns_nothing(done):
+    """Snakemake compares contents up to 1 MB unless profiles/default says otherwise."""
+    config = {"reaches": 160, "shard_size": 160}
+    done.run(config=config)
+    cache = done.folder / "results" / "frames" / "00000.npz"
+    assert cache.stat().st_size > 1_000_000
+    cache.unlink()
+    done.run("results/frames/00000.npz", config=config)
+    assert done.jobs(config=config) == NOTHING
+
+
+def test_other_versions_of_the_tools_rerun_what_they_shape(done, tmp_path):
+    def with_version(package, version):
+        folder = tmp_path / package / f"{package.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        metadata = f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+        (folder / "METADATA").write_text(metadata)
+        return {"PYTHONPATH": str(folder.parent)}
+
+    other = tmp_path / "ffmpeg"
+    other.write_text("#!/bin/sh\necho ffmpeg version n99.9 Copyright\n")
+    other.chmod(other.stat().st_mode | stat.S_IXUSR)
+    assert ffmpeg.version() != "n99.9"
+    assert done.jobs(config=BASE, **with_version("numpy", "99.9")) == ALL | {"atlas": 1}
+    assert done.jobs(config=BASE, **with_version("pygame-ce", "99.9")) == RENDER | {"atlas": 1}
+    assert done.jobs(config=BASE, **with_version("pandas", "99.9")) == {"episodes": 1}
+    assert done.jobs(config=BASE, **with_version("pillow", "99.9")) == NOTHING
+    assert done.jobs(config=BASE, IMAGEIO_FFMPEG_EXE=str(other)) == ENCODE

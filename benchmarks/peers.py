@@ -11,7 +11,7 @@ measured on fewer episodes and scaled, and the table says so. It is printed, and
 peers.csv and peers.md.
 
     python -m pip install -r requirements-bench.txt
-    python benchmarks/peers.py                                           about ten minutes
+    python benchmarks/peers.py                                           about fifteen minutes
     python benchmarks/peers.py --reaches 40 --peer-episodes 3 --runs 1   a first try
 """
 
@@ -24,14 +24,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import contenders
+import films
 import numpy as np
-from contenders import Sample
+import stages
+from sample import Sample
 from table import NOT_INSTALLED, Contender, Row, as_csv, as_markdown, describe_machine, make_rows
 
 RECORD_VIDEO = ("film", "RecordVideo")
 COLD = ("film", "goalreel, cold")
 CACHED = ("film", "goalreel, atlas cached")
+AT_MEDIUM = ("film", "goalreel, atlas cached, x264 preset medium as the peers")
 Key = tuple[str, str]  # group and name of a contender
 Measured = tuple[Key, Sample | None]  # None: not installed
 Round = dict[Key, Sample | None]
@@ -96,8 +98,8 @@ def measure(folder: Path, options: argparse.Namespace, title: str) -> Round:
     for (group, name), sample in itertools.chain(
         film(folder, results, options),
         rendering(results, options.peer_episodes),
-        simulation(contenders.benchmark_seeds()),
-        seeding(contenders.benchmark_seeds()),
+        simulation(stages.benchmark_seeds()),
+        seeding(stages.benchmark_seeds()),
     ):
         found[group, name] = sample
         taken = f"{sample.seconds:.4g} s for {sample.played}" if sample else NOT_INSTALLED
@@ -108,37 +110,38 @@ def measure(folder: Path, options: argparse.Namespace, title: str) -> Round:
 def film(folder: Path, results: Path, options: argparse.Namespace) -> Iterator[Measured]:
     """Film with everyone, from nothing to MP4."""
     setting = folder / "cache", options.reaches, options.cores
-    yield COLD, contenders.film_with_goalreel(folder / "cold", *setting)
-    yield CACHED, contenders.film_with_goalreel(folder / "warm", *setting)
+    yield COLD, films.film_with_goalreel(folder / "cold", *setting)
+    yield CACHED, films.film_with_goalreel(folder / "warm", *setting)
+    yield AT_MEDIUM, films.film_with_goalreel(folder / "medium", *setting, preset="medium")
     moviepy = _installed("moviepy")  # RecordVideo writes its films with it
-    episodes = contenders.recorded_episodes(results, options.peer_episodes)
+    episodes = films.recorded_episodes(results, options.peer_episodes)
     for key, work in (
-        (RECORD_VIDEO, contenders.film_with_record_video),
-        (("film", "moviepy, one ImageClip per frame"), contenders.film_with_image_clips),
+        (RECORD_VIDEO, films.film_with_record_video),
+        (("film", "moviepy, one ImageClip per frame"), films.film_with_image_clips),
     ):
         yield key, work(episodes, folder / work.__name__) if moviepy else None
 
 
 def rendering(results: Path, count: int) -> Iterator[Measured]:
     """Make RGB frames with everyone."""
-    yield ("rendering", "env.render()"), contenders.render_with_gymnasium(results, count)
-    yield ("rendering", "goalreel's frame cache"), contenders.render_with_goalreel(results)
+    yield ("rendering", "env.render()"), stages.render_with_gymnasium(results, count)
+    yield ("rendering", "goalreel's frame cache"), stages.render_with_goalreel(results)
 
 
 def simulation(seeds: np.ndarray) -> Iterator[Measured]:
     """Take steps with everyone, about as many as goalreel's episodes have."""
-    ours = contenders.simulate_with_goalreel(seeds)
-    theirs = contenders.simulate_with_sync_vector_env(seeds, ours.units)
+    ours = stages.simulate_with_goalreel(seeds)
+    theirs = stages.simulate_with_sync_vector_env(seeds, ours.units)
     yield ("simulation", "SyncVectorEnv"), theirs
-    theirs = contenders.simulate_with_envpool(ours.units) if _installed("envpool") else None
+    theirs = stages.simulate_with_envpool(ours.units) if _installed("envpool") else None
     yield ("simulation", "EnvPool, one thread"), theirs
     yield ("simulation", "goalreel"), ours
 
 
 def seeding(seeds: np.ndarray) -> Iterator[Measured]:
     """Seed episodes with everyone."""
-    yield ("seeding", "np.random.default_rng"), contenders.seed_with_default_rng(seeds)
-    yield ("seeding", "goalreel"), contenders.seed_with_goalreel(seeds)
+    yield ("seeding", "np.random.default_rng"), stages.seed_with_default_rng(seeds)
+    yield ("seeding", "goalreel"), stages.seed_with_goalreel(seeds)
 
 
 def gather(rounds: list[Round]) -> list[Contender]:
@@ -160,11 +163,12 @@ def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
         "the same actions from the same seeds, and every state was compared. goalreel writes one "
         "film with a chapter for each episode, tables and trajectories beside it; the peers write "
         "an MP4 for each episode, in one process. All encode with x264, each at its own default "
-        "settings: the peers' preset is medium, on all cores.",
+        "settings where no other is named: the peers' preset is medium, on all cores; goalreel's "
+        "is veryfast.",
         "rendering: RGB frames of the film's first shard, in memory.",
         "simulation: the FPS are environment steps; pump policy, one core. goalreel plays "
-        f"{contenders.LANES:,} episodes side by side, and its time includes seeding and recording "
-        f"them; the others step {contenders.PEER_LANES} environments, already seeded.",
+        f"{stages.LANES:,} episodes side by side, and its time includes seeding and recording "
+        f"them; the others step {stages.PEER_LANES} environments, already seeded.",
         "seeding: the FPS are episodes.",
         f"Machine: {machine}.",
     ]

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from contenders import Sample
+from sample import Sample
 
 HEADER = ("step", "FPS", "ΔFPS", "time, s", "Δtime", "ratio")
 NOT_INSTALLED = "not installed"

@@ -97,7 +97,7 @@ def measure(folder: Path, options: argparse.Namespace, title: str) -> Round:
     found: Round = {}
     for (group, name), sample in itertools.chain(
         film(folder, results, options),
-        rendering(results, options.peer_episodes),
+        rendering(results, folder / "scratch", options.peer_episodes),
         simulation(stages.benchmark_seeds()),
         seeding(stages.benchmark_seeds()),
     ):
@@ -122,10 +122,12 @@ def film(folder: Path, results: Path, options: argparse.Namespace) -> Iterator[M
         yield key, work(episodes, folder / work.__name__) if moviepy else None
 
 
-def rendering(results: Path, count: int) -> Iterator[Measured]:
-    """Make RGB frames with everyone."""
+def rendering(results: Path, scratch: Path, count: int) -> Iterator[Measured]:
+    """Make frames with everyone: RGB frames in memory, and a shard's cache on disk."""
     yield ("rendering", "env.render()"), stages.render_with_gymnasium(results, count)
-    yield ("rendering", "goalreel's frame cache"), stages.render_with_goalreel(results)
+    yield ("rendering", "goalreel, RGB from its cache"), stages.render_with_goalreel(results)
+    ours = stages.render_shard_with_goalreel(results, scratch)
+    yield ("rendering", "goalreel, a shard to its cache"), ours
 
 
 def simulation(seeds: np.ndarray) -> Iterator[Measured]:
@@ -165,7 +167,7 @@ def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
         "an MP4 for each episode, in one process. All encode with x264, each at its own default "
         "settings where no other is named: the peers' preset is medium, on all cores; goalreel's "
         "is veryfast.",
-        "rendering: RGB frames of the film's first shard, in memory.",
+        "rendering: the frames of the film's first shard, as RGB in memory or as a cache on disk.",
         "simulation: the FPS are environment steps; pump policy, one core. goalreel plays "
         f"{stages.LANES:,} episodes side by side, and its time includes seeding and recording "
         f"them; the others step {stages.PEER_LANES} environments, already seeded.",

@@ -32,6 +32,27 @@ def render_with_goalreel(results: Path) -> Sample:
     return Sample(len(cache), seconds, f"{len(cache):,} frames")
 
 
+def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
+    """Do what a render job does once it has started: look up all pictures, write the cache."""
+    from goalreel.atlas import read_atlas
+    from goalreel.frame_cache import write_cache
+    from goalreel.render import render_states
+    from goalreel.scene import SCENES
+    from goalreel.trajectories import read_trajectories
+
+    trajectories = read_trajectories(results / "trajectories" / "00000.npz")
+    atlas = read_atlas(results / "atlas.npz")
+    scratch.mkdir()
+
+    def render():
+        cache = render_states(trajectories, atlas, SCENES[ENV], "{}")
+        write_cache(scratch / "frames.npz", cache)
+        return cache
+
+    cache, seconds = _median_pass(render)
+    return Sample(len(cache), seconds, f"{len(cache):,} frames")
+
+
 def render_with_gymnasium(results: Path, count: int) -> Sample:
     """Draw the states of the first `count` episodes of the first shard with env.render().
 

@@ -4,7 +4,7 @@ By hand, for two shards:
 
     python scripts/concat.py --segments results/segments/00000.mp4
         --trajectories results/trajectories/00000.npz film.mp4 --spec '{"stage": "concat",
-        "config": {"env": "MountainCar-v0", "film.fps": 30}, "shard": {"shards": 2}}'
+        "config": {"env": "MountainCar-v0", "film.fps": 30}, "shard": {"shards": 2, "reaches": 250}}'
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
         program.shard_paths(arguments.trajectories, shards),
         arguments.output,
         spec.config["film.fps"],
-        f"goalreel: {spec.config['env']}",
+        f"{spec.config['env']}: {spec.shard['reaches']:,} goal reaches",
         spec.text,
     )
     program.say(f"{frames} frames from {shards} segments")

@@ -1,5 +1,6 @@
 """What several test modules share: shards made in process, and the workflow run as a user would."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import av
 import pytest
 
 from goalreel.atlas import draw_atlas
@@ -17,13 +19,18 @@ from goalreel.policies import make_policy
 from goalreel.reaches import simulate_reaches
 from goalreel.render import render_states
 from goalreel.scene import SCENES
-from goalreel.trajectories import Trajectories
+from goalreel.segment import encode_segment
+from goalreel.trajectories import Trajectories, write_trajectories
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 REPOSITORY = Path(__file__).parents[1]
 SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml", "scripts", "envs", "profiles"]
 DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 PUMP = {"name": "pump", "epsilon": 0.0}
+QP = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
+FEW = {"reaches": 6, "shard_size": 3}
+LOSSLESS = QP | {"qp": 0}
+HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +47,37 @@ def simulated(env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, show="reaches
 def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:
     """Return a shard's frames."""
     return render_states(trajectories, atlases[env], SCENES[env], "{}")
+
+
+def decoded(path):
+    """Return all frames of a video as yuv420p, (H * 3 / 2, W) uint8 each, and its packets' data."""
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray() for frame in container.decode(video=0)]
+
+
+def shard(tmp_path, atlases, number, reaches, encode=QP, fps=30):
+    """Return a shard's trajectory file and segment."""
+    trajectories = simulated(reaches=reaches)
+    paths = tmp_path / f"{number:05d}.npz", tmp_path / f"{number:05d}.mp4"
+    write_trajectories(paths[0], trajectories)
+    encode_segment(rendered(trajectories, atlases), paths[1], fps, encode, "{}")
+    return paths
+
+
+@pytest.fixture(scope="session")
+def cache(atlases) -> FrameCache:
+    """Return the frames of three reaches."""
+    return rendered(simulated(), atlases)
+
+
+def hashes(results: Path) -> dict[str, str]:
+    """Return the sha256 of everything made, without the logs and benchmarks, which hold times."""
+    files = [path for path in results.rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+        if path.relative_to(results).parts[0] not in ("logs", "benchmarks")
+    }
 
 
 class Project:

@@ -6,6 +6,8 @@ Files are written by ffmpeg (segment, film); this module only reads.
 
 import os
 import struct
+import sys
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,10 +114,10 @@ def _video_index(moov: bytes) -> VideoIndex:
     media = videos[0][b"mdia"]
     table = media[b"minf"][b"stbl"]
     timed = list(struct.iter_unpack(">II", _entries(table[b"stts"], 8)))
-    sizes = _sizes(table[b"stsz"])
+    samples, payload = _samples(table[b"stsz"])
     frames = sum(count for count, _ in timed)
-    if frames != len(sizes):
-        raise ValueError(f"{frames} durations for {len(sizes)} samples")
+    if frames != samples:
+        raise ValueError(f"{frames} durations for {samples} samples")
     syncs = table.get(b"stss")
     offsets = (
         [offset for _, offset in struct.iter_unpack(">Ii", _entries(table[b"ctts"], 8))]
@@ -132,7 +134,7 @@ def _video_index(moov: bytes) -> VideoIndex:
         if syncs is None
         else tuple(number - 1 for (number,) in struct.iter_unpack(">I", _entries(syncs, 4))),
         parameter_sets=_parameter_sets(table[b"stsd"]),
-        payload=sum(sizes),
+        payload=payload,
         comment=_comment(moov),
     )
 
@@ -145,9 +147,17 @@ def _entries(content: bytes, width: int) -> bytes:
     return content[8 : 8 + count * width]
 
 
-def _sizes(content: bytes) -> tuple[int, ...]:
+def _samples(content: bytes) -> tuple[int, int]:
+    """Return the number of samples and their bytes; a long film's table is not unpacked."""
     same, count = struct.unpack_from(">II", content, 4)
-    return (same,) * count if same else struct.unpack_from(f">{count}I", content, 12)
+    if same:
+        return count, same * count
+    sizes = array("I", content[12 : 12 + 4 * count])
+    if len(sizes) != count:
+        raise ValueError("the table of sample sizes is cut short")
+    if sys.byteorder == "little":
+        sizes.byteswap()
+    return count, sum(sizes)
 
 
 def _timescale(content: bytes) -> int:

@@ -18,7 +18,7 @@ class Spec:
     """A stage's spec.
 
     config: the values of the configuration that the stage uses, by their dotted keys
-    shard: first (reach) and count (of reaches) for a sharded stage, shards (their number) for one
+    shard: first (reach) and count (of reaches) for simulate, shards (their number) for a stage
     that takes them all, else empty
     text: the canonical JSON itself
     """

@@ -68,7 +68,8 @@ class Specs:
 
     def concat(self, wildcards) -> str:
         """Return the spec of joining all segments."""
-        return self._spec("concat", {"shards": len(self.shards)})
+        shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
+        return self._spec("concat", shard)
 
     def episodes(self, wildcards) -> str:
         """Return the spec of the tables over all shards."""

@@ -1,0 +1,102 @@
+"""A run that fails or is stopped says why, loses nothing, and is finished by the next."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import FEW, REPOSITORY, Project, hashes
+
+BROKEN = ["trajectories/00000.npz", "frames/00000.npz", "segments/00000.mp4"]
+
+
+def test_a_failing_job_ends_with_its_cause(project):
+    said = project.fail(config=FEW | {"policy": "{name: random}", "max_attempts": 2})
+    last = said.rstrip().splitlines()[-1]
+    assert "still open after max_attempts: 2; raise max_attempts" in last
+    assert not list((project.folder / "results").rglob("*.mp4"))
+
+
+def test_raising_max_attempts_keeps_what_was_made(project):
+    config = FEW | {"policy": "{epsilon: 0.45}", "shard_size": 1}
+    project.fail("--keep-going", config=config | {"max_attempts": 1})
+    made = set((project.folder / "results" / "trajectories").glob("*.npz"))
+    assert 0 < len(made) < 6, "some reaches must need more attempts for this test to tell"
+    jobs = project.jobs(config=config | {"max_attempts": 100})
+    assert jobs["simulate"] == 6 - len(made)
+
+
+@pytest.mark.parametrize("artefact", BROKEN)
+def test_no_film_is_made_from_a_broken_artefact(project, artefact):
+    project.run(config=FEW)
+    path = project.folder / "results" / artefact
+    whole, film = path.read_bytes(), project.folder / "results" / "film.mp4"
+    wanted = film.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    said = project.fail(config=FEW)
+    last = said.rstrip().splitlines()[-1]
+    assert artefact in last and "delete it and run snakemake again" in last
+    assert not film.exists() or film.read_bytes() == wanted
+    path.unlink()
+    film.unlink(missing_ok=True)
+    project.run(config=FEW)
+    assert path.read_bytes() == whole and film.read_bytes() == wanted
+
+
+def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
+    spec = '{"stage":"episodes","config":{},"shard":{},"tools":{"pandas":"0.0.1"}}'
+    command = [sys.executable, REPOSITORY / "scripts" / "episodes.py", "--spec", spec]
+    command += ["--trajectories", "t", "a", "b", "c"]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert said.returncode == 1 and "planned with pandas 0.0.1" in said.stderr
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_goes_on_where_it_stopped(project, ending):
+    config = {"reaches": 80, "shard_size": 10}
+    process = project.start("-j", "2", config=config)
+    segments = project.folder / "results" / "segments"
+    deadline = time.monotonic() + 120
+    while len(list(segments.glob("[0-9]*.mp4"))) < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, ending)  # as Ctrl-C does: Snakemake and all its jobs get it
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    if ending == signal.SIGKILL:
+        assert "--unlock" in project.fail(config=config), "Snakemake itself says what to do"
+        project.run("--unlock", config=config)
+    assert not (project.folder / "results" / "film.mp4").exists()
+    times = {path: path.stat().st_mtime_ns for path in segments.glob("[0-9]*.mp4")}
+    jobs = project.jobs(config=config)
+    # Two jobs were running, and one may just have ended: at least one is known to be done.
+    assert jobs["encode"] <= 8 - 1 and "atlas" not in jobs
+    project.run(config=config)
+    kept = [path for path, mtime in times.items() if path.stat().st_mtime_ns == mtime]
+    assert len(kept) == 8 - jobs["encode"]
+    folder = project.folder.parent / "undisturbed"
+    folder.mkdir()
+    Project(folder, project.cache).run(config=config)
+    assert hashes(folder / "results") == hashes(project.folder / "results")
+
+
+def test_a_corrupt_atlas_in_the_users_cache_is_drawn_again(project, tmp_path):
+    project.cache = tmp_path / "own cache"
+    project.run(config=FEW)
+    (kept,) = project.cache.rglob("atlas-*.npz")
+    wanted = hashes(project.folder / "results")
+    for damage in (b"", b"rubbish"):
+        kept.write_bytes(damage)
+        (project.folder / "results" / "atlas.npz").unlink()
+        (project.folder / "results" / "film.mp4").unlink()
+        project.run("--forcerun", "atlas", config=FEW)
+        assert hashes(project.folder / "results") == wanted
+
+
+def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path):
+    project.cache = tmp_path / "own cache"
+    project.cache.mkdir()
+    (project.cache / "goalreel").write_text("a file where a folder is wanted")
+    project.run(config=FEW)
+    assert "not kept" in (project.folder / "results" / "logs" / "atlas.log").read_text()

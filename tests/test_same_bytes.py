@@ -1,0 +1,51 @@
+"""The same bytes, whatever the cores, the folder, the processor's features and the shard size."""
+
+import hashlib
+
+import av
+import pandas as pd
+from conftest import CONTINUOUS, Project, hashes
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+
+def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path, user_cache):
+    config = {"reaches": 8, "shard_size": 4}
+    wanted = hashes(filmed.folder / "results")
+    assert len(wanted) == 11
+    # The processors that NumPy knows special code for; without it, it takes the plain code.
+    dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
+    for name, cores, environment in (
+        ("one core", "1", {}),
+        ("plain CPU", "2", {"NPY_DISABLE_CPU_FEATURES": dispatched}),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        cache = tmp_path / f"cache of {name}"  # so that the atlas is drawn anew too
+        other = Project(folder, cache)
+        other.run("-j", cores, config=config, **environment)
+        assert hashes(folder / "results") == wanted, name
+
+
+def test_continuous_bytes_do_not_depend_on_cpu_dispatch(tmp_path):
+    config = {"reaches": 6, "shard_size": 3, "env": CONTINUOUS}
+    dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
+    made = []
+    for environment in ({}, {"NPY_DISABLE_CPU_FEATURES": dispatched}):
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        project = Project(folder, tmp_path / f"cache{len(made)}")
+        project.run(config=config, **environment)
+        made.append(hashes(folder / "results"))
+    assert made[0] == made[1]
+
+
+def test_film_does_not_depend_on_the_shard_size(filmed, project):
+    def pictures(folder):
+        with av.open(str(folder / "results" / "film.mp4")) as container:
+            for frame in container.decode(video=0):
+                yield hashlib.sha256(frame.to_ndarray().tobytes()).hexdigest()
+
+    project.run(config={"reaches": 8, "shard_size": 3})
+    assert list(pictures(project.folder)) == list(pictures(filmed.folder))
+    tables = [pd.read_csv(p.folder / "results" / "episodes.csv") for p in (filmed, project)]
+    assert tables[0].drop(columns="shard").equals(tables[1].drop(columns="shard"))

@@ -42,5 +42,5 @@ def save_steps() -> None:
 
 if __name__ == "__main__":
     DOCS.mkdir(exist_ok=True)
-    save_frame(reach=0, before_end=20)
+    save_frame(reach=0, before_end=8)
     save_steps()

@@ -49,3 +49,8 @@ def test_every_program_explains_itself(script):
         [sys.executable, REPOSITORY / "scripts" / script, "--help"], capture_output=True, text=True
     )
     assert said.returncode == 0 and f"python scripts/{script}" in said.stdout
+
+
+def test_readmes_speeds_are_those_that_were_measured():
+    measured = (REPOSITORY / "benchmarks" / "peers.md").read_text(encoding="utf-8").strip()
+    assert measured in (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -4,7 +4,8 @@ By hand, for two shards:
 
     python scripts/concat.py --segments results/segments/00000.mp4
         --trajectories results/trajectories/00000.npz film.mp4 --spec '{"stage": "concat",
-        "config": {"env": "MountainCar-v0", "film.fps": 30}, "shard": {"shards": 2, "reaches": 250}}'
+        "config": {"env": "MountainCar-v0", "film.fps": 30},
+        "shard": {"shards": 2, "reaches": 250}}'
 """
 
 from pathlib import Path

@@ -10,9 +10,12 @@ import sys
 BASE = workflow.basedir
 SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
+sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow import checked_config, print_causes, print_summary, set_environment
 from goalreel.stages import Specs
+
+sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
 
 
 configfile: os.path.join(BASE, "config.yaml")
@@ -29,7 +32,7 @@ SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 
 
 wildcard_constraints:
-    shard=r"\d+",
+    shard=r"\d{5,9}",
 
 
 rule all:
@@ -51,7 +54,9 @@ rule simulate:
     conda:
         "envs/simulate.yaml"
     resources:
-        max_attempts=config["max_attempts"],  # it bounds the work, but shapes no trajectory
+        # Not part of the spec: it bounds the work and shapes no trajectory, so that raising it
+        # makes again only the shards that had failed.
+        max_attempts=config["max_attempts"],
     params:
         spec=specs.simulate,
     shell:
@@ -167,4 +172,4 @@ onsuccess:
 
 
 onerror:
-    print_causes(RESULTS)
+    print_causes(log)

@@ -24,13 +24,15 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel import ffmpeg
     from goalreel.film import concatenate
+    from goalreel.shards import shard_paths
 
     spec.check_tool("ffmpeg", ffmpeg.version())
     shards = spec.shard["shards"]
     frames = concatenate(
-        program.shard_paths(arguments.segments, shards),
-        program.shard_paths(arguments.trajectories, shards),
+        shard_paths(arguments.segments, shards),
+        shard_paths(arguments.trajectories, shards),
         arguments.output,
+        spec.config["env"],
         spec.config["film.fps"],
         f"{spec.config['env']}: {spec.shard['reaches']:,} goal reaches",
         spec.text,

@@ -26,7 +26,11 @@ def main(argv: list[str] | None = None) -> None:
     spec.check_tool("ffmpeg", ffmpeg.version())
     cache = open_cache(arguments.frames)
     encode_segment(
-        cache, arguments.output, spec.config["film.fps"], spec.config["encode"], spec.text
+        cache,
+        arguments.output,
+        spec.config["film.fps"],
+        spec.config["encode"],
+        spec.signed(cache.source),
     )
     program.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
 

@@ -23,10 +23,11 @@ def main(argv: list[str] | None = None) -> None:
     spec = program.spec_of(arguments)
 
     from goalreel.atomic import replacing
+    from goalreel.shards import shard_paths
     from goalreel.tables import write_tables
 
     rows = write_tables(
-        program.shard_paths(arguments.trajectories, spec.shard["shards"]),
+        shard_paths(arguments.trajectories, spec.shard["shards"]),
         arguments.episodes,
         arguments.attempts,
         spec.config["env"],

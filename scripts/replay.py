@@ -8,7 +8,6 @@ every state and reward must be the recorded one, bit for bit. Then its frames ar
     python scripts/replay.py 17 --attempt 0            its first attempt, whether it reached or not
 """
 
-import json
 from pathlib import Path
 
 from goalreel import program
@@ -24,12 +23,13 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--png", type=Path, help="folder for the PNG files")
     arguments = options.parse_args(argv)
 
-    from goalreel.replay import find_episode, replay, save_gif, save_pngs
+    from goalreel.replay import find_episode, frame_rate, replay, save_gif, save_pngs
 
+    fps = frame_rate(arguments.results)
     episode = find_episode(arguments.results, arguments.reach, arguments.attempt)
     frames = replay(episode)
     if arguments.gif:
-        where, fps = arguments.gif, _fps(arguments.results)
+        where = arguments.gif
         save_gif(where, frames, fps)
     else:
         default = arguments.results / "replay" / f"reach-{episode.reach}-{episode.attempt}"
@@ -40,10 +40,6 @@ def main(argv: list[str] | None = None) -> None:
         f"{len(episode.actions)} steps of {episode.env} equal Gymnasium's; "
         f"{len(frames)} frames in {where}"
     )
-
-
-def _fps(results: Path) -> int:
-    return json.loads((results / "tables.json").read_text())["config"]["film.fps"]
 
 
 if __name__ == "__main__":

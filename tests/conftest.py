@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 import av
 import pytest
 
+from goalreel import ffmpeg
 from goalreel.atlas import draw_atlas
 from goalreel.frame_cache import FrameCache
 from goalreel.physics import ENVIRONMENTS
@@ -20,10 +22,13 @@ from goalreel.reaches import simulate_reaches
 from goalreel.render import render_states
 from goalreel.scene import SCENES
 from goalreel.segment import encode_segment
+from goalreel.spec import canonical
 from goalreel.trajectories import Trajectories, write_trajectories
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 REPOSITORY = Path(__file__).parents[1]
+# Python as most users run it, which would write its caches if the workflow let it.
+_ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml", "scripts", "envs", "profiles"]
 DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 PUMP = {"name": "pump", "epsilon": 0.0}
@@ -41,7 +46,9 @@ def atlases():
 
 def simulated(env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, show="reaches", attempts=100):
     """Return a shard's trajectories."""
-    return simulate_reaches(reaches, seed, ENVIRONMENTS[env], make_policy(policy), attempts, show)
+    spec = canonical({"config": {"env": env}})
+    policy = make_policy(policy)
+    return simulate_reaches(reaches, seed, ENVIRONMENTS[env], policy, attempts, show, spec)
 
 
 def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:
@@ -60,7 +67,8 @@ def shard(tmp_path, atlases, number, reaches, encode=QP, fps=30):
     trajectories = simulated(reaches=reaches)
     paths = tmp_path / f"{number:05d}.npz", tmp_path / f"{number:05d}.mp4"
     write_trajectories(paths[0], trajectories)
-    encode_segment(rendered(trajectories, atlases), paths[1], fps, encode, "{}")
+    comment = canonical({"source": trajectories.digest()})
+    encode_segment(rendered(trajectories, atlases), paths[1], fps, encode, comment)
     return paths
 
 
@@ -78,6 +86,14 @@ def hashes(results: Path) -> dict[str, str]:
         for path in files
         if path.relative_to(results).parts[0] not in ("logs", "benchmarks")
     }
+
+
+def fake_ffmpeg(tmp_path, monkeypatch, script: str) -> None:
+    """Put a shell script in ffmpeg's place; $REAL is the true one."""
+    program = tmp_path / "fake ffmpeg"
+    program.write_text(f"#!/bin/sh\nREAL='{ffmpeg.executable()}'\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(ffmpeg, "executable", lambda: str(program))
 
 
 class Project:
@@ -113,7 +129,7 @@ class Project:
         return subprocess.Popen(
             command + (["--config", *values] if values else []),
             cwd=self.folder,
-            env=os.environ | {"XDG_CACHE_HOME": str(self.cache)} | environment,
+            env=_ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)} | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -128,9 +128,9 @@ def test_trajectories_come_back_as_they_were(tmp_path):
     for name in ("offsets", "states", "actions", "rewards"):
         assert getattr(back, name).dtype == getattr(shard, name).dtype
         assert np.array_equal(getattr(back, name), getattr(shard, name))
-    episodes, attempts, probe = read_summary(tmp_path / "t.npz")
-    assert probe == shard.probe
-    for found, wanted in ((episodes, shard.episodes), (attempts, shard.attempts)):
+    summary = read_summary(tmp_path / "t.npz")
+    assert (summary.probe, summary.digest) == (shard.probe, shard.digest())
+    for found, wanted in ((summary.episodes, shard.episodes), (summary.attempts, shard.attempts)):
         assert all(
             np.array_equal(a, b)
             for a, b in zip(vars(found).values(), vars(wanted).values(), strict=True)
@@ -208,6 +208,48 @@ def test_layers_are_pasted_in_order_and_may_be_absent(tmp_path):
     assert both[3, 3, 0] == 200 and both[1, 1, 0] == 100
     assert car[3, 3, 0] == 100 and car[5, 5, 0] == 0
     assert not none.any()
+
+
+def test_frames_of_odd_sizes_go_into_a_cache_and_come_back(tmp_path):
+    frames = np.random.default_rng(0).integers(0, 2, (40, 5, 7, 3), dtype=np.uint8)
+    layer = layer_from_frames("scene", frames[0], frames)
+    write_cache(tmp_path / "c.npz", FrameCache(frames[0], (layer,), np.array([0, 40])))
+    assert np.array_equal(goalreel.open_cache(tmp_path / "c.npz")[:], frames)
+
+
+@pytest.mark.parametrize("shape", ["(100000000000,)", "(True,)", f"({10**30},)", "(1,"])
+def test_forged_headers_are_refused(tmp_path, shape):
+    path = tmp_path / "t.npz"
+    write_trajectories(path, simulated())
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
+    text = header.encode().ljust(117) + b"\n"
+    members["states.npy"] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(GoalreelError, match="delete it"):
+        read_trajectories(path)
+
+
+@pytest.mark.parametrize("change", [{"car_boxes": float}, {"car_index": float}])
+def test_arrays_of_another_dtype_are_refused(tmp_path, atlases, change):
+    path = tmp_path / "f.npz"
+    write_cache(path, rendered(simulated(), atlases))
+    ((name, dtype),) = change.items()
+    with np.load(path) as archive:
+        array = archive[name].astype(dtype)
+    rewrite(path, **{name: array})
+    with pytest.raises(GoalreelError, match="do not fit"):
+        open_cache(path)
+
+
+def test_temporary_files_of_others_are_left_alone(tmp_path):
+    foreign = tmp_path / ".t.npz.swp"
+    foreign.write_text("an editor's")
+    write_trajectories(tmp_path / "t.npz", simulated())
+    assert foreign.read_text() == "an editor's"
 
 
 def test_a_frame_of_another_shape_is_refused():

@@ -1,6 +1,6 @@
 """A wrong configuration stops with one short message that names every fault."""
 
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from goalreel.config import load_config
 from goalreel.errors import GoalreelError
 from goalreel.options import options_table
+from goalreel.policies import make_policy
+from goalreel.spec import canonical
+from goalreel.stages import Specs
 
 SCHEMA = REPOSITORY / "config.schema.yaml"
 
@@ -59,8 +62,8 @@ def test_defaults_are_those_of_the_film():
         ({"reaches": 10**12}, ["reaches: 1000000000000 is out of range"]),
         ({"reaches": "many"}, ["reaches: 'many' is a text", "a whole number"]),
         ({"reaches": 1.5}, ["reaches: 1.5 is a fraction", "a whole number"]),
-        ({"reaches": True}, ["reaches: True is true or false"]),
-        ({"reaches": None}, ["reaches: None is null"]),
+        ({"reaches": True}, ["reaches: true is true or false"]),
+        ({"reaches": None}, ["reaches: null is nothing"]),
         ({"reaches": [3]}, ["reaches: [3] is a list"]),
         ({"shard_size": 0}, ["shard_size: 0"]),
         ({"seed": 2**53}, ["seed: 9007199254740992 is out of range"]),
@@ -75,7 +78,7 @@ def test_defaults_are_those_of_the_film():
         ),
         (
             {"env": "MountainCarContinuous-v0", "policy": {"force": 0}},
-            ["policy.force: 0 is out of range", "more than 0"],
+            ["policy.force: 0.0 is out of range", "more than 0"],
         ),
         ({"encode": {"preset": "placebo"}}, ["encode.preset", "veryslow"]),
         ({"encode": {"qp": 99}}, ["encode.qp: 99 is out of range", "0 to 51"]),
@@ -84,7 +87,17 @@ def test_defaults_are_those_of_the_film():
         ({"film": {"show": "all"}}, ["film.show", "reaches, attempts"]),
         ({"results": "a{b}c"}, ["results: 'a{b}c'", "wildcards"]),
         ({"results": ""}, ["results: '' is empty"]),
-        ({"results": 5}, ["results: 5 is a number", "a text"]),
+        ({"results": "-x"}, ["results: '-x' starts with '-'"]),
+        ({"results": "~/x"}, ["results: '~/x' starts with '~'"]),
+        ({"results": "a\0b"}, ["no file name can have"]),
+        ({"results": ["a"]}, ['results: ["a"] is a list', "a text"]),
+        ({"policy": {"epsilon": float("nan")}}, ["policy.epsilon: nan", "a finite one"]),
+        ({"encode": {"crf": "nan"}}, ["encode.crf: nan", "a finite one"]),
+        ({"reaches": float("inf")}, ["reaches: inf"]),
+        ({"env": 5}, ["env: unknown value '5'"]),
+        ({"policy": {"name": None}}, ["policy.name: null is nothing"]),
+        ({"reaches": "٣"}, ["reaches: '٣' is a text"]),
+        ({"reaches": 10**9}, ["8,000,000 shards", "shard_size: 125", "10000 or more"]),
     ],
 )
 def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, parts):
@@ -98,6 +111,9 @@ def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, parts):
 def test_all_faults_are_told_at_once():
     said = faults(reachs=1, seed=-1, encode={"qp": 99, "preset": "fats"}, policy={"name": "x"})
     assert "has 5 faults" in said and len(said.splitlines()) == 6
+    continuous = {"env": "MountainCarContinuous-v0", "encode": {"qp": 99}}
+    said = faults(policy={"name": "near_optimal"}, **continuous)
+    assert "near_optimal" in said and "encode.qp: 99" in said
 
 
 def test_text_from_the_command_line_gets_the_schemas_type():
@@ -115,6 +131,17 @@ def test_text_from_the_command_line_gets_the_schemas_type():
     assert load(reaches=1e3)["reaches"] == 1000 and isinstance(load(reaches=1e3)["reaches"], int)
 
 
+def test_one_meaning_has_one_spelling():
+    for one, other in (
+        ({"policy": {"epsilon": 0}}, {"policy": {"epsilon": "-0.0"}}),
+        ({"encode": {"crf": 20}}, {"encode": {"crf": "20.0"}}),
+        ({"encode": {"qp": "1e1"}}, {"encode": {"qp": 10}}),
+        ({"film": None, "policy": {}}, {}),
+        ({"results": 2025}, {"results": "2025"}),
+    ):
+        assert canonical(load(**one)) == canonical(load(**other))
+
+
 def test_a_policys_parameters_are_filled_in_where_they_fit():
     config = load(env="MountainCarContinuous-v0")
     assert config["policy"] == {"name": "pump", "epsilon": 0.0, "force": 1.0}
@@ -125,18 +152,30 @@ def test_a_shard_may_be_larger_than_the_film():
     assert load(reaches=1, shard_size=5000)["shard_size"] == 5000
 
 
+def test_every_policy_of_the_schema_is_known_to_the_code():
+    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]["policy"]
+    assert set(schema["x-fits"]) == set(schema["properties"]["name"]["enum"])
+    for name in schema["x-fits"]:
+        make_policy({"name": name, "epsilon": 0.5})
+    with pytest.raises(GoalreelError, match="unknown policy 'pmup'"):
+        make_policy({"name": "pmup", "epsilon": 0.5})
+
+
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
+INNER = st.sampled_from(["name", "epsilon", "force", "qp", "crf", "preset", "fps", "show"])
+SECTIONS = st.dictionaries(INNER, JUNK, max_size=3)
 KEYS = st.sampled_from(["reaches", "policy", "encode", "film", "results", "seed", "env"])
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.dictionaries(KEYS | st.text(), JUNK, max_size=4))
+@given(st.dictionaries(KEYS | st.text(), JUNK | SECTIONS, max_size=4))
 def test_any_junk_either_works_or_gets_a_message(junk):
     try:
-        assert load_config(junk, Path(SCHEMA))["reaches"] >= 1
+        specs = Specs(load_config(junk, SCHEMA), REPOSITORY / "scripts")
+        assert specs.encode(None) and specs.simulate(SimpleNamespace(shard="00000"))
     except GoalreelError as error:
         assert "fault" in str(error)

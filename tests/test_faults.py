@@ -1,13 +1,30 @@
 """A run that fails or is stopped says why, loses nothing, and is finished by the next."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
-from conftest import FEW, REPOSITORY, Project, hashes
+from conftest import FEW, REPOSITORY, Project, hashes, simulated
+
+import goalreel
+
+
+def running(project: Project, script: str) -> int | None:
+    """Return the process of a stage's program that this project runs, if there is one."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            program = [Path(word).name for word in words[1:2]]
+            if program == [script] and (folder / "cwd").readlink() == project.folder:
+                return int(folder.name)
+    return None
+
 
 BROKEN = ["trajectories/00000.npz", "frames/00000.npz", "segments/00000.mp4"]
 
@@ -17,6 +34,38 @@ def test_a_failing_job_ends_with_its_cause(project):
     last = said.rstrip().splitlines()[-1]
     assert "still open after max_attempts: 2; raise max_attempts" in last
     assert not list((project.folder / "results").rglob("*.mp4"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds the process in /proc")
+def test_a_killed_job_is_told_as_such(project):
+    process = project.start("-j", "1", config={"reaches": 60, "shard_size": 60})
+    stage = None
+    deadline = time.monotonic() + 120
+    while stage is None and time.monotonic() < deadline:
+        stage = running(project, "encode.py")
+        time.sleep(0.01)
+    os.kill(stage, signal.SIGKILL)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    last = said.rstrip().splitlines()[-2:]
+    assert last[0].endswith("logs/encode/00000.log:") and "killed" in last[1]
+
+
+def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project):
+    config = {"reaches": 20, "shard_size": 1}
+    process = project.start("-j", "1", config=config)
+    trajectories = project.folder / "results" / "trajectories"
+    deadline = time.monotonic() + 120
+    while not list(trajectories.glob("[0-9]*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    project.edit("scripts/goalreel/physics.py", "force, gravity = 0.001", "force, gravity = 0.002")
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode != 0 and "has changed since the run began" in said
+    project.restore("scripts")
+    project.run(config=config)
+    made = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]
+    wanted = simulated(reaches=range(20), seed=2025)
+    assert np.array_equal(np.concatenate([shard.states for shard in made]), wanted.states)
 
 
 def test_raising_max_attempts_keeps_what_was_made(project):
@@ -55,7 +104,7 @@ def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on_where_it_stopped(project, ending):
-    config = {"reaches": 80, "shard_size": 10}
+    config = {"reaches": 80, "shard_size": 10, "encode": "{preset: slow}"}
     process = project.start("-j", "2", config=config)
     segments = project.folder / "results" / "segments"
     deadline = time.monotonic() + 120

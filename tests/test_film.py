@@ -3,13 +3,22 @@
 import itertools
 import json
 import os
-import shutil
 from dataclasses import replace
 
 import av
 import numpy as np
 import pytest
-from conftest import HARSH, QP, decoded, rendered, shard, simulated
+from conftest import (
+    CONTINUOUS,
+    DISCRETE,
+    HARSH,
+    QP,
+    decoded,
+    fake_ffmpeg,
+    rendered,
+    shard,
+    simulated,
+)
 
 from goalreel import ffmpeg
 from goalreel.errors import GoalreelError
@@ -19,9 +28,10 @@ from goalreel.segment import encode_segment
 from goalreel.trajectories import write_trajectories
 
 
-def join(shards, film, title="t", comment="{}", fps=30):
+def join(shards, film, title="t", comment="{}", fps=30, env=DISCRETE):
     """Make a film of (trajectories, segment) pairs and return its number of frames."""
-    return concatenate([s for _, s in shards], [t for t, _ in shards], film, fps, title, comment)
+    trajectories, segments = zip(*shards, strict=True)
+    return concatenate(segments, trajectories, film, env, fps, title, comment)
 
 
 def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases, tmp_path):
@@ -57,10 +67,10 @@ def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases
 def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, tmp_path):
     """Also at 7 fps, whose frames are no whole number of microseconds."""
     for fps in (30, 7):
-        trajectories, segment = shard(tmp_path, atlases, 0, range(1), fps=fps)
-        for number in range(1, 1000):
-            shutil.copyfile(trajectories, tmp_path / f"{number:05d}.npz")
-            os.link(segment, tmp_path / f"{number:05d}.mp4")
+        made = [shard(tmp_path, atlases, i, range(i, i + 1), fps=fps) for i in range(3)]
+        for number in range(3, 1000):
+            for path in made[number * number % 3]:  # in no simple order
+                os.link(path, tmp_path / f"{number:05d}{path.suffix}")
         names = [tmp_path / f"{number:05d}" for number in range(1000)]
         shards = [(name.with_suffix(".npz"), name.with_suffix(".mp4")) for name in names]
         film = tmp_path / f"film-{fps}.mp4"
@@ -68,15 +78,26 @@ def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, t
         with av.open(str(film)) as container:
             stream = container.streams.video[0]
             packets = [p for p in container.demux(stream) if p.size]
-            assert len(container.chapters()) == 1000
+            titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
             step = 1 / (fps * stream.time_base)
             assert [p.pts for p in packets] == [i * step for i in range(frames)]
             assert {p.duration for p in packets} == {step}
             assert [p.dts for p in packets] == [p.pts for p in packets]
+        order = [0, 1, 2, *(number * number % 3 for number in range(3, 1000))]
+        assert [int(title.split()[1]) for title in titles] == order
+        payloads = [[bytes(p) for p in packets_of(segment)] for _, segment in made]
+        assert [bytes(p) for p in packets] == [p for i in order for p in payloads[i]]
         # One SPS and one PPS, in the header alone: NAL types 7 and 8 stand in no packet.
         assert not {7, 8} & {kind for p in packets for kind in nal_types(bytes(p))}
-        for number in range(1000):
-            (tmp_path / f"{number:05d}.mp4").unlink()
+        for _, path in shards:
+            path.unlink()
+            path.with_suffix(".npz").unlink()
+
+
+def packets_of(path) -> list:
+    """Return the packets of a video."""
+    with av.open(str(path)) as container:
+        return [packet for packet in container.demux(video=0) if packet.size]
 
 
 def nal_types(packet: bytes) -> set[int]:
@@ -93,7 +114,8 @@ def test_failed_attempts_are_chapters_too(atlases, tmp_path):
     trajectories = simulated(reaches=range(2), policy=policy, show="attempts")
     assert not trajectories.episodes.terminated.all()
     write_trajectories(tmp_path / "00000.npz", trajectories)
-    encode_segment(rendered(trajectories, atlases), tmp_path / "00000.mp4", 30, QP, "{}")
+    comment = json.dumps({"source": trajectories.digest()})
+    encode_segment(rendered(trajectories, atlases), tmp_path / "00000.mp4", 30, QP, comment)
     join([(tmp_path / "00000.npz", tmp_path / "00000.mp4")], tmp_path / "f.mp4")
     with av.open(str(tmp_path / "f.mp4")) as container:
         titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
@@ -115,18 +137,45 @@ def test_probes_of_unlike_machines_are_never_mixed(atlases, tmp_path):
     [
         ({"encode": QP | {"preset": "medium"}}, "SPS and PPS differ"),
         ({"fps": 25}, "constant 30 fps"),
-        ({"comment": "{other}"}, "another spec"),
-        ({"reaches": range(3, 4)}, "states; delete the segment"),
+        ({"comment": "{}"}, "does not show the trajectories of its shard"),
+        ({"comment": '{"code": "other"}'}, "made otherwise"),
+        ({"comment": "no spec"}, "holds no spec"),
     ],
 )
 def test_segments_that_do_not_belong_together_are_refused(atlases, tmp_path, change, message):
     shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
-    settings = {"fps": 30, "encode": QP, "comment": "{}", "reaches": range(1, 2)} | change
-    cache = rendered(simulated(reaches=settings.pop("reaches")), atlases)
-    encode_segment(cache, shards[1][1], **settings)
+    trajectories = simulated(reaches=range(1, 2))
+    comment = json.dumps({"source": trajectories.digest()})
+    settings = {"fps": 30, "encode": QP, "comment": comment} | change
+    encode_segment(rendered(trajectories, atlases), shards[1][1], **settings)
     with pytest.raises(GoalreelError, match=message) as error:
         join(shards, tmp_path / "f.mp4")
     assert str(shards[1][1]) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reaches": range(3, 4)}, "does not show the trajectories of its shard"),
+        ({"reaches": range(1, 2), "seed": 8}, "does not show the trajectories of its shard"),
+        ({"env": CONTINUOUS, "reaches": range(1, 2)}, "made otherwise"),
+    ],
+)
+def test_trajectories_from_elsewhere_are_refused(atlases, tmp_path, change, message):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    write_trajectories(shards[1][0], simulated(**change))
+    with pytest.raises(GoalreelError, match=message):
+        join(shards, tmp_path / "f.mp4")
+    with pytest.raises(GoalreelError, match="are of MountainCar-v0"):
+        join(shards[:1], tmp_path / "f.mp4", env=CONTINUOUS)
+
+
+def test_a_film_that_comes_out_short_is_never_a_result(atlases, tmp_path, monkeypatch):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    fake_ffmpeg(tmp_path, monkeypatch, 'for last; do :; done; cp 00000.mp4 "${last#file:}"')
+    with pytest.raises(GoalreelError, match="the film came out wrong"):
+        join(shards, tmp_path / "f.mp4")
+    assert not (tmp_path / "f.mp4").exists()
 
 
 def test_specs_travel_in_the_comment(filmed):

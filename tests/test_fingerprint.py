@@ -30,6 +30,7 @@ def project(tmp_path):
     package = tmp_path / "goalreel"
     package.mkdir()
     (tmp_path / "stage.py").write_text(SCRIPT)
+    (package / "__init__.py").write_text("")
     for name, text in {"one": ONE, "two": TWO, "three": "X = 1\n", "four": "Y = 1\n"}.items():
         (package / f"{name}.py").write_text(text)
     return tmp_path
@@ -76,6 +77,36 @@ def test_words_layout_and_unused_modules_do_not(project, name, old, new):
     assert old in text
     (project / name).write_text(text.replace(old, new))
     assert fingerprint_of(project) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from . import four",
+        "from .four import Y",
+        "import goalreel.sub.inner",
+        "from goalreel.sub import inner",
+        "from goalreel.sub.inner import Z",
+        "from .sub.inner import Z",
+    ],
+)
+def test_every_kind_of_import_is_followed(project, statement):
+    package = project / "goalreel"
+    (package / "sub").mkdir()
+    (package / "sub" / "__init__.py").write_text("")
+    (package / "sub" / "inner.py").write_text("Z = 1\n")
+    (package / "three.py").write_text(f"{statement}\n")
+    before = fingerprint_of(project)
+    for name in ("four.py", "sub/inner.py"):
+        text = (package / name).read_text()
+        (package / name).write_text(text.replace("1", "2"))
+    assert fingerprint_of(project) != before
+
+
+def test_an_import_of_no_module_is_an_error(project):
+    (project / "goalreel" / "three.py").write_text("import goalreel.nothing\n")
+    with pytest.raises(ImportError, match=r"goalreel\.nothing"):
+        fingerprint_of(project)
 
 
 def test_it_does_not_depend_on_where_the_project_stands(project, tmp_path):

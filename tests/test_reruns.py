@@ -43,6 +43,8 @@ CONFIG_EDITS = [
     ({"policy": "{name: near_optimal}"}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | {"atlas": 1}),
     ({"max_attempts": 200}, NOTHING),
+    ({"policy": "{epsilon: 0}"}, NOTHING),  # another spelling of 0.0
+    ({"film": "{}"}, NOTHING),
     ({"reaches": 12}, ONE_SHARD),
     ({"reaches": 10}, ONE_SHARD),
     ({"reaches": 7}, ONE_SHARD),
@@ -61,12 +63,7 @@ CODE_EDITS = [
     ("scripts/goalreel/policies.py", "LEFT, RIGHT = 0, 2", "LEFT, RIGHT = 2, 0", ALL),
     ("scripts/goalreel/seeding.py", "_ACTION_STREAM = 1", "_ACTION_STREAM = 2", ALL),
     ("scripts/simulate.py", "+ count", "+ count + 0", ALL),
-    (
-        "scripts/goalreel/drawing.py",
-        "_GREY = (0, 0, 0)",
-        "_GREY = (9, 9, 9)",
-        RENDER | {"atlas": 1},
-    ),
+    ("scripts/goalreel/drawing.py", "(204, 204, 0)", "(9, 9, 9)", RENDER | {"atlas": 1}),
     ("scripts/goalreel/scene.py", "WHEEL_RADIUS = 8", "WHEEL_RADIUS = 9", RENDER | {"atlas": 1}),
     ("scripts/goalreel/render.py", '"car"', '"cart"', RENDER),
     ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", ENCODE),
@@ -77,7 +74,7 @@ CODE_EDITS = [
     ("scripts/goalreel/trajectories.py", "VERSION = 1", "VERSION = 2", ALL),
     ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | {"atlas": 1}),
     ("scripts/goalreel/summary.py", '"film"', '"movie"', NOTHING),
-    ("scripts/goalreel/config.py", "cutoff=0.5", "cutoff=0.6", NOTHING),
+    ("scripts/goalreel/faults.py", "cutoff=0.5", "cutoff=0.6", NOTHING),
     ("scripts/goalreel/replay.py", "100 / fps", "99 / fps", NOTHING),
     ("config.yaml", "# frames per second", "# pictures per second", NOTHING),
     ("config.yaml", "qp: 23", "qp: 24", ENCODE),
@@ -167,7 +164,7 @@ def test_other_versions_of_the_tools_rerun_what_they_shape(done, tmp_path):
     other = tmp_path / "ffmpeg"
     other.write_text("#!/bin/sh\necho ffmpeg version n99.9 Copyright\n")
     other.chmod(other.stat().st_mode | stat.S_IXUSR)
-    assert ffmpeg.version() != "n99.9"
+    assert "n99.9" not in ffmpeg.version()
     assert done.jobs(config=BASE, **with_version("numpy", "99.9")) == ALL | {"atlas": 1}
     assert done.jobs(config=BASE, **with_version("pygame-ce", "99.9")) == RENDER | {"atlas": 1}
     assert done.jobs(config=BASE, **with_version("pandas", "99.9")) == {"episodes": 1}

@@ -3,13 +3,12 @@
 import itertools
 import os
 import re
-import stat
 import subprocess
 
 import av
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, HARSH, LOSSLESS, QP, decoded, rendered, simulated
+from conftest import CONTINUOUS, HARSH, LOSSLESS, QP, decoded, fake_ffmpeg, rendered, simulated
 
 from goalreel import ffmpeg
 from goalreel.errors import GoalreelError
@@ -126,14 +125,6 @@ def test_an_odd_size_is_refused():
         Yuv420p(cache)
 
 
-def fake_ffmpeg(tmp_path, monkeypatch, script: str) -> None:
-    """Put a shell script in ffmpeg's place; $REAL is the true one."""
-    program = tmp_path / "fake ffmpeg"
-    program.write_text(f"#!/bin/sh\nREAL='{ffmpeg.executable()}'\n{script}\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(ffmpeg, "executable", lambda: str(program))
-
-
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -155,11 +146,12 @@ def test_a_broken_encoder_is_an_error_and_leaves_no_file(
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(cache, tmp_path):
-    (tmp_path / ".s.mp4.abcdefgh.mp4").write_bytes(b"half a segment")
-    (tmp_path / ".s.mp4.abcdefgh.keyframes").write_text("0")
-    (tmp_path / ".other.mp4.abcdefgh.mp4").write_bytes(b"of another job")
+    (tmp_path / ".s.mp4.goalreel-abcdefgh.mp4").write_bytes(b"half a segment")
+    (tmp_path / ".s.mp4.goalreel-abcdefgh.keyframes").write_text("0")
+    (tmp_path / ".other.mp4.goalreel-abcdefgh.mp4").write_bytes(b"of another job")
     encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
-    assert {path.name for path in tmp_path.iterdir()} == {"s.mp4", ".other.mp4.abcdefgh.mp4"}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"s.mp4", ".other.mp4.goalreel-abcdefgh.mp4"}
 
 
 def test_ffmpegs_own_words_and_command_are_in_the_error(cache, tmp_path):
@@ -206,6 +198,13 @@ def test_the_continuous_environment_goes_to_film_too(atlases, tmp_path):
     assert all(np.array_equal(f, view[i]) for i, f in enumerate(decoded(tmp_path / "s.mp4")))
 
 
-def test_version_is_what_ffmpeg_says():
+def test_version_is_what_ffmpeg_says_and_tells_builds_apart(tmp_path, monkeypatch):
     said = subprocess.run([ffmpeg.executable(), "-version"], capture_output=True, text=True).stdout
-    assert re.match(r"ffmpeg version (\S+)", said)[1] == ffmpeg.version()
+    assert ffmpeg.version().startswith(re.match(r"ffmpeg version (\S+)", said)[1] + " (")
+    versions = set()
+    for build in ("libx264-164", "libx264-165"):
+        fake_ffmpeg(tmp_path, monkeypatch, f"echo ffmpeg version 7.1 {build}")
+        ffmpeg.version.cache_clear()
+        versions.add(ffmpeg.version())
+    ffmpeg.version.cache_clear()
+    assert len(versions) == 2

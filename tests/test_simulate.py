@@ -72,6 +72,63 @@ def test_forces_beyond_the_clamp_equal_gymnasium():
             assert reward == rewards[t][lane]
 
 
+def test_the_continuous_walls_limits_and_goal_equal_gymnasium():
+    """float32 states at the edges of the state space, where clips and comparisons round."""
+    environment = ENVIRONMENTS[CONTINUOUS]
+    rng = np.random.default_rng(5)
+    positions, velocities = rng.uniform(-1.2, 0.6, 6000), rng.uniform(-0.07, 0.07, 6000)
+    positions[:1000] = rng.uniform(-1.2, -1.13, 1000)
+    positions[1000:3000] = rng.uniform(0.38, 0.46, 2000)
+    velocities[2000:4000] = np.where(rng.random(2000) < 0.5, 0.07, -0.07)
+    positions, velocities = positions.astype(np.float32), velocities.astype(np.float32)
+    actions = rng.uniform(-1.5, 1.5, 6000).astype(np.float32)
+    # States whose next position is the goal to the last float32 bit.
+    positions[5000:] = np.float32(0.45) - velocities[5000:]
+    state, rewards, terminated = environment.step(physics.State(positions, velocities), actions)
+    peer = gymnasium.make(CONTINUOUS, disable_env_checker=True).unwrapped
+    peer.reset()
+    limited = 0
+    for i in range(6000):
+        peer.state = np.array([positions[i], velocities[i]], np.float32)
+        observed, reward, over, _, _ = peer.step(actions[i : i + 1])
+        assert observed.tolist() == [state.positions[i], state.velocities[i]], i
+        assert (reward, over) == (rewards[i], terminated[i]), i
+        limited += abs(observed[1]) == np.float32(0.07)
+    assert limited > 500 and 100 < terminated.sum() < 5000
+
+
+@pytest.mark.parametrize(("env", "policy"), POLICIES)
+def test_random_actions_are_drawn_as_documented(env, policy):
+    """A scalar NumPy generator per episode gives the same actions."""
+    if policy["name"] != "random" and policy["epsilon"] == 0:
+        return
+    seeds = np.arange(40) + 2**40
+    episodes = simulate_episodes(seeds, ENVIRONMENTS[env], make_policy(policy))
+    rule = make_policy(policy | {"epsilon": 0.0}) if policy["name"] != "random" else None
+    for e, seed in enumerate(seeds.tolist()):
+        stream = np.random.SeedSequence(seed, spawn_key=(1,))
+        generator = np.random.Generator(np.random.PCG64(stream))
+        for t in range(episodes.steps[e]):
+            coin, choice = generator.random(), generator.random()
+            if rule is None or coin < policy["epsilon"]:
+                wanted = np.float32(2 * choice - 1) if env == CONTINUOUS else int(3 * choice)
+            else:
+                seen = episodes.states[e, t : t + 1].astype(np.float32)
+                wanted = rule.act(seen, ENVIRONMENTS[env], None)[0][0]
+            assert episodes.actions[e, t] == wanted, (e, t)
+    if policy["name"] == "random":
+        played = np.arange(episodes.actions.shape[1]) < episodes.steps[:, None]
+        drawn = episodes.actions[played].astype(float)
+        assert abs(drawn.mean() - (0 if env == CONTINUOUS else 1)) < 0.05
+        assert abs(drawn.std() - (1 / 3**0.5 if env == CONTINUOUS else (2 / 3) ** 0.5)) < 0.05
+
+
+def test_initial_positions_are_numpys_where_a_compiler_fuses_them():
+    seeds = np.arange(500) * 7
+    ours = physics._initial_positions(seeds)
+    assert np.array_equal(ours, physics._numpys_initial_positions(seeds))
+
+
 def test_the_wall_and_the_speed_limits_equal_gymnasium():
     """Random states all over the state space, so that every clip and the wall are met."""
     environment = ENVIRONMENTS[DISCRETE]

@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -13,6 +14,7 @@ from PIL import Image
 
 import goalreel
 from goalreel.tables import ATTEMPT_COLUMNS
+from goalreel.trajectories import write_trajectories
 
 COLUMNS = (
     "reach, attempt, seed, env, initial_position, steps, return, terminated, truncated, shard, "
@@ -93,10 +95,9 @@ def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
 def test_replay_tells_where_gymnasium_differs(project, tmp_path):
     project.run(config={"reaches": 2, "shard_size": 2})
     path = project.folder / "results" / "trajectories" / "00000.npz"
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    arrays["states"][40, 0] += 1e-16
-    arrays["states"][40, 0] = np.nextafter(arrays["states"][40, 0], 1)
-    np.savez(path, **arrays)
+    shard = goalreel.read_trajectories(path)
+    states = shard.states.copy()
+    states[40, 0] = np.nextafter(states[40, 0], 1)  # the last bit
+    write_trajectories(path, replace(shard, states=states))
     said = replay(project.folder, "0")
     assert said.returncode == 1 and "step 40: Gymnasium gives" in said.stderr

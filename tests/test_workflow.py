@@ -1,12 +1,17 @@
 """A run as a user sees it: what it makes, what it says, and what it writes where."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import REPOSITORY
+from conftest import FEW, REPOSITORY, SOURCES
+
+import goalreel
+from goalreel.mp4 import read_index
 
 
 def test_summary_stands_at_the_end(filmed):
@@ -22,6 +27,17 @@ def test_progress_is_short(filmed):
     assert len(filmed.said.splitlines()) < 40, filmed.said
 
 
+def project_files(name: str) -> list[Path]:
+    """Return a source's files, relative to the repository; Python's own caches left out."""
+    path = REPOSITORY / name
+    files = [path, *path.rglob("*")] if path.is_dir() else [path]
+    return [
+        file.relative_to(REPOSITORY)
+        for file in files
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+
+
 def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(filmed):
     results = filmed.folder / "results"
     rules, shards = ("simulate", "render", "encode"), ("00000", "00001")
@@ -29,9 +45,9 @@ def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(fi
     for kind in ("logs", "benchmarks"):
         found = {str(path.relative_to(results / kind)) for path in (results / kind).rglob("*.*")}
         assert {name[:-4] for name in found} == names | {"atlas", "concat", "episodes"}
-    made = {path.name for path in filmed.folder.iterdir()}
-    sources = {"Snakefile", "config.yaml", "config.schema.yaml", "scripts", "envs", "profiles"}
-    assert made == sources | {"results", ".snakemake"}
+    made = {path.relative_to(filmed.folder) for path in filmed.folder.rglob("*") if path.is_file()}
+    sources = {path for name in SOURCES for path in project_files(name)}
+    assert {p for p in made if p.parts[0] not in ("results", ".snakemake")} == sources
     assert not list(results.rglob(".*")), "no temporary files stay"
 
 
@@ -53,8 +69,28 @@ def test_a_wrong_config_stops_before_any_job_with_one_message(project):
     assert "Exception" not in said and len(said.splitlines()) < 10, said
 
 
-def test_nested_values_on_the_command_line_get_their_types(filmed, project):
-    assert project.jobs(config={"encode": "{qp: 31}", "policy": "{epsilon: 0.1}"})
+def test_nested_values_on_the_command_line_get_their_types(project):
+    """Snakemake hands them on as text; the jobs get numbers."""
+    config = {"reaches": 1, "encode": "{qp: 31}", "policy": "{epsilon: 0.1}", "film": "{fps: 60}"}
+    project.run(config=config)
+    results = project.folder / "results"
+    encode = json.loads(read_index(results / "segments" / "00000.mp4").comment)["config"]
+    assert encode["encode"]["qp"] == 31 and encode["film.fps"] == 60
+    simulate = json.loads(goalreel.read_trajectories(results / "trajectories" / "00000.npz").spec)
+    assert simulate["config"]["policy"] == {"name": "pump", "epsilon": 0.1}
+
+
+def test_a_shard_that_the_film_does_not_have_is_an_error(project):
+    said = project.fail("results/trajectories/00009.npz", config=FEW)
+    assert "no shard 00009: the last is 00001" in said
+    project.fail("results/trajectories/1.npz", config=FEW)
+
+
+def test_a_run_for_a_single_file_needs_no_film(project):
+    said = project.run("results/frames/00001.npz", config=FEW)
+    assert "film" not in said.splitlines()[-1] and "Error" not in said
+    (project.folder / "results" / "film.mp4").write_bytes(b"rubbish")
+    project.run("results/frames/00000.npz", config=FEW)
 
 
 def test_parsing_the_workflow_imports_nothing_heavy():

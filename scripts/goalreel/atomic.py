@@ -18,7 +18,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{path.name}."
+    prefix = f".{path.name}.goalreel-"
     _remove(path.parent, prefix)
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
     os.close(handle)

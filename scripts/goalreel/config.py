@@ -1,157 +1,135 @@
 """The configuration: what the user wrote, checked against config.schema.yaml and completed by it.
 
 The schema is the one place that knows the options, their ranges and defaults; this module knows
-how to apply it and how to tell what is wrong. Which stage uses which option stands in stages.
+how to apply it. How a fault is told stands in faults, which stage uses which option in stages.
 """
 
-import difflib
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
+from goalreel.faults import schema_faults
 
-_TYPE_NAMES = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a text",
-    "object": "a mapping such as {name: value}",
-    "null": "null",
-}
+_HUGE = 1e300  # a whole number beyond is out of any range, and may not fit a float
 
 
 def load_config(given: Mapping, schema_path: Path) -> dict:
     """Return the complete configuration for what the user gave.
 
     Raises GoalreelError that lists every fault: unknown keys, wrong types, values out of range,
-    a policy that does not fit its environment.
+    a policy that does not fit its environment, more shards than a run can have.
     """
     import yaml
-    from jsonschema import Draft202012Validator
 
     schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
     config = _typed(dict(given), schema)
-    faults = [
-        fault
-        for error in sorted(
-            Draft202012Validator(schema).iter_errors(config), key=lambda e: list(map(str, e.path))
-        )
-        for fault in _messages(error)
-    ]
-    if not faults:
-        config = _completed(config, schema)
-        faults = list(_policy_faults(config, given, schema))
+    faults = schema_faults(config, schema)
+    completed = _completed(config, schema)
+    # A section that is no mapping has its fault already, and nothing to look into.
+    faults += [f for f in _policy_faults(completed, schema) if not _told(f, faults)]
+    faults += [] if faults else _shard_faults(completed, schema)
     if faults:
         head = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         lines = "".join(f"\n  {fault}" for fault in faults)
         raise GoalreelError(f"the configuration has {head}:{lines}")
-    return config
+    return completed
 
 
 def _typed(value: object, schema: Mapping) -> object:
-    """Turn text into the schema's type where it can be read so.
+    """Give a value the schema's type where it can be read so, and one spelling per meaning.
 
-    Values nested on the command line (--config 'encode={qp: 31}') reach a workflow as text, and
-    YAML reads 1e3 as a float. What cannot be read so is left for the validator to refuse.
+    Values nested on the command line (--config 'encode={qp: 31}') reach a workflow as text, YAML
+    reads 1e3 as a float, and 0 and 0.0 are the same epsilon. What cannot be read so is left for
+    the validator to refuse.
     """
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else types
-    if "object" in types and isinstance(value, Mapping):
+    if "object" in types and isinstance(value, Mapping | None):
         known = schema.get("properties", {})
-        return {key: _typed(inner, known.get(key, {})) for key, inner in value.items()}
-    if isinstance(value, str) and "string" not in types:
+        return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
+    if "string" in types:
+        return str(value) if type(value) in (int, float) else value
+    if isinstance(value, str):
         if "null" in types and value.strip().lower() in ("null", "~", "none", ""):
             return None
-        for kind, convert in (("integer", int), ("number", float)):
-            if kind in types:
-                try:
-                    return convert(value)
-                except ValueError:
-                    continue
-    if isinstance(value, float) and "integer" in types and value.is_integer():
+        value = _number(value)
+    if "integer" in types and isinstance(value, float) and value.is_integer():
         return int(value)
+    if "number" in types and type(value) in (int, float) and abs(value) < _HUGE:
+        return float(value) + 0.0  # and -0.0 becomes 0.0
     return value
 
 
-def _completed(value: Mapping, schema: Mapping) -> dict:
+def _number(text: str) -> int | float | str:
+    """Return the number that a text writes in plain digits, else the text."""
+    for convert in (int, float):
+        try:
+            return convert(text) if text.isascii() and "_" not in text else text
+        except ValueError:
+            continue
+    return text
+
+
+def _completed(value: object, schema: Mapping) -> dict:
     """Fill in the defaults and put the keys in the schema's order."""
-    fits = schema.get("x-fits")  # a policy's parameters depend on its name: see _policy_faults
+    value = value if isinstance(value, Mapping) else {}
     complete = {}
     for key, inner in schema["properties"].items():
         if inner.get("type") == "object":
-            complete[key] = _completed(value.get(key, {}), inner)
+            complete[key] = _completed(value.get(key), inner)
         elif key in value:
             complete[key] = value[key]
-        elif not fits or key == "name":
+        elif "x-fits" not in schema or key == "name":
             complete[key] = inner["default"]
-    return complete
+    if "x-fits" in schema:
+        return complete
+    return _with_policy_defaults(complete, schema) if "policy" in complete else complete
 
 
-def _policy_faults(config: dict, given: Mapping, schema: Mapping) -> Iterator[str]:
-    """Yield what does not fit, and fill in the defaults of the parameters that do."""
+def _with_policy_defaults(config: dict, schema: Mapping) -> dict:
+    """Fill in the defaults of the parameters that the policy takes in this environment."""
     section = schema["properties"]["policy"]
-    policy, env = config["policy"], config["env"]
-    name, fits = policy["name"], section["x-fits"][policy["name"]]
-    if env not in fits:
-        able = [other for other, envs in section["x-fits"].items() if env in envs]
-        yield f"policy.name: {name!r} does not play {env}; allowed there: {', '.join(able)}"
+    taken = _parameters(config, section) or []
+    defaults = {key: section["properties"][key]["default"] for key in taken}
+    return config | {"policy": {"name": config["policy"]["name"], **defaults, **config["policy"]}}
+
+
+def _parameters(config: Mapping, section: Mapping) -> list[str] | None:
+    """Return the parameters of the policy in the environment; None if it does not play there."""
+    name, env = config["policy"]["name"], config["env"]
+    fits = section["x-fits"].get(name) if isinstance(name, str) else None
+    return fits.get(env) if fits and isinstance(env, str) else None
+
+
+def _policy_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
+    section, envs = schema["properties"]["policy"], schema["properties"]["env"]["enum"]
+    policy, env, fits = config["policy"], config["env"], section["x-fits"]
+    if env not in envs or not isinstance(policy["name"], str) or policy["name"] not in fits:
         return
+    taken = _parameters(config, section)
+    if taken is None:
+        able = ", ".join(name for name in fits if env in fits[name])
+        yield f"policy.name: {policy['name']!r} does not play {env}; allowed there: {able}"
+        taken = sorted({key for parameters in fits.values() for key in parameters.get(env, [])})
     for key in policy:
-        if key != "name" and key not in fits[env]:
+        if key != "name" and key not in taken:
             yield (
-                f"policy.{key}: {name!r} has no such parameter in {env}; "
-                f"it takes {', '.join(fits[env])}"
+                f"policy.{key}: {policy['name']!r} has no such parameter in {env}; "
+                f"it takes {', '.join(taken)}"
             )
-    for key in fits[env]:
-        policy.setdefault(key, section["properties"][key]["default"])
 
 
-def _messages(error) -> Iterator[str]:
-    """Yield one line for each thing that a validation error says."""
-    path, schema = ".".join(map(str, error.path)), error.schema
-    if error.validator == "additionalProperties":
-        known = list(schema["properties"])
-        for key in error.instance:
-            if key not in known:
-                yield f"{_join(path, key)}: unknown key{_nearest(str(key), known)}"
-    elif error.validator == "type":
-        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        wanted = " or ".join(_TYPE_NAMES[kind] for kind in types)
-        yield f"{path}: {error.instance!r} is {_kind(error.instance)}; allowed: {wanted}"
-    elif error.validator == "enum":
-        allowed = ", ".join(schema["enum"])
-        nearest = _nearest(str(error.instance), schema["enum"])
-        yield f"{path}: unknown value {error.instance!r}{nearest or f'; allowed: {allowed}'}"
-    elif error.validator == "pattern":
-        yield (
-            f"{path}: {error.instance!r} holds '{{' or '}}', which Snakemake reads as wildcards; "
-            f"choose another name for the folder"
-        )
-    elif error.validator == "minLength":
-        yield f"{path}: {error.instance!r} is empty; allowed: the name of a folder"
-    else:
-        yield f"{path}: {error.instance!r} is out of range; allowed: {_range(schema)}"
+def _shard_faults(config: Mapping, schema: Mapping) -> list[str]:
+    most, shards = schema["x-max-shards"], -(-config["reaches"] // config["shard_size"])
+    if shards <= most:
+        return []
+    return [
+        f"shard_size: {config['shard_size']} makes {shards:,} shards of {config['reaches']:,} "
+        f"reaches, and Snakemake plans up to {most:,}; allowed: {-(-config['reaches'] // most)} "
+        f"or more"
+    ]
 
 
-def _join(path: str, key: object) -> str:
-    return f"{path}.{key}" if path else str(key)
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    names = {dict: "a mapping", list: "a list", str: "a text", type(None): "null"}
-    return names.get(type(value), "a fraction" if isinstance(value, float) else "a number")
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]!r}? (allowed: {', '.join(known)})"
-    return f"; allowed: {', '.join(known)}"
-
-
-def _range(schema: Mapping) -> str:
-    if "exclusiveMinimum" in schema:
-        return f"more than {schema['exclusiveMinimum']}, up to {schema.get('maximum', math.inf)}"
-    return f"{schema['minimum']} to {schema['maximum']}"
+def _told(fault: str, faults: list[str]) -> bool:
+    """Tell whether the key of a fault has one already."""
+    return any(other.split(":")[0] == fault.split(":")[0] for other in faults)

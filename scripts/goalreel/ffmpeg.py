@@ -5,6 +5,7 @@ stands in segment and film.
 """
 
 import contextlib
+import hashlib
 import os
 import shlex
 import signal
@@ -33,14 +34,12 @@ def executable() -> str:
 
 @cache
 def version() -> str:
-    """Return the version that ffmpeg gives itself, such as n7.1 (its build is part of it)."""
+    """Return what ffmpeg calls itself, such as n7.1, and a hash of what it says of its build."""
     try:
-        answer = subprocess.run(
-            [executable(), "-version"], capture_output=True, text=True, check=True
-        )
+        answer = subprocess.run([executable(), "-version"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise GoalreelError(f"ffmpeg does not run: {error}") from None
-    return answer.stdout.split()[2]
+    return f"{answer.split()[2].decode()} ({hashlib.sha256(answer).hexdigest()[:12]})"
 
 
 def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike = ".") -> int:

@@ -4,8 +4,9 @@ The film has one chapter per filmed episode, its index at the front, and is chec
 appears. How segments are made stands in segment, what a trajectory file tells in trajectories.
 """
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import VideoIndex, read_index
 from goalreel.segment import TICKS
-from goalreel.trajectories import read_summary
+from goalreel.spec import common_spec
+from goalreel.trajectories import Summary, read_summary
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ def concatenate(
     segments: list[Path],
     trajectories: list[Path],
     path: str | os.PathLike,
+    env: str,
     fps: int,
     title: str,
     comment: str,
@@ -39,8 +42,17 @@ def concatenate(
     segments, trajectories: one of each per shard, in order. Raises GoalreelError if they do not
     belong together or the film is not exactly their sum.
     """
-    indices = _check_segments(segments, fps)
-    chapters = _chapters(trajectories, segments, indices)
+    indices = [read_index(segment) for segment in segments]
+    _check_segments(dict(zip(segments, indices, strict=True)), fps)
+    summaries = [read_summary(shard) for shard in trajectories]
+    _check_trajectories(dict(zip(trajectories, summaries, strict=True)), env)
+    for segment, index, summary in zip(segments, indices, summaries, strict=True):
+        if _source(index) != summary.digest:
+            raise GoalreelError(
+                f"{segment}: does not show the trajectories of its shard; "
+                f"delete it and its frame cache and run snakemake again"
+            )
+    chapters = _chapters(summaries)
     frames = sum(index.frames for index in indices)
     with replacing(path) as temporary:
         metadata = temporary.with_suffix(".ffmeta")
@@ -54,18 +66,8 @@ def _join(segments: list[Path], metadata: Path, output: Path, fps: int) -> None:
     # Names without a folder need no escape for whatever the folder is called: ffmpeg runs there.
     listing = "ffconcat version 1.0\n" + "".join(f"file file:{s.name}\n" for s in segments)
     arguments = [
-        *[
-            "-protocol_whitelist",
-            "file,pipe",
-            "-f",
-            "concat",
-            "-safe",
-            "0",
-            "-auto_convert",
-            "0",
-            "-i",
-            "pipe:0",
-        ],
+        *["-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0"],
+        *["-auto_convert", "0", "-i", "pipe:0"],
         *["-f", "ffmetadata", "-i", f"file:{metadata.resolve()}"],
         *["-map", "0:v", "-map_metadata", "1", "-map_chapters", "1", "-c", "copy"],
         # The demuxer sums durations in microseconds; counting packets cannot drift.
@@ -77,50 +79,47 @@ def _join(segments: list[Path], metadata: Path, output: Path, fps: int) -> None:
     ffmpeg.run(arguments, [listing.encode()], folder=segments[0].parent)
 
 
-def _check_segments(segments: list[Path], fps: int) -> list[VideoIndex]:
-    """Return the segments' indices; refuse what cannot be joined without harm."""
-    indices = [read_index(segment) for segment in segments]
-    for segment, index in zip(segments, indices, strict=True):
+def _check_segments(indices: Mapping[Path, VideoIndex], fps: int) -> None:
+    """Refuse segments that cannot be joined without harm."""
+    first_path, first = next(iter(indices.items()))
+    for path, index in indices.items():
         if (index.durations, index.timescale, index.reordered) != ((TICKS,), TICKS * fps, False):
-            raise GoalreelError(f"{segment}: not made at a constant {fps} fps; delete it")
-        if index.parameter_sets != indices[0].parameter_sets:
+            raise GoalreelError(f"{path}: not made at a constant {fps} fps; delete it")
+        if index.parameter_sets != first.parameter_sets:
             raise GoalreelError(
-                f"{segment}: its SPS and PPS differ from those of {segments[0]}: it was encoded "
-                f"with other settings or another ffmpeg; delete both and run snakemake again"
+                f"{path}: its SPS and PPS differ from those of {first_path}: it was encoded with "
+                f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
             )
-        if index.comment != indices[0].comment:
-            raise GoalreelError(
-                f"{segment}: made by another spec than {segments[0]}; delete the wrong one"
-            )
-    return indices
+    common_spec({path: index.comment for path, index in indices.items()})
 
 
-def _chapters(
-    trajectories: list[Path], segments: list[Path], indices: list[VideoIndex]
-) -> Iterator[Chapter]:
-    """Yield one chapter per filmed episode; refuse trajectories of unlike machines."""
-    first_frame, first_probe = 0, None
-    for path, segment, index in zip(trajectories, segments, indices, strict=True):
-        episodes, _, probe = read_summary(path)
-        first_probe = first_probe or probe
-        if probe != first_probe:
+def _check_trajectories(summaries: Mapping[Path, Summary], env: str) -> None:
+    """Refuse trajectories of another environment, unlike options or unlike machines."""
+    made = common_spec({path: summary.spec for path, summary in summaries.items()})
+    if made["config"]["env"] != env:
+        raise GoalreelError(f"the trajectories are of {made['config']['env']}, not of {env}")
+    first_path, first = next(iter(summaries.items()))
+    for path, summary in summaries.items():
+        if summary.probe != first.probe:
             raise GoalreelError(
-                f"{path} was simulated where cos() rounds otherwise than for {trajectories[0]} "
-                f"(probes {probe[:8]} and {first_probe[:8]}): their libm differ, and so do their "
-                f"trajectories; delete one kind and make all on like machines"
+                f"{path} was simulated where cos() rounds otherwise than for {first_path} "
+                f"(probes {summary.probe[:8]} and {first.probe[:8]}): their libm differ, and so "
+                f"do their trajectories; delete one kind and make all on like machines"
             )
-        if int(episodes.steps.sum()) + len(episodes.steps) != index.frames:
-            raise GoalreelError(
-                f"{segment} holds {index.frames} frames, but {path} tells of "
-                f"{int(episodes.steps.sum()) + len(episodes.steps)} states; delete the segment"
-            )
-        for reach, seed, steps, terminated in zip(
-            episodes.reach.tolist(),
-            episodes.seed.tolist(),
-            episodes.steps.tolist(),
-            episodes.terminated.tolist(),
-            strict=True,
-        ):
+
+
+def _source(index: VideoIndex) -> str:
+    """Return the digest of the trajectories that a segment shows."""
+    return json.loads(index.comment).get("source", "")
+
+
+def _chapters(summaries: Iterable[Summary]) -> Iterator[Chapter]:
+    """Yield one chapter per filmed episode."""
+    first_frame = 0
+    for summary in summaries:
+        rows = summary.episodes
+        columns = (rows.reach, rows.seed, rows.steps, rows.terminated)
+        for reach, seed, steps, terminated in zip(*(c.tolist() for c in columns), strict=True):
             failed = "" if terminated else " · failed"
             title = f"Reach {reach} · seed {seed} · {steps} steps{failed}"
             yield Chapter(first_frame, steps + 1, title)

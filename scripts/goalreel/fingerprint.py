@@ -30,23 +30,49 @@ def _reachable(script: Path) -> set[Path]:
         path = queue.pop()
         if path not in found:
             found.add(path)
-            queue += _imported(path, script.parent / _PACKAGE)
+            queue += _imported(path, script.parent)
     return found
 
 
 @cache
-def _imported(path: Path, package: Path) -> tuple[Path, ...]:
-    names = set()
+def _imported(path: Path, root: Path) -> tuple[Path, ...]:
+    """Return the files of the project's modules that a file imports; `root` holds the package."""
+    found = set()
     for node in ast.walk(_parse(path)):
         if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
+            found.update(_file(alias.name, root) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            # `from goalreel import npz` and `from goalreel.npz import read` both name a module.
-            names.update([node.module or "", *(f"{node.module}.{a.name}" for a in node.names)])
-    # The package's __init__ is left out: it forwards names to users, and no stage takes any there.
-    parts = [name.split(".") for name in names if name.startswith(f"{_PACKAGE}.")]
-    modules = {package / f"{part[1]}.py" for part in parts}
-    return tuple(sorted(path for path in modules if path.is_file()))
+            base = _base(node, path, root)
+            found.add(_file(base, root))
+            # `from goalreel import npz` names a module; `from goalreel.npz import read` does not.
+            inner = (f"{base}.{alias.name}" for alias in node.names)
+            found.update(_file(name, root) for name in inner if _exists(name, root))
+    # The package's __init__ forwards names to users, and no stage takes any there.
+    return tuple(sorted(found - {None, root / _PACKAGE / "__init__.py"}))
+
+
+def _base(node: ast.ImportFrom, path: Path, root: Path) -> str:
+    """Return the full name of the module that is imported from."""
+    if not node.level:
+        return node.module
+    parts = path.relative_to(root).parts[: -node.level]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def _exists(name: str, root: Path) -> bool:
+    path = root.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def _file(name: str, root: Path) -> Path | None:
+    """Return a project module's file, None for any other. Raises ImportError if it has none."""
+    if name.split(".")[0] != _PACKAGE:
+        return None
+    path = root.joinpath(*name.split("."))
+    if not _exists(name, root):
+        raise ImportError(f"{name} is no module of the project")
+    module = path.with_suffix(".py")
+    return module if module.is_file() else path / "__init__.py"
 
 
 @cache

@@ -4,7 +4,8 @@ A frame is the background with each layer's patch pasted over it, in order. The 
 compressed .npz without objects:
 
     kind, version     "frames" and the version of this layout
-    spec, probe       JSON of how the file was made; hash of the cosine behind its trajectories
+    spec              JSON: how the file was made
+    source            digest of the trajectories that it shows, "" for frames from elsewhere
     offsets           (episodes + 1,) int64: episode e is frames offsets[e]:offsets[e + 1]
     background        (H, W, 3) uint8
     layers            (layers,) names, in the order of pasting; and for each of them
@@ -38,7 +39,7 @@ class FrameCache:
     background: np.ndarray
     layers: tuple[Layer, ...]
     offsets: np.ndarray
-    probe: str = ""
+    source: str = ""
     spec: str = "{}"
 
     def __len__(self) -> int:
@@ -78,7 +79,7 @@ def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
     """Write a frame cache; the same cache gives the same bytes."""
     arrays = npz.header(_KIND, VERSION) | {
         "spec": np.array(cache.spec),
-        "probe": np.array(cache.probe),
+        "source": np.array(cache.source),
         "offsets": np.asarray(cache.offsets, np.int64),
         "background": cache.background,
         "layers": np.array([layer.name for layer in cache.layers], dtype=np.str_),
@@ -106,7 +107,7 @@ def open_cache(path: str | os.PathLike) -> FrameCache:
             arrays["background"],
             layers,
             arrays["offsets"],
-            str(arrays["probe"]),
+            str(arrays["source"]),
             str(arrays["spec"]),
         )
         sound = _is_sound(cache)
@@ -128,11 +129,17 @@ def _is_sound(cache: FrameCache) -> bool:
             sound
             and patches.pixels.dtype == np.uint8
             and patches.pixels.shape == (patches.offsets[-1], 3)
-            and bool((patches.boxes >= 0).all() and (patches.boxes % 2 == 0).all())
-            and bool((top + tall <= height + height % 2).all())
-            and bool((left + wide <= width + width % 2).all())
+            and patches.boxes.dtype.kind == index.dtype.kind == "i"
+            and bool((patches.boxes >= 0).all())
+            and bool((top % 2 == 0).all() and (left % 2 == 0).all())
+            and _even_or_at_border(top + tall, height)
+            and _even_or_at_border(left + wide, width)
             and index.shape == (len(cache),)
             and int(index.min(initial=0)) >= NOTHING
             and int(index.max(initial=NOTHING)) < len(patches)
         )
-    return bool(sound)
+    return bool(sound) and len({layer.name for layer in cache.layers}) == len(cache.layers)
+
+
+def _even_or_at_border(ends: np.ndarray, border: int) -> bool:
+    return bool(((ends % 2 == 0) | (ends == border)).all() and (ends <= border).all())

@@ -19,8 +19,8 @@ NOTHING = -1  # the index of a frame on which a layer shows no patch
 class Patches:
     """Opaque boxes of pixels, end to end.
 
-    boxes: (patches, 4) int32: top, left, height, width, all even, so that the 2x2 blocks that
-    share a chroma sample are never cut
+    boxes: (patches, 4) int32: top, left, height, width, all even (but at an odd frame's border),
+    so that the 2x2 blocks that share a chroma sample are never cut
     pixels: (sum of height * width, 3) uint8, row by row
     """
 

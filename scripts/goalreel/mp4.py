@@ -8,7 +8,7 @@ import os
 import struct
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class VideoIndex:
     durations: tuple[int, ...]
     reordered: bool
     first_pts: int
-    keyframes: tuple[int, ...]
+    keyframes: Sequence[int]
     parameter_sets: tuple[bytes, ...]
     payload: int
     comment: str
@@ -46,7 +46,7 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
         index = _video_index(moov)
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
+    except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
         raise GoalreelError(
             f"{path}: not a whole MP4 file ({error}); delete it and run snakemake again"
         ) from None
@@ -130,7 +130,7 @@ def _video_index(moov: bytes) -> VideoIndex:
         durations=tuple(sorted({duration for _, duration in timed})),
         reordered=len(set(offsets)) > 1,
         first_pts=offsets[0] - _edit_start(videos[0]),
-        keyframes=tuple(range(frames))
+        keyframes=range(frames)
         if syncs is None
         else tuple(number - 1 for (number,) in struct.iter_unpack(">I", _entries(syncs, 4))),
         parameter_sets=_parameter_sets(table[b"stsd"]),

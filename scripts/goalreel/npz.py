@@ -9,6 +9,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
+from tokenize import TokenError
 
 import numpy as np
 
@@ -49,16 +50,13 @@ def read(
             wanted = members if names is None else ["kind", "version", *names]
             # np.load would not read to a member's end, where its checksum is compared.
             contents = {name: archive.read(members[name]) for name in wanted}
-        arrays = {
-            name: np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-            for name, content in contents.items()
-        }
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except KeyError as error:
         raise _unusable(path, f"it is not a goalreel {kind} file (no {error})") from None
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, *_BROKEN) as error:
         raise _unusable(path, f"it is truncated or corrupt ({error})") from None
+    arrays = {name: _array(path, content) for name, content in contents.items()}
     found = (str(arrays.pop("kind", "?")), str(arrays.pop("version", "?")))
     if found != (kind, str(version)):
         raise _unusable(
@@ -68,6 +66,14 @@ def read(
         if arrays[name].dtype.kind not in kinds:
             raise _unusable(path, f"its array {name!r} has dtype {arrays[name].dtype}")
     return arrays
+
+
+def _array(path: str | os.PathLike, content: bytes) -> np.ndarray:
+    try:
+        return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    # Whatever a forged header asks for: NumPy evaluates it as a Python literal.
+    except (ValueError, TypeError, OverflowError, MemoryError, SyntaxError, TokenError) as error:
+        raise _unusable(path, f"it is truncated or corrupt ({error})") from None
 
 
 def header(kind: str, version: int) -> dict[str, np.ndarray]:

@@ -34,14 +34,16 @@ def _agreeing_cos() -> Callable[[np.ndarray], np.ndarray]:
 _cos = _agreeing_cos()
 
 
-def cos_probe() -> str:
-    """Return a hash of the cosine over fixed samples.
+def probe() -> str:
+    """Return a hash of what this machine computes of fixed samples: cosines and reset states.
 
-    Machines whose libm differ in the last bit give different trajectories for the same seed; the
-    probe tells them apart (a sha256, 64 hexadecimal digits).
+    Machines whose libm or compiler differ in a last bit give different trajectories for the same
+    seed; the probe tells them apart (a sha256, 64 hexadecimal digits).
     """
-    sample = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537)
-    return hashlib.sha256(_cos(sample).astype("<f8").tobytes()).hexdigest()
+    cosines = _cos(np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537))
+    hashed = hashlib.sha256(cosines.astype("<f8").tobytes())
+    hashed.update(reset(np.arange(1000)).positions.astype("<f8").tobytes())
+    return hashed.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,24 @@ class Environment:
 
 def reset(seeds: np.ndarray) -> State:
     """Return the states after `env.reset(seed=seed)` for (lanes,) seeds; the same in both."""
+    return State(_initial_positions(seeds), np.zeros(len(seeds)))
+
+
+def _initial_positions(seeds: np.ndarray) -> np.ndarray:
     _, doubles = reset_generators(seeds).random()
-    low, high = -0.6, -0.4
-    return State(low + (high - low) * doubles, np.zeros(len(seeds)))
+    return _LOW + (_HIGH - _LOW) * doubles
+
+
+def _numpys_initial_positions(seeds: np.ndarray) -> np.ndarray:
+    generators = map(np.random.default_rng, np.asarray(seeds).tolist())
+    return np.array([generator.uniform(_LOW, _HIGH) for generator in generators])
+
+
+_LOW, _HIGH = -0.6, -0.4
+# NumPy's own `uniform` is one C expression, which some compilers fuse (arm64): then it is called.
+_SAMPLE = np.arange(64)
+if not np.array_equal(_initial_positions(_SAMPLE), _numpys_initial_positions(_SAMPLE)):
+    _initial_positions = _numpys_initial_positions  # pragma: no cover - not on x86-64
 
 
 def _step_discrete(state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.errors import GoalreelError
 from goalreel.physics import CONTINUOUS, Environment
 from goalreel.seeding import Pcg64
 
@@ -56,7 +57,7 @@ class Policy:
         """Return the actions (lanes,) and the generators after their draws.
 
         With epsilon > 0 each step draws two doubles of the episode's generator: the first is
-        compared with epsilon, the second chooses uniformly among 0, 1, 2 or within [-1, 1).
+        compared with epsilon, the second chooses uniformly among 0, 1, 2 or within -1 to 1.
         """
         if self.epsilon == 0:
             return self.rule(observations, environment), generators
@@ -70,11 +71,16 @@ class Policy:
 
 
 def make_policy(config: Mapping) -> Policy:
-    """Return the policy of a checked `policy` section: name, epsilon, and what else it takes."""
+    """Return the policy of a checked `policy` section: name, epsilon, and what else it takes.
+
+    Raises GoalreelError for a name that is not known here.
+    """
     name, epsilon = config["name"], float(config["epsilon"])
     if name == "random":
         return Policy(pump, 1.0)  # every action is drawn: the rule is never asked
     if name == "near_optimal":
         return Policy(near_optimal, epsilon)
-    force = float(config.get("force", 1.0))
-    return Policy(lambda observations, env: pump(observations, env, force), epsilon)
+    if name == "pump":
+        force = float(config.get("force", 1.0))
+        return Policy(lambda observations, env: pump(observations, env, force), epsilon)
+    raise GoalreelError(f"unknown policy {name!r}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
+from goalreel.fingerprint import fingerprint
 from goalreel.spec import Spec, parse_spec
 
 
@@ -31,16 +32,16 @@ def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
 
 
 def spec_of(arguments: argparse.Namespace) -> Spec:
-    """Return the checked spec of a stage's parsed arguments."""
-    return parse_spec(arguments.spec, arguments.stage)
+    """Return the checked spec of a stage's parsed arguments.
 
-
-def shard_paths(first: Path, count: int) -> list[Path]:
-    """Return the files of all shards, given that of shard 0; the others stand beside it.
-
-    A rule cannot name a thousand files in its command: Linux limits an argument to 128 kB.
+    Raises GoalreelError too if the code is no longer what the workflow planned with: a result
+    must not carry the fingerprint of other code than made it.
     """
-    return [first.with_name(f"{shard:0{len(first.stem)}d}{first.suffix}") for shard in range(count)]
+    spec = parse_spec(arguments.spec, arguments.stage)
+    script = Path(__file__).parents[1] / f"{arguments.stage}.py"
+    if spec.code and spec.code != fingerprint(script):
+        raise GoalreelError(f"the code of {script} has changed since the run began; run it again")
+    return spec
 
 
 def say(message: str) -> None:
@@ -60,5 +61,5 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(f"error: out of memory {error}; a smaller shard_size needs less")
     except KeyboardInterrupt:
         sys.exit("error: interrupted (SIGINT)")
-    except OSError as error:  # no space, no permission: the text names the file
+    except OSError as error:  # no space, no permission
         sys.exit(f"error: {error}")

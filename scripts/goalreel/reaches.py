@@ -9,7 +9,7 @@ import numpy as np
 
 from goalreel.episodes import Episodes, simulate_episodes
 from goalreel.errors import GoalreelError
-from goalreel.physics import Environment, cos_probe
+from goalreel.physics import Environment, probe
 from goalreel.policies import Policy
 from goalreel.ragged import ranges
 from goalreel.seeding import episode_seeds
@@ -48,8 +48,8 @@ def simulate_reaches(
         raise GoalreelError(
             f"reaches {reaches.start} to {reaches.stop - 1}: {len(reaches) - open_slots} of "
             f"{len(reaches)} reached the goal in {len(attempts.reach)} episodes, {open_slots} are "
-            f"still open after max_attempts: {max_attempts}; raise max_attempts or choose a policy "
-            f"that reaches more often (a lower policy.epsilon, or policy.name: pump)"
+            f"still open after max_attempts: {max_attempts}; raise max_attempts or let the policy "
+            f"reach more often (policy.name: pump, a lower policy.epsilon, a higher policy.force)"
         )
     filmed = attempts.terminated if show == "reaches" else np.ones(len(order), bool)
     episodes = attempts.take(filmed)
@@ -112,6 +112,6 @@ def _assemble(states, actions, rewards, place, episodes, attempts, spec) -> Traj
         rewards=rewards[ranges(starts[place], steps)],
         episodes=episodes,
         attempts=attempts,
-        probe=cos_probe(),
+        probe=probe(),
         spec=spec,
     )

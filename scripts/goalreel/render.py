@@ -3,10 +3,13 @@
 What the pictures are stands in scene and drawing, how they are stored in frame_cache.
 """
 
+import json
+
 import numpy as np
 
 from goalreel.atlas import Atlas
 from goalreel.drawing import draw
+from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.layers import Layer, cut_patches, join
 from goalreel.scene import Scene, keys
@@ -14,7 +17,14 @@ from goalreel.trajectories import Trajectories
 
 
 def render_states(trajectories: Trajectories, atlas: Atlas, scene: Scene, spec: str) -> FrameCache:
-    """Return the frames of a shard: one per state, each episode's reset state first."""
+    """Return the frames of a shard: one per state, each episode's reset state first.
+
+    Raises GoalreelError if the trajectories or the atlas are of another environment.
+    """
+    for name, made in (("trajectories", trajectories.spec), ("atlas", atlas.spec)):
+        env = json.loads(made).get("config", {}).get("env", scene.env)
+        if env != scene.env:
+            raise GoalreelError(f"the {name} are of {env}, not of {scene.env}; delete them")
     wanted = state_keys(trajectories, scene)
     pictures = atlas.find(wanted)
     patches = atlas.patches
@@ -26,7 +36,7 @@ def render_states(trajectories: Trajectories, atlas: Atlas, scene: Scene, spec: 
         patches = join([patches, cut_patches(atlas.background, draw(scene, extra)[1])])
     used, index = np.unique(pictures, return_inverse=True)
     car = Layer("car", patches.take(used), index.astype(np.int32))
-    return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.probe, spec)
+    return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
 
 
 def state_keys(trajectories: Trajectories, scene: Scene) -> np.ndarray:

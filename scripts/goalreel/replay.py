@@ -12,12 +12,17 @@ import numpy as np
 
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
+from goalreel.shards import shard_name
+from goalreel.tables import ATTEMPT_COLUMNS
 from goalreel.trajectories import Trajectories, read_trajectories
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """An episode as goalreel has it: states (steps + 1, 2), actions and rewards (steps,)."""
+    """An episode as goalreel has it: states (steps + 1, 2), actions and rewards (steps,).
+
+    ending: whether its last step terminated and truncated it
+    """
 
     env: str
     reach: int
@@ -26,6 +31,7 @@ class Recorded:
     states: np.ndarray
     actions: np.ndarray
     rewards: np.ndarray
+    ending: tuple[bool, bool]
 
 
 def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
@@ -39,7 +45,10 @@ def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
     table = results / "attempts.csv"
     if not table.is_file():
         raise GoalreelError(f"{table}: no such file; name the run's folder with --results")
-    rows = pd.read_csv(table).query("reach == @reach")
+    try:
+        rows = pd.read_csv(table)[ATTEMPT_COLUMNS].query("reach == @reach")
+    except (ValueError, KeyError) as error:
+        raise GoalreelError(f"{table}: not a table of attempts ({error}); delete it") from None
     if rows.empty:
         raise GoalreelError(f"{table}: no reach {reach}")
     attempt = int(rows["attempt"].max()) if attempt is None else attempt
@@ -47,15 +56,37 @@ def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
     if rows.empty:
         raise GoalreelError(f"{table}: reach {reach} has no attempt {attempt}")
     row = rows.iloc[0]
-    trajectories = read_trajectories(results / "trajectories" / f"{int(row['shard']):05d}.npz")
+    shard = shard_name(int(row["shard"]))
+    trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
     states, actions, rewards = _steps(trajectories, reach, attempt, int(row["seed"]))
-    return Recorded(row["env"], reach, attempt, int(row["seed"]), states, actions, rewards)
+    return Recorded(
+        env=row["env"],
+        reach=reach,
+        attempt=attempt,
+        seed=int(row["seed"]),
+        states=states,
+        actions=actions,
+        rewards=rewards,
+        ending=(bool(row["terminated"]), bool(row["truncated"])),
+    )
+
+
+def frame_rate(results: Path) -> int:
+    """Return the run's frames per second. Raises GoalreelError if its tables do not tell."""
+    path = results / "tables.json"
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))["config"]["film.fps"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise GoalreelError(
+            f"{path}: cannot be used ({error}); name the run's folder with --results"
+        ) from None
 
 
 def replay(episode: Recorded) -> list[np.ndarray]:
     """Step Gymnasium through a recorded episode and return its frames, (H, W, 3) uint8 each.
 
-    Raises GoalreelError at the first state or reward that is not bit for bit the recorded one.
+    Raises GoalreelError at the first state or reward that is not bit for bit the recorded one,
+    and if the episode ends elsewhere or otherwise.
     """
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     import gymnasium
@@ -66,9 +97,11 @@ def replay(episode: Recorded) -> list[np.ndarray]:
     frames = [env.render()]
     for step, action in enumerate(episode.actions):
         discrete = episode.actions.dtype.kind == "i"
-        _, reward, *_ = env.step(int(action) if discrete else np.array([action]))
+        _, reward, *ending, _ = env.step(int(action) if discrete else np.array([action]))
         _compare(step + 1, env.unwrapped.state, episode.states[step + 1])
         _compare(step + 1, reward, episode.rewards[step])
+        last = step + 1 == len(episode.actions)
+        _compare(step + 1, ending, episode.ending if last else (False, False))
         frames.append(env.render())
     env.close()
     return frames

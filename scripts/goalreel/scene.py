@@ -67,18 +67,19 @@ def keys(positions: np.ndarray) -> np.ndarray:
 
 def all_keys(scene: Scene) -> np.ndarray:
     """Return every key that a position of the scene can give: (pictures, 12) int64, sorted."""
-    found = [_keys_by_bisection(np.float64)]
-    if scene.float32_states:
-        found.append(_keys_by_bisection(np.float32))
-    return np.unique(np.concatenate(found), axis=0)
+    dtypes = [np.float64, np.float32] if scene.float32_states else [np.float64]
+    return np.unique(np.concatenate([keys(distinct_positions(dtype)) for dtype in dtypes]), axis=0)
 
 
-def _keys_by_bisection(dtype: type) -> np.ndarray:
-    """Find where neighbouring positions differ in their keys, down to neighbouring floats."""
+def distinct_positions(dtype: type) -> np.ndarray:
+    """Return a position of `dtype` for each picture.
+
+    They are found where neighbouring positions differ in their keys, down to neighbouring floats.
+    """
     positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 200_001).astype(dtype))
     found = keys(positions)
     changes = (found[1:] != found[:-1]).any(axis=1)
-    everything = [found[:1], found[1:][changes]]
+    everything = [positions[:1], positions[1:][changes]]
     low, low_keys = positions[:-1][changes], found[:-1][changes]
     high, high_keys = positions[1:][changes], found[1:][changes]
     while len(low):
@@ -92,9 +93,11 @@ def _keys_by_bisection(dtype: type) -> np.ndarray:
         middle_keys = keys(middle)
         left = (middle_keys != low_keys).any(axis=1)
         right = (middle_keys != high_keys).any(axis=1)
-        everything.append(middle_keys[left & right])
+        everything.append(middle[left & right])
         low = np.concatenate([low[left], middle[right]])
         low_keys = np.concatenate([low_keys[left], middle_keys[right]])
         high = np.concatenate([middle[left], high[right]])
         high_keys = np.concatenate([middle_keys[left], high_keys[right]])
-    return np.unique(np.concatenate(everything), axis=0)
+    candidates = np.concatenate(everything)
+    _, first = np.unique(keys(candidates), axis=0, return_index=True)
+    return candidates[first]

@@ -28,7 +28,7 @@ def encode_segment(
 ) -> None:
     """Encode a frame cache to `path`, with a keyframe at each episode's first frame.
 
-    encode: preset and either qp or crf. comment: JSON that the file keeps about its making.
+    encode: preset and either qp or crf. comment: what the file keeps about its making.
     Raises GoalreelError if ffmpeg fails or the file does not hold exactly the cache's frames.
     """
     view = Yuv420p(cache)
@@ -42,10 +42,8 @@ def encode_segment(
             *["-c:v", "libx264", "-preset", encode["preset"], *_quantiser(encode)],
             # Threads and B-frames would make bytes and timestamps depend on more than the frames.
             *["-threads", "1", "-bf", "0", *_COLOUR, "-x264-params", _X264],
-            *[
-                "-/force_key_frames",
-                str(keyframes.resolve()),
-            ],  # a file: the list can outgrow an argument
+            # From a file, since an argument ends at 128 kB.
+            *["-/force_key_frames", str(keyframes.resolve())],
             *["-flags", "+bitexact", "-fflags", "+bitexact", "-map_metadata", "-1"],
             *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * fps)],
             *["-f", "mp4", "-y", f"file:{temporary.resolve()}"],

@@ -9,14 +9,18 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from goalreel.errors import GoalreelError
+
+_PER_SHARD = ("shard", "source")  # what differs among the specs of one film's shards
 
 
 @dataclass(frozen=True)
 class Spec:
     """A stage's spec.
 
+    code: the fingerprint of the stage's code, or ""
     config: the values of the configuration that the stage uses, by their dotted keys
     shard: first (reach) and count (of reaches) for simulate, shards (their number) for a stage
     that takes them all, else empty
@@ -27,7 +31,12 @@ class Spec:
     config: Mapping
     shard: Mapping
     tools: Mapping
+    code: str
     text: str
+
+    def signed(self, source: str) -> str:
+        """Return the spec's JSON with the digest of the trajectories that its result is made of."""
+        return canonical({**json.loads(self.text), "source": source})
 
     def check_tool(self, name: str, found: str) -> None:
         """Raise GoalreelError unless the spec names this version of the tool, or none."""
@@ -37,6 +46,37 @@ class Spec:
                 f"this job was planned with {name} {wanted}, but {sys.executable} has {found}; "
                 f"give the workflow and its jobs the same environment"
             )
+
+
+class _Given(dict):
+    """A part of a spec; what it lacks is an error that names it."""
+
+    def __missing__(self, key: str):
+        raise GoalreelError(f"--spec lacks {key!r}; it has {', '.join(self) or 'nothing'}")
+
+
+def common_spec(specs: Mapping[Path, str]) -> Mapping:
+    """Return what the specs of all shards have in common: all but the shard and its source.
+
+    specs: each file's spec. Raises GoalreelError, naming two files, if they were made otherwise.
+    """
+    first_path, first = None, {}
+    for path, text in specs.items():
+        made = {k: value for k, value in _object(path, text).items() if k not in _PER_SHARD}
+        first_path, first = (first_path, first) if first_path else (path, made)
+        if made != first:
+            raise GoalreelError(
+                f"{path} was made otherwise than {first_path}: by other options, code or tools; "
+                f"delete the wrong one and run snakemake again"
+            )
+    return first
+
+
+def _object(path: Path, text: str) -> dict:
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
+        raise GoalreelError(f"{path}: holds no spec; delete it and run snakemake again") from None
 
 
 def canonical(value: Mapping) -> str:
@@ -51,9 +91,9 @@ def parse_spec(text: str, stage: str) -> Spec:
     """
     try:
         value = json.loads(text)
-        spec = Spec(
-            value["stage"], value["config"], value.get("shard", {}), value.get("tools", {}), text
-        )
+        config, shard = _Given(value["config"]), _Given(value.get("shard", {}))
+        tools, code = dict(value.get("tools", {})), value.get("code", "")
+        spec = Spec(value["stage"], config, shard, tools, code, text)
     except (ValueError, KeyError, TypeError) as error:
         raise GoalreelError(f"--spec is not a spec ({error!r}): {text[:200]}") from None
     if spec.stage != stage:

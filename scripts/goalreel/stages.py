@@ -11,7 +11,9 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from goalreel import ffmpeg
+from goalreel.errors import GoalreelError
 from goalreel.fingerprint import fingerprint
+from goalreel.shards import shard_name
 from goalreel.spec import canonical, package_version
 
 
@@ -46,12 +48,14 @@ class Specs:
     def shards(self) -> list[str]:
         """The names of all shards: "00000", "00001", ..."""
         count = -(-self._config["reaches"] // self._config["shard_size"])
-        return [f"{shard:05d}" for shard in range(count)]
+        return [shard_name(shard) for shard in range(count)]
 
     def simulate(self, wildcards) -> str:
         """Return the spec of simulating a shard: its first reach and its number of reaches."""
         size, total = self._config["shard_size"], self._config["reaches"]
         first = int(wildcards.shard) * size
+        if first >= total:
+            raise GoalreelError(f"no shard {wildcards.shard}: the last is {self.shards[-1]}")
         return self._spec("simulate", {"first": first, "count": min(size, total - first)})
 
     def atlas(self, wildcards) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from goalreel.atomic import replacing
+from goalreel.spec import common_spec
 from goalreel.trajectories import Attempts, read_summary
 
 EPISODE_COLUMNS = [
@@ -30,19 +31,23 @@ def write_tables(
     """Write both tables from the trajectory files of all shards, in order; return the film's rows.
 
     first_frame: the film's frame that shows the reset state. start_s: first_frame / fps, seconds.
+    Raises GoalreelError if a file cannot be used or the shards were not made alike.
     """
-    first_frame, rows = 0, 0
+    first_frame, rows, specs = 0, 0, {}
     with replacing(episodes_csv) as episodes_part, replacing(attempts_csv) as attempts_part:
         for shard, path in enumerate(trajectories):
-            episodes, attempts, _ = read_summary(path)
-            table = _frame(episodes, env, shard)
+            summary = read_summary(path)
+            specs[path] = summary.spec
+            table = _frame(summary.episodes, env, shard)
             table["frames"] = table["steps"] + 1
             table["first_frame"] = first_frame + table["frames"].cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
             _append(table[EPISODE_COLUMNS], episodes_part, shard == 0)
-            _append(_frame(attempts, env, shard)[ATTEMPT_COLUMNS], attempts_part, shard == 0)
+            tried = _frame(summary.attempts, env, shard)
+            _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
             first_frame += int(table["frames"].sum())
             rows += len(table)
+        common_spec(specs)
     return rows
 
 

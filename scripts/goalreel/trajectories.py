@@ -4,7 +4,9 @@ It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` rea
 
     kind, version     "trajectories" and the version of this layout
     spec              JSON: how the file was made
-    probe             hash of the machine's cosine (physics.cos_probe)
+    probe             hash of what the machine computes of fixed samples (physics.probe)
+    digest            hash of offsets, states and actions; frames and segments that are made of
+                      them carry it on, so that a film can tell whose they are
     offsets           (episodes + 1,) int64: episode e's states are rows offsets[e]:offsets[e + 1]
     states            (states, 2) float64: position and velocity, each episode's reset state first
     actions           (steps,) int8, or float32 in MountainCarContinuous-v0; an episode has one
@@ -14,6 +16,7 @@ It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` rea
                       terminated, truncated of every episode simulated, by reach and attempt
 """
 
+import hashlib
 import os
 from dataclasses import dataclass, fields
 
@@ -45,6 +48,17 @@ class Attempts:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """What the tables and the film need of a trajectory file; its states are not read."""
+
+    episodes: Attempts
+    attempts: Attempts
+    probe: str
+    digest: str
+    spec: str
+
+
+@dataclass(frozen=True)
 class Trajectories:
     """What a trajectory file holds; the arrays are told in the module's docstring.
 
@@ -59,6 +73,13 @@ class Trajectories:
     attempts: Attempts
     probe: str
     spec: str
+
+    def digest(self) -> str:
+        """Return a sha256, in hexadecimal, of what is filmed: offsets, states and actions."""
+        hashed = hashlib.sha256()
+        for array in (self.offsets, self.states, self.actions):
+            hashed.update(np.ascontiguousarray(array).tobytes())
+        return hashed.hexdigest()
 
     def __len__(self) -> int:
         """Return the number of filmed episodes."""
@@ -79,7 +100,8 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
     npz.write(
         path,
         npz.header(_KIND, VERSION)
-        | {"spec": np.array(t.spec), "probe": np.array(t.probe), "offsets": t.offsets}
+        | {"spec": np.array(t.spec), "probe": np.array(t.probe)}
+        | {"digest": np.array(t.digest()), "offsets": t.offsets}
         | {"states": t.states, "actions": t.actions, "rewards": t.rewards}
         | kept
         | tried,
@@ -102,17 +124,19 @@ def read_trajectories(path: str | os.PathLike) -> Trajectories:
         "its arrays do not fit together",
     )
     probe, spec = str(arrays["probe"]), str(arrays["spec"])
-    return Trajectories(offsets, states, actions, rewards, episodes, attempts, probe, spec)
+    found = Trajectories(offsets, states, actions, rewards, episodes, attempts, probe, spec)
+    npz.check(path, found.digest() == str(arrays["digest"]), "its digest is not that of its states")
+    return found
 
 
-def read_summary(path: str | os.PathLike) -> tuple[Attempts, Attempts, str]:
-    """Read what the tables and chapters need: filmed episodes, all attempts, the probe.
+def read_summary(path: str | os.PathLike) -> Summary:
+    """Read a trajectory file without its states, so that many shards stay cheap.
 
-    The states are not read, so that a table over thousands of shards stays cheap. Raises
-    GoalreelError as `read_trajectories`.
+    Raises GoalreelError as `read_trajectories`.
     """
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
-    return *_summary(path, arrays), str(arrays["probe"])
+    episodes, attempts = _summary(path, arrays)
+    return Summary(episodes, attempts, *(str(arrays[n]) for n in ("probe", "digest", "spec")))
 
 
 def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
@@ -146,7 +170,7 @@ def _column(field: str) -> str:
 
 _EPISODE_COLUMNS = ("reach", "attempt", "seed", "terminated", "truncated")
 _SUMMARY = {
-    **{"spec": "U", "probe": "U", "offsets": "i"},
+    **{"spec": "U", "probe": "U", "digest": "U", "offsets": "i"},
     **{"reach": "i", "attempt": "i", "seed": "i", "terminated": "b", "truncated": "b"},
     **{_ATTEMPTS + name: "i" for name in ("reach", "attempt", "seed", "steps")},
     **{_ATTEMPTS + name: "f" for name in ("initial_position", "return")},

@@ -5,6 +5,7 @@ This module alone knows that it runs inside Snakemake.
 
 import atexit
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -34,23 +35,34 @@ def set_environment(scripts: str) -> None:
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     os.environ["SCRIPTS"] = scripts
+    # Nothing is written beside the sources, where many nodes may read them at the same time.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
 def print_summary(results: str, shards: Iterable[str]) -> None:
-    """Print what was made, if it is all there: a run can also be asked for a single file."""
-    if Path(results, "film.mp4").is_file() and Path(results, "episodes.csv").is_file():
-        _print_last(summary(results, shards))
+    """Print what was made, if this run made the film: it can also be asked for a single file."""
+    film = Path(results, "film.mp4")
+    try:
+        if film.stat().st_mtime >= _STARTED:
+            _print_last(summary(results, shards))
+    except (GoalreelError, OSError) as error:
+        _print_last(f"no summary: {error}")
 
 
-def print_causes(results: str) -> None:
-    """Print the last words in the logs of this run's failed jobs."""
-    causes = []
-    for log in sorted(Path(results, "logs").rglob("*.log")):
-        text = log.read_text(encoding="utf-8", errors="replace")
-        places = [text.rfind(mark) for mark in ("error: ", "Traceback ")]
-        if log.stat().st_mtime >= _STARTED and max(places) >= 0:
-            causes.append(f"{log}:\n{text[max(places) :].rstrip()}")
-    _print_last("\n".join(causes))
+def print_causes(logs: Iterable[str]) -> None:
+    """Print why jobs failed: what their own logs end with. `logs` are Snakemake's, of this run."""
+    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
+    told = r"^Error in rule \w+:$.*?^    log: (.+?) \(check log file"
+    failed = re.findall(told, text, re.M | re.S)
+    _print_last("\n".join(f"{path}:\n{_cause(Path(path))}" for path in dict.fromkeys(failed)))
+
+
+def _cause(log: Path) -> str:
+    said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    # The program's last words; before them may stand what ffmpeg or NumPy warned of.
+    marks = [match.start() for match in re.finditer(r"^(error: |Traceback )", said, re.M)]
+    killed = "error: the job ended without a word: killed, perhaps for want of memory"
+    return said[marks[-1] :].rstrip() if marks else killed
 
 
 def _print_last(text: str) -> None:

@@ -1,0 +1,97 @@
+"""Faults of a configuration in words: the key, the value, what is allowed, the nearest name."""
+
+import difflib
+import json
+import math
+from collections.abc import Mapping
+
+_TYPE_NAMES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+    "object": "a mapping such as {name: value}",
+    "null": "null",
+}
+
+
+def schema_faults(config: Mapping, schema: Mapping) -> list[str]:
+    """Return one line per key that does not fit the JSON schema, in the order of the keys."""
+    from jsonschema import Draft202012Validator
+
+    faults: dict[str, str] = {}
+    errors = Draft202012Validator(schema).iter_errors(config)
+    for error in sorted(errors, key=lambda error: list(map(str, error.path))):
+        for key, said in _told(error):
+            faults.setdefault(key, f"{key}: {said}")
+    for key, value in _infinite("", config):
+        faults[key] = f"{key}: {value} is no number to work with; allowed: a finite one"
+    return list(faults.values())
+
+
+def _infinite(path: str, value: object) -> list[tuple[str, float]]:
+    """Return the keys whose values are NaN or infinite, which pass as numbers in a schema."""
+    if isinstance(value, Mapping):
+        return [found for k, inner in value.items() for found in _infinite(_join(path, k), inner)]
+    return [(path, value)] if isinstance(value, float) and not math.isfinite(value) else []
+
+
+def _told(error) -> list[tuple[str, str]]:
+    """Return (key, what is wrong) for each thing that a validation error says."""
+    schema, value = error.schema, error.instance
+    key, shown = ".".join(map(str, error.path)), _shown(error.instance)
+    if error.validator == "additionalProperties":
+        known = list(schema["properties"])
+        unknown = [key for key in value if key not in known]
+        return [(_join(key, k), f"unknown key{_nearest(str(k), known)}") for k in unknown]
+    if error.validator == "type":
+        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        wanted = " or ".join(_TYPE_NAMES[kind] for kind in types)
+        return [(key, f"{shown} is {_kind(value)}; allowed: {wanted}")]
+    if error.validator == "enum":
+        return [(key, f"unknown value {shown}{_nearest(str(value), schema['enum'])}")]
+    if error.validator == "pattern":
+        return [(key, f"{shown} {_unfit_folder(value)}; choose another name for the folder")]
+    if error.validator == "minLength":
+        return [(key, f"{shown} is empty; allowed: the name of a folder")]
+    return [(key, f"{shown} is out of range; allowed: {_range(schema)}")]
+
+
+def _join(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _shown(value: object) -> str:
+    """Return a value as YAML writes it, texts in quotes."""
+    if isinstance(value, bool | dict | list | None):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return repr(value)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    names = {int: "a number", float: "a fraction", str: "a text", dict: "a mapping"}
+    names |= {list: "a list", type(None): "nothing"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _unfit_folder(name: str) -> str:
+    if "{" in name or "}" in name:
+        return "holds '{' or '}', which Snakemake reads as wildcards"
+    if name.startswith("-"):
+        return "starts with '-', which programs read as an option"
+    if name.startswith("~"):
+        return "starts with '~', which only a shell replaces by a home folder"
+    return "holds a character that no file name can have"
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}? (allowed: " if close else "; allowed: "
+    return f"{hint}{', '.join(known)}{')' if close else ''}"
+
+
+def _range(schema: Mapping) -> str:
+    if "exclusiveMinimum" in schema:
+        return f"more than {schema['exclusiveMinimum']}, up to {schema['maximum']}"
+    return f"{schema['minimum']} to {schema['maximum']}"

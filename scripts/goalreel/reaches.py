@@ -31,8 +31,10 @@ def simulate_reaches(
     """Fill the slots of a shard.
 
     show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
-    Raises GoalreelError if slots stay open after `max_attempts` episodes each.
+    Raises GoalreelError for another `show`, and if slots stay open after `max_attempts` episodes.
     """
+    if show not in ("reaches", "attempts"):
+        raise GoalreelError(f"unknown film.show {show!r}; allowed: reaches, attempts")
     parts = []
     for first in range(reaches.start, reaches.stop, _LANES):
         slots = np.arange(first, min(first + _LANES, reaches.stop))

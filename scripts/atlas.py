@@ -16,13 +16,13 @@ def main(argv: list[str] | None = None) -> None:
     options = program.stage_parser(__doc__, "atlas")
     options.add_argument("output", type=Path, help="the atlas to write, .npz")
     arguments = options.parse_args(argv)
-    spec = program.spec_of(arguments)
 
     from goalreel.atlas import draw_atlas, read_atlas, write_atlas
     from goalreel.errors import GoalreelError
     from goalreel.scene import SCENES
     from goalreel.user_cache import cached_path
 
+    spec = program.spec_of(arguments)
     cached = cached_path(spec)
     try:
         atlas = read_atlas(cached)

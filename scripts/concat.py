@@ -2,10 +2,10 @@
 
 By hand, for two shards:
 
-    python scripts/concat.py --segments results/segments/00000.mp4
-        --trajectories results/trajectories/00000.npz film.mp4 --spec '{"stage": "concat",
+    python scripts/concat.py film.mp4 --segments results/segments/00000.mp4 --spec '{
+        "stage": "concat",
         "config": {"env": "MountainCar-v0", "film.fps": 30},
-        "shard": {"shards": 2, "reaches": 250}}'
+        "shard": {"shards": 2, "reaches": 250}}' --trajectories results/trajectories/00000.npz
 """
 
 from pathlib import Path
@@ -20,12 +20,12 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)
-    spec = program.spec_of(arguments)
 
     from goalreel import ffmpeg
     from goalreel.film import concatenate
     from goalreel.shards import shard_paths
 
+    spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     shards = spec.shard["shards"]
     frames = concatenate(

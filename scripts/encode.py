@@ -17,12 +17,12 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--frames", type=Path, required=True, help="the shard's frame cache")
     options.add_argument("output", type=Path, help="the segment to write, .mp4")
     arguments = options.parse_args(argv)
-    spec = program.spec_of(arguments)
 
     from goalreel import ffmpeg
     from goalreel.frame_cache import open_cache
     from goalreel.segment import encode_segment
 
+    spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     cache = open_cache(arguments.frames)
     encode_segment(

@@ -2,9 +2,10 @@
 
 By hand, for two shards:
 
-    python scripts/episodes.py --trajectories results/trajectories/00000.npz
-        episodes.csv attempts.csv tables.json --spec '{"stage": "episodes",
-        "config": {"env": "MountainCar-v0", "film.fps": 30}, "shard": {"shards": 2}}'
+    python scripts/episodes.py episodes.csv attempts.csv tables.json --spec '{
+        "stage": "episodes",
+        "config": {"env": "MountainCar-v0", "film.fps": 30},
+        "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
 from pathlib import Path
@@ -20,12 +21,12 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("attempts", type=Path, help="the table of all episodes, .csv")
     options.add_argument("made", type=Path, help="the spec of both tables, .json")
     arguments = options.parse_args(argv)
-    spec = program.spec_of(arguments)
 
     from goalreel.atomic import replacing
     from goalreel.shards import shard_paths
     from goalreel.tables import write_tables
 
+    spec = program.spec_of(arguments)
     rows = write_tables(
         shard_paths(arguments.trajectories, spec.shard["shards"]),
         arguments.episodes,

@@ -2,8 +2,8 @@
 
 By hand:
 
-    python scripts/render.py --atlas atlas.npz --trajectories trajectories.npz frames.npz
-        --spec '{"stage": "render",
+    python scripts/render.py --atlas atlas.npz --trajectories trajectories.npz frames.npz --spec '{
+        "stage": "render",
         "config": {"env": "MountainCar-v0", "render.style": "gymnasium"}}'
 """
 
@@ -19,7 +19,6 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
-    spec = program.spec_of(arguments)
 
     from goalreel.atlas import read_atlas
     from goalreel.frame_cache import write_cache
@@ -27,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.scene import SCENES
     from goalreel.trajectories import read_trajectories
 
+    spec = program.spec_of(arguments)
     trajectories, atlas = read_trajectories(arguments.trajectories), read_atlas(arguments.atlas)
     cache = render_states(trajectories, atlas, SCENES[spec.config["env"]], spec.text)
     write_cache(arguments.output, cache)

@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
         where = arguments.gif
         save_gif(where, frames, fps)
     else:
-        default = arguments.results / "replay" / f"reach-{episode.reach}-{episode.attempt}"
+        default = arguments.results / "replay" / f"reach-{episode.reach}-seed-{episode.seed}"
         where = arguments.png or default
         save_pngs(where, frames)
     program.say(

@@ -18,13 +18,13 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--max-attempts", type=int, default=100, help="episodes for one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     arguments = options.parse_args(argv)
-    spec = program.spec_of(arguments)
 
     from goalreel.physics import ENVIRONMENTS
     from goalreel.policies import make_policy
     from goalreel.reaches import simulate_reaches
     from goalreel.trajectories import write_trajectories
 
+    spec = program.spec_of(arguments)
     first, count = spec.shard["first"], spec.shard["count"]
     trajectories = simulate_reaches(
         range(first, first + count),

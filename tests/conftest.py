@@ -57,7 +57,7 @@ def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:
 
 
 def decoded(path):
-    """Return all frames of a video as yuv420p, (H * 3 / 2, W) uint8 each, and its packets' data."""
+    """Return all frames of a video as yuv420p, (H * 3 / 2, W) uint8 each."""
     with av.open(str(path)) as container:
         return [frame.to_ndarray() for frame in container.decode(video=0)]
 
@@ -120,7 +120,9 @@ class Project:
         """Replace a piece of a source, which must be there."""
         text = (self.folder / name).read_text(encoding="utf-8")
         assert old in text, f"{name} has no {old!r}"
-        (self.folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+        edited = self.folder / f"{name}.edited"
+        edited.write_text(text.replace(old, new, 1), encoding="utf-8")
+        edited.replace(self.folder / name)  # at once, also for a run that is reading it
 
     def start(self, *options: str, config: dict | None = None, **environment: str):
         """Start Snakemake and return the process."""

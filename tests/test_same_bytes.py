@@ -1,6 +1,10 @@
 """The same bytes, whatever the cores, the folder, the processor's features and the shard size."""
 
+import ast
 import hashlib
+import os
+import subprocess
+import sys
 
 import av
 import pandas as pd
@@ -24,6 +28,18 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path, u
         other = Project(folder, cache)
         other.run("-j", cores, config=config, **environment)
         assert hashes(folder / "results") == wanted, name
+
+
+def test_the_plain_cpu_of_these_tests_is_really_plain():
+    dispatched = [name for name in __cpu_dispatch__ if __cpu_features__[name]]
+    assert dispatched, "this processor has nothing that NumPy knows special code for"
+    code = "from numpy._core._multiarray_umath import __cpu_features__ as features\nprint(features)"
+    environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(dispatched)}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    features = ast.literal_eval(said.stdout)
+    assert not any(features[name] for name in dispatched)
 
 
 def test_continuous_bytes_do_not_depend_on_cpu_dispatch(tmp_path):

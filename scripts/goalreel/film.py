@@ -39,9 +39,11 @@ def concatenate(
 ) -> int:
     """Join the segments of all shards into `path`; return the number of frames.
 
-    segments, trajectories: one of each per shard, in order. Raises GoalreelError if they do not
-    belong together or the film is not exactly their sum.
+    segments, trajectories: one of each per shard, in order, the segments in one folder. Raises
+    GoalreelError if they do not belong together or the film is not exactly their sum.
     """
+    if {segment.parent for segment in segments} != {segments[0].parent}:
+        raise GoalreelError(f"the segments stand in other folders than {segments[0].parent}")
     indices = [read_index(segment) for segment in segments]
     _check_segments(dict(zip(segments, indices, strict=True)), fps)
     summaries = [read_summary(shard) for shard in trajectories]
@@ -102,9 +104,10 @@ def _check_trajectories(summaries: Mapping[Path, Summary], env: str) -> None:
     for path, summary in summaries.items():
         if summary.probe != first.probe:
             raise GoalreelError(
-                f"{path} was simulated where cos() rounds otherwise than for {first_path} "
-                f"(probes {summary.probe[:8]} and {first.probe[:8]}): their libm differ, and so "
-                f"do their trajectories; delete one kind and make all on like machines"
+                f"{path} was simulated where results differ in a last bit from those of "
+                f"{first_path}'s machine (probes {summary.probe[:8]} and {first.probe[:8]}): their "
+                f"libm differ, and so do their trajectories; delete one kind and make all on like "
+                f"machines"
             )
 
 

@@ -52,6 +52,8 @@ def read(
             contents = {name: archive.read(members[name]) for name in wanted}
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except PermissionError as error:
+        raise GoalreelError(str(error)) from None
     except KeyError as error:
         raise _unusable(path, f"it is not a goalreel {kind} file (no {error})") from None
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, *_BROKEN) as error:

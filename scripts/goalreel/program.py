@@ -19,7 +19,7 @@ def parser(doc: str) -> argparse.ArgumentParser:
 
 
 def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
-    """Return a parser for a stage: it takes --spec, checked, beside what the stage adds."""
+    """Return a parser for a stage: it takes --spec beside what the stage adds."""
     program = parser(doc)
     program.add_argument(
         "--spec",
@@ -35,11 +35,15 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
     """Return the checked spec of a stage's parsed arguments.
 
     Raises GoalreelError too if the code is no longer what the workflow planned with: a result
-    must not carry the fingerprint of other code than made it.
+    must not carry the fingerprint of other code than made it. So call it once all is imported.
     """
     spec = parse_spec(arguments.spec, arguments.stage)
     script = Path(__file__).parents[1] / f"{arguments.stage}.py"
-    if spec.code and spec.code != fingerprint(script):
+    try:
+        changed = spec.code and spec.code != fingerprint(script)
+    except (SyntaxError, ImportError):  # it is being edited right now
+        changed = True
+    if changed:
         raise GoalreelError(f"the code of {script} has changed since the run began; run it again")
     return spec
 

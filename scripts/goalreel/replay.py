@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
@@ -40,8 +41,6 @@ def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
     One that was not filmed is simulated again from its seed. Raises GoalreelError if the run has
     no such episode.
     """
-    import pandas as pd
-
     table = results / "attempts.csv"
     if not table.is_file():
         raise GoalreelError(f"{table}: no such file; name the run's folder with --results")

@@ -20,6 +20,8 @@ _PER_SHARD = ("shard", "source")  # what differs among the specs of one film's s
 class Spec:
     """A stage's spec.
 
+    stage: its name, which is its script's too
+    tools: the versions that it was planned with, by name
     code: the fingerprint of the stage's code, or ""
     config: the values of the configuration that the stage uses, by their dotted keys
     shard: first (reach) and count (of reaches) for simulate, shards (their number) for a stage

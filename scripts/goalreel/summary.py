@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
+from goalreel.errors import GoalreelError
 from goalreel.mp4 import read_index
 
 
@@ -13,13 +14,16 @@ def summary(results: str | Path, shards: Iterable[str]) -> str:
 
     results: the folder with the film, the tables and the rules' benchmark files. shards: the
     names of those that are in the film, since files of a longer film may stand beside them.
+    Raises GoalreelError if the film or a table cannot be used, or they are not of one run.
     """
     results, shards = Path(results), set(shards)
     film = results / "film.mp4"
     index = read_index(film)
     seconds = index.frames * index.durations[0] / index.timescale
-    reaches, episodes = _count(results / "episodes.csv")
-    _, attempts = _count(results / "attempts.csv")
+    reaches, episodes, frames = _count(results / "episodes.csv")
+    if frames != index.frames:
+        raise GoalreelError("episodes.csv is of another film; run snakemake for both")
+    attempts = _count(results / "attempts.csv")[1]
     lines = [
         ("film", f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB"),
         ("shows", f"{reaches:,} goal reaches in {episodes:,} episodes, {index.frames:,} frames"),
@@ -29,11 +33,15 @@ def summary(results: str | Path, shards: Iterable[str]) -> str:
     return "\n".join(f"{name:>8}  {text}" for name, text in lines)
 
 
-def _count(table: Path) -> tuple[int, int]:
-    """Return a table's rows that reach the goal, and all its rows."""
+def _count(table: Path) -> tuple[int, int, int]:
+    """Return a table's rows that reach the goal, all its rows, and their frames."""
+    reached = rows = frames = 0
     with table.open(newline="", encoding="utf-8") as stream:
-        reached = [row["terminated"] == "True" for row in csv.DictReader(stream)]
-    return sum(reached), len(reached)
+        for row in csv.DictReader(stream):
+            reached += row["terminated"] == "True"
+            rows += 1
+            frames += int(row["steps"]) + 1
+    return reached, rows, frames
 
 
 def _stage_seconds(results: Path, shards: set[str]) -> list[tuple[str, float]]:

@@ -119,8 +119,7 @@ def read_trajectories(path: str | os.PathLike) -> Trajectories:
         path,
         len(episodes.reach) == count
         and states.shape == (int(offsets[-1]), 2)
-        and actions.shape == rewards.shape == (len(states) - count,)
-        and np.array_equal(np.diff(offsets) - 1, episodes.steps),
+        and actions.shape == rewards.shape == (len(states) - count,),
         "its arrays do not fit together",
     )
     probe, spec = str(arrays["probe"]), str(arrays["spec"])
@@ -158,7 +157,8 @@ def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
     npz.check(
         path,
         np.array_equal(order, np.arange(rows))
-        and all(np.array_equal(getattr(episodes, n), arrays[n]) for n in _EPISODE_COLUMNS),
+        and all(np.array_equal(getattr(episodes, n), arrays[n]) for n in _EPISODE_COLUMNS)
+        and np.array_equal(np.diff(arrays["offsets"]) - 1, episodes.steps),
         "its filmed episodes do not match its attempts",
     )
     return episodes, attempts

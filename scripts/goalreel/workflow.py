@@ -16,6 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.summary import summary
 
 _STARTED = time.time()
+_LAST_LINES = 10
 
 
 def checked_config(given: Mapping, schema: str) -> dict:
@@ -41,9 +42,9 @@ def set_environment(scripts: str) -> None:
 
 def print_summary(results: str, shards: Iterable[str]) -> None:
     """Print what was made, if this run made the film: it can also be asked for a single file."""
-    film = Path(results, "film.mp4")
+    film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
-        if film.stat().st_mtime >= _STARTED:
+        if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
             _print_last(summary(results, shards))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")
@@ -61,8 +62,10 @@ def _cause(log: Path) -> str:
     said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
     # The program's last words; before them may stand what ffmpeg or NumPy warned of.
     marks = [match.start() for match in re.finditer(r"^(error: |Traceback )", said, re.M)]
-    killed = "error: the job ended without a word: killed, perhaps for want of memory"
-    return said[marks[-1] :].rstrip() if marks else killed
+    if marks:
+        return said[marks[-1] :].rstrip()
+    last = "".join(f"{line}\n" for line in said.splitlines()[-_LAST_LINES:])
+    return f"{last}error: the job gave no cause: killed, perhaps for want of memory"
 
 
 def _print_last(text: str) -> None:

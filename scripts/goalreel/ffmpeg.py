@@ -64,6 +64,8 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
             if process.poll() is None:
                 process.kill()
                 process.wait()
+            with contextlib.suppress(BrokenPipeError):  # what it had not read goes with it
+                process.stdin.close()
         errors.seek(0)
         said = errors.read().decode(errors="replace").strip()
     if status:
@@ -87,7 +89,7 @@ def _feed(pipe, frames: Iterable) -> int:
     except BrokenPipeError:
         pass
     with contextlib.suppress(BrokenPipeError):
-        pipe.close()
+        pipe.close()  # ffmpeg goes on to its end
     return written
 
 

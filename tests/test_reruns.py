@@ -68,6 +68,8 @@ CODE_EDITS = [
     ("scripts/goalreel/render.py", '"car"', '"cart"', RENDER),
     ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", ENCODE),
     ("scripts/goalreel/segment.py", '"-bf", "0"', '"-bf", "1"', ENCODE),
+    ("scripts/goalreel/ffmpeg.py", "_PIPE_BYTES = 1 << 20", "_PIPE_BYTES = 1 << 19", ENCODE),
+    ("scripts/goalreel/spec.py", '("shard", "source")', '("source", "shard")', ALL | {"atlas": 1}),
     ("scripts/encode.py", "frames in", "pictures in", ENCODE),
     ("scripts/goalreel/film.py", '" · failed"', '" · missed"', {"concat": 1}),
     ("scripts/goalreel/tables.py", "index=False", "index=True", {"episodes": 1}),

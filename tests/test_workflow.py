@@ -19,6 +19,13 @@ def test_summary_stands_at_the_end(filmed):
     assert [line.split()[0] for line in last] == ["film", "shows", "tables", "seconds"]
     frames = pd.read_csv(filmed.folder / "results" / "episodes.csv")["frames"].sum()
     assert f"8 goal reaches in 8 episodes, {frames} frames" in last[1]
+    film = filmed.folder / "results" / "film.mp4"
+    assert f"0:00:{round(frames / 30):02d}, {film.stat().st_size / 1e6:.1f} MB" in last[0]
+    times = pd.concat(
+        pd.read_csv(path, sep="\t")
+        for path in (filmed.folder / "results" / "benchmarks" / "encode").glob("*.tsv")
+    )
+    assert f"encode {times['s'].sum():.1f}" in last[3]
     for stage in ("simulate", "atlas", "render", "encode", "concat", "episodes"):
         assert stage in last[3]
 

@@ -67,7 +67,7 @@ CODE_EDITS = [
     ("scripts/goalreel/scene.py", "WHEEL_RADIUS = 8", "WHEEL_RADIUS = 9", RENDER | {"atlas": 1}),
     ("scripts/goalreel/render.py", '"car"', '"cart"', RENDER),
     ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", ENCODE),
-    ("scripts/goalreel/segment.py", '"-bf", "0"', '"-bf", "1"', ENCODE),
+    ("scripts/goalreel/video.py", '"-bf", "0"', '"-bf", "1"', ENCODE),
     ("scripts/goalreel/ffmpeg.py", "_PIPE_BYTES = 1 << 20", "_PIPE_BYTES = 1 << 19", ENCODE),
     ("scripts/goalreel/spec.py", '("shard", "source")', '("source", "shard")', ALL | {"atlas": 1}),
     ("scripts/encode.py", "frames in", "pictures in", ENCODE),

@@ -131,7 +131,7 @@ def test_an_odd_size_is_refused():
         ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
         ("kill -9 $$", "killed by SIGKILL"),
         ("exit 0", "not a whole MP4|frames"),
-        ('head -c 36000000 | "$REAL" "$@"', "wrote 100 frames of"),
+        ('head -c 36000000 | "$REAL" "$@"', "without an error after 10"),
         ('for last; do :; done; cat > "${last#file:}"', "not a whole MP4"),
     ],
 )

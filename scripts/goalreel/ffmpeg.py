@@ -46,7 +46,7 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
     """Run ffmpeg with `arguments` in `folder`, write `frames` (buffers) to its standard input.
 
     Returns the number of frames written. Raises GoalreelError, with ffmpeg's own words and the
-    command, if it cannot be started, exits with an error or is killed.
+    command, if it cannot be started, exits with an error, is killed, or does not take all frames.
     """
     command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
     with tempfile.TemporaryFile() as errors:
@@ -57,7 +57,7 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
         except OSError as error:
             raise GoalreelError(f"ffmpeg does not start: {error}") from None
         try:
-            written = _feed(process.stdin, frames)
+            written, taken = _feed(process.stdin, frames)
             status = process.wait()
         finally:
             # An interrupt or an error among the frames: ffmpeg must not outlive its caller.
@@ -70,13 +70,18 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
         said = errors.read().decode(errors="replace").strip()
     if status:
         raise GoalreelError(_failure(command, status, said))
+    if not taken:
+        raise GoalreelError(f"ffmpeg ended without an error after {written} frames of more: {said}")
     if said:
         print(said, file=sys.stderr)  # warnings belong into the job's log
     return written
 
 
-def _feed(pipe, frames: Iterable) -> int:
-    """Write every frame and close; stop quietly if ffmpeg has gone, since its status tells why."""
+def _feed(pipe, frames: Iterable) -> tuple[int, bool]:
+    """Write every frame and close; return how many, and whether that was all.
+
+    If ffmpeg has gone it stops quietly, since the exit status tells why.
+    """
     with contextlib.suppress(ImportError, OSError, AttributeError):  # only Linux can
         import fcntl
 
@@ -86,11 +91,10 @@ def _feed(pipe, frames: Iterable) -> int:
         for frame in frames:
             pipe.write(frame)
             written += 1
-    except BrokenPipeError:
-        pass
-    with contextlib.suppress(BrokenPipeError):
         pipe.close()  # ffmpeg goes on to its end
-    return written
+    except BrokenPipeError:
+        return written, False
+    return written, True
 
 
 def _failure(command: list[str], status: int, said: str) -> str:

@@ -14,9 +14,9 @@ from goalreel import ffmpeg
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import VideoIndex, read_index
-from goalreel.segment import TICKS
 from goalreel.spec import common_spec
 from goalreel.trajectories import Summary, read_summary
+from goalreel.video import TICKS
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,7 @@ class Yuv420p:
             raise GoalreelError(f"yuv420p needs an even width and height, not {width}x{height}")
         self._cache = cache
         self._shape = (height * 3 // 2, width)
-        whole = Patches(
-            np.array([[0, 0, height, width]], np.int32), cache.background.reshape(-1, 3)
-        )
-        planes = _convert(whole)
-        self._background = np.concatenate([planes.luma, planes.blue, planes.red])
+        self._background = planar(cache.background).reshape(-1)
         self._patches = [_split(layer.patches, _convert(layer.patches)) for layer in cache.layers]
 
     def __len__(self) -> int:
@@ -86,6 +82,15 @@ class Yuv420p:
                             plane[where] = samples
                 shown = wanted
             yield buffer.reshape(self._shape)
+
+
+def planar(frame: np.ndarray) -> np.ndarray:
+    """Return an RGB frame, (H, W, 3) uint8, H and W even, as (H * 3 / 2, W) uint8 in yuv420p."""
+    height, width = frame.shape[:2]
+    box = np.array([[0, 0, height, width]], np.int32)
+    planes = _convert(Patches(box, frame.reshape(-1, 3)))
+    flat = np.concatenate([planes.luma, planes.blue, planes.red])
+    return flat.reshape(height * 3 // 2, width)
 
 
 def _views(buffer: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:

@@ -46,6 +46,11 @@ class Attempts:
         """Return the chosen rows (a boolean mask or indices)."""
         return Attempts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    def row(self, index: int) -> dict[str, object]:
+        """Return one row as plain Python values, by the columns' names in the tables."""
+        columns = ((field.name.rstrip("_"), getattr(self, field.name)) for field in fields(self))
+        return {name: column[index].item() for name, column in columns}
+
 
 @dataclass(frozen=True)
 class Summary:

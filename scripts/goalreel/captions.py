@@ -1,0 +1,40 @@
+"""Captions: templates over an episode's own columns, such as "Reach {reach} · seed {seed}".
+
+Only what belongs to the episode itself may stand in a caption, so that growth and sharding change
+no frame. How a caption is drawn stands in lettering, where it stands on the frame in overlay.
+"""
+
+import difflib
+import string
+from collections.abc import Mapping
+
+# An episode of this kind fills the template when it is checked.
+_SAMPLE = {
+    **{"reach": 17, "attempt": 0, "seed": 3249930381360904, "env": "MountainCar-v0"},
+    **{"initial_position": -0.5, "steps": 115, "return": -115.0},
+    **{"terminated": True, "truncated": False, "reached": True},
+}
+COLUMNS = tuple(_SAMPLE)
+
+
+def template_fault(template: str) -> str | None:
+    """Return what is wrong with a caption's template, None if it is sound."""
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+    except ValueError as error:
+        return f"{template!r} is no template: {error}; write {{{{ and }}}} for braces themselves"
+    for name in names:
+        if name not in COLUMNS:
+            close = difflib.get_close_matches(name, COLUMNS, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            return f"unknown name {name!r}; {hint}(known: {', '.join(COLUMNS)})"
+    try:
+        caption(template, _SAMPLE)
+    except (ValueError, TypeError, LookupError) as error:
+        return f"{template!r} does not format: {error}"
+    return None
+
+
+def caption(template: str, row: Mapping[str, object]) -> str:
+    """Return the caption of an episode, given its row: a mapping of COLUMNS."""
+    return template.format_map(row)

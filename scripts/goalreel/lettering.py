@@ -1,0 +1,53 @@
+"""Text as pixels: antialiased, in the font that ships with Pillow, so that no system font is asked.
+
+Where text stands on a frame, and what it says, is told by the callers: overlay and the views.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+
+# What Pillow's font can draw of what people write in captions; a test holds it against the font.
+CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
+_SMALLEST = 6  # pixels; below, nothing can be read
+
+Colour = tuple[int, int, int]
+
+
+def lettering(
+    text: str, size: float, ink: Colour, paper: Colour, width: int | None = None
+) -> np.ndarray:
+    """Return one line of text as (h, w, 3) uint8, `ink` on `paper`.
+
+    size: the font's, in pixels. The height depends on it alone, so that lines of one size stand on
+    one baseline. width: at most so wide; longer text is set smaller. Raises GoalreelError if the
+    font lacks a character or the text does not fit.
+    """
+    from PIL import Image, ImageDraw
+
+    missing = sorted(set(text) - set(CHARACTERS))
+    if missing:
+        raise GoalreelError(
+            f"the font has no {', '.join(map(repr, missing))} for {text!r}; "
+            f"allowed: ASCII and · ° …"
+        )
+    ascent, descent = _font(size).getmetrics()
+    fitting = size
+    while width is not None and _font(fitting).getlength(text) > width and fitting >= _SMALLEST:
+        fitting -= 0.5
+    if fitting < _SMALLEST:
+        raise GoalreelError(f"{text!r} does not fit into {width} pixels")
+    font = _font(fitting)
+    across = max(int(np.ceil(font.getlength(text))), 1)
+    image = Image.new("RGB", (across, ascent + descent), paper)
+    ImageDraw.Draw(image).text((0, ascent), text, fill=ink, font=font, anchor="ls")
+    return np.asarray(image)
+
+
+@cache
+def _font(size: float):
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size)

@@ -104,9 +104,10 @@ rule render:
 
 
 rule encode:
-    """Encode a shard's frames into a segment that starts every episode with a keyframe."""
+    """Encode a shard's frames, captions over them, and start every episode with a keyframe."""
     input:
-        FRAMES,
+        frames=FRAMES,
+        trajectories=TRAJECTORIES,
     output:
         SEGMENT,
     log:
@@ -119,7 +120,8 @@ rule encode:
         spec=specs.encode,
     shell:
         'python "$SCRIPTS/encode.py" --spec {params.spec:q}'
-        " --frames {input:q}"
+        " --frames {input.frames:q}"
+        " --trajectories {input.trajectories:q}"
         " {output:q} 2> {log:q}"
 
 

@@ -4,7 +4,7 @@ By hand, for two shards:
 
     python scripts/concat.py film.mp4 --segments results/segments/00000.mp4 --spec '{
         "stage": "concat",
-        "config": {"env": "MountainCar-v0", "film.fps": 30},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "overlay.title_card": 0.5},
         "shard": {"shards": 2, "reaches": 250}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -22,18 +22,20 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel import ffmpeg
+    from goalreel.cards import card_frames
     from goalreel.film import concatenate
     from goalreel.shards import shard_paths
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    shards = spec.shard["shards"]
+    shards, fps = spec.shard["shards"], spec.config["film.fps"]
     frames = concatenate(
         shard_paths(arguments.segments, shards),
         shard_paths(arguments.trajectories, shards),
         arguments.output,
         spec.config["env"],
-        spec.config["film.fps"],
+        fps,
+        card_frames(spec.config["overlay.title_card"], fps),
         f"{spec.config['env']}: {spec.shard['reaches']:,} goal reaches",
         spec.text,
     )

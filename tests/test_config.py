@@ -33,7 +33,7 @@ def test_config_yaml_holds_every_option_at_its_default():
     assert load(**written) == load() == load_config(written, SCHEMA)
     options = set(yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"])
     assert set(written) == options
-    for section in ("policy", "film", "render", "encode"):
+    for section in ("policy", "film", "render", "overlay", "encode"):
         assert set(written[section]) == set(load()[section])
     commented = (REPOSITORY / "config.yaml").read_text(encoding="utf-8")
     assert "# force: 1.0" in commented, "the option that fits one environment only"
@@ -85,6 +85,11 @@ def test_defaults_are_those_of_the_film():
         ({"encode": {"qp": "high"}}, ["encode.qp: 'high' is a text"]),
         ({"film": {"fps": 0}}, ["film.fps: 0"]),
         ({"film": {"show": "all"}}, ["film.show", "reaches, attempts"]),
+        ({"overlay": {"caption": "{rech}"}}, ["overlay.caption: unknown name 'rech'", "'reach'?"]),
+        ({"overlay": {"caption": "{reach"}}, ["overlay.caption: '{reach' is no template"]),
+        ({"overlay": {"caption": "é"}}, ["overlay.caption: 'é' holds a character", "ASCII"]),
+        ({"overlay": {"hud": "maybe"}}, ["overlay.hud: 'maybe' is a text", "true or false"]),
+        ({"overlay": {"title_card": -1}}, ["overlay.title_card: -1.0 is out of range", "0 to 60"]),
         ({"results": "a{b}c"}, ["results: 'a{b}c'", "wildcards"]),
         ({"results": ""}, ["results: '' is empty"]),
         ({"results": "-x"}, ["results: '-x' starts with '-'"]),

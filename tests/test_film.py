@@ -28,10 +28,10 @@ from goalreel.segment import encode_segment
 from goalreel.trajectories import write_trajectories
 
 
-def join(shards, film, title="t", comment="{}", fps=30, env=DISCRETE):
+def join(shards, film, title="t", comment="{}", fps=30, env=DISCRETE, cards=0):
     """Make a film of (trajectories, segment) pairs and return its number of frames."""
     trajectories, segments = zip(*shards, strict=True)
-    return concatenate(segments, trajectories, film, env, fps, title, comment)
+    return concatenate(segments, trajectories, film, env, fps, cards, title, comment)
 
 
 def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases, tmp_path):
@@ -182,4 +182,4 @@ def test_specs_travel_in_the_comment(filmed):
     results = filmed.folder / "results"
     for path in (results / "segments" / "00000.mp4", results / "film.mp4"):
         spec = json.loads(read_index(path).comment)
-        assert spec["tools"] == {"ffmpeg": ffmpeg.version()}
+        assert spec["tools"]["ffmpeg"] == ffmpeg.version()

@@ -155,7 +155,7 @@ def imported_packages(stage: str) -> set[str]:
     return names - set(sys.stdlib_module_names) - {"goalreel"}
 
 
-DISTRIBUTIONS = {"pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
+DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -35,6 +35,9 @@ CONFIG_EDITS = [
     ({"encode": "{crf: 20}"}, ENCODE),
     ({"encode": "{qp: 23, preset: veryfast}"}, NOTHING),
     ({"film": "{fps: 60}"}, ENCODE | {"episodes": 1}),
+    ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE),
+    ({"overlay": "{hud: true}"}, ENCODE),
+    ({"overlay": "{title_card: 0}"}, ENCODE | {"episodes": 1}),
     # Two values change places: Snakemake's own comparison of parameters would not notice.
     ({"encode": "{qp: 30}", "film": "{fps: 23}"}, ENCODE | {"episodes": 1}),
     ({"film": "{show: attempts}"}, ALL),
@@ -71,6 +74,10 @@ CODE_EDITS = [
     ("scripts/goalreel/ffmpeg.py", "_PIPE_BYTES = 1 << 20", "_PIPE_BYTES = 1 << 19", ENCODE),
     ("scripts/goalreel/spec.py", '("shard", "source")', '("source", "shard")', ALL | {"atlas": 1}),
     ("scripts/encode.py", "frames in", "pictures in", ENCODE),
+    ("scripts/goalreel/overlay.py", "_TOP, _SIZE = 7, 18", "_TOP, _SIZE = 8, 18", ENCODE),
+    ("scripts/goalreel/hud.py", 'f"step {step}"', 'f"Step {step}"', ENCODE),
+    ("scripts/goalreel/captions.py", "format_map(row)", "format(**row)", ENCODE),
+    ("scripts/goalreel/cards.py", "round(", "int(", ENCODE | {"episodes": 1}),
     ("scripts/goalreel/film.py", '" · failed"', '" · missed"', {"concat": 1}),
     ("scripts/goalreel/tables.py", "index=False", "index=True", {"episodes": 1}),
     ("scripts/goalreel/trajectories.py", "VERSION = 1", "VERSION = 2", ALL),
@@ -170,5 +177,5 @@ def test_other_versions_of_the_tools_rerun_what_they_shape(done, tmp_path):
     assert done.jobs(config=BASE, **with_version("numpy", "99.9")) == ALL | {"atlas": 1}
     assert done.jobs(config=BASE, **with_version("pygame-ce", "99.9")) == RENDER | {"atlas": 1}
     assert done.jobs(config=BASE, **with_version("pandas", "99.9")) == {"episodes": 1}
-    assert done.jobs(config=BASE, **with_version("pillow", "99.9")) == NOTHING
+    assert done.jobs(config=BASE, **with_version("pillow", "99.9")) == ENCODE
     assert done.jobs(config=BASE, IMAGEIO_FFMPEG_EXE=str(other)) == ENCODE

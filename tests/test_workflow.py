@@ -17,8 +17,9 @@ from goalreel.mp4 import read_index
 def test_summary_stands_at_the_end(filmed):
     last = filmed.said.rstrip().splitlines()[-4:]
     assert [line.split()[0] for line in last] == ["film", "shows", "tables", "seconds"]
-    frames = pd.read_csv(filmed.folder / "results" / "episodes.csv")["frames"].sum()
-    assert f"8 goal reaches in 8 episodes, {frames} frames" in last[1]
+    table = pd.read_csv(filmed.folder / "results" / "episodes.csv")
+    frames = (table["card_frames"] + table["frames"]).sum()
+    assert f"8 goal reaches in 8 episodes, {frames:,} frames" in last[1]
     film = filmed.folder / "results" / "film.mp4"
     assert f"0:00:{round(frames / 30):02d}, {film.stat().st_size / 1e6:.1f} MB" in last[0]
     times = pd.concat(

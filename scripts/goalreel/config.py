@@ -7,6 +7,7 @@ how to apply it. How a fault is told stands in faults, which stage uses which op
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from goalreel.captions import template_fault
 from goalreel.errors import GoalreelError
 from goalreel.faults import schema_faults
 
@@ -24,6 +25,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
     config = _typed(dict(given), schema)
     faults = schema_faults(config, schema)
+    faults += [fault for fault in _template_faults("", config, schema) if not _told(fault, faults)]
     completed = _completed(config, schema)
     # A section that is no mapping has its fault already, and nothing to look into.
     faults += [f for f in _policy_faults(completed, schema) if not _told(f, faults)]
@@ -49,6 +51,9 @@ def _typed(value: object, schema: Mapping) -> object:
         return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
     if "string" in types:
         return str(value) if type(value) in (int, float) else value
+    if "boolean" in types:
+        words = {"true": True, "false": False}
+        return words.get(value.strip().lower(), value) if isinstance(value, str) else value
     if isinstance(value, str):
         if "null" in types and value.strip().lower() in ("null", "~", "none", ""):
             return None
@@ -117,6 +122,18 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
                 f"policy.{key}: {policy['name']!r} has no such parameter in {env}; "
                 f"it takes {', '.join(taken)}"
             )
+
+
+def _template_faults(path: str, value: object, schema: Mapping) -> Iterator[str]:
+    """Yield the faults of captions: the options that the schema marks with x-template."""
+    for key, inner in schema.get("properties", {}).items():
+        given = value.get(key) if isinstance(value, Mapping) else None
+        if "properties" in inner:
+            yield from _template_faults(f"{path}{key}.", given, inner)
+        elif "x-template" in inner and isinstance(given, str):
+            fault = template_fault(given)
+            if fault:
+                yield f"{path}{key}: {fault}"
 
 
 def _shard_faults(config: Mapping, schema: Mapping) -> list[str]:

@@ -10,6 +10,7 @@ _TYPE_NAMES = {
     "number": "a number",
     "string": "a text",
     "object": "a mapping such as {name: value}",
+    "boolean": "true or false",
     "null": "null",
 }
 
@@ -50,7 +51,7 @@ def _told(error) -> list[tuple[str, str]]:
     if error.validator == "enum":
         return [(key, f"unknown value {shown}{_nearest(str(value), schema['enum'])}")]
     if error.validator == "pattern":
-        return [(key, f"{shown} {_unfit_folder(value)}; choose another name for the folder")]
+        return [(key, f"{shown} {schema.get('x-unfit') or _unfit_folder(value)}")]
     if error.validator == "minLength":
         return [(key, f"{shown} is empty; allowed: the name of a folder")]
     return [(key, f"{shown} is out of range; allowed: {_range(schema)}")]
@@ -77,12 +78,14 @@ def _kind(value: object) -> str:
 
 def _unfit_folder(name: str) -> str:
     if "{" in name or "}" in name:
-        return "holds '{' or '}', which Snakemake reads as wildcards"
-    if name.startswith("-"):
-        return "starts with '-', which programs read as an option"
-    if name.startswith("~"):
-        return "starts with '~', which only a shell replaces by a home folder"
-    return "holds a character that no file name can have"
+        why = "holds '{' or '}', which Snakemake reads as wildcards"
+    elif name.startswith("-"):
+        why = "starts with '-', which programs read as an option"
+    elif name.startswith("~"):
+        why = "starts with '~', which only a shell replaces by a home folder"
+    else:
+        why = "holds a character that no file name can have"
+    return f"{why}; choose another name for the folder"
 
 
 def _nearest(word: str, known: list[str]) -> str:

@@ -21,7 +21,7 @@ from goalreel.video import TICKS
 
 @dataclass(frozen=True)
 class Chapter:
-    """A filmed episode's place in the film, in frames, and its title."""
+    """A filmed episode's place in the film, its title card included, in frames, and its title."""
 
     first_frame: int
     frames: int
@@ -34,13 +34,15 @@ def concatenate(
     path: str | os.PathLike,
     env: str,
     fps: int,
+    cards: int,
     title: str,
     comment: str,
 ) -> int:
     """Join the segments of all shards into `path`; return the number of frames.
 
-    segments, trajectories: one of each per shard, in order, the segments in one folder. Raises
-    GoalreelError if they do not belong together or the film is not exactly their sum.
+    segments, trajectories: one of each per shard, in order, the segments in one folder. cards:
+    frames of the title card that each episode starts with. Raises GoalreelError if they do not
+    belong together or the film is not exactly their sum.
     """
     if {segment.parent for segment in segments} != {segments[0].parent}:
         raise GoalreelError(f"the segments stand in other folders than {segments[0].parent}")
@@ -54,24 +56,33 @@ def concatenate(
                 f"{segment}: does not show the trajectories of its shard; "
                 f"delete it and its frame cache and run snakemake again"
             )
-    chapters = _chapters(summaries)
+    chapters = list(_chapters(summaries, cards))
     frames = sum(index.frames for index in indices)
+    if frames != sum(chapter.frames for chapter in chapters):
+        raise GoalreelError(
+            f"the segments hold {frames} frames, the episodes and their title cards of {cards} "
+            f"frames {sum(chapter.frames for chapter in chapters)}; delete the segments"
+        )
     with replacing(path) as temporary:
-        metadata = temporary.with_suffix(".ffmeta")
+        metadata, subtitles = temporary.with_suffix(".ffmeta"), temporary.with_suffix(".srt")
         _write_metadata(metadata, title, comment, chapters, fps)
-        _join(segments, metadata, temporary, fps)
+        _write_subtitles(subtitles, chapters, fps)
+        _join(segments, metadata, subtitles, temporary, fps)
         _check_film(read_index(temporary), frames, indices[0], fps)
     return frames
 
 
-def _join(segments: list[Path], metadata: Path, output: Path, fps: int) -> None:
+def _join(segments: list[Path], metadata: Path, subtitles: Path, output: Path, fps: int) -> None:
     # Names without a folder need no escape for whatever the folder is called: ffmpeg runs there.
     listing = "ffconcat version 1.0\n" + "".join(f"file file:{s.name}\n" for s in segments)
     arguments = [
         *["-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0"],
         *["-auto_convert", "0", "-i", "pipe:0"],
         *["-f", "ffmetadata", "-i", f"file:{metadata.resolve()}"],
-        *["-map", "0:v", "-map_metadata", "1", "-map_chapters", "1", "-c", "copy"],
+        *["-f", "srt", "-i", f"file:{subtitles.resolve()}"],
+        *["-map", "0:v", "-map", "2:s", "-map_metadata", "1", "-map_chapters", "1"],
+        *["-c:v", "copy", "-c:s", "mov_text", "-metadata:s:s:0", "handler_name=Episodes"],
+        *["-metadata:s:s:0", "language=eng", "-disposition:s:0", "0"],
         # The demuxer sums durations in microseconds; counting packets cannot drift.
         *["-bsf:v", f"setts=ts=N*{TICKS}:duration={TICKS}:time_base=1/{TICKS * fps}"],
         *["-video_track_timescale", str(TICKS * fps), "-movie_timescale", str(TICKS * fps)],
@@ -116,7 +127,7 @@ def _source(index: VideoIndex) -> str:
     return json.loads(index.comment).get("source", "")
 
 
-def _chapters(summaries: Iterable[Summary]) -> Iterator[Chapter]:
+def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
     """Yield one chapter per filmed episode."""
     first_frame = 0
     for summary in summaries:
@@ -125,8 +136,8 @@ def _chapters(summaries: Iterable[Summary]) -> Iterator[Chapter]:
         for reach, seed, steps, terminated in zip(*(c.tolist() for c in columns), strict=True):
             failed = "" if terminated else " · failed"
             title = f"Reach {reach} · seed {seed} · {steps} steps{failed}"
-            yield Chapter(first_frame, steps + 1, title)
-            first_frame += steps + 1
+            yield Chapter(first_frame, cards + steps + 1, title)
+            first_frame += cards + steps + 1
 
 
 def _write_metadata(path: Path, title: str, comment: str, chapters, fps: int) -> None:
@@ -138,6 +149,20 @@ def _write_metadata(path: Path, title: str, comment: str, chapters, fps: int) ->
                 f"[CHAPTER]\nTIMEBASE=1/{fps}\nSTART={chapter.first_frame}\nEND={end}\n"
                 f"title={_escape(chapter.title)}\n"
             )
+
+
+def _write_subtitles(path: Path, chapters: Iterable[Chapter], fps: int) -> None:
+    """Write one line per episode, for players to show or hide (SubRip)."""
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        for number, chapter in enumerate(chapters, 1):
+            start = _clock(chapter.first_frame / fps)
+            end = _clock((chapter.first_frame + chapter.frames) / fps)
+            stream.write(f"{number}\n{start} --> {end}\n{chapter.title}\n\n")
+
+
+def _clock(seconds: float) -> str:
+    whole, thousandths = divmod(round(seconds * 1000), 1000)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d},{thousandths:03d}"
 
 
 def _escape(text: str) -> str:

@@ -11,7 +11,7 @@ from goalreel.errors import GoalreelError
 
 # What Pillow's font can draw of what people write in captions; a test holds it against the font.
 CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
-_SMALLEST = 6  # pixels; below, nothing can be read
+_SMALLEST = 8  # pixels; below, nothing can be read
 
 Colour = tuple[int, int, int]
 
@@ -22,8 +22,8 @@ def lettering(
     """Return one line of text as (h, w, 3) uint8, `ink` on `paper`.
 
     size: the font's, in pixels. The height depends on it alone, so that lines of one size stand on
-    one baseline. width: at most so wide; longer text is set smaller. Raises GoalreelError if the
-    font lacks a character or the text does not fit.
+    one baseline. width: at most so wide; longer text is set smaller and, at 8 pixels, cut with an
+    ellipsis. Raises GoalreelError if the font lacks a character.
     """
     from PIL import Image, ImageDraw
 
@@ -35,10 +35,13 @@ def lettering(
         )
     ascent, descent = _font(size).getmetrics()
     fitting = size
-    while width is not None and _font(fitting).getlength(text) > width and fitting >= _SMALLEST:
-        fitting -= 0.5
-    if fitting < _SMALLEST:
-        raise GoalreelError(f"{text!r} does not fit into {width} pixels")
+    if width is not None:
+        while fitting > _SMALLEST and _font(fitting).getlength(text) > width:
+            fitting -= 0.5
+        shown = text
+        while len(text) > 1 and _font(fitting).getlength(text) > width:
+            shown = shown[:-1]
+            text = shown.rstrip(" ·") + "…"
     font = _font(fitting)
     across = max(int(np.ceil(font.getlength(text))), 1)
     image = Image.new("RGB", (across, ascent + descent), paper)

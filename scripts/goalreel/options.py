@@ -1,5 +1,6 @@
 """The table of options in the README, written from config.schema.yaml."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,8 +28,16 @@ def _rows(path: str, schema: Mapping) -> Iterator[tuple[str, ...]]:
         if option.get("type") == "object":
             yield from _rows(f"{name}.", option)
         else:
-            default = "null" if option["default"] is None else option["default"]
-            yield f"`{name}`", f"`{default}`", _allowed(option), option["description"].strip()
+            yield (
+                f"`{name}`",
+                f"`{_yaml(option['default'])}`",
+                _allowed(option),
+                option["description"].strip(),
+            )
+
+
+def _yaml(value: object) -> object:
+    return json.dumps(value) if isinstance(value, bool | None) else value
 
 
 def _allowed(option: Mapping) -> str:
@@ -38,4 +47,4 @@ def _allowed(option: Mapping) -> str:
         return f"more than {option['exclusiveMinimum']}, up to {option['maximum']}"
     if "minimum" in option:
         return f"{option['minimum']} to {option['maximum']}"
-    return "text"
+    return "`true`, `false`" if option["type"] == "boolean" else "text"

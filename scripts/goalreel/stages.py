@@ -30,9 +30,9 @@ _STAGES = {
     "simulate": _Stage(("env", "seed", "policy", "film.show"), ("numpy",)),
     "atlas": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "render": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
-    "encode": _Stage(("film.fps", "encode"), ("ffmpeg",)),
-    "concat": _Stage(("env", "film.fps"), ("ffmpeg",)),
-    "episodes": _Stage(("env", "film.fps"), ("pandas",)),
+    "encode": _Stage(("env", "film.fps", "overlay", "encode"), ("ffmpeg", "pillow")),
+    "concat": _Stage(("env", "film.fps", "overlay.title_card"), ("ffmpeg",)),
+    "episodes": _Stage(("env", "film.fps", "overlay.title_card"), ("pandas",)),
 }
 
 

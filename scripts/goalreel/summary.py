@@ -34,13 +34,13 @@ def summary(results: str | Path, shards: Iterable[str]) -> str:
 
 
 def _count(table: Path) -> tuple[int, int, int]:
-    """Return a table's rows that reach the goal, all its rows, and their frames."""
+    """Return a table's rows that reach the goal, all its rows, and their frames with cards."""
     reached = rows = frames = 0
     with table.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             reached += row["terminated"] == "True"
             rows += 1
-            frames += int(row["steps"]) + 1
+            frames += int(row.get("card_frames", 0)) + int(row["steps"]) + 1
     return reached, rows, frames
 
 

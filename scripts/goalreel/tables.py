@@ -16,7 +16,7 @@ from goalreel.trajectories import Attempts, read_summary
 
 EPISODE_COLUMNS = [
     *["reach", "attempt", "seed", "env", "initial_position", "steps", "return"],
-    *["terminated", "truncated", "shard", "first_frame", "frames", "start_s"],
+    *["terminated", "truncated", "shard", "first_frame", "frames", "start_s", "card_frames"],
 ]
 ATTEMPT_COLUMNS = EPISODE_COLUMNS[:10]
 
@@ -27,10 +27,12 @@ def write_tables(
     attempts_csv: str | os.PathLike,
     env: str,
     fps: int,
+    cards: int,
 ) -> int:
     """Write both tables from the trajectory files of all shards, in order; return the film's rows.
 
-    first_frame: the film's frame that shows the reset state. start_s: first_frame / fps, seconds.
+    first_frame: the film's frame that shows the reset state; `cards` frames of the episode's title
+    card come before it. start_s: first_frame / fps, seconds.
     Raises GoalreelError if a file cannot be used or the shards were not made alike.
     """
     first_frame, rows, specs = 0, 0, {}
@@ -39,13 +41,14 @@ def write_tables(
             summary = read_summary(path)
             specs[path] = summary.spec
             table = _frame(summary.episodes, env, shard)
-            table["frames"] = table["steps"] + 1
-            table["first_frame"] = first_frame + table["frames"].cumsum() - table["frames"]
+            table["frames"], table["card_frames"] = table["steps"] + 1, cards
+            shown = table["card_frames"] + table["frames"]
+            table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
             _append(table[EPISODE_COLUMNS], episodes_part, shard == 0)
             tried = _frame(summary.attempts, env, shard)
             _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
-            first_frame += int(table["frames"].sum())
+            first_frame += int(shown.sum())
             rows += len(table)
         common_spec(specs)
     return rows

@@ -1,0 +1,70 @@
+"""The overlay: title cards, captions and the HUD, as layers over a shard's frames.
+
+A card is the empty track (in other environments the episode's first frame) with the episode's
+caption, which stays on screen through the episode. In Mountain Car all of it stands in rows that
+the car never touches, and everywhere it depends on the episode alone. What captions may say
+stands in captions, how text is drawn in signwriting, the HUD in hud.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from goalreel.captions import caption
+from goalreel.errors import GoalreelError
+from goalreel.frame_cache import FrameCache
+from goalreel.hud import hud_layers
+from goalreel.layers import NOTHING, Layer, join
+from goalreel.physics import ENVIRONMENTS
+from goalreel.signwriting import Board
+from goalreel.trajectories import Trajectories
+
+_TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 400 rows
+
+
+def overlaid(
+    cache: FrameCache, trajectories: Trajectories, overlay: Mapping, env: str, cards: int
+) -> FrameCache:
+    """Return a shard's frames with its overlay; `cards` frames come before each reset frame.
+
+    overlay: caption (a template, "" for none) and hud (bool). An episode of the result begins with
+    its card. Raises GoalreelError if the frames do not show these trajectories.
+    """
+    if cache.source != trajectories.digest():
+        raise GoalreelError(
+            "the frames do not show these trajectories; delete them and run snakemake again"
+        )
+    is_track = env in ENVIRONMENTS  # whose background is the empty track
+    board = Board(cache.background, plate=not is_track)
+    resets = cache.offsets[:-1]
+    layers = [
+        _with_cards(layer, cache.offsets, cards, NOTHING if is_track else layer.index[resets])
+        for layer in cache.layers
+    ]
+    offsets = cache.offsets + cards * np.arange(len(cache.offsets))
+    if overlay["caption"]:
+        episodes = trajectories.episodes
+        texts = (
+            caption(overlay["caption"], episodes.row(i) | {"env": env}) for i in range(len(resets))
+        )
+        patches = join(board.text(text, _TOP, _SIZE) for text in texts)
+        index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
+        layers.append(Layer("caption", patches, index))
+    if overlay["hud"]:
+        hud = hud_layers(board, trajectories, env)
+        layers += [_with_cards(layer, cache.offsets, cards, NOTHING) for layer in hud]
+    return replace(cache, layers=tuple(layers), offsets=offsets)
+
+
+def _with_cards(layer: Layer, offsets: np.ndarray, cards: int, shown: int | np.ndarray) -> Layer:
+    """Return a layer with `cards` more frames before each episode; `shown` is their patch."""
+    episodes = np.arange(len(offsets) - 1)
+    index = np.empty(len(layer.index) + cards * len(episodes), np.int32)
+    starts = offsets[:-1] + cards * episodes
+    index[(starts[:, None] + np.arange(cards)).ravel()] = np.repeat(
+        np.broadcast_to(shown, episodes.shape), cards
+    )
+    moved = np.repeat(cards * (episodes + 1), np.diff(offsets))
+    index[np.arange(len(layer.index)) + moved] = layer.index
+    return Layer(layer.name, layer.patches, index)

@@ -15,7 +15,7 @@ test: .venv/installed-for-tests
 lint: .venv/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/snakefmt --check Snakefile
+	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
 
 .venv/installed: requirements.txt

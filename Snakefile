@@ -1,7 +1,8 @@
 """goalreel: seeded Mountain Car trajectories, rendered, encoded and joined into a film.
 
 simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
-Options: config.yaml. What a stage does: scripts/STAGE.py. What makes it run again: its `spec`.
+Views of it (clips, grid, ...) stand in rules/views.smk. Options: config.yaml. What a stage does:
+scripts/STAGE.py. What makes it run again: its `spec`.
 """
 
 import os
@@ -167,6 +168,9 @@ rule episodes:
         'python "$SCRIPTS/episodes.py" --spec {params.spec:q}'
         " --trajectories {input.trajectories[0]:q}"
         " {output.episodes:q} {output.attempts:q} {output.spec:q} 2> {log:q}"
+
+
+include: "rules/views.smk"
 
 
 onsuccess:

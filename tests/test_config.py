@@ -33,7 +33,7 @@ def test_config_yaml_holds_every_option_at_its_default():
     assert load(**written) == load() == load_config(written, SCHEMA)
     options = set(yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"])
     assert set(written) == options
-    for section in ("policy", "film", "render", "overlay", "encode"):
+    for section in ("policy", "film", "render", "overlay", "clips", "encode"):
         assert set(written[section]) == set(load()[section])
     commented = (REPOSITORY / "config.yaml").read_text(encoding="utf-8")
     assert "# force: 1.0" in commented, "the option that fits one environment only"
@@ -88,6 +88,17 @@ def test_defaults_are_those_of_the_film():
         ({"overlay": {"caption": "{rech}"}}, ["overlay.caption: unknown name 'rech'", "'reach'?"]),
         ({"overlay": {"caption": "{reach"}}, ["overlay.caption: '{reach' is no template"]),
         ({"overlay": {"caption": "é"}}, ["overlay.caption: 'é' holds a character", "ASCII"]),
+        ({"clips": {"episode_trigger": "faled"}}, ["unknown value 'faled'", "'failed'", "all"]),
+        ({"clips": {"episode_trigger": {"evry": 2}}}, ["episode_trigger.evry", "'every'"]),
+        (
+            {"clips": {"episode_trigger": {"best": 2, "worst": 2}}},
+            ["names best and worst", "exactly one of every, best, worst, median"],
+        ),
+        ({"clips": {"episode_trigger": {"by": "steps"}}}, ["names none; allowed: exactly one"]),
+        ({"clips": {"step_trigger": {"every": 0}}}, ["clips.step_trigger.every: 0", "1 to"]),
+        ({"clips": {"step_trigger": [3, -1]}}, ["clips.step_trigger.1: -1 is out of range"]),
+        ({"clips": {"step_trigger": "all"}}, ["clips.step_trigger: 'all' is a text", "a list"]),
+        ({"clips": {"name_prefix": "a/b"}}, ["clips.name_prefix: 'a/b' cannot begin"]),
         ({"overlay": {"hud": "maybe"}}, ["overlay.hud: 'maybe' is a text", "true or false"]),
         ({"overlay": {"title_card": -1}}, ["overlay.title_card: -1.0 is out of range", "0 to 60"]),
         ({"results": "a{b}c"}, ["results: 'a{b}c'", "wildcards"]),
@@ -143,6 +154,13 @@ def test_one_meaning_has_one_spelling():
         ({"encode": {"qp": "1e1"}}, {"encode": {"qp": 10}}),
         ({"film": None, "policy": {}}, {}),
         ({"results": 2025}, {"results": "2025"}),
+        ({"clips": {"step_trigger": ["5", 7.0]}}, {"clips": {"step_trigger": [5, 7]}}),
+        (
+            {"clips": {"episode_trigger": {"best": "5"}}},
+            {"clips": {"episode_trigger": {"best": 5}}},
+        ),
+        ({"clips": {"episode_trigger": "null"}}, {"clips": {"episode_trigger": None}}),
+        ({"overlay": {"hud": "True"}}, {"overlay": {"hud": True}}),
     ):
         assert canonical(load(**one)) == canonical(load(**other))
 

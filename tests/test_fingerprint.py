@@ -118,7 +118,7 @@ def test_it_does_not_depend_on_where_the_project_stands(project, tmp_path):
     assert fingerprint_of(moved) == before
 
 
-STAGES = ["simulate", "atlas", "render", "encode", "concat", "episodes"]
+STAGES = ["simulate", "atlas", "render", "encode", "concat", "episodes", "clips"]
 
 
 def other_pythons() -> list[str]:
@@ -169,4 +169,5 @@ def test_a_stages_conda_environment_holds_what_it_imports_at_the_pinned_versions
     pins = (REPOSITORY / "requirements.txt").read_text(encoding="utf-8").splitlines()
     for line in pip:
         assert any(pin.startswith(f"{line} ") for pin in pins), f"{line} is not the pinned version"
-    assert f'"envs/{stage}.yaml"' in (REPOSITORY / "Snakefile").read_text(encoding="utf-8")
+    rules = [REPOSITORY / "Snakefile", *(REPOSITORY / "rules").glob("*.smk")]
+    assert any(f'envs/{stage}.yaml"' in path.read_text(encoding="utf-8") for path in rules)

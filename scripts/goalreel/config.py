@@ -11,6 +11,7 @@ from goalreel.captions import template_fault
 from goalreel.errors import GoalreelError
 from goalreel.faults import schema_faults
 
+_NULLS = ("null", "~", "none", "")
 _HUGE = 1e300  # a whole number beyond is out of any range, and may not fit a float
 
 
@@ -46,7 +47,11 @@ def _typed(value: object, schema: Mapping) -> object:
     """
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else types
-    if "object" in types and isinstance(value, Mapping | None):
+    if isinstance(value, str) and "null" in types and value.strip().lower() in _NULLS:
+        return None
+    if "array" in types and isinstance(value, list):
+        return [_typed(inner, schema.get("items", {})) for inner in value]
+    if "object" in types and isinstance(value, Mapping if "null" in types else Mapping | None):
         known = schema.get("properties", {})
         return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
     if "string" in types:
@@ -55,8 +60,6 @@ def _typed(value: object, schema: Mapping) -> object:
         words = {"true": True, "false": False}
         return words.get(value.strip().lower(), value) if isinstance(value, str) else value
     if isinstance(value, str):
-        if "null" in types and value.strip().lower() in ("null", "~", "none", ""):
-            return None
         value = _number(value)
     if "integer" in types and isinstance(value, float) and value.is_integer():
         return int(value)

@@ -11,6 +11,7 @@ _TYPE_NAMES = {
     "string": "a text",
     "object": "a mapping such as {name: value}",
     "boolean": "true or false",
+    "array": "a list",
     "null": "null",
 }
 
@@ -18,15 +19,35 @@ _TYPE_NAMES = {
 def schema_faults(config: Mapping, schema: Mapping) -> list[str]:
     """Return one line per key that does not fit the JSON schema, in the order of the keys."""
     from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
 
+    validator = extend(Draft202012Validator, {"x-words": _words, "x-one-of": _one_of})
     faults: dict[str, str] = {}
-    errors = Draft202012Validator(schema).iter_errors(config)
+    errors = validator(schema).iter_errors(config)
     for error in sorted(errors, key=lambda error: list(map(str, error.path))):
         for key, said in _told(error):
             faults.setdefault(key, f"{key}: {said}")
     for key, value in _infinite("", config):
         faults[key] = f"{key}: {value} is no number to work with; allowed: a finite one"
     return list(faults.values())
+
+
+def _words(validator, words: list[str], value: object, schema: Mapping):
+    """Check the texts that an option takes beside its other types."""
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and value not in words:
+        yield ValidationError("unknown")
+
+
+def _one_of(validator, names: list[str], value: object, schema: Mapping):
+    """Check a mapping that must hold exactly one of some keys."""
+    from jsonschema import ValidationError
+
+    if not isinstance(value, Mapping) or set(value) - set(schema["properties"]):
+        return  # an unknown key has its fault already
+    if len(named := [name for name in names if name in value]) != 1:
+        yield ValidationError(" and ".join(named) or "none")
 
 
 def _infinite(path: str, value: object) -> list[tuple[str, float]]:
@@ -52,6 +73,11 @@ def _told(error) -> list[tuple[str, str]]:
         return [(key, f"unknown value {shown}{_nearest(str(value), schema['enum'])}")]
     if error.validator == "pattern":
         return [(key, f"{shown} {schema.get('x-unfit') or _unfit_folder(value)}")]
+    if error.validator == "x-words":
+        return [(key, f"unknown value {shown}{_nearest(value, schema['x-words'])}")]
+    if error.validator == "x-one-of":
+        names = ", ".join(schema["x-one-of"])
+        return [(key, f"{shown} names {error.message}; allowed: exactly one of {names}")]
     if error.validator == "minLength":
         return [(key, f"{shown} is empty; allowed: the name of a folder")]
     return [(key, f"{shown} is out of range; allowed: {_range(schema)}")]

@@ -41,6 +41,8 @@ def _yaml(value: object) -> object:
 
 
 def _allowed(option: Mapping) -> str:
+    if "x-allowed" in option:
+        return option["x-allowed"].strip()
     if "enum" in option:
         return ", ".join(f"`{value}`" for value in option["enum"])
     if "exclusiveMinimum" in option:

@@ -25,12 +25,14 @@ class _Stage:
     tools: tuple[str, ...]
 
 
+_CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render.style", "encode")
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 _STAGES = {
     "simulate": _Stage(("env", "seed", "policy", "film.show"), ("numpy",)),
     "atlas": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "render": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "encode": _Stage(("env", "film.fps", "overlay", "encode"), ("ffmpeg", "pillow")),
+    "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
     "concat": _Stage(("env", "film.fps", "overlay.title_card"), ("ffmpeg",)),
     "episodes": _Stage(("env", "film.fps", "overlay.title_card"), ("pandas",)),
 }
@@ -74,6 +76,10 @@ class Specs:
         """Return the spec of joining all segments."""
         shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
         return self._spec("concat", shard)
+
+    def clips(self, wildcards) -> str:
+        """Return the spec of the clips, chosen from all shards."""
+        return self._spec("clips", {"shards": len(self.shards)})
 
     def episodes(self, wildcards) -> str:
         """Return the spec of the tables over all shards."""

@@ -8,6 +8,17 @@ from pathlib import Path
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import read_index
 
+# A file of each view that is written whenever the view is made.
+_VIEWS = {
+    "clips": "clips/clips.csv",
+    "grid": "grid.mp4",
+    "swarm": "swarm.mp4",
+    "phase": "phase.mp4",
+    "stills": "stills/poster.png",
+    "learning": "learning.mp4",
+    "report": "report/index.html",
+}
+
 
 def summary(results: str | Path, shards: Iterable[str]) -> str:
     """Return the summary of a finished run as some lines of text.
@@ -31,6 +42,23 @@ def summary(results: str | Path, shards: Iterable[str]) -> str:
         ("seconds", ", ".join(f"{s} {spent:.1f}" for s, spent in _stage_seconds(results, shards))),
     ]
     return "\n".join(f"{name:>8}  {text}" for name, text in lines)
+
+
+def views(results: str | Path, since: float) -> str:
+    """Return a line for each view that was made after `since` (seconds since the epoch)."""
+    made = [(name, Path(results, file)) for name, file in _VIEWS.items()]
+    made = [(name, file) for name, file in made if file.is_file() and file.stat().st_mtime >= since]
+    return "\n".join(f"{name:>8}  {_view(name, file)}" for name, file in made)
+
+
+def _view(name: str, file: Path) -> str:
+    if name != "clips":
+        return f"{file}, {file.stat().st_size / 1e6:,.1f} MB"
+    with file.open(newline="", encoding="utf-8") as stream:
+        clips = sum(1 for _ in csv.DictReader(stream))
+    if clips == 0:
+        return "warning: the triggers of `clips` select nothing, so that there is no clip"
+    return f"{file.parent}, {clips:,} videos"
 
 
 def _count(table: Path) -> tuple[int, int, int]:

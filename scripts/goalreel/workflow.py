@@ -13,7 +13,7 @@ from pathlib import Path
 
 from goalreel.config import load_config
 from goalreel.errors import GoalreelError
-from goalreel.summary import summary
+from goalreel.summary import summary, views
 
 _STARTED = time.time()
 _LAST_LINES = 10
@@ -41,11 +41,12 @@ def set_environment(scripts: str) -> None:
 
 
 def print_summary(results: str, shards: Iterable[str]) -> None:
-    """Print what was made, if this run made the film: it can also be asked for a single file."""
+    """Print what this run made: the film, if it made it, and the views."""
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
             _print_last(summary(results, shards))
+        _print_last(views(results, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")
 

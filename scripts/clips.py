@@ -1,0 +1,62 @@
+"""Film clips: chosen episodes, and snippets from chosen steps on, each as a video of its own.
+
+By hand, for two shards, reach 0 and every 1,000th step:
+
+    python scripts/clips.py clips --frames results/frames/00000.npz --atlas results/atlas.npz
+        --trajectories results/trajectories/00000.npz --spec '{"stage": "clips", "config": {
+        "env": "MountainCar-v0", "film.fps": 30, "overlay.caption": "", "overlay.hud": false,
+        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23},
+        "clips": {"episode_trigger": [0], "step_trigger": {"every": 1000}, "video_length": 100,
+        "name_prefix": "rl-video"}}, "shard": {"shards": 2}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "clips")
+    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
+    options.add_argument("--atlas", type=Path, required=True)
+    options.add_argument("--threads", type=int, default=1, help="videos encoded at the same time")
+    options.add_argument("output", type=Path, help="the folder to write")
+    arguments = options.parse_args(argv)
+
+    from goalreel import ffmpeg
+    from goalreel.clips import choose_clips, write_clips
+    from goalreel.folders import replacing_folder
+    from goalreel.footage import Footage
+    from goalreel.shards import shard_paths
+
+    spec = program.spec_of(arguments)
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    config, shards = spec.config, spec.shard["shards"]
+    footage = Footage(
+        shard_paths(arguments.trajectories, shards),
+        shard_paths(arguments.frames, shards),
+        arguments.atlas,
+        config["env"],
+        {"caption": config["overlay.caption"], "hud": config["overlay.hud"]},
+    )
+    chosen = choose_clips(config["clips"], footage.attempts, footage.attempts.terminated)
+    with replacing_folder(arguments.output) as folder:
+        write_clips(
+            folder,
+            chosen,
+            footage,
+            config["film.fps"],
+            config["encode"],
+            spec.text,
+            arguments.threads,
+        )
+    episodes = len(footage.attempts.reach)
+    if not chosen:
+        program.say(f"warning: {config['clips']} selects nothing of {episodes} episodes")
+    program.say(f"{len(chosen)} clips of {episodes} episodes")
+
+
+if __name__ == "__main__":
+    program.run(main)

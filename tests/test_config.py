@@ -33,7 +33,7 @@ def test_config_yaml_holds_every_option_at_its_default():
     assert load(**written) == load() == load_config(written, SCHEMA)
     options = set(yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"])
     assert set(written) == options
-    for section in ("policy", "film", "render", "overlay", "clips", "encode"):
+    for section in ("policy", "film", "render", "overlay", "clips", "grid", "train", "encode"):
         assert set(written[section]) == set(load()[section])
     commented = (REPOSITORY / "config.yaml").read_text(encoding="utf-8")
     assert "# force: 1.0" in commented, "the option that fits one environment only"
@@ -99,6 +99,12 @@ def test_defaults_are_those_of_the_film():
         ({"clips": {"step_trigger": [3, -1]}}, ["clips.step_trigger.1: -1 is out of range"]),
         ({"clips": {"step_trigger": "all"}}, ["clips.step_trigger: 'all' is a text", "a list"]),
         ({"clips": {"name_prefix": "a/b"}}, ["clips.name_prefix: 'a/b' cannot begin"]),
+        ({"grid": {"rows": 0}}, ["grid.rows: 0 is out of range", "1 to 20"]),
+        ({"grid": {"columns": 10_000}}, ["grid.columns: 10000 is out of range", "1 to 20"]),
+        ({"grid": {"caption": "{sede}"}}, ["grid.caption: unknown name 'sede'", "'seed'?"]),
+        ({"train": {"checkpoints": []}}, ["train.checkpoints: [] is empty", "a list of whole"]),
+        ({"train": {"checkpoints": [5, 5]}}, ["train.checkpoints: [5, 5] names a value twice"]),
+        ({"train": {"checkpoints": [0]}}, ["train.checkpoints.0: 0 is out of range"]),
         ({"overlay": {"hud": "maybe"}}, ["overlay.hud: 'maybe' is a text", "true or false"]),
         ({"overlay": {"title_card": -1}}, ["overlay.title_card: -1.0 is out of range", "0 to 60"]),
         ({"results": "a{b}c"}, ["results: 'a{b}c'", "wildcards"]),

@@ -78,6 +78,9 @@ def _told(error) -> list[tuple[str, str]]:
     if error.validator == "x-one-of":
         names = ", ".join(schema["x-one-of"])
         return [(key, f"{shown} names {error.message}; allowed: exactly one of {names}")]
+    if error.validator in ("minItems", "uniqueItems"):
+        what = "is empty" if error.validator == "minItems" else "names a value twice"
+        return [(key, f"{shown} {what}; allowed: {schema['x-allowed']}")]
     if error.validator == "minLength":
         return [(key, f"{shown} is empty; allowed: the name of a folder")]
     return [(key, f"{shown} is out of range; allowed: {_range(schema)}")]

@@ -1,0 +1,41 @@
+"""Train a policy: SARSA(lambda) with tile coding learns MountainCar-v0; its checkpoints are kept.
+
+By hand:
+
+    python scripts/train.py policy.npz log.csv --spec '{"stage": "train",
+        "config": {"env": "MountainCar-v0", "train.seed": 7,
+        "train.checkpoints": [1, 10, 50, 100, 250]}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "train")
+    options.add_argument("policy", type=Path, help="the policy file to write, .npz")
+    options.add_argument("log", type=Path, help="the table of training episodes, .csv")
+    arguments = options.parse_args(argv)
+
+    from goalreel.errors import GoalreelError
+    from goalreel.learned import write_log, write_policies
+    from goalreel.physics import DISCRETE
+    from goalreel.sarsa import train
+
+    spec = program.spec_of(arguments)
+    if spec.config["env"] != DISCRETE.id:
+        raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
+    policies = train(spec.config["train.seed"], spec.config["train.checkpoints"], spec.text)
+    write_policies(arguments.policy, policies)
+    write_log(arguments.log, policies.log)
+    program.say(
+        f"{len(policies.log.episode)} episodes of {int(policies.log.steps.sum())} steps, "
+        f"{int(policies.log.reached.sum())} of them reached the goal; "
+        f"checkpoints after {', '.join(map(str, policies.ages.tolist()))}"
+    )
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -6,7 +6,7 @@ appears. How segments are made stands in segment, what a trajectory file tells i
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,25 +56,41 @@ def concatenate(
                 f"{segment}: does not show the trajectories of its shard; "
                 f"delete it and its frame cache and run snakemake again"
             )
-    chapters = list(_chapters(summaries, cards))
-    frames = sum(index.frames for index in indices)
-    if frames != sum(chapter.frames for chapter in chapters):
+    made = dict(zip(segments, indices, strict=True))
+    return join(made, path, fps, title, comment, list(_chapters(summaries, cards)))
+
+
+def join(
+    segments: Mapping[Path, VideoIndex],
+    path: str | os.PathLike,
+    fps: int,
+    title: str,
+    comment: str,
+    chapters: Sequence[Chapter],
+) -> int:
+    """Join segments of one folder, known to be made alike, into `path`; return the frames' number.
+
+    Raises GoalreelError if the chapters, or what comes out, are not exactly their sum.
+    """
+    frames, told = sum(i.frames for i in segments.values()), sum(c.frames for c in chapters)
+    if frames != told:
         raise GoalreelError(
-            f"the segments hold {frames} frames, the episodes and their title cards of {cards} "
-            f"frames {sum(chapter.frames for chapter in chapters)}; delete the segments"
+            f"the segments hold {frames} frames, the episodes with their title cards {told}; "
+            f"delete the segments and run snakemake again"
         )
     with replacing(path) as temporary:
         metadata, subtitles = temporary.with_suffix(".ffmeta"), temporary.with_suffix(".srt")
         _write_metadata(metadata, title, comment, chapters, fps)
         _write_subtitles(subtitles, chapters, fps)
-        _join(segments, metadata, subtitles, temporary, fps)
-        _check_film(read_index(temporary), frames, indices[0], fps)
+        _join(list(segments), metadata, subtitles, temporary, fps)
+        _check_film(read_index(temporary), frames, next(iter(segments.values())), fps)
     return frames
 
 
 def _join(segments: list[Path], metadata: Path, subtitles: Path, output: Path, fps: int) -> None:
     # Names without a folder need no escape for whatever the folder is called: ffmpeg runs there.
-    listing = "ffconcat version 1.0\n" + "".join(f"file file:{s.name}\n" for s in segments)
+    names = (segment.name.replace("'", r"'\''") for segment in segments)
+    listing = "ffconcat version 1.0\n" + "".join(f"file 'file:{name}'\n" for name in names)
     arguments = [
         *["-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0"],
         *["-auto_convert", "0", "-i", "pipe:0"],

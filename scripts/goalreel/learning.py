@@ -1,0 +1,176 @@
+"""The film of learning: a learner's first attempts at each of its ages, title cards between them.
+
+At every age the attempts start from the same resets, so that what differs is what was learned. How
+a policy is learned stands in sarsa, how pictures are looked up in render, and how a file is
+encoded in segment and film.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goalreel.atlas import Atlas
+from goalreel.atomic import replacing
+from goalreel.episodes import simulate_episodes
+from goalreel.errors import GoalreelError
+from goalreel.film import Chapter, join
+from goalreel.frame_cache import FrameCache
+from goalreel.layers import NOTHING, Layer, cut_patches
+from goalreel.learned import LearnedPolicies, greedy
+from goalreel.lettering import lettering
+from goalreel.mp4 import read_index
+from goalreel.physics import ENVIRONMENTS, probe
+from goalreel.policies import Policy
+from goalreel.render import render_states
+from goalreel.scene import Scene
+from goalreel.seeding import episode_seeds
+from goalreel.segment import encode_segment
+from goalreel.trajectories import Attempts, Trajectories
+
+LABEL_HEIGHT = 34  # pixels at the frame's top, above all that a car can reach
+_LABEL_LEFT, _LABEL_WIDTH, _LABEL_SIZE = 14, 538, 17  # further right stands the flag
+# A card's words stand above the valley's deepest place, where so much of the sky is free.
+_CARD_CENTRE, _CARD_TOP, _CARD_WIDTH, _CARD_SIZE = 225, 116, 400, 26
+_INK, _PAPER = (0, 0, 0), (255, 255, 255)
+
+
+@dataclass(frozen=True)
+class LearningFilm:
+    """The film's frames and what is told of them.
+
+    cache: the frames; an episode of it is a title card and then the attempt
+    chapters: one per attempt, its card included
+    table: columns of a row per attempt: age, attempt (from 1), seed, steps, return, reached,
+    first_frame (the one that shows the reset state), frames (steps + 1), card_frames (those of the
+    card, which end before first_frame)
+    """
+
+    cache: FrameCache
+    chapters: tuple[Chapter, ...]
+    table: dict[str, list]
+
+
+def make_film(
+    policies: LearnedPolicies,
+    atlas: Atlas,
+    scene: Scene,
+    seed: int,
+    attempts: int,
+    card_frames: int,
+    spec: str = "{}",
+) -> LearningFilm:
+    """Play and render `attempts` episodes at each age of `policies`.
+
+    Attempt k starts as the first attempt at reach k - 1 of a film of root seed `seed` does. Raises
+    GoalreelError if the policies or the atlas are of another environment.
+    """
+    env = json.loads(policies.spec).get("config", {}).get("env", scene.env)
+    if env != scene.env:
+        raise GoalreelError(f"the policies are of {env}, not of {scene.env}; delete them")
+    played = play(policies, scene.env, seed, attempts, spec)
+    rows = [played.episodes.row(i) for i in range(len(played))]
+    ages = np.repeat(policies.ages, attempts).tolist()
+    numbers = [row["reach"] + 1 for row in rows]
+    outcomes = [f"{r['steps']} steps · {'' if r['terminated'] else 'not '}reached" for r in rows]
+    names = [
+        f"After {age} episode{'' if age == 1 else 's'} · attempt {number}"
+        for age, number in zip(ages, numbers, strict=True)
+    ]
+    labels = [f"{name} · {outcome}" for name, outcome in zip(names, outcomes, strict=True)]
+    cards = [f"{name} of {attempts}" for name in names]
+    cache = _captioned(render_states(played, atlas, scene, spec), labels, cards, card_frames)
+    starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
+    table = {
+        **{"age": ages, "attempt": numbers},
+        **{name: [row[name] for row in rows] for name in ("seed", "steps", "return")},
+        "reached": [row["terminated"] for row in rows],
+        "first_frame": [start + card_frames for start in starts],
+        "frames": [length - card_frames for length in lengths],
+        "card_frames": [card_frames] * len(rows),
+    }
+    chapters = tuple(map(Chapter, starts, lengths, labels))
+    return LearningFilm(cache, chapters, table)
+
+
+def play(
+    policies: LearnedPolicies, env: str, seed: int, attempts: int, spec: str = "{}"
+) -> Trajectories:
+    """Return the first attempt at each of `attempts` reaches, greedily, from age to age.
+
+    All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
+    """
+    environment, reaches = ENVIRONMENTS[env], np.arange(attempts)
+    seeds = episode_seeds(seed, reaches, 0)
+    parts, rows = [], []
+    for weights in policies.weights:
+        e = simulate_episodes(seeds, environment, Policy(greedy(weights), 0.0))
+        for i, steps in enumerate(e.steps.tolist()):
+            parts.append((e.states[i, : steps + 1], e.actions[i, :steps], e.rewards[i, :steps]))
+        rows.append(
+            Attempts(
+                reach=reaches,
+                attempt=np.zeros(attempts, np.int64),
+                seed=seeds,
+                initial_position=e.states[:, 0, 0],
+                steps=e.steps,
+                return_=e.returns,
+                terminated=e.terminated,
+                truncated=e.truncated,
+            )
+        )
+    states, actions, rewards = map(np.concatenate, zip(*parts, strict=True))
+    columns = zip(*(vars(part).values() for part in rows), strict=True)
+    episodes = Attempts(*map(np.concatenate, columns))
+    offsets = np.concatenate([[0], np.cumsum(episodes.steps + 1)])
+    return Trajectories(offsets, states, actions, rewards, episodes, episodes, probe(), spec)
+
+
+def write_film(
+    path: str | os.PathLike, film: LearningFilm, title: str, fps: int, encode: Mapping, comment: str
+) -> None:
+    """Encode the film to `path`, an MP4 file with a chapter and a keyframe for each attempt.
+
+    encode: see video.encode_video. Raises GoalreelError as encode_segment and join.
+    """
+    with replacing(path) as temporary:
+        segment = temporary.with_suffix(".segment.mp4")
+        encode_segment(film.cache, segment, fps, encode, comment)
+        join({segment: read_index(segment)}, temporary, fps, title, comment, film.chapters)
+
+
+def write_table(path: str | os.PathLike, film: LearningFilm) -> None:
+    """Write the film's table as CSV."""
+    import pandas as pd
+
+    with replacing(path) as temporary:
+        pd.DataFrame(film.table).to_csv(temporary, index=False, lineterminator="\n")
+
+
+def _captioned(
+    cache: FrameCache, labels: list[str], cards: list[str], card_frames: int
+) -> FrameCache:
+    """Put `card_frames` frames of the empty track before each episode, and words over them all."""
+    episodes = np.arange(len(labels))
+    before = np.repeat(cache.offsets[:-1], card_frames)
+    layers = [
+        replace(layer, index=np.insert(layer.index, before, NOTHING)) for layer in cache.layers
+    ]
+    # Patch 2 * e is episode e's card, 2 * e + 1 its label.
+    patches = cut_patches(cache.background, _words(labels, cards))
+    counts = np.stack([np.full(len(labels), card_frames), np.diff(cache.offsets)], axis=1)
+    index = np.repeat(np.arange(2 * len(labels)), counts.reshape(-1)).astype(np.int32)
+    offsets = cache.offsets + card_frames * np.append(episodes, len(labels))
+    layers.append(Layer("caption", patches, index))
+    return replace(cache, layers=tuple(layers), offsets=offsets)
+
+
+def _words(labels: list[str], cards: list[str]) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yield (top, left, pixels) of each episode's card and then of its label."""
+    for label, card in zip(labels, cards, strict=True):
+        pixels = lettering(card, _CARD_SIZE, _INK, _PAPER, _CARD_WIDTH)
+        yield _CARD_TOP, _CARD_CENTRE - pixels.shape[1] // 2, pixels
+        pixels = lettering(label, _LABEL_SIZE, _INK, _PAPER, _LABEL_WIDTH)
+        yield (LABEL_HEIGHT - pixels.shape[0]) // 2, _LABEL_LEFT, pixels

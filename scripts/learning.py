@@ -1,0 +1,54 @@
+"""Film how a policy was learned: its first attempts after 1, 10, 50, ... episodes of training.
+
+By hand:
+
+    python scripts/learning.py --policy policy.npz --atlas atlas.npz learning.mp4 learning.csv
+        --spec '{"stage": "learning", "config": {"env": "MountainCar-v0", "seed": 2025,
+        "film.fps": 30, "train.attempts": 4, "overlay": {"title_card": 1.0},
+        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "learning")
+    options.add_argument("--policy", type=Path, required=True, help="the checkpoints' weights")
+    options.add_argument("--atlas", type=Path, required=True)
+    options.add_argument("film", type=Path, help="the film to write, .mp4")
+    options.add_argument("table", type=Path, help="the table of filmed attempts to write, .csv")
+    arguments = options.parse_args(argv)
+
+    from goalreel import ffmpeg
+    from goalreel.atlas import read_atlas
+    from goalreel.learned import read_policies
+    from goalreel.learning import make_film, write_film, write_table
+    from goalreel.scene import SCENES
+
+    spec = program.spec_of(arguments)
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    config = spec.config
+    fps = config["film.fps"]
+    policies = read_policies(arguments.policy)
+    film = make_film(
+        policies,
+        read_atlas(arguments.atlas),
+        SCENES[config["env"]],
+        config["seed"],
+        config["train.attempts"],
+        round(config["overlay"]["title_card"] * fps),
+        spec.text,
+    )
+    title = f"{config['env']}: learned in {int(policies.ages[-1]):,} episodes"
+    write_film(arguments.film, film, title, fps, config["encode"], spec.signed(film.cache.source))
+    write_table(arguments.table, film)
+    program.say(
+        f"{len(film.chapters)} attempts at {len(policies.ages)} ages, {len(film.cache)} frames"
+    )
+
+
+if __name__ == "__main__":
+    program.run(main)

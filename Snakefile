@@ -170,6 +170,7 @@ rule episodes:
         " {output.episodes:q} {output.attempts:q} {output.spec:q} 2> {log:q}"
 
 
+include: "rules/training.smk"
 include: "rules/views.smk"
 
 

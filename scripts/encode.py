@@ -24,18 +24,20 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel import ffmpeg
     from goalreel.cards import card_frames
     from goalreel.frame_cache import open_cache
-    from goalreel.overlay import overlaid
+    from goalreel.overlay import captions, overlaid
     from goalreel.segment import encode_segment
     from goalreel.trajectories import read_trajectories
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     fps, overlay = spec.config["film.fps"], spec.config["overlay"]
+    trajectories, env = read_trajectories(arguments.trajectories), spec.config["env"]
     cache = overlaid(
         open_cache(arguments.frames),
-        read_trajectories(arguments.trajectories),
-        overlay,
-        spec.config["env"],
+        trajectories,
+        env,
+        captions(overlay["caption"], trajectories, env),
+        overlay["hud"],
         card_frames(overlay["title_card"], fps),
     )
     encode_segment(

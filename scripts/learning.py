@@ -4,7 +4,7 @@ By hand:
 
     python scripts/learning.py --policy policy.npz --atlas atlas.npz learning.mp4 learning.csv
         --spec '{"stage": "learning", "config": {"env": "MountainCar-v0", "seed": 2025,
-        "film.fps": 30, "train.attempts": 4, "overlay": {"title_card": 1.0},
+        "film.fps": 30, "train.attempts": 4, "overlay.title_card": 0.5, "overlay.hud": false,
         "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}}}'
 """
 
@@ -24,6 +24,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel import ffmpeg
     from goalreel.atlas import read_atlas
+    from goalreel.cards import card_frames
     from goalreel.learned import read_policies
     from goalreel.learning import make_film, write_film, write_table
     from goalreel.scene import SCENES
@@ -39,7 +40,8 @@ def main(argv: list[str] | None = None) -> None:
         SCENES[config["env"]],
         config["seed"],
         config["train.attempts"],
-        round(config["overlay"]["title_card"] * fps),
+        card_frames(config["overlay.title_card"], fps),
+        config["overlay.hud"],
         spec.text,
     )
     title = f"{config['env']}: learned in {int(policies.ages[-1]):,} episodes"

@@ -14,17 +14,19 @@ from conftest import CONTINUOUS, DISCRETE, HARSH, LOSSLESS, decoded
 import learning as stage
 from goalreel.atlas import write_atlas
 from goalreel.errors import GoalreelError
+from goalreel.layers import Patches
 from goalreel.learned import greedy, write_policies
-from goalreel.learning import LABEL_HEIGHT, make_film, write_film
-from goalreel.lettering import lettering
+from goalreel.learning import make_film, write_film
 from goalreel.physics import ENVIRONMENTS
 from goalreel.sarsa import train
 from goalreel.scene import SCENES
 from goalreel.seeding import episode_seeds
+from goalreel.signwriting import Board
 from goalreel.spec import canonical
 from goalreel.yuv import Yuv420p
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
+LABEL_HEIGHT = 35  # pixel rows that no car reaches
 AGES = [1, 60]
 
 
@@ -37,7 +39,7 @@ def policies():
 @pytest.fixture(scope="module")
 def film(policies, atlases):
     """Return the film of two attempts at each age."""
-    return make_film(policies, atlases[DISCRETE], SCENES[DISCRETE], SEED, ATTEMPTS, CARD)
+    return make_film(policies, atlases[DISCRETE], SCENES[DISCRETE], SEED, ATTEMPTS, CARD, hud=False)
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +70,6 @@ def played(policies, age, seed):
     yield terminated
 
 
-def inked(pixels, paper=255):
-    """Return the smallest box of pixels that holds all that differs from the paper."""
-    rows, columns = np.nonzero((pixels != paper).any(axis=2))
-    return pixels[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
-
-
-def words(text, size):
-    return inked(lettering(text, size, (0, 0, 0), (255, 255, 255)))
-
-
 def test_attempts_are_gymnasiums_pictures_under_their_label(film, policies):
     for row in rows_of(film):
         *pictures, reached = played(policies, row["age"], row["seed"])
@@ -93,27 +85,32 @@ def test_attempts_are_gymnasiums_pictures_under_their_label(film, policies):
     assert {row["reached"] for row in rows_of(film)} == {True, False}
 
 
-def test_labels_and_cards_say_what_the_table_says(film, atlases):
-    for row in rows_of(film):
+def test_labels_and_chapters_say_what_the_table_says(film):
+    said = []
+    for row, chapter in zip(rows_of(film), film.chapters, strict=True):
         after = "After 1 episode" if row["age"] == 1 else f"After {row['age']} episodes"
-        name = f"{after} · attempt {row['attempt']}"
         outcome = f"{row['steps']} steps · {'reached' if row['reached'] else 'not reached'}"
-        card, frame = film.cache[row["first_frame"] - 1], film.cache[row["first_frame"]]
-        on_card = inked(card, atlases[DISCRETE].background)
-        assert np.array_equal(on_card, words(f"{name} of {ATTEMPTS}", 26))
-        label = inked(frame[:LABEL_HEIGHT, :552])
-        assert np.array_equal(label, words(f"{name} · {outcome}", 17))
+        said.append(f"{after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}")
+        assert chapter.title == said[-1]
+    (label,) = [layer for layer in film.cache.layers if layer.name == "caption"]
+    board = Board(film.cache.background)
+    for episode, text in enumerate(said):
+        shown = label.patches.take(label.index[[film.cache.offsets[episode]]])
+        assert same(shown, board.text(text, 7, 18))
 
 
-def test_a_card_is_the_empty_track_with_its_words(film, atlases):
+def same(one: Patches, other: Patches) -> bool:
+    return np.array_equal(one.boxes, other.boxes) and np.array_equal(one.pixels, other.pixels)
+
+
+def test_a_card_is_the_empty_track_with_its_label(film, atlases):
     track = atlases[DISCRETE].background
     for row in rows_of(film):
         cards = film.cache[row["first_frame"] - CARD : row["first_frame"]]
         assert row["card_frames"] == len(cards) == CARD
-        assert (cards == cards[0]).all()
-        changed = (cards[0] != track).any(axis=2)
-        assert changed.any() and (cards[0][changed] < track[changed]).any(axis=1).all()
-        assert (track[changed] == 255).all(), "words stand in the sky and cover no line"
+        assert (cards[:, LABEL_HEIGHT:] == track[LABEL_HEIGHT:]).all()
+        frame = film.cache[row["first_frame"]]
+        assert (cards[:, :LABEL_HEIGHT] == frame[:LABEL_HEIGHT]).all()
 
 
 def test_every_age_starts_from_the_same_seeds_as_the_film(film):
@@ -144,13 +141,13 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
     times = [packet.pts * stream.time_base for packet in packets]
     assert {b - a for a, b in itertools.pairwise(times)} == {1 / stream.average_rate}
     titles = [chapter["metadata"]["title"] for chapter in chapters]
-    assert titles[0] == "After 1 episode · attempt 1 · 200 steps · not reached"
+    assert titles[0] == "After 1 episode · attempt 1 of 2 · 200 steps · not reached"
     assert [title.split()[-2:] for title in titles[2:]] == [["·", "reached"]] * 2
     assert [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters] == starts
 
 
 def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
-    bare = make_film(policies, atlases[DISCRETE], SCENES[DISCRETE], SEED, ATTEMPTS, 0)
+    bare = make_film(policies, atlases[DISCRETE], SCENES[DISCRETE], SEED, ATTEMPTS, 0, hud=False)
     assert len(bare.cache) == len(film.cache) - CARD * len(film.chapters)
     for short, long in zip(rows_of(bare), rows_of(film), strict=True):
         first, last = short["first_frame"], short["first_frame"] + short["frames"] - 1
@@ -162,10 +159,10 @@ def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
 def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
     foreign = replace(policies, spec=canonical({"config": {"env": CONTINUOUS}}))
     with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):
-        make_film(foreign, atlases[DISCRETE], SCENES[DISCRETE], SEED, 1, 1)
+        make_film(foreign, atlases[DISCRETE], SCENES[DISCRETE], SEED, 1, 1, hud=False)
     atlas = replace(atlases[DISCRETE], spec=canonical({"config": {"env": CONTINUOUS}}))
     with pytest.raises(GoalreelError, match=f"atlas are of {CONTINUOUS}"):
-        make_film(policies, atlas, SCENES[DISCRETE], SEED, 1, 1)
+        make_film(policies, atlas, SCENES[DISCRETE], SEED, 1, 1, hud=False)
 
 
 def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
@@ -173,7 +170,7 @@ def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
     config = {
         **{"env": DISCRETE, "seed": SEED, "film.fps": 24, "train.attempts": 1},
-        **{"overlay": {"title_card": 0.5}, "encode": LOSSLESS | {"qp": 23}},
+        **{"overlay.title_card": 0.5, "overlay.hud": True, "encode": LOSSLESS | {"qp": 23}},
     }
     spec = canonical({"stage": "learning", "config": config})
     made = []

@@ -13,13 +13,16 @@ from goalreel.cards import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.layers import layer_from_frames
-from goalreel.overlay import overlaid
+from goalreel.overlay import captions, overlaid
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
-ALL = {"caption": CAPTION, "hud": True}
-NONE = {"caption": "", "hud": False}
 CARDS = 15
 TOP, BOTTOM = 35, 369  # the rows between belong to the car and its hill
+
+
+def laid_over(cache, trajectories, caption=CAPTION, hud=True, cards=CARDS, env=DISCRETE):
+    """Return frames with an overlay, as encode makes it."""
+    return overlaid(cache, trajectories, env, captions(caption, trajectories, env), hud, cards)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def trajectories():
 @pytest.fixture(scope="module")
 def shown(trajectories, cache) -> FrameCache:
     """Return three reaches with all that can lie over them."""
-    return overlaid(cache, trajectories, ALL, DISCRETE, CARDS)
+    return laid_over(cache, trajectories)
 
 
 def test_between_caption_and_hud_every_frame_is_gymnasiums(trajectories, shown):
@@ -58,14 +61,14 @@ def test_an_episodes_caption_stays_from_its_card_to_its_end_and_is_its_own(shown
 
 
 def test_with_all_turned_off_the_frames_are_the_caches(trajectories, cache):
-    plain = overlaid(cache, trajectories, NONE, DISCRETE, 0)
+    plain = laid_over(cache, trajectories, "", hud=False, cards=0)
     assert plain.offsets.tolist() == cache.offsets.tolist()
     assert all(np.array_equal(a, b) for a, b in zip(plain, cache, strict=True))
 
 
 def test_no_frame_depends_on_the_shard(atlases, shown):
     alone = simulated(reaches=range(2, 3))
-    again = overlaid(rendered(alone, atlases), alone, ALL, DISCRETE, CARDS)
+    again = laid_over(rendered(alone, atlases), alone)
     frames = shown.episode(2)
     assert len(again) == len(frames)
     assert all(np.array_equal(again[i], shown[frame]) for i, frame in enumerate(frames))
@@ -90,8 +93,7 @@ def test_the_return_is_the_sum_of_the_rewards(atlases):
     """Two episodes with the same return so far show the same patch there, others do not."""
     trajectories = simulated("MountainCarContinuous-v0", reaches=range(2))
     cache = rendered(trajectories, atlases, "MountainCarContinuous-v0")
-    overlay = {"caption": "", "hud": True}
-    shown = overlaid(cache, trajectories, overlay, "MountainCarContinuous-v0", 0)
+    shown = laid_over(cache, trajectories, "", cards=0, env="MountainCarContinuous-v0")
     rewards = trajectories.episode(0)[2]
     tenths = [round(10 * sum(rewards[:step].tolist())) for step in range(len(rewards) + 1)]
     patches = [shown[frame][BOTTOM:, 96:230].tobytes() for frame in shown.episode(0)]
@@ -104,7 +106,7 @@ def test_other_environments_hold_their_first_frame_and_get_a_plate(trajectories)
     frames = rng.integers(100, 200, (trajectories.offsets[-1], 60, 80, 3), np.uint8)
     layer = layer_from_frames("picture", frames[0], frames)
     cache = FrameCache(frames[0], (layer,), trajectories.offsets, trajectories.digest())
-    shown = overlaid(cache, trajectories, {"caption": "{steps}", "hud": True}, "Other-v0", 2)
+    shown = laid_over(cache, trajectories, "{steps}", cards=2, env="Other-v0")
     first = shown.episode(1).start
     reset = trajectories.offsets[1]
     for frame in (first, first + 1, first + 2):
@@ -116,7 +118,7 @@ def test_other_environments_hold_their_first_frame_and_get_a_plate(trajectories)
 
 def test_frames_of_other_trajectories_are_refused(cache):
     with pytest.raises(GoalreelError, match="do not show these trajectories"):
-        overlaid(cache, simulated(seed=8), ALL, DISCRETE, CARDS)
+        laid_over(cache, simulated(seed=8))
 
 
 @pytest.mark.parametrize(("seconds", "fps", "frames"), [(0, 30, 0), (0.5, 30, 15), (0.5, 1, 1)])

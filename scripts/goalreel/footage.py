@@ -14,7 +14,7 @@ import numpy as np
 
 from goalreel.atlas import read_atlas
 from goalreel.frame_cache import open_cache
-from goalreel.overlay import overlaid
+from goalreel.overlay import captions, overlaid
 from goalreel.physics import ENVIRONMENTS
 from goalreel.policies import make_policy
 from goalreel.reaches import simulate_attempts
@@ -81,7 +81,8 @@ class Footage:
                     source = _again(trajectories, picked)
                     cache = render_states(source, read_atlas(self.atlas), SCENES[self.env], "{}")
                     place = {pair: i for i, pair in enumerate(_names(picked))}
-                shown = overlaid(cache, source, self.overlay, self.env, 0)
+                texts = captions(self.overlay["caption"], source, self.env)
+                shown = overlaid(cache, source, self.env, texts, self.overlay["hud"], 0)
                 view, size = Yuv420p(shown), shown.background.shape[1::-1]
                 for row, pair in zip(rows[chosen].tolist(), _names(picked), strict=True):
                     start = int(shown.offsets[place[pair]])

@@ -7,8 +7,8 @@ encoded in segment and film.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from goalreel.episodes import simulate_episodes
 from goalreel.errors import GoalreelError
 from goalreel.film import Chapter, join
 from goalreel.frame_cache import FrameCache
-from goalreel.layers import NOTHING, Layer, cut_patches
 from goalreel.learned import LearnedPolicies, greedy
-from goalreel.lettering import lettering
 from goalreel.mp4 import read_index
+from goalreel.overlay import overlaid
 from goalreel.physics import ENVIRONMENTS, probe
 from goalreel.policies import Policy
 from goalreel.render import render_states
@@ -29,12 +28,6 @@ from goalreel.scene import Scene
 from goalreel.seeding import episode_seeds
 from goalreel.segment import encode_segment
 from goalreel.trajectories import Attempts, Trajectories
-
-LABEL_HEIGHT = 34  # pixels at the frame's top, above all that a car can reach
-_LABEL_LEFT, _LABEL_WIDTH, _LABEL_SIZE = 14, 538, 17  # further right stands the flag
-# A card's words stand above the valley's deepest place, where so much of the sky is free.
-_CARD_CENTRE, _CARD_TOP, _CARD_WIDTH, _CARD_SIZE = 225, 116, 400, 26
-_INK, _PAPER = (0, 0, 0), (255, 255, 255)
 
 
 @dataclass(frozen=True)
@@ -60,6 +53,7 @@ def make_film(
     seed: int,
     attempts: int,
     card_frames: int,
+    hud: bool,
     spec: str = "{}",
 ) -> LearningFilm:
     """Play and render `attempts` episodes at each age of `policies`.
@@ -74,14 +68,13 @@ def make_film(
     rows = [played.episodes.row(i) for i in range(len(played))]
     ages = np.repeat(policies.ages, attempts).tolist()
     numbers = [row["reach"] + 1 for row in rows]
-    outcomes = [f"{r['steps']} steps · {'' if r['terminated'] else 'not '}reached" for r in rows]
-    names = [
-        f"After {age} episode{'' if age == 1 else 's'} · attempt {number}"
-        for age, number in zip(ages, numbers, strict=True)
+    labels = [
+        f"After {age} episode{'' if age == 1 else 's'} · attempt {number} of {attempts} · "
+        f"{row['steps']} steps · {'reached' if row['terminated'] else 'not reached'}"
+        for age, number, row in zip(ages, numbers, rows, strict=True)
     ]
-    labels = [f"{name} · {outcome}" for name, outcome in zip(names, outcomes, strict=True)]
-    cards = [f"{name} of {attempts}" for name in names]
-    cache = _captioned(render_states(played, atlas, scene, spec), labels, cards, card_frames)
+    cache = render_states(played, atlas, scene, spec)
+    cache = overlaid(cache, played, scene.env, labels, hud, card_frames)
     starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
     table = {
         **{"age": ages, "attempt": numbers},
@@ -147,30 +140,3 @@ def write_table(path: str | os.PathLike, film: LearningFilm) -> None:
 
     with replacing(path) as temporary:
         pd.DataFrame(film.table).to_csv(temporary, index=False, lineterminator="\n")
-
-
-def _captioned(
-    cache: FrameCache, labels: list[str], cards: list[str], card_frames: int
-) -> FrameCache:
-    """Put `card_frames` frames of the empty track before each episode, and words over them all."""
-    episodes = np.arange(len(labels))
-    before = np.repeat(cache.offsets[:-1], card_frames)
-    layers = [
-        replace(layer, index=np.insert(layer.index, before, NOTHING)) for layer in cache.layers
-    ]
-    # Patch 2 * e is episode e's card, 2 * e + 1 its label.
-    patches = cut_patches(cache.background, _words(labels, cards))
-    counts = np.stack([np.full(len(labels), card_frames), np.diff(cache.offsets)], axis=1)
-    index = np.repeat(np.arange(2 * len(labels)), counts.reshape(-1)).astype(np.int32)
-    offsets = cache.offsets + card_frames * np.append(episodes, len(labels))
-    layers.append(Layer("caption", patches, index))
-    return replace(cache, layers=tuple(layers), offsets=offsets)
-
-
-def _words(labels: list[str], cards: list[str]) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Yield (top, left, pixels) of each episode's card and then of its label."""
-    for label, card in zip(labels, cards, strict=True):
-        pixels = lettering(card, _CARD_SIZE, _INK, _PAPER, _CARD_WIDTH)
-        yield _CARD_TOP, _CARD_CENTRE - pixels.shape[1] // 2, pixels
-        pixels = lettering(label, _LABEL_SIZE, _INK, _PAPER, _LABEL_WIDTH)
-        yield (LABEL_HEIGHT - pixels.shape[0]) // 2, _LABEL_LEFT, pixels

@@ -6,7 +6,6 @@ the car never touches, and everywhere it depends on the episode alone. What capt
 stands in captions, how text is drawn in signwriting, the HUD in hud.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -23,12 +22,24 @@ from goalreel.trajectories import Trajectories
 _TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 400 rows
 
 
+def captions(template: str, trajectories: Trajectories, env: str) -> list[str] | None:
+    """Return the caption of each filmed episode, None for the empty template."""
+    rows = trajectories.episodes
+    count = len(rows.reach) if template else 0
+    return [caption(template, rows.row(i) | {"env": env}) for i in range(count)] or None
+
+
 def overlaid(
-    cache: FrameCache, trajectories: Trajectories, overlay: Mapping, env: str, cards: int
+    cache: FrameCache,
+    trajectories: Trajectories,
+    env: str,
+    texts: list[str] | None,
+    hud: bool,
+    cards: int,
 ) -> FrameCache:
     """Return a shard's frames with its overlay; `cards` frames come before each reset frame.
 
-    overlay: caption (a template, "" for none) and hud (bool). An episode of the result begins with
+    texts: a line for each episode, from its card to its end. An episode of the result begins with
     its card. Raises GoalreelError if the frames do not show these trajectories.
     """
     if cache.source != trajectories.digest():
@@ -43,17 +54,13 @@ def overlaid(
         for layer in cache.layers
     ]
     offsets = cache.offsets + cards * np.arange(len(cache.offsets))
-    if overlay["caption"]:
-        episodes = trajectories.episodes
-        texts = (
-            caption(overlay["caption"], episodes.row(i) | {"env": env}) for i in range(len(resets))
-        )
+    if texts is not None:
         patches = join(board.text(text, _TOP, _SIZE) for text in texts)
         index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
         layers.append(Layer("caption", patches, index))
-    if overlay["hud"]:
-        hud = hud_layers(board, trajectories, env)
-        layers += [_with_cards(layer, cache.offsets, cards, NOTHING) for layer in hud]
+    if hud:
+        for layer in hud_layers(board, trajectories, env):
+            layers.append(_with_cards(layer, cache.offsets, cards, NOTHING))
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
 

@@ -26,6 +26,10 @@ class _Stage:
 
 
 _CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render.style", "encode")
+_LEARNING = (
+    *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
+    *("render.style", "encode"),
+)
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 _STAGES = {
     "simulate": _Stage(("env", "seed", "policy", "film.show"), ("numpy",)),
@@ -33,6 +37,8 @@ _STAGES = {
     "render": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "encode": _Stage(("env", "film.fps", "overlay", "encode"), ("ffmpeg", "pillow")),
     "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
+    "train": _Stage(("env", "train.seed", "train.checkpoints"), ("numpy", "pandas")),
+    "learning": _Stage(_LEARNING, ("ffmpeg", "numpy", "pandas", "pillow", "pygame-ce")),
     "concat": _Stage(("env", "film.fps", "overlay.title_card"), ("ffmpeg",)),
     "episodes": _Stage(("env", "film.fps", "overlay.title_card"), ("pandas",)),
 }
@@ -80,6 +86,14 @@ class Specs:
     def clips(self, wildcards) -> str:
         """Return the spec of the clips, chosen from all shards."""
         return self._spec("clips", {"shards": len(self.shards)})
+
+    def train(self, wildcards) -> str:
+        """Return the spec of training."""
+        return self._spec("train", {})
+
+    def learning(self, wildcards) -> str:
+        """Return the spec of the film of learning."""
+        return self._spec("learning", {})
 
     def episodes(self, wildcards) -> str:
         """Return the spec of the tables over all shards."""

@@ -1,0 +1,45 @@
+"""Learning to drive: the trainer, whose policy `simulate` may play, and a film of its progress.
+
+train -> learning, and policy.npz for simulate where policy.name is sarsa.
+"""
+
+
+rule train:
+    """Learn to drive by SARSA, and keep the policy at each checkpoint."""
+    output:
+        policy=f"{RESULTS}/train/policy.npz",
+        episodes=f"{RESULTS}/train/log.csv",
+    log:
+        f"{RESULTS}/logs/train.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/train.tsv"
+    conda:
+        "../envs/train.yaml"
+    params:
+        spec=specs.train,
+    shell:
+        'python "$SCRIPTS/train.py" --spec {params.spec:q}'
+        " {output.policy:q} {output.episodes:q} 2> {log:q}"
+
+
+rule learning:
+    """Film the learner's first attempts at each age."""
+    input:
+        policy=rules.train.output.policy,
+        atlas=rules.atlas.output,
+    output:
+        film=f"{RESULTS}/learning.mp4",
+        table=f"{RESULTS}/learning.csv",
+    log:
+        f"{RESULTS}/logs/learning.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/learning.tsv"
+    conda:
+        "../envs/learning.yaml"
+    params:
+        spec=specs.learning,
+    shell:
+        'python "$SCRIPTS/learning.py" --spec {params.spec:q}'
+        " --policy {input.policy:q}"
+        " --atlas {input.atlas:q}"
+        " {output.film:q} {output.table:q} 2> {log:q}"

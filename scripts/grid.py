@@ -1,0 +1,51 @@
+"""Film all episodes side by side: pages of rows and columns, one after another, as one video.
+
+By hand, for a run of two shards:
+
+    python scripts/grid.py grid.mp4 --frames results/frames/00000.npz --spec '{
+        "stage": "grid",
+        "config": {"env": "MountainCar-v0", "film.fps": 30,
+            "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23},
+            "grid": {"rows": 3, "columns": 4, "caption": "Reach {reach} · {steps} steps"}},
+        "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "grid")
+    options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
+    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("output", type=Path, help="the video to write, .mp4")
+    arguments = options.parse_args(argv)
+
+    from goalreel import ffmpeg
+    from goalreel.filmed import read_filmed
+    from goalreel.grid import film_grid
+    from goalreel.shards import shard_paths
+
+    spec = program.spec_of(arguments)
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    shards = spec.shard["shards"]
+    filmed = read_filmed(
+        shard_paths(arguments.frames, shards),
+        shard_paths(arguments.trajectories, shards),
+        spec.config["env"],
+    )
+    frames, pages = film_grid(
+        filmed,
+        arguments.output,
+        spec.config["grid"],
+        spec.config["film.fps"],
+        spec.config["encode"],
+        spec.text,
+    )
+    program.say(f"{frames} frames on {pages} pages")
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -1,0 +1,48 @@
+"""Draw a run's stills: a poster, a contact sheet, and a short animated preview.
+
+Poster and preview show the median reach, the contact sheet episodes from the shortest to the
+longest. By hand, for a run of two shards:
+
+    python scripts/stills.py --frames results/frames/00000.npz --spec '{
+        "stage": "stills",
+        "config": {"env": "MountainCar-v0", "film.fps": 30},
+        "shard": {"shards": 2}
+    }' --trajectories results/trajectories/00000.npz poster.png contact_sheet.png preview.webp
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+_ROWS = 8
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "stills")
+    options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
+    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("poster", type=Path, help="to write, .png")
+    options.add_argument("contact_sheet", type=Path, help="to write, .png")
+    options.add_argument("preview", type=Path, help="to write, .webp")
+    arguments = options.parse_args(argv)
+
+    from goalreel.filmed import read_filmed, spread
+    from goalreel.shards import shard_paths
+    from goalreel.stills import save_contact_sheet, save_poster, save_preview
+
+    spec = program.spec_of(arguments)
+    shards = spec.shard["shards"]
+    filmed = read_filmed(
+        shard_paths(arguments.frames, shards),
+        shard_paths(arguments.trajectories, shards),
+        spec.config["env"],
+    )
+    save_poster(filmed, arguments.poster, spec.text)
+    save_contact_sheet(filmed, arguments.contact_sheet, spread(filmed.by_steps(), _ROWS), spec.text)
+    told = save_preview(filmed, arguments.preview, spec.config["film.fps"], spec.text)
+    program.say(f"poster and contact sheet drawn; preview: {told}")
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -1,8 +1,8 @@
 """A frame cache's pictures at a smaller size, each scaled once and kept by its content.
 
 A frame is the scaled background with pictures pasted over it, as in the cache itself, and equals
-what Pillow makes of the whole frame (Lanczos). Only what differs from the background is scaled.
-How the pictures are laid out stands in grid.
+what Pillow makes of the whole frame: Lanczos, first along the rows, then along the columns. Only
+what differs from the background is scaled. How the pictures are laid out stands in page.
 """
 
 import hashlib
@@ -74,7 +74,8 @@ class ScaledCache:
     def __init__(self, cache: FrameCache, pictures: ScaledPictures):
         """Scale the background of `cache`."""
         self._cache, self._pictures = cache, pictures
-        # Pillow too scales the rows first and then the columns, with 8 bits between the two.
+        # In two calls, since in one Pillow 13 chooses the order of the passes by the size (its
+        # pull request 9549), and the parts of a frame would no longer fit together.
         self._narrow = _resized(cache.background, pictures.target[0], pictures.source[1])
         self.background = _resized(self._narrow, *pictures.target)
         self._identity = hashlib.sha256(cache.background.tobytes()).digest()

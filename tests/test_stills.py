@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import DISCRETE, QP
+from conftest import DISCRETE
 from PIL import Image, ImageSequence
 from test_grid import gymnasium_frames, program, run_of
 
@@ -183,7 +183,7 @@ def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, fi
     spec = canonical(
         {
             "stage": "stills",
-            "config": {"env": DISCRETE, "film.fps": 30, "encode": QP},
+            "config": {"env": DISCRETE, "film.fps": 30},
             "shard": {"shards": 2},
         }
     )

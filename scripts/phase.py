@@ -1,0 +1,46 @@
+"""Film the phase plane: position against velocity, all trajectories of the run as they grow.
+
+By hand, for two shards:
+
+    python scripts/phase.py phase.mp4 --spec '{
+        "stage": "phase",
+        "config": {"env": "MountainCar-v0", "film.fps": 30,
+        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}},
+        "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "phase")
+    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("output", type=Path, help="the video to write, .mp4")
+    arguments = options.parse_args(argv)
+
+    from goalreel import ffmpeg
+    from goalreel.axes import SIZE
+    from goalreel.phase import portraits, read_trails
+    from goalreel.shards import shard_paths
+    from goalreel.views import write_view
+
+    spec = program.spec_of(arguments)
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    paths = shard_paths(arguments.trajectories, spec.shard["shards"])
+    trails = read_trails(paths, spec.config["env"])
+    frames = write_view(
+        arguments.output,
+        portraits(trails),
+        SIZE,
+        spec.config["film.fps"],
+        spec.config["encode"],
+        spec.text,
+    )
+    program.say(f"{frames} frames of {len(trails.steps)} of {trails.total} trajectories")
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -84,8 +84,9 @@ class Axes:
         line = self.px(1) * finer
 
         def fine(position: float, velocity: float) -> tuple[int, int]:
-            x, y = (self.places(np.array([position, velocity])) * finer).tolist()
-            return int(x) - line // 2, int(y) - line // 2
+            # On whole pixels of the reduced picture, so that the lines are crisp.
+            x, y = self.places(np.array([position, velocity])).tolist()
+            return (int(x) - self.px(1) // 2) * finer, (int(y) - self.px(1) // 2) * finer
 
         for position in _POSITIONS:
             x, _ = fine(position, 0)

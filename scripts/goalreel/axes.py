@@ -143,14 +143,11 @@ class Axes:
         across = self.px(_RAMP if high > low else _BAR)
         ramp = colours(np.linspace(low, high, across) if high > low else np.full(across, low))
         bar = np.repeat(ramp[None], self.px(_BAR), axis=0)
-        line = self.text("0", _SMALL).shape[0]
         middle = self.px(_HEAD) + self.text("0", _LETTERS).shape[0] // 2
         parts = [self.text(f"{high} steps to the goal", _SMALL), bar]
         parts += [self.text(f"{low}", _SMALL)] if high > low else []
         for part in parts:
-            # The digits stand in the upper part of their line.
-            up = 0.5 if part is not bar else 0.5 - 0.5 * self.px(1) / line
-            self._put(page, part, right, middle, 1, up)
+            self._put(page, part, right, middle, 1, 0.5)
             right -= part.shape[1] + gap
 
     @staticmethod

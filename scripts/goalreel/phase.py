@@ -19,8 +19,8 @@ from goalreel.views import mountain_car, run_shards
 MOST = 2000  # trajectories that are drawn: more would cost, and show nothing more
 _FINER = 3  # the plane is drawn so many times larger and reduced, which is its antialiasing
 _LINE, _DOT = 1.2, 2.6  # a line's width and a head's radius on a picture of 600x400, in pixels
-# A crowd's lines are thinner than one alone, and its heads smaller.
-_THINNING, _FAINTEST = 0.2, 0.3
+# The lines of n trajectories have the opacity n ** -_FADING, but never less than _FAINTEST.
+_FADING, _FAINTEST = 0.2, 0.3
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def portraits(trails: Trails, size: tuple[int, int] = SIZE) -> Iterator[np.ndarr
     page = axes.page(trails.goal_position, trails.steps)
     canvas = axes.ground(trails.goal_position, _FINER)
     pen = ImageDraw.Draw(canvas, "RGBA")
-    crowd = max(len(trails.steps) ** -_THINNING, _FAINTEST)
+    opacity = max(len(trails.steps) ** -_FADING, _FAINTEST)
     width, radius = round(_LINE * axes.scale * _FINER), _DOT * axes.scale * _FINER
-    radius *= (1 + crowd) / 2
+    radius *= (1 + opacity) / 2  # a crowd's heads are smaller
     inks = [tuple(ink) for ink in colours(trails.steps).tolist()]
     places = np.rint(axes.places(trails.states) * _FINER).astype(np.int64)
     left, top, right, bottom = axes.box
@@ -92,7 +92,7 @@ def portraits(trails: Trails, size: tuple[int, int] = SIZE) -> Iterator[np.ndarr
             growing = np.flatnonzero(step <= trails.steps).tolist()
             before = places[:, step - 1].tolist()
             for trail in growing:
-                ink = (*inks[trail], round(255 * crowd))
+                ink = (*inks[trail], round(255 * opacity))
                 pen.line((*before[trail], *now[trail]), fill=ink, width=width)
         picture = canvas.copy()
         dots = ImageDraw.Draw(picture)

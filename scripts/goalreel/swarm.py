@@ -5,6 +5,7 @@ cars show each picture of the atlas, so the shards are counted first, and drawin
 for a thousand cars as for a million. What the pictures are stands in scene and atlas.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -22,9 +23,8 @@ from goalreel.scene import Scene
 from goalreel.trajectories import Trajectories
 from goalreel.views import check_mountain_car, env_of
 
-# A crowd of n cars wants thinner ones than n / 2, but one car alone must stay visible.
-_THINNING, _FAINTEST = 0.5, 0.04
-_OPAQUE = 1e-4  # of the background; what shines through less changes no pixel
+_FAINTEST = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen
+_OPAQUE = 1e-4  # of the background; where less of it shines through, none does
 _STRIP, _MARGIN, _LETTERS = 34 / 400, 12 / 400, 16 / 400  # the counter's, in frame heights
 _DARK, _LIGHT = 24, 236  # its ink on a light and on a dark background
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # Rec. ITU-R BT.709-6, 3.2
@@ -87,7 +87,7 @@ class Swarm:
 
 def opacity(cars: int) -> float:
     """Return how opaque a car of a swarm is: 1 if it is alone, less among many."""
-    return max(cars**-_THINNING, _FAINTEST)
+    return max(1 / math.sqrt(cars), _FAINTEST)
 
 
 def _clear(alpha: float) -> np.ndarray:
@@ -131,7 +131,7 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, scene: Scene) -> Sw
     extra_changes, extra_patches = _drawn(lacking, atlas, scene, longest)
     counts = np.cumsum(np.hstack([changes, extra_changes]), axis=0, dtype=np.int32)
     used = np.flatnonzero(counts.any(axis=0))
-    patches = join([atlas.patches, extra_patches])
+    patches = join([atlas.patches, extra_patches]) if len(extra_patches) else atlas.patches
     arrived = np.cumsum(np.bincount(steps))
     places = [(top, left) for top, left, _, _ in patches.boxes[used].tolist()]
     shapes = [_shape(atlas.background, patches, picture) for picture in used.tolist()]
@@ -179,6 +179,5 @@ def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> Non
     line = np.hstack([np.zeros((len(count), room - count.shape[1]), np.float32), count, rest])
     top = (round(height * _STRIP) - len(line)) // 2
     area = frame[top : top + len(line), margin : margin + line.shape[1]]
-    line = line[: area.shape[0], : area.shape[1], None]
     ink = _DARK if area.mean(axis=(0, 1)) @ _LUMINANCE > 127 else _LIGHT
-    area[:] = np.rint(area + line * (ink - area.astype(np.float32)))
+    area[:] = np.rint(area + line[..., None] * (ink - area.astype(np.float32)))

@@ -28,3 +28,91 @@ rule clips:
         " --trajectories {input.trajectories[0]:q}"
         " --threads {threads}"
         " {output:q} 2> {log:q}"
+
+
+rule grid:
+    """Play all episodes side by side, page after page."""
+    input:
+        frames=expand(FRAMES, shard=specs.shards),
+        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+    output:
+        f"{RESULTS}/grid.mp4",
+    log:
+        f"{RESULTS}/logs/grid.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/grid.tsv"
+    conda:
+        "../envs/grid.yaml"
+    params:
+        spec=specs.grid,
+    shell:
+        'python "$SCRIPTS/grid.py" --spec {params.spec:q}'
+        " --frames {input.frames[0]:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule swarm:
+    """Put all reaches on one track at the same time."""
+    input:
+        atlas=rules.atlas.output,
+        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+    output:
+        f"{RESULTS}/swarm.mp4",
+    log:
+        f"{RESULTS}/logs/swarm.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/swarm.tsv"
+    conda:
+        "../envs/swarm.yaml"
+    params:
+        spec=specs.swarm,
+    shell:
+        'python "$SCRIPTS/swarm.py" --spec {params.spec:q}'
+        " --atlas {input.atlas:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule phase:
+    """Draw all trajectories in the phase plane as they grow."""
+    input:
+        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+    output:
+        f"{RESULTS}/phase.mp4",
+    log:
+        f"{RESULTS}/logs/phase.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/phase.tsv"
+    conda:
+        "../envs/phase.yaml"
+    params:
+        spec=specs.phase,
+    shell:
+        'python "$SCRIPTS/phase.py" --spec {params.spec:q}'
+        " --trajectories {input.trajectories[0]:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule stills:
+    """Draw a poster, a contact sheet and a short animated preview."""
+    input:
+        frames=expand(FRAMES, shard=specs.shards),
+        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+    output:
+        poster=f"{RESULTS}/stills/poster.png",
+        contact_sheet=f"{RESULTS}/stills/contact_sheet.png",
+        preview=f"{RESULTS}/stills/preview.webp",
+    log:
+        f"{RESULTS}/logs/stills.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/stills.tsv"
+    conda:
+        "../envs/stills.yaml"
+    params:
+        spec=specs.stills,
+    shell:
+        'python "$SCRIPTS/stills.py" --spec {params.spec:q}'
+        " --frames {input.frames[0]:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " {output.poster:q} {output.contact_sheet:q} {output.preview:q} 2> {log:q}"

@@ -5,7 +5,7 @@ longest. By hand, for a run of two shards:
 
     python scripts/stills.py --frames results/frames/00000.npz --spec '{
         "stage": "stills",
-        "config": {"env": "MountainCar-v0", "film.fps": 30},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "stills": {"episode_trigger": null}},
         "shard": {"shards": 2}
     }' --trajectories results/trajectories/00000.npz poster.png contact_sheet.png preview.webp
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from goalreel import program
 
-_ROWS = 8
+_ROWS, _MOST = 8, 20
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,7 +39,12 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["env"],
     )
     save_poster(filmed, arguments.poster, spec.text)
-    save_contact_sheet(filmed, arguments.contact_sheet, spread(filmed.by_steps(), _ROWS), spec.text)
+    trigger = spec.config["stills"]["episode_trigger"]
+    chosen = spread(filmed.by_steps(), _ROWS) if trigger is None else filmed.chosen(trigger)
+    if not chosen:
+        program.say(f"warning: stills.episode_trigger {trigger} selects nothing; all are taken")
+        chosen = list(filmed.places())
+    save_contact_sheet(filmed, arguments.contact_sheet, chosen[:_MOST], spec.text)
     told = save_preview(filmed, arguments.preview, spec.config["film.fps"], spec.text)
     program.say(f"poster and contact sheet drawn; preview: {told}")
 

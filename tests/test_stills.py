@@ -183,7 +183,7 @@ def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, fi
     spec = canonical(
         {
             "stage": "stills",
-            "config": {"env": DISCRETE, "film.fps": 30},
+            "config": {"env": DISCRETE, "film.fps": 30, "stills": {"episode_trigger": None}},
             "shard": {"shards": 2},
         }
     )

@@ -15,7 +15,9 @@ from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache, open_cache
 from goalreel.spec import common_spec
 from goalreel.trajectories import Summary, read_summary
+from goalreel.triggers import EpisodeTrigger, chosen_episodes
 
+_JUDGED = ("steps", "return_", "terminated")
 Place = tuple[int, int]  # an episode: its shard, and its number in that shard
 
 
@@ -68,6 +70,14 @@ class Filmed:
         wanted = reached if reached.any() else np.ones_like(reached)
         places = list(self.places())
         return [places[i] for i in np.argsort(self.lengths, kind="stable").tolist() if wanted[i]]
+
+    def chosen(self, trigger: EpisodeTrigger) -> list[Place]:
+        """Return the episodes that a trigger selects of the filmed ones, in film order."""
+        rows = [summary.episodes for summary in self.summaries]
+        columns = ([getattr(row, name) for row in rows] for name in _JUDGED)
+        places = list(self.places())
+        picked = chosen_episodes(trigger, *(np.concatenate(column) for column in columns))
+        return [places[i] for i in picked.tolist()]
 
     def median(self) -> Place:
         """Return the median reach by steps; of two, the shorter."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from goalreel.captions import caption
 from goalreel.errors import GoalreelError
 from goalreel.filmed import Filmed
-from goalreel.page import GUTTER, Cell, Layout, page_parts, plate
+from goalreel.page import GUTTER, Cell, Layout, page_parts
 from goalreel.scaled import ScaledPictures
 from goalreel.video import encode_video
 from goalreel.yuv import Yuv420p
@@ -55,12 +55,10 @@ def film_grid(
 
     grid: rows, columns and caption, a template as in captions. encode, comment: see
     video.encode_video. Every page starts with a keyframe. Raises GoalreelError if the grid has too
-    many cells, a caption does not fit into its cell, or a frame cache cannot be used.
+    many cells or a frame cache cannot be used.
     """
     height, width = filmed.open(0).background.shape[:2]
     shape = layout(grid["rows"], grid["columns"], (width, height))
-    captions = (caption(grid["caption"], filmed.row(place)) for place in filmed.places())
-    plate(max(captions, key=len), shape.cell)  # told before hours of encoding, not after
     cells = shape.rows * shape.columns
     firsts = range(0, len(filmed.lengths), cells)
     lengths = [int(filmed.lengths[first : first + cells].max()) for first in firsts]

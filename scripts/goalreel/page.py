@@ -109,7 +109,7 @@ class _Gathered:
 def plate(text: str, cell: tuple[int, int]) -> np.ndarray:
     """Return a caption on its plate, (h, w, 3) uint8, both even, for a cell's top left corner.
 
-    cell: its width and height. Raises GoalreelError if the text does not fit into it.
+    cell: its width and height; text that is too long for it is set smaller, then cut.
     """
     size = min(max(round(cell[1] / 20), 9), 18)
     margin = max(size // 2, 2)

@@ -26,6 +26,7 @@ class _Stage:
 
 
 _CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render.style", "encode")
+_SWARM = ("env", "film.fps", "render.style", "encode")
 _LEARNING = (
     *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
     *("render.style", "encode"),
@@ -36,6 +37,10 @@ _STAGES = {
     "atlas": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "render": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "encode": _Stage(("env", "film.fps", "overlay", "encode"), ("ffmpeg", "pillow")),
+    "grid": _Stage(("env", "film.fps", "grid", "encode"), ("ffmpeg", "numpy", "pillow")),
+    "swarm": _Stage(_SWARM, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
+    "phase": _Stage(("env", "film.fps", "encode"), ("ffmpeg", "numpy", "pillow")),
+    "stills": _Stage(("env", "film.fps", "stills"), ("numpy", "pillow")),
     "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
     "train": _Stage(("env", "train.seed", "train.checkpoints"), ("numpy", "pandas")),
     "learning": _Stage(_LEARNING, ("ffmpeg", "numpy", "pandas", "pillow", "pygame-ce")),
@@ -86,6 +91,22 @@ class Specs:
     def clips(self, wildcards) -> str:
         """Return the spec of the clips, chosen from all shards."""
         return self._spec("clips", {"shards": len(self.shards)})
+
+    def grid(self, wildcards) -> str:
+        """Return the spec of the grid."""
+        return self._spec("grid", {"shards": len(self.shards)})
+
+    def swarm(self, wildcards) -> str:
+        """Return the spec of the swarm."""
+        return self._spec("swarm", {"shards": len(self.shards)})
+
+    def phase(self, wildcards) -> str:
+        """Return the spec of the phase plane's film."""
+        return self._spec("phase", {"shards": len(self.shards)})
+
+    def stills(self, wildcards) -> str:
+        """Return the spec of poster, contact sheet and preview."""
+        return self._spec("stills", {"shards": len(self.shards)})
 
     def train(self, wildcards) -> str:
         """Return the spec of training."""

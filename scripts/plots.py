@@ -1,0 +1,45 @@
+"""Draw the plots: steps to the goal, steps by initial position, phase portrait, reach rate.
+
+By hand, for two shards:
+
+    python scripts/plots.py steps.svg initial_position.svg phase.svg reach_rate.svg --spec '{
+        "stage": "plots",
+        "config": {"env": "MountainCar-v0", "policy": {"name": "pump", "epsilon": 0}},
+        "shard": {"shards": 2}}' --episodes results/episodes.csv
+        --attempts results/attempts.csv --trajectories results/trajectories/00000.npz
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "plots")
+    options.add_argument("--episodes", type=Path, required=True, help="the table of the film's")
+    options.add_argument("--attempts", type=Path, required=True, help="the table of all episodes")
+    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("steps", type=Path, help="the histogram to write, .svg")
+    options.add_argument("initial_position", type=Path, help="steps by initial position, .svg")
+    options.add_argument("phase", type=Path, help="the phase portrait, .svg")
+    options.add_argument("reach_rate", type=Path, help="the reach rate, .svg")
+    arguments = options.parse_args(argv)
+
+    from goalreel import plots
+    from goalreel.outcomes import reach_rate
+    from goalreel.plot_data import read_portrait, read_steps
+
+    spec = program.spec_of(arguments)
+    steps = read_steps(arguments.episodes)
+    rate = reach_rate(arguments.attempts, spec.config["policy"])
+    portrait = read_portrait(arguments.trajectories, spec.shard["shards"], spec.config["env"])
+    plots.plot_steps(arguments.steps, steps, spec.text)
+    plots.plot_initial_position(arguments.initial_position, steps, spec.text)
+    plots.plot_phase(arguments.phase, portrait, spec.text)
+    plots.plot_reach_rate(arguments.reach_rate, [rate], spec.text)
+    program.say(f"4 plots of {steps.reaches} reaches in {rate.attempts} attempts")
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -1,0 +1,75 @@
+"""Lineage: the specs that a run's files carry, read back without what else is in them."""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+from goalreel.mp4 import read_index
+from goalreel.plot_captions import read_caption
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file of the run, by its path in the results, and the spec that it carries."""
+
+    file: str
+    spec: dict
+
+    def text(self) -> str:
+        """Return the spec as JSON to be read by people."""
+        return json.dumps(self.spec, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that shaped results, and the stages that it was used in."""
+
+    name: str
+    version: str
+    stages: str
+
+
+def read_made(path: Path, results: Path) -> Made:
+    """Return the spec of a trajectory file, cache, atlas, video, plot, or table's .json.
+
+    Raises GoalreelError, naming the file, if it carries none.
+    """
+    try:
+        spec = json.loads(_READERS[path.suffix](path))
+        if not isinstance(spec, dict) or "stage" not in spec:
+            raise ValueError("no spec in it")
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise GoalreelError(
+            f"{path}: tells no spec ({error}); delete it and run snakemake again"
+        ) from None
+    return Made(Path(os.path.relpath(path, results)).as_posix(), spec)
+
+
+def _npz_spec(path: Path) -> str:
+    with np.load(path, allow_pickle=False) as archive:
+        return str(archive["spec"])
+
+
+_READERS = {
+    ".npz": _npz_spec,
+    ".mp4": lambda path: read_index(path).comment,
+    ".svg": lambda path: read_caption(path).spec,
+    ".json": lambda path: path.read_text(encoding="utf-8"),
+}
+
+
+def tools_of(made: Iterable[Made]) -> list[Tool]:
+    """Return every version of every tool that the specs name, with its stages."""
+    stages: dict[tuple[str, str], list[str]] = {}
+    for item in made:
+        for name, version in item.spec.get("tools", {}).items():
+            users = stages.setdefault((name, str(version)), [])
+            if item.spec["stage"] not in users:
+                users.append(item.spec["stage"])
+    return [Tool(*key, ", ".join(users)) for key, users in sorted(stages.items())]

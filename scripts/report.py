@@ -1,0 +1,66 @@
+"""Write the report: a folder with a page that plays the film, finds each reach, shows the plots.
+
+By hand, for two shards; open report/index.html then:
+
+    python scripts/report.py report --spec '{
+        "stage": "report",
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "policy": {"name": "pump"}},
+        "shard": {"shards": 2, "reaches": 250}}' --film results/film.mp4
+        --episodes results/episodes.csv --attempts results/attempts.csv
+        --tables results/tables.json --plots results/plots/*.svg
+        --trajectories results/trajectories/00000.npz --frames results/frames/00000.npz
+        --segments results/segments/00000.mp4 --atlas results/atlas.npz
+        --benchmarks results/benchmarks
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "report")
+    needed = {"type": Path, "required": True}
+    options.add_argument("--film", help="the film, .mp4", **needed)
+    options.add_argument("--episodes", help="the table of the film's episodes, .csv", **needed)
+    options.add_argument("--attempts", help="the table of all episodes, .csv", **needed)
+    options.add_argument("--tables", help="the spec of both tables, .json", **needed)
+    options.add_argument("--plots", nargs="+", help="the plots, .svg", **needed)
+    options.add_argument("--swarm", type=Path, help="the swarm view, .mp4")
+    options.add_argument("--grid", type=Path, help="the grid view, .mp4")
+    options.add_argument("--trajectories", help="those of shard 0, .npz", **needed)
+    options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)
+    options.add_argument("--segments", help="the segment of shard 0, .mp4", **needed)
+    options.add_argument("--atlas", help="the atlas, .npz", **needed)
+    options.add_argument("--benchmarks", help="folder of the stages' timings", **needed)
+    options.add_argument("output", type=Path, help="the folder to write")
+    arguments = options.parse_args(argv)
+
+    from goalreel.report import Sources, write_report
+
+    spec = program.spec_of(arguments)
+    views = {"Swarm": arguments.swarm, "Grid": arguments.grid}
+    views = {title: path for title, path in views.items() if path is not None}
+    stages = [arguments.trajectories, arguments.atlas, arguments.frames, arguments.segments]
+    rows = write_report(
+        arguments.output,
+        Sources(
+            film=arguments.film,
+            episodes=arguments.episodes,
+            attempts=arguments.attempts,
+            plots=arguments.plots,
+            views=views,
+            made=[
+                *[*stages, arguments.film, arguments.tables],
+                *[*views.values(), arguments.plots[0]],
+            ],
+            benchmarks=arguments.benchmarks,
+        ),
+        spec,
+    )
+    program.say(f"{rows} episodes in {arguments.output / 'index.html'}")
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -1,0 +1,94 @@
+"""Chromium for the tests: started without a screen, and asked what it shows and what it loads."""
+
+import base64
+import io
+import json
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+_PROGRAMS = ("chromium", "chromedriver")
+_FLAGS = ["headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"]
+_FLAGS += ["disable-background-networking", "disable-component-update", "disable-sync"]
+_FLAGS += ["allow-file-access-from-files"]  # so that a canvas may read the video
+# The text's contrast with what is behind it, as WCAG 2.2 defines it ("contrast ratio").
+_CONTRASTS = """
+const rgba = (text) => text.match(/[\\d.]+/g).map(Number);
+const light = (c) => c.slice(0, 3).map((v) => v / 255)
+  .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+const behind = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const colour = rgba(getComputedStyle(e).backgroundColor);
+    if (colour.length < 4 || colour[3] === 1) return colour;
+  }
+};
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const found = [];
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
+  if (["SCRIPT", "NOSCRIPT", "STYLE"].includes(element.tagName)) continue;
+  const [a, b] = [rgba(getComputedStyle(element).color), behind(element)].map(light);
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  found.push([ratio, walker.currentNode.textContent.trim()]);
+}
+return found;
+"""
+
+
+@contextmanager
+def chromium(profile: Path):
+    """Yield a selenium driver of a fresh Chromium; skip the test where there is none."""
+    programs = [shutil.which(name) for name in _PROGRAMS]
+    if None in programs:
+        pytest.skip(f"needs {' and '.join(_PROGRAMS)} (apt-get install chromium chromium-driver)")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs[0]
+    for flag in [*_FLAGS, f"user-data-dir={profile}", "window-size=1280,900"]:
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(programs[1]))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def screen(driver, width: int, height: int, scheme: str = "light") -> None:
+    """Give the page a screen of this size and colour scheme; small ones are phones."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+def requests(driver) -> set[str]:
+    """Return the addresses that the pages asked for since the last call."""
+    messages = (json.loads(entry["message"])["message"] for entry in driver.get_log("performance"))
+    sent = (m["params"] for m in messages if m["method"] == "Network.requestWillBeSent")
+    return {params["request"]["url"] for params in sent}
+
+
+def picture(driver, video: str) -> np.ndarray:
+    """Return what a video element shows, (H, W, 3) uint8, drawn to a canvas of its own size."""
+    address = driver.execute_script(
+        "const film = document.getElementById(arguments[0]);"
+        "const canvas = document.createElement('canvas');"
+        "[canvas.width, canvas.height] = [film.videoWidth, film.videoHeight];"
+        "canvas.getContext('2d').drawImage(film, 0, 0);"
+        "return canvas.toDataURL('image/png');",
+        video,
+    )
+    with Image.open(io.BytesIO(base64.b64decode(address.split(",", 1)[1]))) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def contrasts(driver) -> list[tuple[float, str]]:
+    """Return each visible text's contrast ratio, and the text."""
+    return [(ratio, text) for ratio, text in driver.execute_script(_CONTRASTS)]

@@ -10,7 +10,6 @@ By hand, for two shards; open report/index.html then:
         --tables results/tables.json --plots results/plots/*.svg
         --trajectories results/trajectories/00000.npz --frames results/frames/00000.npz
         --segments results/segments/00000.mp4 --atlas results/atlas.npz
-        --benchmarks results/benchmarks
 """
 
 from pathlib import Path
@@ -33,7 +32,9 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)
     options.add_argument("--segments", help="the segment of shard 0, .mp4", **needed)
     options.add_argument("--atlas", help="the atlas, .npz", **needed)
-    options.add_argument("--benchmarks", help="folder of the stages' timings", **needed)
+    options.add_argument(
+        "--benchmarks", type=Path, help="folder of the stages' timings (default: beside the film)"
+    )
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
@@ -55,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
                 *[*stages, arguments.film, arguments.tables],
                 *[*views.values(), arguments.plots[0]],
             ],
-            benchmarks=arguments.benchmarks,
+            benchmarks=arguments.benchmarks or arguments.film.with_name("benchmarks"),
         ),
         spec,
     )

@@ -68,15 +68,19 @@ function row(place) {
   option.setAttribute("aria-posinset", place + 1);
   option.setAttribute("aria-selected", episode === current);
   option.setAttribute("aria-label", `${told(episode)}, at ${clock(frame[episode] / fps)}`);
-  const tried = attempt[episode] ? ` · try ${attempt[episode]}` : "";
   option.append(
-    cell(`${reach[episode]}${tried}`, "reach"),
+    cell(reach[episode], "reach"),
     cell(`${reached[episode] ? "✓" : "✗"} ${outcome(episode)}`, outcome(episode)),
     cell(number(steps[episode]), "steps"),
     cell(number(returned[episode]), "return"),
     cell(seed[episode], "seed"),
     cell(clock(frame[episode] / fps), "time"),
   );
+  if (attempt[episode]) {
+    // Where the row is narrow, it stands behind the seed in place of here.
+    option.querySelector(".reach").append(cell(` · try ${attempt[episode]}`, "attempt"));
+    option.querySelector(".seed").dataset.attempt = attempt[episode];
+  }
   return option;
 }
 

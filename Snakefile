@@ -26,6 +26,10 @@ config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Specs(config, SCRIPTS)
 set_environment(SCRIPTS)
 
+
+report: "docs/report/workflow.rst"
+
+
 RESULTS = config["results"]
 TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
@@ -153,8 +157,18 @@ rule episodes:
     input:
         trajectories=expand(TRAJECTORIES, shard=specs.shards),
     output:
-        episodes=f"{RESULTS}/episodes.csv",
-        attempts=f"{RESULTS}/attempts.csv",
+        episodes=report(
+            f"{RESULTS}/episodes.csv",
+            category="Tables",
+            labels={"table": "filmed episodes"},
+            caption="docs/report/episodes.rst",
+        ),
+        attempts=report(
+            f"{RESULTS}/attempts.csv",
+            category="Tables",
+            labels={"table": "all attempts"},
+            caption="docs/report/attempts.rst",
+        ),
         spec=f"{RESULTS}/tables.json",
     log:
         f"{RESULTS}/logs/episodes.log",
@@ -172,6 +186,7 @@ rule episodes:
 
 include: "rules/training.smk"
 include: "rules/views.smk"
+include: "rules/report.smk"
 
 
 onsuccess:

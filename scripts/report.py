@@ -26,12 +26,13 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--attempts", help="the table of all episodes, .csv", **needed)
     options.add_argument("--tables", help="the spec of both tables, .json", **needed)
     options.add_argument("--plots", nargs="+", help="the plots, .svg", **needed)
-    options.add_argument("--swarm", type=Path, help="the swarm view, .mp4")
+    # Other environments than Mountain Car have neither: a bare --swarm then.
+    options.add_argument("--swarm", type=Path, nargs="?", help="the swarm view, .mp4")
     options.add_argument("--grid", type=Path, help="the grid view, .mp4")
     options.add_argument("--trajectories", help="those of shard 0, .npz", **needed)
     options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)
     options.add_argument("--segments", help="the segment of shard 0, .mp4", **needed)
-    options.add_argument("--atlas", help="the atlas, .npz", **needed)
+    options.add_argument("--atlas", type=Path, nargs="?", help="the atlas, .npz")
     options.add_argument(
         "--benchmarks", type=Path, help="folder of the stages' timings (default: beside the film)"
     )
@@ -43,7 +44,8 @@ def main(argv: list[str] | None = None) -> None:
     spec = program.spec_of(arguments)
     views = {"Swarm": arguments.swarm, "Grid": arguments.grid}
     views = {title: path for title, path in views.items() if path is not None}
-    stages = [arguments.trajectories, arguments.atlas, arguments.frames, arguments.segments]
+    atlas = [arguments.atlas] if arguments.atlas else []
+    stages = [arguments.trajectories, *atlas, arguments.frames, arguments.segments]
     rows = write_report(
         arguments.output,
         Sources(

@@ -5,6 +5,7 @@ versions of the tools that shape its bytes, and nothing else: what is not in it 
 This module is imported while the Snakefile is parsed, so it imports little.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -19,13 +20,16 @@ from goalreel.spec import canonical, package_version
 
 @dataclass(frozen=True)
 class _Stage:
-    """config: dotted keys of what the stage uses; tools: what shapes its bytes."""
+    """config: dotted keys; tools, files (of the package): what else shapes the stage's bytes."""
 
     config: tuple[str, ...]
     tools: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
 
 _CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render.style", "encode")
+MOUNTAIN_CARS = ("MountainCar-v0", "MountainCarContinuous-v0")
+_TEMPLATES = tuple(f"templates/report.{kind}" for kind in ("html.j2", "css", "js"))
 _SWARM = ("env", "film.fps", "render.style", "encode")
 _LEARNING = (
     *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
@@ -41,6 +45,8 @@ _STAGES = {
     "swarm": _Stage(_SWARM, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
     "phase": _Stage(("env", "film.fps", "encode"), ("ffmpeg", "numpy", "pillow")),
     "stills": _Stage(("env", "film.fps", "stills"), ("numpy", "pillow")),
+    "plots": _Stage(("env", "policy"), ("matplotlib", "numpy", "pandas")),
+    "report": _Stage(("env", "policy", "film.fps"), ("jinja2", "pandas"), _TEMPLATES),
     "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
     "train": _Stage(("env", "train.seed", "train.checkpoints"), ("numpy", "pandas")),
     "learning": _Stage(_LEARNING, ("ffmpeg", "numpy", "pandas", "pillow", "pygame-ce")),
@@ -62,6 +68,10 @@ class Specs:
         """The names of all shards: "00000", "00001", ..."""
         count = -(-self._config["reaches"] // self._config["shard_size"])
         return [shard_name(shard) for shard in range(count)]
+
+    def only_mountain_car(self, files):
+        """Return files that exist for the two Mountain Cars, and none for other environments."""
+        return files if self._config["env"] in MOUNTAIN_CARS else []
 
     def simulate(self, wildcards) -> str:
         """Return the spec of simulating a shard: its first reach and its number of reaches."""
@@ -87,6 +97,15 @@ class Specs:
         """Return the spec of joining all segments."""
         shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
         return self._spec("concat", shard)
+
+    def plots(self, wildcards) -> str:
+        """Return the spec of the plots."""
+        return self._spec("plots", {"shards": len(self.shards)})
+
+    def report(self, wildcards) -> str:
+        """Return the spec of the report's page."""
+        shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
+        return self._spec("report", shard)
 
     def clips(self, wildcards) -> str:
         """Return the spec of the clips, chosen from all shards."""
@@ -131,7 +150,13 @@ class Specs:
             "config": {key: _lookup(self._config, key) for key in plan.config},
             "code": fingerprint(self._folder / f"{stage}.py"),
             "tools": {tool: _version(tool) for tool in plan.tools},
+            **({"files": self._files(plan.files)} if plan.files else {}),
         }
+
+    def _files(self, names: tuple[str, ...]) -> dict[str, str]:
+        """Return the sha256 of files of the package that are no Python."""
+        contents = {name: (self._folder / "goalreel" / name).read_bytes() for name in names}
+        return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
 
 
 def _lookup(config: Mapping, key: str) -> object:

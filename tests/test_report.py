@@ -39,6 +39,9 @@ def arguments_of(results: Path, plots: list, reaches: int = 8, **config) -> list
     return arguments
 
 
+CARDS = 15  # frames of a title card
+
+
 @pytest.fixture(scope="module")
 def plots(filmed, tmp_path_factory) -> list:
     """Return the plots of the finished film."""
@@ -114,11 +117,20 @@ def assert_shows(driver, filmed, row: int, step: int) -> None:
     results = filmed.folder / "results"
     table = pd.read_csv(results / "episodes.csv")
     caches = [goalreel.open_cache(results / "frames" / f"{n:05d}.npz") for n in range(2)]
-    numbers = [(cache, n) for cache in caches for n in range(len(cache))]
+    # Below the captions a card shows the empty track.
+    film = [
+        picture
+        for cache in caches
+        for episode in range(len(cache.offsets) - 1)
+        for picture in [(cache, None)] * CARDS + [(cache, n) for n in cache.episode(episode)]
+    ]
     frame = int(table["first_frame"][row]) + step
-    around = range(max(frame - 2, 0), min(frame + 3, len(numbers)))
-    pictures = {n: numbers[n][0][numbers[n][1]] for n in around}
-    seen = picture(driver, "film").astype(np.int16)
+    around = range(max(frame - 2, 0), min(frame + 3, len(film)))
+    pictures = {}
+    for n in around:
+        cache, number = film[n]
+        pictures[n] = (cache.background if number is None else cache[number])[35:]
+    seen = picture(driver, "film").astype(np.int16)[35:]
     near = {n: np.abs(pictures[n] - seen).mean() for n in around}
     assert near[frame] < 1, near
     for other, difference in near.items():
@@ -158,8 +170,9 @@ def test_the_film_plays_and_the_list_follows(page, filmed):
     from selenium.webdriver.common.keys import Keys
 
     starts = pd.read_csv(filmed.folder / "results" / "episodes.csv")["start_s"]
+    card = CARDS / 30
     film = "document.getElementById('film')"
-    seeking(page, lambda: page.execute_script(f"{film}.currentTime = {starts[3] - 0.2}"))
+    seeking(page, lambda: page.execute_script(f"{film}.currentTime = {starts[3] - card - 0.2}"))
     assert one(page, "#now").text.startswith("Reach 2")
     one(page, "#episodes").send_keys(Keys.SPACE)
     wait(page, "document.getElementById('now').textContent.startsWith('Reach 3')")

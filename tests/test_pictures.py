@@ -5,7 +5,7 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, rendered, simulated
+from conftest import CONTINUOUS, DISCRETE, STYLES, rendered, simulated
 
 from goalreel.physics import ENVIRONMENTS
 from goalreel.scene import SCENES, distinct_positions, keys
@@ -88,6 +88,13 @@ def test_a_picture_that_the_atlas_lacks_is_drawn_where_it_is_needed(env, atlases
     assert (poor.find(keys(shard.states[:, 0])) < 0).any()
     cache = rendered(shard, {name: poor}, name)
     assert all(np.array_equal(a, b) for a, b in zip(cache, whole, strict=True))
+
+
+def test_the_car_never_touches_the_rows_for_text(env, atlases):
+    top, _, tall, _ = atlases[env.spec.id].patches.boxes.T
+    above, below = STYLES[env.spec.id].clear_rows
+    # Patches are even, so that a row beside the car may belong to one.
+    assert above - 1 <= top.min() <= above and 400 - below <= (top + tall).max() <= 401 - below
 
 
 def test_frames_do_not_depend_on_the_shard_size(atlases):

@@ -53,6 +53,8 @@ def _told(error) -> list[tuple[str, str]]:
         return [(key, f"{shown} {_unfit_folder(value)}; choose another name for the folder")]
     if error.validator == "minLength":
         return [(key, f"{shown} is empty; allowed: the name of a folder")]
+    if error.validator == "multipleOf":
+        return [(key, f"{shown} is odd; allowed: an even number, {_range(schema)}")]
     return [(key, f"{shown} is out of range; allowed: {_range(schema)}")]
 
 

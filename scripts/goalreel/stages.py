@@ -28,12 +28,14 @@ class _Stage:
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 _STAGES = {
     "simulate": _Stage(("env", "seed", "policy", "film.show"), ("numpy",)),
-    "atlas": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
-    "render": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
+    "atlas": _Stage(("env", "render"), ("numpy", "artist")),
+    "render": _Stage(("env", "render"), ("numpy", "artist")),
     "encode": _Stage(("film.fps", "encode"), ("ffmpeg",)),
     "concat": _Stage(("env", "film.fps"), ("ffmpeg",)),
     "episodes": _Stage(("env", "film.fps"), ("pandas",)),
 }
+# The package that draws a style, the tool "artist" of the stages above.
+_ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 
 
 class Specs:
@@ -89,8 +91,11 @@ class Specs:
             "stage": stage,
             "config": {key: _lookup(self._config, key) for key in plan.config},
             "code": fingerprint(self._folder / f"{stage}.py"),
-            "tools": {tool: _version(tool) for tool in plan.tools},
+            "tools": {tool: _version(tool) for tool in map(self._tool, plan.tools)},
         }
+
+    def _tool(self, name: str) -> str:
+        return _ARTISTS[self._config["render"]["style"]] if name == "artist" else name
 
 
 def _lookup(config: Mapping, key: str) -> object:

@@ -30,10 +30,11 @@ from goalreel.scene import (
 STEPS = 4  # pictures per unit across
 _SAMPLES = 8  # in each direction, of each pixel
 _STRIP = 64  # pixels of the hill that are drawn at a time: a whole one would take gigabytes
-# Gymnasium's lines run through the centres of pixels, half a unit from where their ends are said.
-_CENTRE = 0.5
+# Gymnasium's lines run through the middles of pixels, half a unit from where they are said to run,
+# and its shapes end with their outermost pixels, half a unit beyond their corners.
+_HALF = 0.5
 _HILL_LINE, _POLE = 2.5, 2.0  # widths
-_FLAG_HEIGHT, _CLOTH = 50, ((0, 0), (0, -10), (25, -5))
+_FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
 
 Shape = tuple[np.ndarray, Colour]  # a polygon, (points, 2) float64, and what it is filled with
 Boxes = Iterator[tuple[int, int, np.ndarray]]
@@ -63,7 +64,7 @@ class VectorStyle:
     def clear_rows(self) -> tuple[int, int]:
         """Rows at the top and at the bottom that neither the car nor the hill touches."""
         outlines = [self._placed(points) for x in range(WIDTH) for points, _ in self._car(x)]
-        valley = [(0, height(-math.pi / 6) * SCALE + _CENTRE - _HILL_LINE / 2)]
+        valley = [(0, height(-math.pi / 6) * SCALE + _HALF - _HILL_LINE / 2)]
         rows = np.concatenate([*outlines, self._placed(np.array(valley))])[:, 1]
         # A pixel more: positions between those looked at, and the samples at a polygon's edge.
         return int(rows.min()) - 1, self.size[1] - math.ceil(rows.max()) - 1
@@ -158,20 +159,21 @@ class VectorStyle:
         return np.round(paper + (sky - paper) * depth).astype(np.uint8)
 
     def _ground(self, left: float, right: float) -> list[Shape]:
-        x = np.linspace(left, right, 2 * math.ceil(right - left) + 2)
-        position = MIN_POSITION + (x - _CENTRE) / SCALE
-        y = height(position) * SCALE + _CENTRE
+        # The same points whatever the strip, so that strips fit together.
+        x = np.arange(math.floor(2 * left), math.ceil(2 * right) + 1) / 2
+        position = MIN_POSITION + (x - _HALF) / SCALE
+        y = height(position) * SCALE + _HALF
         slope = 3 * 0.45 * np.cos(3 * position)
         across = np.stack([-slope, np.ones_like(x)]) / np.hypot(slope, 1) * _HILL_LINE / 2
         above, below = (np.stack([x, y]) + across).T, (np.stack([x, y]) - across).T
-        depths = np.array([(right, -1e4), (left, -1e4)])
+        depths = np.array([(x[-1], -1e4), (x[0], -1e4)])
         return [
             (np.concatenate([np.stack([x, y]).T, depths]), self.paper),
             (np.concatenate([above, below[::-1]]), self._colours.line),
         ]
 
     def _flag(self) -> list[Shape]:
-        x, foot = (float(place) + _CENTRE for place in flag_foot(SCENES[self.env]))
+        x, foot = (float(place) + _HALF for place in flag_foot(SCENES[self.env]))
         top = foot + _FLAG_HEIGHT
         cloth = np.array(_CLOTH) + (x, top)
         pole = _rounded(x - _POLE / 2, foot, x + _POLE / 2, top + _POLE / 2, _POLE / 2)
@@ -183,12 +185,13 @@ class VectorStyle:
         tilt = math.cos(3 * position)  # Gymnasium takes the cosine itself for the angle
         turn = np.array([[math.cos(tilt), math.sin(tilt)], [-math.sin(tilt), math.cos(tilt)]])
         foot = (x, height(position) * SCALE + CLEARANCE)
-        shapes = [(_rounded(-20, 0, 20, 20, 5), colours.body)]
+        body = _rounded(-20 - _HALF, -_HALF, 20 + _HALF, 20 + _HALF, 5)
+        shapes = [(body, colours.body)]
         for side in (-1, 1):
             left, right = sorted((1.25 * side, 15.5 * side))
             shapes.append((_rounded(left, 10.5, right, 16.5, 2), colours.window))
         for axle in (-10, 10):
-            shapes.append((_disc(axle, 0, WHEEL_RADIUS), colours.tyre))
+            shapes.append((_disc(axle, 0, WHEEL_RADIUS + _HALF), colours.tyre))
             shapes.append((_disc(axle, 0, 3), colours.hub))
         return [(points @ turn + foot, colour) for points, colour in shapes]
 

@@ -1,19 +1,22 @@
 """The vector style shows what Gymnasium shows, where Gymnasium shows it, at any size."""
 
+import json
 from dataclasses import replace
 
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, simulated
+from conftest import CONTINUOUS, DISCRETE, REPOSITORY, simulated
 
 from goalreel.atlas import Atlas, draw_atlas, read_atlas, write_atlas
+from goalreel.config import load_config
 from goalreel.errors import GoalreelError
 from goalreel.frame_cache import open_cache, write_cache
 from goalreel.palettes import PALETTES
 from goalreel.render import render_states
 from goalreel.scene import MIN_POSITION, SCALE
 from goalreel.spec import canonical
+from goalreel.stages import Specs
 from goalreel.styles import make_style
 
 SIZES = [(600, 400), (160, 120), (960, 540), (400, 600), (3840, 2160)]
@@ -226,6 +229,14 @@ def test_an_atlas_of_another_size_or_palette_is_refused():
     atlas = Atlas(np.zeros((1, 1), np.int16), np.zeros((120, 160, 3)), None, specs[0])
     with pytest.raises(GoalreelError, match="the atlas is of .*'light'.*, not of .*'dark'"):
         render_states(simulated(), atlas, vector(size=(160, 120), palette="dark"), specs[1])
+
+
+def test_the_spec_names_the_package_that_draws():
+    for style, package in (("vector", "pillow"), ("gymnasium", "pygame-ce")):
+        config = load_config({"render": {"style": style}}, REPOSITORY / "config.schema.yaml")
+        specs = Specs(config, REPOSITORY / "scripts")
+        for spec in (specs.atlas(None), specs.render(None)):
+            assert set(json.loads(spec)["tools"]) == {"numpy", package}
 
 
 def test_an_unknown_style_or_environment_is_refused():

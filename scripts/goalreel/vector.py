@@ -34,6 +34,7 @@ _STRIP = 64  # pixels of the hill that are drawn at a time: a whole one would ta
 # and its shapes end with their outermost pixels, half a unit beyond their corners.
 _HALF = 0.5
 _HILL_LINE, _POLE = 2.5, 2.0  # widths
+_BANDS = 5  # of the sky
 _FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
 
 Shape = tuple[np.ndarray, Colour]  # a polygon, (points, 2) float64, and what it is filled with
@@ -152,9 +153,13 @@ class VectorStyle:
         return picture
 
     def _sky(self) -> np.ndarray:
-        """Return each row's colour, (H, 3) uint8: paper where text may stand, deeper below."""
+        """Return each row's colour, (H, 3) uint8: paper where text may stand, deeper below.
+
+        In flat bands: of a gradient an encoder would leave bands of its own, in wrong colours.
+        """
         (top, bottom), tall = self.clear_rows, self.size[1]
-        depth = np.clip((np.arange(tall) - top) / (tall - top - bottom), 0, 1)[:, None]
+        depth = np.clip((np.arange(tall)[:, None] + 1 - top) / (tall - top - bottom), 0, 1)
+        depth = np.ceil(depth * _BANDS) / _BANDS
         paper, sky = np.array(self.paper), np.array(self._colours.sky)
         return np.round(paper + (sky - paper) * depth).astype(np.uint8)
 

@@ -37,7 +37,7 @@ def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     from goalreel.atlas import read_atlas
     from goalreel.frame_cache import write_cache
     from goalreel.render import render_states
-    from goalreel.scene import SCENES
+    from goalreel.styles import make_style
     from goalreel.trajectories import read_trajectories
 
     trajectories = read_trajectories(results / "trajectories" / "00000.npz")
@@ -45,7 +45,7 @@ def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     scratch.mkdir()
 
     def render():
-        cache = render_states(trajectories, atlas, SCENES[ENV], "{}")
+        cache = render_states(trajectories, atlas, make_style(ENV, {"style": "gymnasium"}), "{}")
         write_cache(scratch / "frames.npz", cache)
         return cache
 

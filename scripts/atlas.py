@@ -3,7 +3,8 @@
 By hand:
 
     python scripts/atlas.py atlas.npz --spec '{"stage": "atlas",
-        "config": {"env": "MountainCar-v0", "render.style": "gymnasium"}}'
+        "config": {"env": "MountainCar-v0", "render": {
+            "style": "vector", "width": 1920, "height": 1080, "palette": "dark"}}}'
 """
 
 from pathlib import Path
@@ -19,7 +20,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.atlas import draw_atlas, read_atlas, write_atlas
     from goalreel.errors import GoalreelError
-    from goalreel.scene import SCENES
+    from goalreel.styles import make_style
     from goalreel.user_cache import cached_path
 
     spec = program.spec_of(arguments)
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
             raise GoalreelError(f"{cached}: made by another spec")
         program.say(f"{len(atlas.keys)} pictures from {cached}")
     except GoalreelError as reason:
-        atlas = draw_atlas(SCENES[spec.config["env"]], spec.text)
+        atlas = draw_atlas(make_style(spec.config["env"], spec.config["render"]), spec.text)
         program.say(f"{len(atlas.keys)} pictures drawn ({reason})")
         try:
             write_atlas(cached, atlas)

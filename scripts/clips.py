@@ -5,6 +5,7 @@ By hand, for two shards, reach 0 and every 1,000th step:
     python scripts/clips.py clips --frames results/frames/00000.npz --atlas results/atlas.npz
         --trajectories results/trajectories/00000.npz --spec '{"stage": "clips", "config": {
         "env": "MountainCar-v0", "film.fps": 30, "overlay.caption": "", "overlay.hud": false,
+        "render": {"style": "gymnasium"},
         "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23},
         "clips": {"episode_trigger": [0], "step_trigger": {"every": 1000}, "video_length": 100,
         "name_prefix": "rl-video"}}, "shard": {"shards": 2}}'
@@ -40,6 +41,7 @@ def main(argv: list[str] | None = None) -> None:
         arguments.atlas,
         config["env"],
         {"caption": config["overlay.caption"], "hud": config["overlay.hud"]},
+        config["render"],
     )
     chosen = choose_clips(config["clips"], footage.attempts, footage.attempts.terminated)
     with replacing_folder(arguments.output) as folder:

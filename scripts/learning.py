@@ -5,6 +5,7 @@ By hand:
     python scripts/learning.py --policy policy.npz --atlas atlas.npz learning.mp4 learning.csv
         --spec '{"stage": "learning", "config": {"env": "MountainCar-v0", "seed": 2025,
         "film.fps": 30, "train.attempts": 4, "overlay.title_card": 0.5, "overlay.hud": false,
+        "render": {"style": "gymnasium"},
         "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}}}'
 """
 
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.cards import card_frames
     from goalreel.learned import read_policies
     from goalreel.learning import make_film, write_film, write_table
-    from goalreel.scene import SCENES
+    from goalreel.styles import make_style
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     film = make_film(
         policies,
         read_atlas(arguments.atlas),
-        SCENES[config["env"]],
+        make_style(config["env"], config["render"]),
         config["seed"],
         config["train.attempts"],
         card_frames(config["overlay.title_card"], fps),

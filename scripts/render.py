@@ -4,7 +4,8 @@ By hand:
 
     python scripts/render.py --atlas atlas.npz --trajectories trajectories.npz frames.npz --spec '{
         "stage": "render",
-        "config": {"env": "MountainCar-v0", "render.style": "gymnasium"}}'
+        "config": {"env": "MountainCar-v0", "render": {
+            "style": "vector", "width": 1920, "height": 1080, "palette": "dark"}}}'
 """
 
 from pathlib import Path
@@ -23,12 +24,13 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.atlas import read_atlas
     from goalreel.frame_cache import write_cache
     from goalreel.render import render_states
-    from goalreel.scene import SCENES
+    from goalreel.styles import make_style
     from goalreel.trajectories import read_trajectories
 
     spec = program.spec_of(arguments)
     trajectories, atlas = read_trajectories(arguments.trajectories), read_atlas(arguments.atlas)
-    cache = render_states(trajectories, atlas, SCENES[spec.config["env"]], spec.text)
+    style = make_style(spec.config["env"], spec.config["render"])
+    cache = render_states(trajectories, atlas, style, spec.text)
     write_cache(arguments.output, cache)
     program.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
 

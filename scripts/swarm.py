@@ -4,7 +4,7 @@ By hand, for two shards:
 
     python scripts/swarm.py swarm.mp4 --atlas results/atlas.npz --spec '{
         "stage": "swarm",
-        "config": {"env": "MountainCar-v0", "render.style": "gymnasium", "film.fps": 30,
+        "config": {"env": "MountainCar-v0", "render": {"style": "gymnasium"}, "film.fps": 30,
         "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
@@ -24,8 +24,8 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel import ffmpeg
     from goalreel.atlas import read_atlas
-    from goalreel.scene import SCENES
     from goalreel.shards import shard_paths
+    from goalreel.styles import make_style
     from goalreel.swarm import count_cars
     from goalreel.views import mountain_car, run_shards, write_view
 
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     spec.check_tool("ffmpeg", ffmpeg.version())
     env = mountain_car(spec.config["env"]).id
     shards = run_shards(shard_paths(arguments.trajectories, spec.shard["shards"]), env)
-    swarm = count_cars(shards, read_atlas(arguments.atlas), SCENES[env])
+    swarm = count_cars(shards, read_atlas(arguments.atlas), make_style(env, spec.config["render"]))
     height, width = swarm.background.shape[:2]
     frames = write_view(
         arguments.output,

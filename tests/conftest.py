@@ -20,9 +20,9 @@ from goalreel.physics import ENVIRONMENTS
 from goalreel.policies import make_policy
 from goalreel.reaches import simulate_reaches
 from goalreel.render import render_states
-from goalreel.scene import SCENES
 from goalreel.segment import encode_segment
 from goalreel.spec import canonical
+from goalreel.styles import make_style
 from goalreel.trajectories import Trajectories, write_trajectories
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"
@@ -34,6 +34,8 @@ DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 PUMP = {"name": "pump", "epsilon": 0.0}
 QP = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
 FEW = {"reaches": 6, "shard_size": 3}
+GYMNASIUM = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
+STYLES = {env: make_style(env, GYMNASIUM) for env in (DISCRETE, CONTINUOUS)}
 LOSSLESS = QP | {"qp": 0}
 HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 
@@ -41,7 +43,7 @@ HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 @pytest.fixture(scope="session")
 def atlases():
     """Return the atlas of each environment."""
-    return {env: draw_atlas(scene) for env, scene in SCENES.items()}
+    return {env: draw_atlas(style) for env, style in STYLES.items()}
 
 
 def simulated(env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, show="reaches", attempts=100):
@@ -53,7 +55,7 @@ def simulated(env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, show="reaches
 
 def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:
     """Return a shard's frames."""
-    return render_states(trajectories, atlases[env], SCENES[env], "{}")
+    return render_states(trajectories, atlases[env], STYLES[env], "{}")
 
 
 def decoded(path):

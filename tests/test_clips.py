@@ -10,7 +10,7 @@ from types import ModuleType
 import gymnasium
 import numpy as np
 import pytest
-from conftest import DISCRETE, LOSSLESS, decoded, rendered, simulated
+from conftest import DISCRETE, GYMNASIUM, LOSSLESS, decoded, rendered, simulated
 
 from goalreel.atlas import write_atlas
 from goalreel.clips import choose_clips, write_clips
@@ -44,7 +44,7 @@ def footage(tmp_path_factory, atlases) -> Footage:
         write_trajectories(trajectories_path, with_policy(trajectories))
         write_cache(frames_path, rendered(trajectories, atlases))
     write_atlas(folder / "atlas.npz", atlases[DISCRETE])
-    return Footage(*paths, folder / "atlas.npz", DISCRETE, PLAIN)
+    return Footage(*paths, folder / "atlas.npz", DISCRETE, PLAIN, GYMNASIUM)
 
 
 def with_policy(trajectories):

@@ -107,6 +107,20 @@ def test_defaults_are_those_of_the_film():
         ({"train": {"checkpoints": [0]}}, ["train.checkpoints.0: 0 is out of range"]),
         ({"overlay": {"hud": "maybe"}}, ["overlay.hud: 'maybe' is a text", "true or false"]),
         ({"overlay": {"title_card": -1}}, ["overlay.title_card: -1.0 is out of range", "0 to 60"]),
+        ({"render": {"style": "vectr"}}, ["render.style", "did you mean 'vector'?"]),
+        (
+            {"render": {"width": 1920}},
+            ["render.width: 1920", "style gymnasium", "allowed there: 600", "render.style: vector"],
+        ),
+        ({"render": {"height": 600}}, ["render.height: 600", "allowed there: 400"]),
+        ({"render": {"palette": "dark"}}, ["render.palette: 'dark'", "allowed there: light"]),
+        (
+            {"render": {"style": "vector", "width": 855}},
+            ["render.width: 855 is odd", "an even number, 160 to 3840"],
+        ),
+        ({"render": {"style": "vector", "height": 4320}}, ["4320 is out of range", "to 2160"]),
+        ({"render": {"width": 7680}}, ["render.width: 7680 is out of range"]),
+        ({"render": {"style": "vector", "palette": "blue"}}, ["palette", "light, dark"]),
         ({"results": "a{b}c"}, ["results: 'a{b}c'", "wildcards"]),
         ({"results": ""}, ["results: '' is empty"]),
         ({"results": "-x"}, ["results: '-x' starts with '-'"]),
@@ -177,6 +191,15 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     assert "force" not in load()["policy"]
 
 
+def test_only_the_vector_style_has_other_sizes_and_palettes():
+    asked = {"style": "vector", "width": 3840, "height": 2160, "palette": "dark"}
+    assert load(render=asked | {"width": "3840"})["render"] == asked
+    fixed = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
+    assert load(render=fixed) == load()
+    said = faults(render={"width": 1280, "height": 720, "palette": "dark"})
+    assert "has 3 faults" in said
+
+
 def test_a_shard_may_be_larger_than_the_film():
     assert load(reaches=1, shard_size=5000)["shard_size"] == 5000
 
@@ -195,9 +218,11 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )
-INNER = st.sampled_from(["name", "epsilon", "force", "qp", "crf", "preset", "fps", "show"])
+INNER = st.sampled_from(
+    ["name", "epsilon", "force", "qp", "crf", "preset", "fps", "show", "style", "width"]
+)
 SECTIONS = st.dictionaries(INNER, JUNK, max_size=3)
-KEYS = st.sampled_from(["reaches", "policy", "encode", "film", "results", "seed", "env"])
+KEYS = st.sampled_from(["reaches", "policy", "encode", "film", "results", "seed", "env", "render"])
 
 
 @settings(max_examples=500, deadline=None)
@@ -205,6 +230,10 @@ KEYS = st.sampled_from(["reaches", "policy", "encode", "film", "results", "seed"
 def test_any_junk_either_works_or_gets_a_message(junk):
     try:
         specs = Specs(load_config(junk, SCHEMA), REPOSITORY / "scripts")
-        assert specs.encode(None) and specs.simulate(SimpleNamespace(shard="00000"))
+        assert (
+            specs.encode(None)
+            and specs.render(None)
+            and specs.simulate(SimpleNamespace(shard="00000"))
+        )
     except GoalreelError as error:
         assert "fault" in str(error)

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CONTINUOUS, DISCRETE, HARSH, LOSSLESS, decoded
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, STYLES, decoded
 
 import learning as stage
 from goalreel.atlas import write_atlas
@@ -19,7 +19,6 @@ from goalreel.learned import greedy, write_policies
 from goalreel.learning import make_film, write_film
 from goalreel.physics import ENVIRONMENTS
 from goalreel.sarsa import train
-from goalreel.scene import SCENES
 from goalreel.seeding import episode_seeds
 from goalreel.signwriting import Board
 from goalreel.spec import canonical
@@ -39,7 +38,7 @@ def policies():
 @pytest.fixture(scope="module")
 def film(policies, atlases):
     """Return the film of two attempts at each age."""
-    return make_film(policies, atlases[DISCRETE], SCENES[DISCRETE], SEED, ATTEMPTS, CARD, hud=False)
+    return make_film(policies, atlases[DISCRETE], STYLES[DISCRETE], SEED, ATTEMPTS, CARD, hud=False)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +146,7 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
 
 
 def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
-    bare = make_film(policies, atlases[DISCRETE], SCENES[DISCRETE], SEED, ATTEMPTS, 0, hud=False)
+    bare = make_film(policies, atlases[DISCRETE], STYLES[DISCRETE], SEED, ATTEMPTS, 0, hud=False)
     assert len(bare.cache) == len(film.cache) - CARD * len(film.chapters)
     for short, long in zip(rows_of(bare), rows_of(film), strict=True):
         first, last = short["first_frame"], short["first_frame"] + short["frames"] - 1
@@ -159,10 +158,10 @@ def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
 def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
     foreign = replace(policies, spec=canonical({"config": {"env": CONTINUOUS}}))
     with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):
-        make_film(foreign, atlases[DISCRETE], SCENES[DISCRETE], SEED, 1, 1, hud=False)
+        make_film(foreign, atlases[DISCRETE], STYLES[DISCRETE], SEED, 1, 1, hud=False)
     atlas = replace(atlases[DISCRETE], spec=canonical({"config": {"env": CONTINUOUS}}))
-    with pytest.raises(GoalreelError, match=f"atlas are of {CONTINUOUS}"):
-        make_film(policies, atlas, SCENES[DISCRETE], SEED, 1, 1, hud=False)
+    with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}"):
+        make_film(policies, atlas, STYLES[DISCRETE], SEED, 1, 1, hud=False)
 
 
 def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
@@ -170,7 +169,12 @@ def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
     config = {
         **{"env": DISCRETE, "seed": SEED, "film.fps": 24, "train.attempts": 1},
-        **{"overlay.title_card": 0.5, "overlay.hud": True, "encode": LOSSLESS | {"qp": 23}},
+        **{
+            "overlay.title_card": 0.5,
+            "overlay.hud": True,
+            "render": GYMNASIUM,
+            "encode": LOSSLESS | {"qp": 23},
+        },
     }
     spec = canonical({"stage": "learning", "config": config})
     made = []

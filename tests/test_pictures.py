@@ -5,7 +5,7 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, rendered, simulated
+from conftest import CONTINUOUS, DISCRETE, STYLES, rendered, simulated
 
 from goalreel.physics import ENVIRONMENTS
 from goalreel.scene import SCENES, distinct_positions, keys
@@ -88,6 +88,18 @@ def test_a_picture_that_the_atlas_lacks_is_drawn_where_it_is_needed(env, atlases
     assert (poor.find(keys(shard.states[:, 0])) < 0).any()
     cache = rendered(shard, {name: poor}, name)
     assert all(np.array_equal(a, b) for a, b in zip(cache, whole, strict=True))
+
+
+def test_the_car_never_touches_the_rows_for_text(env, atlases):
+    atlas, touched = atlases[env.spec.id], np.zeros(400, bool)
+    frame = atlas.background.copy()
+    for picture, (top, left, tall, wide) in enumerate(atlas.patches.boxes.tolist()):
+        box = slice(top, top + tall), slice(left, left + wide)
+        atlas.patches.paste(frame, picture)
+        touched[box[0]] |= (frame[box] != atlas.background[box]).any(axis=(1, 2))
+        frame[box] = atlas.background[box]
+    rows = np.flatnonzero(touched)
+    assert (rows[0], 399 - rows[-1]) == STYLES[env.spec.id].clear_rows
 
 
 def test_frames_do_not_depend_on_the_shard_size(atlases):

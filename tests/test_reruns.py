@@ -45,6 +45,8 @@ CONFIG_EDITS = [
     ({"policy": "{epsilon: 0.1}"}, ALL),
     ({"policy": "{name: near_optimal}"}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | {"atlas": 1}),
+    ({"render": "{style: vector}"}, RENDER | {"atlas": 1}),
+    ({"render": "{style: gymnasium, width: 600}"}, NOTHING),
     ({"max_attempts": 200}, NOTHING),
     ({"policy": "{epsilon: 0}"}, NOTHING),  # another spelling of 0.0
     ({"film": "{}"}, NOTHING),
@@ -68,6 +70,7 @@ CODE_EDITS = [
     ("scripts/simulate.py", "+ count", "+ count + 0", ALL),
     ("scripts/goalreel/drawing.py", "(204, 204, 0)", "(9, 9, 9)", RENDER | {"atlas": 1}),
     ("scripts/goalreel/scene.py", "WHEEL_RADIUS = 8", "WHEEL_RADIUS = 9", RENDER | {"atlas": 1}),
+    ("scripts/goalreel/vector.py", "STEPS = 4", "STEPS = 8", RENDER | {"atlas": 1}),
     ("scripts/goalreel/render.py", '"car"', '"cart"', RENDER),
     ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", ENCODE),
     ("scripts/goalreel/video.py", '"-bf", "0"', '"-bf", "1"', ENCODE),

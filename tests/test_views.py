@@ -11,7 +11,7 @@ import av
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, REPOSITORY, simulated
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, LOSSLESS, QP, REPOSITORY, STYLES, simulated
 from PIL import Image, ImageDraw, ImageFont
 
 from goalreel import ffmpeg, phase
@@ -20,7 +20,7 @@ from goalreel.errors import GoalreelError
 from goalreel.layers import Patches
 from goalreel.mp4 import read_index
 from goalreel.phase import portrait, portraits, read_trails
-from goalreel.scene import SCENES, keys
+from goalreel.scene import keys
 from goalreel.spec import canonical
 from goalreel.swarm import count_cars, opacity
 from goalreel.trajectories import Trajectories, write_trajectories
@@ -33,7 +33,7 @@ NOISY = {"name": "pump", "epsilon": 0.5}
 
 def swarm_of(*shards, atlases, env=DISCRETE, atlas=None):
     """Return the swarm of trajectories in memory."""
-    return count_cars(shards, atlas or atlases[env], SCENES[env])
+    return count_cars(shards, atlas or atlases[env], STYLES[env])
 
 
 def written(folder, *shards):
@@ -256,7 +256,7 @@ def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
 def test_the_stages_programs_film_all_shards(view, filmed, tmp_path):
     results = filmed.folder / "results"
     config = {"env": DISCRETE, "film.fps": 30, "encode": QP}
-    config |= {"render.style": "gymnasium"} if view == "swarm" else {}
+    config |= {"render": GYMNASIUM} if view == "swarm" else {}
     tools = {"ffmpeg": ffmpeg.version()}
     spec = {"stage": view, "config": config, "shard": {"shards": 2}, "tools": tools}
     arguments = ["--trajectories", results / "trajectories" / "00000.npz", tmp_path / "view.mp4"]

@@ -1,11 +1,11 @@
-"""The atlas: every distinct picture of a scene, drawn once, and how a state finds its picture.
+"""The atlas: every distinct picture of a style, drawn once, and how a state finds its picture.
 
 It depends on the environment, the style and the drawing libraries only, so it is kept in the
 user's cache folder across runs. The file is a compressed .npz without objects:
 
     kind, version     "atlas" and the version of this layout
     spec              JSON: how the file was made
-    keys              (pictures, 12) int16, what scene.keys gives, sorted
+    keys              (pictures, k) int16, what the style's all_keys gives, sorted
     background        (H, W, 3) uint8, the empty track
     boxes, pixels     the pictures as patches (layers.Patches) over the track
 """
@@ -17,20 +17,19 @@ from functools import cached_property
 import numpy as np
 
 from goalreel import npz
-from goalreel.drawing import draw
 from goalreel.layers import Patches, cut_patches
-from goalreel.scene import Scene, all_keys
+from goalreel.styles import Style
 
 VERSION = 1
 _KIND = "atlas"
 _ARRAYS = {"spec": "U", "keys": "i", "background": "u", "boxes": "i", "pixels": "u"}
-# Odd multipliers that mix a key into 64 bits; what they find is compared with the whole key.
-_MIX = np.array([pow(0x9E3779B97F4A7C15, k, 1 << 64) for k in range(1, 13)], np.uint64)
+# Its powers, odd numbers, mix a key into 64 bits; what they find is compared with the whole key.
+_MIX = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
 class Atlas:
-    """Every picture of a scene; the arrays are told in the module's docstring."""
+    """Every picture of a style; the arrays are told in the module's docstring."""
 
     keys: np.ndarray
     background: np.ndarray
@@ -51,10 +50,10 @@ class Atlas:
         return np.where((self.keys[pictures] == keys).all(axis=1), pictures, -1)
 
 
-def draw_atlas(scene: Scene, spec: str = "{}") -> Atlas:
-    """Draw every picture of a scene."""
-    keys = all_keys(scene)
-    background, pictures = draw(scene, keys)
+def draw_atlas(style: Style, spec: str = "{}") -> Atlas:
+    """Draw every picture of a style."""
+    keys = style.all_keys()
+    background, pictures = style.draw(keys)
     return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures), spec)
 
 
@@ -80,6 +79,6 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
 
 def _mixed(keys: np.ndarray) -> np.ndarray:
     mixed = np.zeros(len(keys), np.uint64)
-    for column, factor in zip(keys.T, _MIX, strict=True):
-        mixed += column.astype(np.uint64) * factor
+    for power, column in enumerate(keys.T, start=1):
+        mixed += column.astype(np.uint64) * np.uint64(pow(_MIX, power, 1 << 64))
     return mixed ^ (mixed >> np.uint64(29))

@@ -19,7 +19,8 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     """Return the complete configuration for what the user gave.
 
     Raises GoalreelError that lists every fault: unknown keys, wrong types, values out of range,
-    a policy that does not fit its environment, more shards than a run can have.
+    a policy that does not fit its environment, a size or palette that the style does not draw,
+    more shards than a run can have.
     """
     import yaml
 
@@ -30,6 +31,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     completed = _completed(config, schema)
     # A section that is no mapping has its fault already, and nothing to look into.
     faults += [f for f in _policy_faults(completed, schema) if not _told(f, faults)]
+    faults += [f for f in _style_faults(completed, schema) if not _told(f, faults)]
     faults += [] if faults else _shard_faults(completed, schema)
     if faults:
         head = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
@@ -137,6 +139,18 @@ def _template_faults(path: str, value: object, schema: Mapping) -> Iterator[str]
             fault = template_fault(given)
             if fault:
                 yield f"{path}{key}: {fault}"
+
+
+def _style_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
+    section, render = schema["properties"]["render"], config["render"]
+    style, fixed = render["style"], section["x-fixed"]
+    free = ", ".join(name for name in section["properties"]["style"]["enum"] if name not in fixed)
+    for key, value in fixed.get(style, {}).items() if isinstance(style, str) else ():
+        if render[key] != value:
+            yield (
+                f"render.{key}: {render[key]!r} is not drawn in the style {style}; "
+                f"allowed there: {value} (others with render.style: {free})"
+            )
 
 
 def _shard_faults(config: Mapping, schema: Mapping) -> list[str]:

@@ -18,6 +18,7 @@ from goalreel.scene import (
     WHEEL_RADIUS,
     WIDTH,
     Scene,
+    flag_foot,
     height,
 )
 
@@ -74,8 +75,7 @@ def _draw_flag(surface, scene: Scene):
     """Draw the flag and return a rectangle around it."""
     from pygame import Rect, gfxdraw
 
-    x = int((scene.flag_position - MIN_POSITION) * SCALE)
-    foot = int(height(scene.flag_position) * SCALE)
+    x, foot = flag_foot(scene)
     top = foot + 50
     cloth = [(x, top), (x, top - 10), (x + 25, top - 5)]
     gfxdraw.vline(surface, x, foot, top, _BLACK)

@@ -83,6 +83,8 @@ def _told(error) -> list[tuple[str, str]]:
         return [(key, f"{shown} {what}; allowed: {schema['x-allowed']}")]
     if error.validator == "minLength":
         return [(key, f"{shown} is empty; allowed: the name of a folder")]
+    if error.validator == "multipleOf":
+        return [(key, f"{shown} is odd; allowed: an even number, {_range(schema)}")]
     return [(key, f"{shown} is out of range; allowed: {_range(schema)}")]
 
 

@@ -19,7 +19,7 @@ from goalreel.physics import ENVIRONMENTS
 from goalreel.policies import make_policy
 from goalreel.reaches import simulate_attempts
 from goalreel.render import render_states
-from goalreel.scene import SCENES
+from goalreel.styles import make_style
 from goalreel.trajectories import Attempts, Trajectories, read_summary, read_trajectories
 from goalreel.yuv import Yuv420p
 
@@ -48,6 +48,7 @@ class Footage:
     atlas: Path
     env: str
     overlay: Mapping
+    render: Mapping
 
     @cached_property
     def attempts(self) -> Attempts:
@@ -79,7 +80,8 @@ class Footage:
                     cache, source = open_cache(frames_path), trajectories
                 else:
                     source = _again(trajectories, picked)
-                    cache = render_states(source, read_atlas(self.atlas), SCENES[self.env], "{}")
+                    style = make_style(self.env, self.render)
+                    cache = render_states(source, read_atlas(self.atlas), style, "{}")
                     place = {pair: i for i, pair in enumerate(_names(picked))}
                 texts = captions(self.overlay["caption"], source, self.env)
                 shown = overlaid(cache, source, self.env, texts, self.overlay["hud"], 0)

@@ -24,9 +24,9 @@ from goalreel.overlay import overlaid
 from goalreel.physics import ENVIRONMENTS, probe
 from goalreel.policies import Policy
 from goalreel.render import render_states
-from goalreel.scene import Scene
 from goalreel.seeding import episode_seeds
 from goalreel.segment import encode_segment
+from goalreel.styles import Style
 from goalreel.trajectories import Attempts, Trajectories
 
 
@@ -49,7 +49,7 @@ class LearningFilm:
 def make_film(
     policies: LearnedPolicies,
     atlas: Atlas,
-    scene: Scene,
+    style: Style,
     seed: int,
     attempts: int,
     card_frames: int,
@@ -61,10 +61,10 @@ def make_film(
     Attempt k starts as the first attempt at reach k - 1 of a film of root seed `seed` does. Raises
     GoalreelError if the policies or the atlas are of another environment.
     """
-    env = json.loads(policies.spec).get("config", {}).get("env", scene.env)
-    if env != scene.env:
-        raise GoalreelError(f"the policies are of {env}, not of {scene.env}; delete them")
-    played = play(policies, scene.env, seed, attempts, spec)
+    env = json.loads(policies.spec).get("config", {}).get("env", style.env)
+    if env != style.env:
+        raise GoalreelError(f"the policies are of {env}, not of {style.env}; delete them")
+    played = play(policies, style.env, seed, attempts, spec)
     rows = [played.episodes.row(i) for i in range(len(played))]
     ages = np.repeat(policies.ages, attempts).tolist()
     numbers = [row["reach"] + 1 for row in rows]
@@ -73,8 +73,8 @@ def make_film(
         f"{row['steps']} steps · {'reached' if row['terminated'] else 'not reached'}"
         for age, number, row in zip(ages, numbers, rows, strict=True)
     ]
-    cache = render_states(played, atlas, scene, spec)
-    cache = overlaid(cache, played, scene.env, labels, hud, card_frames)
+    cache = render_states(played, atlas, style, spec)
+    cache = overlaid(cache, played, style.env, labels, hud, card_frames)
     starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
     table = {
         **{"age": ages, "attempt": numbers},

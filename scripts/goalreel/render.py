@@ -1,6 +1,6 @@
 """Rendering: from a shard's states to its frame cache, by look-up.
 
-What the pictures are stands in scene and drawing, how they are stored in frame_cache.
+What the pictures are stands in styles, how they are stored in frame_cache.
 """
 
 import json
@@ -8,24 +8,29 @@ import json
 import numpy as np
 
 from goalreel.atlas import Atlas
-from goalreel.drawing import draw
 from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.layers import Layer, cut_patches, join
-from goalreel.scene import Scene, keys
+from goalreel.styles import Style
 from goalreel.trajectories import Trajectories
 
 
-def render_states(trajectories: Trajectories, atlas: Atlas, scene: Scene, spec: str) -> FrameCache:
+def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: str) -> FrameCache:
     """Return the frames of a shard: one per state, each episode's reset state first.
 
-    Raises GoalreelError if the trajectories or the atlas are of another environment.
+    Raises GoalreelError if the trajectories or the atlas are of another environment, or the atlas
+    is drawn otherwise than `spec` asks.
     """
-    for name, made in (("trajectories", trajectories.spec), ("atlas", atlas.spec)):
-        env = json.loads(made).get("config", {}).get("env", scene.env)
-        if env != scene.env:
-            raise GoalreelError(f"the {name} are of {env}, not of {scene.env}; delete them")
-    wanted = state_keys(trajectories, scene)
+    asked = json.loads(spec).get("config", {}) | {"env": style.env}
+    for name, made in (("trajectories are", trajectories.spec), ("atlas is", atlas.spec)):
+        config = json.loads(made).get("config", {})
+        for key in {"env", "render"} & config.keys() & asked.keys():
+            if config[key] != asked[key]:
+                raise GoalreelError(
+                    f"the {name} of {config[key]}, not of {asked[key]}; "
+                    f"delete that file and run snakemake again"
+                )
+    wanted = state_keys(trajectories, style)
     pictures = atlas.find(wanted)
     patches = atlas.patches
     missing = pictures < 0
@@ -33,17 +38,17 @@ def render_states(trajectories: Trajectories, atlas: Atlas, scene: Scene, spec: 
         # Rounding at a pixel's border can give a key that the atlas's search did not meet.
         extra, which = np.unique(wanted[missing], axis=0, return_inverse=True)
         pictures[missing] = len(patches) + which.reshape(-1)
-        patches = join([patches, cut_patches(atlas.background, draw(scene, extra)[1])])
+        patches = join([patches, cut_patches(atlas.background, style.draw(extra)[1])])
     used, index = np.unique(pictures, return_inverse=True)
     car = Layer("car", patches.take(used), index.astype(np.int32))
     return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
 
 
-def state_keys(trajectories: Trajectories, scene: Scene) -> np.ndarray:
-    """Return each state's key, (states, 12) int64, in the precision of Gymnasium's state."""
+def state_keys(trajectories: Trajectories, style: Style) -> np.ndarray:
+    """Return each state's key, (states, k) int64, in the precision of Gymnasium's state."""
     positions = trajectories.states[:, 0]
-    found = keys(positions.astype(np.float32) if scene.float32_states else positions)
+    found = style.keys(positions.astype(np.float32) if style.float32_states else positions)
     resets = trajectories.offsets[:-1]
-    if scene.float32_states:  # the reset state alone is float64
-        found[resets] = keys(positions[resets])
+    if style.float32_states:  # the reset state alone is float64
+        found[resets] = style.keys(positions[resets])
     return found

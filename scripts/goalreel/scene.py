@@ -43,6 +43,12 @@ def height(positions):
     return np.sin(3 * positions) * 0.45 + 0.55
 
 
+def flag_foot(scene: Scene) -> tuple[int, int]:
+    """Return where the flag stands: x and y, truncated to integers as in Gymnasium."""
+    x = int((scene.flag_position - MIN_POSITION) * SCALE)
+    return x, int(height(scene.flag_position) * SCALE)
+
+
 def keys(positions: np.ndarray) -> np.ndarray:
     """Return the pictures' keys: (n, 12) int64, x and y of four corners and two wheels.
 

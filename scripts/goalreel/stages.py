@@ -27,32 +27,34 @@ class _Stage:
     files: tuple[str, ...] = ()
 
 
-_CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render.style", "encode")
+_CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render", "encode")
 MOUNTAIN_CARS = ("MountainCar-v0", "MountainCarContinuous-v0")
 _TEMPLATES = tuple(f"templates/report.{kind}" for kind in ("html.j2", "css", "js"))
-_SWARM = ("env", "film.fps", "render.style", "encode")
+_SWARM = ("env", "film.fps", "render", "encode")
 _LEARNING = (
     *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
-    *("render.style", "encode"),
+    *("render", "encode"),
 )
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 _STAGES = {
     "simulate": _Stage(("env", "seed", "policy", "film.show"), ("numpy",)),
-    "atlas": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
-    "render": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
+    "atlas": _Stage(("env", "render"), ("numpy", "artist")),
+    "render": _Stage(("env", "render"), ("numpy", "artist")),
     "encode": _Stage(("env", "film.fps", "overlay", "encode"), ("ffmpeg", "pillow")),
     "grid": _Stage(("env", "film.fps", "grid", "encode"), ("ffmpeg", "numpy", "pillow")),
-    "swarm": _Stage(_SWARM, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
+    "swarm": _Stage(_SWARM, ("ffmpeg", "numpy", "pillow", "artist")),
     "phase": _Stage(("env", "film.fps", "encode"), ("ffmpeg", "numpy", "pillow")),
     "stills": _Stage(("env", "film.fps", "stills"), ("numpy", "pillow")),
     "plots": _Stage(("env", "policy"), ("matplotlib", "numpy", "pandas")),
     "report": _Stage(("env", "policy", "film.fps"), ("jinja2", "pandas"), _TEMPLATES),
-    "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "pygame-ce")),
+    "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "artist")),
     "train": _Stage(("env", "train.seed", "train.checkpoints"), ("numpy", "pandas")),
-    "learning": _Stage(_LEARNING, ("ffmpeg", "numpy", "pandas", "pillow", "pygame-ce")),
+    "learning": _Stage(_LEARNING, ("ffmpeg", "numpy", "pandas", "pillow", "artist")),
     "concat": _Stage(("env", "film.fps", "overlay.title_card"), ("ffmpeg",)),
     "episodes": _Stage(("env", "film.fps", "overlay.title_card"), ("pandas",)),
 }
+# The package that draws a style, the tool "artist" of the stages above.
+_ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 
 
 class Specs:
@@ -149,9 +151,12 @@ class Specs:
             "stage": stage,
             "config": {key: _lookup(self._config, key) for key in plan.config},
             "code": fingerprint(self._folder / f"{stage}.py"),
-            "tools": {tool: _version(tool) for tool in plan.tools},
+            "tools": {tool: _version(tool) for tool in map(self._tool, plan.tools)},
             **({"files": self._files(plan.files)} if plan.files else {}),
         }
+
+    def _tool(self, name: str) -> str:
+        return _ARTISTS[self._config["render"]["style"]] if name == "artist" else name
 
     def _files(self, names: tuple[str, ...]) -> dict[str, str]:
         """Return the sha256 of files of the package that are no Python."""

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.atlas import Atlas
-from goalreel.drawing import draw
 from goalreel.errors import GoalreelError
 from goalreel.layers import Patches, cut_patches, join
 from goalreel.lettering import lettering
 from goalreel.physics import ENVIRONMENTS
 from goalreel.ragged import ranges
 from goalreel.render import state_keys
-from goalreel.scene import Scene
+from goalreel.styles import Style
 from goalreel.trajectories import Trajectories
 from goalreel.views import check_mountain_car, env_of
 
@@ -101,25 +100,25 @@ def _clear(alpha: float) -> np.ndarray:
     return np.array([*left[:-1], 0.0])
 
 
-def count_cars(shards: Iterable[Trajectories], atlas: Atlas, scene: Scene) -> Swarm:
+def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Swarm:
     """Return the swarm of all episodes that reached the goal; the shards are read one at a time.
 
     Raises GoalreelError if the trajectories or the atlas are of another environment, or no
     episode reached the goal.
     """
-    if (env_of(atlas.spec) or scene.env) != scene.env:
-        raise GoalreelError(f"the atlas is of {env_of(atlas.spec)}, not of {scene.env}; delete it")
-    longest = ENVIRONMENTS[scene.env].max_steps + 1
+    if (env_of(atlas.spec) or style.env) != style.env:
+        raise GoalreelError(f"the atlas is of {env_of(atlas.spec)}, not of {style.env}; delete it")
+    longest = ENVIRONMENTS[style.env].max_steps + 1
     changes = np.zeros((longest, len(atlas.keys)), np.int32)
     steps, lacking = [np.zeros(0, np.int64)], []
     for shard in shards:
-        check_mountain_car(shard, scene.env)
+        check_mountain_car(shard, style.env)
         reached = shard.episodes.terminated
         lengths = np.diff(shard.offsets)[reached]
         rows = ranges(shard.offsets[:-1][reached], lengths)
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
         stays = frames == np.repeat(lengths - 1, lengths)
-        keys = state_keys(shard, scene)[rows]
+        keys = state_keys(shard, style)[rows]
         pictures = atlas.find(keys)
         found = pictures >= 0
         _count(changes, pictures[found], frames[found], stays[found])
@@ -128,7 +127,7 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, scene: Scene) -> Sw
     steps = np.concatenate(steps)
     if len(steps) == 0:
         raise GoalreelError("no episode reached the goal, so there is no car to show")
-    extra_changes, extra_patches = _drawn(lacking, atlas, scene, longest)
+    extra_changes, extra_patches = _drawn(lacking, atlas, style, longest)
     counts = np.cumsum(np.hstack([changes, extra_changes]), axis=0, dtype=np.int32)
     used = np.flatnonzero(counts.any(axis=0))
     patches = join([atlas.patches, extra_patches]) if len(extra_patches) else atlas.patches
@@ -145,14 +144,14 @@ def _count(changes: np.ndarray, pictures: np.ndarray, frames: np.ndarray, stays:
 
 
 def _drawn(
-    lacking: list[tuple], atlas: Atlas, scene: Scene, longest: int
+    lacking: list[tuple], atlas: Atlas, style: Style, longest: int
 ) -> tuple[np.ndarray, Patches]:
     """Return changes and patches of the pictures that the atlas's search did not meet."""
     keys, frames, stays = (np.concatenate(parts) for parts in zip(*lacking, strict=True))
     extra, which = np.unique(keys, axis=0, return_inverse=True)
     changes = np.zeros((longest, len(extra)), np.int32)
     _count(changes, which.reshape(-1), frames, stays)
-    pictures = draw(scene, extra)[1] if len(extra) else []
+    pictures = style.draw(extra)[1] if len(extra) else []
     return changes, cut_patches(atlas.background, pictures)
 
 

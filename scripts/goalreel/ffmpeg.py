@@ -1,7 +1,7 @@
 """The one place that starts ffmpeg: its binary, its arguments as a list, its errors in full.
 
 The binary is imageio-ffmpeg's own, or the one that IMAGEIO_FFMPEG_EXE names. What is asked of it
-stands in segment and film.
+stands in video and film; who pushes frames to it one by one, in encoder.
 """
 
 import contextlib
@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from goalreel.errors import GoalreelError
@@ -48,53 +49,136 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
     Returns the number of frames written. Raises GoalreelError, with ffmpeg's own words and the
     command, if it cannot be started, exits with an error, is killed, or does not take all frames.
     """
-    command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
-    with tempfile.TemporaryFile() as errors:
+    with Stream(arguments, folder) as stream:
+        for frame in frames:
+            stream.write(frame)
+        return stream.finish()
+
+
+class Stream:
+    """A running ffmpeg that takes buffers on its standard input until `finish` or `abort`.
+
+    As a context manager it is aborted where the block leaves it unfinished: ffmpeg must not
+    outlive its caller. A forked child lets go of its parent's streams, since ffmpeg would wait for
+    the child's end too. Raises GoalreelError as `run` does.
+    """
+
+    def __init__(
+        self, arguments: list[str], folder: str | os.PathLike = ".", apart: bool = False
+    ) -> None:
+        """Start ffmpeg with `arguments` in `folder`.
+
+        apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
+        finishes what was written.
+        """
+        self.written = 0  # whole buffers
+        self._command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (_end closes it)
+        self._said = ""
         try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, cwd=folder
+            self._process = subprocess.Popen(
+                self._command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                cwd=folder,
+                process_group=0 if apart else None,
             )
         except OSError as error:
+            self._errors.close()
             raise GoalreelError(f"ffmpeg does not start: {error}") from None
+        self._pipe = self._process.stdin
+        _enlarge(self._pipe)
+        _STREAMS.add(self)
+
+    def __enter__(self) -> "Stream":
+        """Return the stream."""
+        return self
+
+    def __exit__(self, *_) -> None:
+        """Abort what is not finished."""
+        self.abort()
+
+    def write(self, frame) -> None:
+        """Write a contiguous buffer whole. Raises GoalreelError if ffmpeg has gone."""
+        rest = memoryview(frame).cast("B")
         try:
-            written, taken = _feed(process.stdin, frames)
-            status = process.wait()
-        finally:
-            # An interrupt or an error among the frames: ffmpeg must not outlive its caller.
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            with contextlib.suppress(BrokenPipeError):  # what it had not read goes with it
-                process.stdin.close()
-        errors.seek(0)
-        said = errors.read().decode(errors="replace").strip()
-    if status:
-        raise GoalreelError(_failure(command, status, said))
-    if not taken:
-        raise GoalreelError(f"ffmpeg ended without an error after {written} frames of more: {said}")
-    if said:
-        print(said, file=sys.stderr)  # warnings belong into the job's log
-    return written
+            with _signals_held():
+                while rest:
+                    rest = rest[self._pipe.write(rest) :]
+                self.written += 1
+        except BrokenPipeError:
+            status, said = self._end()
+            if not status:
+                raise GoalreelError(
+                    f"ffmpeg ended without an error after {self.written} frames of more: {said}"
+                ) from None
+            raise GoalreelError(_failure(self._command, status, said)) from None
+
+    def finish(self) -> int:
+        """Let ffmpeg come to its end; return the number of buffers written.
+
+        If an interrupt breaks the wait, finish can be called again.
+        """
+        status, said = self._end()
+        if status:
+            raise GoalreelError(_failure(self._command, status, said))
+        if said:
+            print(said, file=sys.stderr)  # warnings belong into the job's log
+        return self.written
+
+    def abort(self) -> None:
+        """Kill ffmpeg if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._end()
+
+    def let_go(self) -> None:
+        """Close the pipe without a word to ffmpeg, which others hold too."""
+        self._pipe.close()
+
+    def _end(self) -> tuple[int, str]:
+        """Wait for ffmpeg; return its exit status and what it said."""
+        self._pipe.close()
+        status = self._process.wait()
+        if not self._errors.closed:
+            self._errors.seek(0)
+            self._said = self._errors.read().decode(errors="replace").strip()
+            self._errors.close()
+        return status, self._said
 
 
-def _feed(pipe, frames: Iterable) -> tuple[int, bool]:
-    """Write every frame and close; return how many, and whether that was all.
+_STREAMS: weakref.WeakSet[Stream] = weakref.WeakSet()
 
-    If ffmpeg has gone it stops quietly, since the exit status tells why.
-    """
+
+def _let_go() -> None:
+    for stream in _STREAMS:
+        stream.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def _enlarge(pipe) -> None:
     with contextlib.suppress(ImportError, OSError, AttributeError):  # only Linux can
         import fcntl
 
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    written = 0
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let signals wait: an exception amid a write would shift all frames that follow."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        for frame in frames:
-            pipe.write(frame)
-            written += 1
-        pipe.close()  # ffmpeg goes on to its end
-    except BrokenPipeError:
-        return written, False
-    return written, True
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _failure(command: list[str], status: int, said: str) -> str:

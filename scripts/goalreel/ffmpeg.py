@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 
 from goalreel.errors import GoalreelError
@@ -71,7 +71,9 @@ class Stream:
         apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
         finishes what was written.
         """
-        self.written = 0  # whole buffers
+        # The number of buffers taken, the last of them, and how many bytes each write took of it.
+        # One attribute, so that an interrupt finds it as it was or as it will be.
+        self._last: tuple[int, memoryview, list[int]] = (0, memoryview(b""), [])
         self._command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (_end closes it)
         self._said = ""
@@ -100,27 +102,28 @@ class Stream:
         """Abort what is not finished."""
         self.abort()
 
+    @property
+    def written(self) -> int:
+        """Return the number of buffers taken."""
+        return self._last[0]
+
     def write(self, frame) -> None:
-        """Write a contiguous buffer whole. Raises GoalreelError if ffmpeg has gone."""
-        rest = memoryview(frame).cast("B")
-        try:
-            with _signals_held():
-                while rest:
-                    rest = rest[self._pipe.write(rest) :]
-                self.written += 1
-        except BrokenPipeError:
-            status, said = self._end()
-            if not status:
-                raise GoalreelError(
-                    f"ffmpeg ended without an error after {self.written} frames of more: {said}"
-                ) from None
-            raise GoalreelError(_failure(self._command, status, said)) from None
+        """Write a contiguous buffer. Raises GoalreelError if ffmpeg has gone.
+
+        If an interrupt breaks it, the rest of the buffer goes before what comes next: half a frame
+        would shift all that follow.
+        """
+        buffer = memoryview(frame).cast("B")
+        self._push()
+        self._last = (self.written + 1, buffer, [])
+        self._push()
 
     def finish(self) -> int:
         """Let ffmpeg come to its end; return the number of buffers written.
 
         If an interrupt breaks the wait, finish can be called again.
         """
+        self._push()
         status, said = self._end()
         if status:
             raise GoalreelError(_failure(self._command, status, said))
@@ -137,6 +140,21 @@ class Stream:
     def let_go(self) -> None:
         """Close the pipe without a word to ffmpeg, which others hold too."""
         self._pipe.close()
+
+    def _push(self) -> None:
+        """Write what the last buffer still holds."""
+        number, buffer, taken = self._last
+        try:
+            while (place := sum(taken)) < len(buffer):
+                # Write and note in one call: no signal's handler comes between them.
+                taken.extend(map(self._pipe.write, [buffer[place:]]))
+        except BrokenPipeError:
+            status, said = self._end()
+            if status:
+                raise GoalreelError(_failure(self._command, status, said)) from None
+            raise GoalreelError(
+                f"ffmpeg ended without an error after {number - 1} frames of more: {said}"
+            ) from None
 
     def _end(self) -> tuple[int, str]:
         """Wait for ffmpeg; return its exit status and what it said."""
@@ -166,19 +184,6 @@ def _enlarge(pipe) -> None:
         import fcntl
 
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-
-
-@contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """Let signals wait: an exception amid a write would shift all frames that follow."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _failure(command: list[str], status: int, said: str) -> str:

@@ -20,6 +20,7 @@ from goalreel.errors import GoalreelError
 
 _PIPE_BYTES = 1 << 20  # the largest that Linux grants without privilege; the default is 64 kB
 _STDERR_LINES = 20
+_NOTHING = memoryview(b"")
 
 
 @cache
@@ -73,7 +74,7 @@ class Stream:
         """
         # The number of buffers taken, the last of them, and how many bytes each write took of it.
         # One attribute, so that an interrupt finds it as it was or as it will be.
-        self._last: tuple[int, memoryview, list[int]] = (0, memoryview(b""), [])
+        self._last: tuple[int, memoryview, list[int]] = (0, _NOTHING, [])
         self._command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (_end closes it)
         self._said = ""
@@ -148,6 +149,7 @@ class Stream:
             while (place := sum(taken)) < len(buffer):
                 # Write and note in one call: no signal's handler comes between them.
                 taken.extend(map(self._pipe.write, [buffer[place:]]))
+            self._last = (number, _NOTHING, [])  # its owner may want to change it
         except BrokenPipeError:
             status, said = self._end()
             if status:

@@ -103,7 +103,7 @@ def save_video(
             for each in starting(number):
                 _encode(frames, len(frames), each, opening, shown)
     else:
-        _encode_stream(frames, starting, opening, shown, endless=step_trigger is not None)
+        _encode_stream(frames, starting, opening, shown, whole=step_trigger is not None)
 
 
 def _encode(frames, end: int, snippet: _Snippet, opening: Opening, shown: Callable) -> None:
@@ -119,11 +119,11 @@ def _encode(frames, end: int, snippet: _Snippet, opening: Opening, shown: Callab
 
 
 def _encode_stream(
-    frames: Iterable, starting: Starting, opening: Opening, shown: Callable, endless: bool
+    frames: Iterable, starting: Starting, opening: Opening, shown: Callable, whole: bool
 ) -> None:
     """Encode the snippets of frames that come once.
 
-    endless: whether later frames may start snippets; if not, what follows the first is not read.
+    whole: whether any frame may start a snippet; if only the first may, its end is the end.
     """
     running: dict[_Snippet, Encoder] = {}
     waiting: list[_Snippet] = []
@@ -147,7 +147,7 @@ def _encode_stream(
                 if not snippet.shows(end):
                     _finish(encoder, snippet)
                     del running[snippet]
-            if not endless and not running:
+            if not whole and not running:
                 break
         if end == 0:
             running = {snippet: opening(snippet) for snippet in new}

@@ -411,10 +411,12 @@ if not child:
     sys.exit()
 other = os.fork()
 if not other:
-    time.sleep(600)  # holds what it has inherited
+    time.sleep(10)  # holds what it has inherited
+    os._exit(0)
 os.waitpid(child, 0)
 env.step(0)
 env.close()
+assert os.waitpid(other, os.WNOHANG) == (0, 0), "close has waited for the other child"
 os.kill(other, signal.SIGKILL)
 """
 

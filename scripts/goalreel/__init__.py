@@ -7,8 +7,10 @@ import importlib
 
 _HOME = {
     "GoalreelError": "errors",
+    "RecordVideo": "record_video",
     "open_cache": "frame_cache",
     "read_trajectories": "trajectories",
+    "save_video": "snippets",
     "simulate_episodes": "episodes",
 }
 __all__ = [*_HOME]

@@ -1,7 +1,7 @@
 """The one place that starts ffmpeg: its binary, its arguments as a list, its errors in full.
 
 The binary is imageio-ffmpeg's own, or the one that IMAGEIO_FFMPEG_EXE names. What is asked of it
-stands in segment and film.
+stands in video and film; who pushes frames to it one by one, in encoder.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterable
 from functools import cache
 
@@ -19,6 +20,7 @@ from goalreel.errors import GoalreelError
 
 _PIPE_BYTES = 1 << 20  # the largest that Linux grants without privilege; the default is 64 kB
 _STDERR_LINES = 20
+_NOTHING = memoryview(b"")
 
 
 @cache
@@ -48,53 +50,142 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
     Returns the number of frames written. Raises GoalreelError, with ffmpeg's own words and the
     command, if it cannot be started, exits with an error, is killed, or does not take all frames.
     """
-    command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
-    with tempfile.TemporaryFile() as errors:
+    with Stream(arguments, folder) as stream:
+        for frame in frames:
+            stream.write(frame)
+        return stream.finish()
+
+
+class Stream:
+    """A running ffmpeg that takes buffers on its standard input until `finish` or `abort`.
+
+    As a context manager it is aborted where the block leaves it unfinished: ffmpeg must not
+    outlive its caller. A forked child lets go of its parent's streams, since ffmpeg would wait for
+    the child's end too. Raises GoalreelError as `run` does.
+    """
+
+    def __init__(
+        self, arguments: list[str], folder: str | os.PathLike = ".", apart: bool = False
+    ) -> None:
+        """Start ffmpeg with `arguments` in `folder`.
+
+        apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
+        finishes what was written.
+        """
+        # The number of buffers taken, the last of them, and how many bytes each write took of it.
+        # One attribute, so that an interrupt finds it as it was or as it will be.
+        self._last: tuple[int, memoryview, list[int]] = (0, _NOTHING, [])
+        self._command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (_end closes it)
+        self._said = ""
         try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, cwd=folder
+            self._process = subprocess.Popen(
+                self._command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                cwd=folder,
+                process_group=0 if apart else None,
             )
         except OSError as error:
+            self._errors.close()
             raise GoalreelError(f"ffmpeg does not start: {error}") from None
+        self._pipe = self._process.stdin
+        _enlarge(self._pipe)
+        _STREAMS.add(self)
+
+    def __enter__(self) -> "Stream":
+        """Return the stream."""
+        return self
+
+    def __exit__(self, *_) -> None:
+        """Abort what is not finished."""
+        self.abort()
+
+    @property
+    def written(self) -> int:
+        """Return the number of buffers taken."""
+        return self._last[0]
+
+    def write(self, frame) -> None:
+        """Write a contiguous buffer. Raises GoalreelError if ffmpeg has gone.
+
+        If an interrupt breaks it, the rest of the buffer goes before what comes next: half a frame
+        would shift all that follow.
+        """
+        buffer = memoryview(frame).cast("B")
+        self._push()
+        self._last = (self.written + 1, buffer, [])
+        self._push()
+
+    def finish(self) -> int:
+        """Let ffmpeg come to its end; return the number of buffers written.
+
+        If an interrupt breaks the wait, finish can be called again.
+        """
+        self._push()
+        status, said = self._end()
+        if status:
+            raise GoalreelError(_failure(self._command, status, said))
+        if said:
+            print(said, file=sys.stderr)  # warnings belong into the job's log
+        return self.written
+
+    def abort(self) -> None:
+        """Kill ffmpeg if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._end()
+
+    def let_go(self) -> None:
+        """Close the pipe without a word to ffmpeg, which others hold too."""
+        self._pipe.close()
+
+    def _push(self) -> None:
+        """Write what the last buffer still holds."""
+        number, buffer, taken = self._last
         try:
-            written, taken = _feed(process.stdin, frames)
-            status = process.wait()
-        finally:
-            # An interrupt or an error among the frames: ffmpeg must not outlive its caller.
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            with contextlib.suppress(BrokenPipeError):  # what it had not read goes with it
-                process.stdin.close()
-        errors.seek(0)
-        said = errors.read().decode(errors="replace").strip()
-    if status:
-        raise GoalreelError(_failure(command, status, said))
-    if not taken:
-        raise GoalreelError(f"ffmpeg ended without an error after {written} frames of more: {said}")
-    if said:
-        print(said, file=sys.stderr)  # warnings belong into the job's log
-    return written
+            while (place := sum(taken)) < len(buffer):
+                # Write and note in one call: no signal's handler comes between them.
+                taken.extend(map(self._pipe.write, [buffer[place:]]))
+            self._last = (number, _NOTHING, [])  # its owner may want to change it
+        except BrokenPipeError:
+            status, said = self._end()
+            if status:
+                raise GoalreelError(_failure(self._command, status, said)) from None
+            raise GoalreelError(
+                f"ffmpeg ended without an error after {number - 1} frames of more: {said}"
+            ) from None
+
+    def _end(self) -> tuple[int, str]:
+        """Wait for ffmpeg; return its exit status and what it said."""
+        self._pipe.close()
+        status = self._process.wait()
+        if not self._errors.closed:
+            self._errors.seek(0)
+            self._said = self._errors.read().decode(errors="replace").strip()
+            self._errors.close()
+        return status, self._said
 
 
-def _feed(pipe, frames: Iterable) -> tuple[int, bool]:
-    """Write every frame and close; return how many, and whether that was all.
+_STREAMS: weakref.WeakSet[Stream] = weakref.WeakSet()
 
-    If ffmpeg has gone it stops quietly, since the exit status tells why.
-    """
+
+def _let_go() -> None:
+    for stream in _STREAMS:
+        stream.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def _enlarge(pipe) -> None:
     with contextlib.suppress(ImportError, OSError, AttributeError):  # only Linux can
         import fcntl
 
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    written = 0
-    try:
-        for frame in frames:
-            pipe.write(frame)
-            written += 1
-        pipe.close()  # ffmpeg goes on to its end
-    except BrokenPipeError:
-        return written, False
-    return written, True
 
 
 def _failure(command: list[str], status: int, said: str) -> str:

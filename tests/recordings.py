@@ -1,0 +1,83 @@
+"""What tests of recordings share: decoding to RGB, memory, Gymnasium's recorders without moviepy.
+
+moviepy needs an older Pillow than goalreel. What Gymnasium hands to it is what counts here, and a
+stand-in for its one class keeps that.
+"""
+
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import av
+import numpy as np
+from conftest import REPOSITORY
+
+
+class _Clip:
+    """In place of moviepy's ImageSequenceClip: `write_videofile` keeps the frames as they are."""
+
+    def __init__(self, sequence, fps):
+        if not len(sequence):
+            raise IndexError("no frames")
+        self._kept = {"frames": np.array(sequence), "fps": fps}
+
+    def write_videofile(self, path, logger):
+        with Path(path).open("wb") as file:
+            np.savez(file, **self._kept)
+
+
+def stand_in_for_moviepy(monkeypatch) -> None:
+    """Let Gymnasium find the stand-in where it looks for moviepy."""
+    name = "moviepy.video.io.ImageSequenceClip"
+    parts = name.split(".")
+    for length in range(1, len(parts) + 1):
+        path = ".".join(parts[:length])
+        monkeypatch.setitem(sys.modules, path, types.ModuleType(path))
+    sys.modules[name].ImageSequenceClip = _Clip
+    monkeypatch.delitem(sys.modules, "gymnasium.utils.save_video", raising=False)
+
+
+def kept(folder: Path) -> dict[str, list[np.ndarray]]:
+    """Return the frames of each file that the stand-in wrote."""
+    return {path.name: list(np.load(path)["frames"]) for path in folder.iterdir()}
+
+
+def filmed(folder: Path) -> dict[str, list[np.ndarray]]:
+    """Return the frames of every video in a folder, (H, W, 3) uint8 each."""
+    return {path.name: decoded_rgb(path) for path in folder.iterdir()}
+
+
+def decoded_rgb(path: Path) -> list[np.ndarray]:
+    """Return the frames of a video, (H, W, 3) uint8 each."""
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def equal(ours: dict[str, list], theirs: dict[str, list]) -> bool:
+    """Tell whether two recorders made the same files of the same frames, pixel for pixel."""
+    return ours.keys() == theirs.keys() and all(
+        len(ours[name]) == len(theirs[name])
+        and all(np.array_equal(a, b) for a, b in zip(ours[name], theirs[name], strict=True))
+        for name in ours
+    )
+
+
+# The start of a program that measures itself. Not getrusage: it counts the parent's peak too.
+PEAK = """
+import pathlib, re, sys
+
+def peak():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", status)[1]) * 1024
+"""
+
+
+def said_by(program: str, *arguments: str) -> str:
+    """Run a Python program that can import goalreel, and return what it prints."""
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    command = [sys.executable, "-c", program, *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout

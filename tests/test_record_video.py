@@ -1,0 +1,485 @@
+"""RecordVideo records what Gymnasium's does, loses no frame, and keeps none in memory."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+from conftest import REPOSITORY, decoded, fake_ffmpeg
+from recordings import (
+    PEAK,
+    decoded_rgb,
+    equal,
+    filmed,
+    kept,
+    said_by,
+    stand_in_for_moviepy,
+)
+
+import goalreel
+from goalreel import GoalreelError, RecordVideo
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*Overwriting existing videos")
+LOSSLESS = {"qp": 0, "preset": "ultrafast"}
+STATE = ("recording", "step_id", "episode_id", "frames_per_sec", "video_length")
+
+
+class Noise(gymnasium.Env):
+    """An environment without render_fps whose frames are random; `odd` takes their place."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+    render_mode = "rgb_array"
+
+    def __init__(self, size=(32, 48)):
+        """Keep the size, (height, width)."""
+        self.rng, self.size, self.frames, self.odd = np.random.default_rng(0), size, [], None
+
+    def reset(self, seed=None, options=None):
+        """Do as if."""
+        return 0, {}
+
+    def step(self, action):
+        """Do as if."""
+        return 0, 0.0, False, False, {}
+
+    def render(self):
+        """Return a new frame, which stays in `frames`."""
+        if self.odd is not None:
+            return self.odd
+        self.frames.append(self.rng.integers(0, 256, (*self.size, 3), np.uint8))
+        return self.frames[-1]
+
+
+def play(env, steps, seed=3):
+    """Step `env` through several episodes; yield what can be seen of it after each call."""
+    env.action_space.seed(seed)
+    env.reset(seed=seed)
+    yield "reset"
+    for step in range(steps):
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        yield f"step {step}"
+        if terminated or truncated:
+            env.reset()
+            yield "reset"
+
+
+SETTINGS = [
+    {},
+    {"video_length": 7},
+    {"episode_trigger": lambda episode: episode % 2 == 0},
+    {"step_trigger": lambda step: step % 11 == 4},
+    {"step_trigger": lambda step: step % 11 == 4, "video_length": 15},
+    {"step_trigger": lambda step: step % 20 == 0, "video_length": 5, "name_prefix": "a b"},
+    {
+        "episode_trigger": lambda episode: True,
+        "step_trigger": lambda step: step in (5, 6, 30),
+        "fps": 12,
+    },
+]
+
+
+@pytest.mark.parametrize("render_mode", ["rgb_array", "rgb_array_list"])
+@pytest.mark.parametrize(("name", "limit"), [("CartPole-v1", None), ("MountainCar-v0", 13)])
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_files_frames_pixels_and_state_are_gymnasiums(
+    tmp_path, monkeypatch, name, limit, render_mode, settings
+):
+    stand_in_for_moviepy(monkeypatch)
+    ours, theirs = (
+        wrapper(
+            gymnasium.make(name, render_mode=render_mode, max_episode_steps=limit),
+            str(tmp_path / folder),
+            **settings,
+            **more,
+        )
+        for wrapper, folder, more in [
+            (RecordVideo, "ours", LOSSLESS),
+            (gymnasium.wrappers.RecordVideo, "theirs", {}),
+        ]
+    )
+    for number, calls in enumerate(zip(play(ours, 70), play(theirs, 70), strict=True)):
+        assert calls[0] == calls[1]
+        assert [getattr(ours, a) for a in STATE] == [getattr(theirs, a) for a in STATE]
+        assert ours.written == len(theirs.recorded_frames)
+        if number % 9 == 5:
+            shown, wanted = ours.render(), theirs.render()
+            assert len(shown) == len(wanted) and np.array_equal(shown, wanted)
+    ours.close()
+    theirs.close()
+    assert not ours.recording and equal(filmed(tmp_path / "ours"), kept(tmp_path / "theirs"))
+    assert settings == {} or len(list((tmp_path / "ours").iterdir())) > 1
+
+
+def test_recording_by_hand_is_gymnasiums(tmp_path, monkeypatch):
+    stand_in_for_moviepy(monkeypatch)
+
+    def record(env):
+        env.action_space.seed(1)
+        env.reset(seed=1)
+        for _ in range(3):
+            env.step(env.action_space.sample())
+        env.start_recording("by hand")
+        env.render()  # in the video with rgb_array_list
+        for _ in range(3):
+            env.step(env.action_space.sample())
+        env.start_recording("another")
+        env.reset()
+        env.start_recording("empty")
+        env.stop_recording()
+        with pytest.raises(AssertionError, match="no recording was started"):
+            env.stop_recording()
+        env.close()
+
+    for render_mode in ("rgb_array", "rgb_array_list"):
+        folders = tmp_path / render_mode / "ours", tmp_path / render_mode / "theirs"
+        for folder, wrapper, more in [
+            (folders[0], RecordVideo, LOSSLESS),
+            (folders[1], gymnasium.wrappers.RecordVideo, {}),
+        ]:
+            env = gymnasium.make("CartPole-v1", render_mode=render_mode)
+            with pytest.warns(UserWarning, match="zero frames to save"):
+                record(wrapper(env, str(folder), step_trigger=lambda _: False, **more))
+        assert equal(filmed(folders[0]), kept(folders[1]))
+        assert "by hand.mp4" in filmed(folders[0])
+
+
+def test_moviepys_videos_show_the_same_but_for_the_last_frame(tmp_path):
+    pytest.importorskip("moviepy")
+    for wrapper, folder in [(RecordVideo, "ours"), (gymnasium.wrappers.RecordVideo, "theirs")]:
+        env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+        env = wrapper(env, str(tmp_path / folder), episode_trigger=lambda _: True)
+        for _ in play(env, 60):
+            pass
+        env.close()
+    ours, theirs = filmed(tmp_path / "ours"), filmed(tmp_path / "theirs")
+    assert ours.keys() == theirs.keys() and len(ours) > 1
+    for name in ours:
+        assert 0 <= len(ours[name]) - len(theirs[name]) <= 1
+        for a, b in zip(ours[name], theirs[name], strict=False):
+            assert np.abs(a.astype(int) - b).mean() < 2
+
+
+def test_the_video_is_yuv420p_at_the_environments_frame_rate(tmp_path):
+    env = RecordVideo(gymnasium.make("CartPole-v1", render_mode="rgb_array"), str(tmp_path))
+    for _ in play(env, 5):
+        pass
+    env.close()
+    assert (env.frames_per_sec, len(decoded(tmp_path / "rl-video-episode-0.mp4"))) == (50, 6)
+    assert decoded(tmp_path / "rl-video-episode-0.mp4")[0].shape == (600, 600)
+    assert RecordVideo(Noise(), str(tmp_path / "b")).frames_per_sec == 30
+
+
+def test_warnings_and_refusals_are_gymnasiums(tmp_path):
+    for render_mode in (None, "human", "ansi"):
+        env = Noise()
+        env.render_mode = render_mode
+        with pytest.raises(ValueError, match=f"Render mode is {render_mode}"):
+            RecordVideo(env, str(tmp_path))
+    with pytest.warns(UserWarning, match="Overwriting existing videos at"):
+        env = RecordVideo(Noise(), str(tmp_path), step_trigger=lambda _: False)
+    env.reset()
+    env.start_recording("a")
+    env.step(0)
+    env.unwrapped.odd = "no picture"
+    with pytest.warns(UserWarning, match="Recording stopped: expected type"):
+        env.step(0)
+    assert not env.recording and len(decoded(tmp_path / "a.mp4")) == 1
+    listed = RecordVideo(
+        gymnasium.make("CartPole-v1", render_mode="rgb_array_list"), str(tmp_path / "listed")
+    )
+    listed.reset(seed=0)
+    listed.start_recording("b")
+    with pytest.warns(UserWarning, match="has just been called"):
+        listed._capture_frame()
+    listed.close()
+
+
+def test_the_wrapper_is_in_the_environments_spec(tmp_path):
+    env = gymnasium.make("MountainCar-v0", render_mode="rgb_array")
+    env = RecordVideo(env, str(tmp_path / "a"), video_length=5, qp=7)
+    again = gymnasium.make(env.spec)
+    assert isinstance(again, RecordVideo) and again.video_length == 5
+    assert env.spec.additional_wrappers[-1].kwargs["qp"] == 7
+    again.close()
+
+
+def test_two_recorders_of_one_name_leave_the_last_ones_video(tmp_path):
+    first, last = (RecordVideo(Noise((16, 16)), str(tmp_path), **LOSSLESS) for _ in range(2))
+    for env, steps in [(first, 2), (last, 4)]:
+        for _ in play(env, steps):
+            pass
+    first.close()
+    last.close()
+    (path,) = tmp_path.iterdir()
+    assert len(decoded_rgb(path)) == 5
+
+
+def test_a_finished_video_is_named_if_asked_for(tmp_path, capfd):
+    for disable_logger, said in [(True, ""), (False, "rl-video-episode-0.mp4: 4 frames\n")]:
+        env = RecordVideo(Noise(), str(tmp_path / str(said)), disable_logger=disable_logger)
+        for _ in play(env, 3):
+            pass
+        env.close()
+        out, err = capfd.readouterr()
+        assert out == "" and err.endswith(said) and bool(err) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (np.zeros((32, 48, 3)), r"frame 3: ndarray of float64, shape \(32, 48, 3\)"),
+        (np.zeros((32, 48), np.uint8), r"frame 3: ndarray of uint8, shape \(32, 48\)"),
+        (np.zeros((34, 48, 3), np.uint8), r"allowed: uint8, shape \(32, 48, 3\), as the frames"),
+    ],
+)
+def test_a_bad_frame_is_told_and_the_environment_goes_on(tmp_path, odd, message):
+    env = RecordVideo(Noise(), str(tmp_path), step_trigger=lambda step: step == 5)
+    env.reset()
+    env.start_recording("first")
+    for _ in range(3):
+        env.step(0)
+    env.unwrapped.odd = odd
+    with pytest.raises(GoalreelError, match=message):
+        env.step(0)
+    assert not env.recording and list(tmp_path.iterdir()) == []
+    env.unwrapped.odd = None
+    env.step(0)
+    env.step(0)
+    env.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["rl-video-step-5.mp4"]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("head -c 99 >&2 2> /dev/null; echo 'No space left' >&2; exit 1", "No space left"),
+        ("kill -9 $$", "killed by SIGKILL"),
+        ("exit 0", "ended without an error"),
+    ],
+)
+def test_a_broken_encoder_is_an_error_from_step_and_leaves_no_file(
+    tmp_path, monkeypatch, script, message
+):
+    fake_ffmpeg(tmp_path, monkeypatch, script)
+    env = RecordVideo(Noise((400, 600)), str(tmp_path / "out"))
+    with pytest.raises(GoalreelError, match=message):
+        for _ in play(env, 30):
+            pass
+    assert list((tmp_path / "out").iterdir()) == []
+    env.step(0)
+    env.close()
+
+
+def test_a_broken_encoder_is_an_error_from_close_too(tmp_path, monkeypatch):
+    script = "cat > /dev/null; echo 'No space left on device' >&2; exit 1"
+    fake_ffmpeg(tmp_path, monkeypatch, script)
+    env = RecordVideo(Noise(), str(tmp_path / "out"))
+    for _ in play(env, 30):
+        pass
+    with pytest.raises(GoalreelError, match="No space left on device"):
+        env.close()
+    assert list((tmp_path / "out").iterdir()) == []
+    env.close()
+
+
+def test_a_killed_encoder_is_an_error(tmp_path):
+    env = RecordVideo(Noise((400, 600)), str(tmp_path))
+    before = psutil.Process().children()
+    env.reset()
+    (child,) = set(psutil.Process().children()) - set(before)
+    child.kill()
+    with pytest.raises(GoalreelError, match="killed by SIGKILL"):
+        for _ in range(9):
+            env.step(0)
+    assert list(tmp_path.iterdir()) == [] and psutil.Process().children() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_a_full_disk_is_an_error_and_leaves_no_file(tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine does not let root mount a tmpfs")
+    try:
+        env = RecordVideo(Noise((80, 120)), str(folder), **LOSSLESS)
+        with pytest.raises(GoalreelError, match="No space left"):
+            for _ in play(env, 20):
+                pass
+            env.close()
+        assert list(folder.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_an_exception_amid_a_write_shifts_no_frame(tmp_path):
+    """A timer interrupts wherever it likes; the video has whole frames, in their order."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    env = RecordVideo(Noise((400, 600)), str(tmp_path), **LOSSLESS)
+    env.reset()
+    before, interrupts = signal.signal(signal.SIGALRM, interrupt), 0
+    for step in range(80):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.002 + step * 0.0002)
+            env.step(0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            interrupts += 1
+    signal.signal(signal.SIGALRM, before)
+    counted = env.written
+    env.close()
+    places = {frame.tobytes(): number for number, frame in enumerate(env.unwrapped.frames)}
+    shown = [places[f.tobytes()] for f in decoded_rgb(tmp_path / "rl-video-episode-0.mp4")]
+    assert interrupts and len(shown) == counted and shown == sorted(set(shown))
+
+
+PROGRAM = """
+import os, signal, sys, time
+import gymnasium, goalreel
+
+env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+env = goalreel.RecordVideo(env, sys.argv[1], video_length=1000, preset="ultrafast")
+env.reset(seed=1)
+for _ in range(4):
+    env.step(0)
+"""
+ENDINGS = {
+    "the end": "",
+    "close": "env.close()",
+    "collection": "del env; print(os.listdir(sys.argv[1]))",
+    "exit": "sys.exit(3)",
+    "exception": "raise ValueError('of the program')",
+    "Ctrl-C": "os.killpg(0, signal.SIGINT); time.sleep(60)",
+}
+
+
+def ending(folder, program, **options):
+    """Run a program that records into `folder`, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program, str(folder)],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_the_video_is_whole_however_the_program_ends(tmp_path, how):
+    process = ending(tmp_path, PROGRAM + ENDINGS[how])
+    out, err = process.communicate()
+    wanted = {"exit": 3, "exception": 1, "Ctrl-C": -signal.SIGINT}
+    assert process.returncode == wanted.get(how, 0), err
+    assert how in ("exception", "Ctrl-C") or err == ""
+    assert how != "collection" or out == "['rl-video-episode-0.mp4']\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["rl-video-episode-0.mp4"]
+    assert len(decoded(tmp_path / "rl-video-episode-0.mp4")) == 5
+
+
+def test_a_killed_program_leaves_nothing_under_the_videos_name(tmp_path):
+    process = ending(tmp_path, PROGRAM + "os.kill(os.getpid(), signal.SIGKILL)")
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not list(tmp_path.glob("*.mp4"))
+    (left,) = tmp_path.iterdir()
+    while True:  # ffmpeg comes to its end on its own
+        with contextlib.suppress(Exception):
+            if len(decoded(left)) == 5:
+                break
+        time.sleep(0.05)
+
+
+FORK = """
+import gc
+child = os.fork()
+if not child:
+    env.step(0)
+    del env  # neither this nor the exit touches the parent's video
+    gc.collect()
+    sys.exit()
+other = os.fork()
+if not other:
+    time.sleep(10)  # holds what it has inherited
+    os._exit(0)
+os.waitpid(child, 0)
+env.step(0)
+env.close()
+assert os.waitpid(other, os.WNOHANG) == (0, 0), "close has waited for the other child"
+os.kill(other, signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_neither_ends_nor_holds_up_its_parents_video(tmp_path):
+    process = ending(tmp_path, PROGRAM + FORK)
+    _, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["rl-video-episode-0.mp4"]
+    assert len(decoded(tmp_path / "rl-video-episode-0.mp4")) == 6
+
+
+MEMORY = """
+import types
+import gymnasium, numpy as np
+import goalreel
+
+sys.modules["moviepy"] = types.ModuleType("moviepy")  # Gymnasium's only asks whether it is there
+
+class Small(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+    render_mode = "rgb_array"
+
+    def reset(self, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, 0.0, False, False, {}
+
+    def render(self):
+        return np.full((64, 64, 3), np.random.default_rng().integers(256), np.uint8)
+
+def steps(env, count):
+    for _ in range(count):
+        env.step(0)
+
+wrapper = {"ours": goalreel.RecordVideo, "theirs": gymnasium.wrappers.RecordVideo}[sys.argv[2]]
+env = wrapper(Small(), sys.argv[1], step_trigger=lambda step: step == 0)
+env.reset()
+steps(env, 300)
+before = peak()
+steps(env, 10000)
+print(peak() - before)
+if sys.argv[2] == "theirs":
+    env.recorded_frames.clear()
+    env.recording = False
+env.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak in /proc")
+def test_memory_stays_flat_over_10_000_steps(tmp_path):
+    grown = {
+        who: int(said_by(PEAK + MEMORY, str(tmp_path / who), who)) for who in ("ours", "theirs")
+    }
+    size = 10000 * 64 * 64 * 3
+    assert grown["ours"] < size / 10 and grown["theirs"] > size * 0.8, grown
+    assert len(decoded(tmp_path / "ours" / "rl-video-step-0.mp4")) == 10300
+
+
+def test_importing_goalreel_imports_no_gymnasium():
+    program = "import sys, goalreel; goalreel.save_video; print('gymnasium' in sys.modules)"
+    assert said_by(program) == "False\n"
+    assert goalreel.save_video.__name__ == "save_video" and callable(goalreel.save_video)

@@ -24,7 +24,7 @@ def replace_table(text: str, table: str) -> str:
 def _rows(path: str, schema: Mapping) -> Iterator[tuple[str, ...]]:
     for key, option in schema["properties"].items():
         name = f"{path}{key}"
-        if option.get("type") == "object":
+        if option.get("type") == "object" and "properties" in option:
             yield from _rows(f"{name}.", option)
         else:
             default = "null" if option["default"] is None else option["default"]
@@ -32,6 +32,8 @@ def _rows(path: str, schema: Mapping) -> Iterator[tuple[str, ...]]:
 
 
 def _allowed(option: Mapping) -> str:
+    if "x-allowed" in option:  # what a schema cannot say in short
+        return option["x-allowed"]
     if "enum" in option:
         return ", ".join(f"`{value}`" for value in option["enum"])
     if "exclusiveMinimum" in option:

@@ -1,7 +1,8 @@
 """The stages as the workflow plans them: what shapes each one's result, as its spec.
 
-A spec holds the values of the configuration that a stage uses, a fingerprint of its code and the
-versions of the tools that shape its bytes, and nothing else: what is not in it reruns nothing.
+A spec holds the values of the configuration that a stage uses, a fingerprint of its code, the
+versions of the tools that shape its bytes and, as `files`, the sha256 of the user's own files (a
+policy's, an environment's module), and nothing else: what is not in it reruns nothing.
 This module is imported while the Snakefile is parsed, so it imports little.
 """
 
@@ -11,8 +12,10 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from goalreel import ffmpeg
+from goalreel.environments import NATIVE, environment_files, environment_tools
 from goalreel.errors import GoalreelError
 from goalreel.fingerprint import fingerprint
+from goalreel.policy_files import policy_files, policy_tools
 from goalreel.shards import shard_name
 from goalreel.spec import canonical, package_version
 
@@ -25,14 +28,21 @@ class _Stage:
     tools: tuple[str, ...]
 
 
+_ENVIRONMENT = ("env", "env_kwargs", "max_steps")
+_EPISODE = (*_ENVIRONMENT, "success")
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 _STAGES = {
-    "simulate": _Stage(("env", "seed", "policy", "film.show"), ("numpy",)),
+    "simulate": _Stage((*_EPISODE, "seed", "policy", "film.show"), ("numpy",)),
     "atlas": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "render": _Stage(("env", "render.style"), ("numpy", "pygame-ce")),
     "encode": _Stage(("film.fps", "encode"), ("ffmpeg",)),
     "concat": _Stage(("env", "film.fps"), ("ffmpeg",)),
     "episodes": _Stage(("env", "film.fps"), ("pandas",)),
+}
+# Where Gymnasium plays: what it takes, and then what the environment's own package needs.
+_GYMNASIUM = {
+    "simulate": _Stage(_STAGES["simulate"].config, ("numpy", "gymnasium")),
+    "render": _Stage(_ENVIRONMENT, ("numpy", "gymnasium")),
 }
 
 
@@ -84,13 +94,20 @@ class Specs:
 
     @cache  # noqa: B019 - there is one Specs, and it lives as long as the workflow
     def _common(self, stage: str) -> dict:
-        plan = _STAGES[stage]
-        return {
+        env, policy = self._config["env"], self._config["policy"]
+        plan, tools, files = _STAGES[stage], (), {}
+        if env not in NATIVE and stage in _GYMNASIUM:
+            plan = _GYMNASIUM[stage]
+            tools, files = environment_tools(env), environment_files(env)
+        if stage == "simulate":
+            tools, files = (*tools, *policy_tools(policy)), files | policy_files(policy)
+        common = {
             "stage": stage,
             "config": {key: _lookup(self._config, key) for key in plan.config},
             "code": fingerprint(self._folder / f"{stage}.py"),
-            "tools": {tool: _version(tool) for tool in plan.tools},
+            "tools": {tool: _version(tool) for tool in (*plan.tools, *tools)},
         }
+        return common | ({"files": files} if files else {})
 
 
 def _lookup(config: Mapping, key: str) -> object:

@@ -107,11 +107,19 @@ def _completed(value: object, schema: Mapping) -> dict:
 
 
 def _with_policy_defaults(config: dict, schema: Mapping) -> dict:
-    """Fill in the defaults of the parameters that the policy takes in this environment."""
-    section = schema["properties"]["policy"]
-    taken = _parameters(config, section) or []
-    defaults = {key: section["properties"][key]["default"] for key in taken}
-    return config | {"policy": {"name": config["policy"]["name"], **defaults, **config["policy"]}}
+    """Fill in the defaults of the parameters that the policy takes in this environment.
+
+    One that it does not take may stand at its default, and is left out: config.yaml is merged with
+    what a user gives, and has epsilon: 0.0 for the policy that it names.
+    """
+    section, policy = schema["properties"]["policy"], config["policy"]
+    taken, known = _parameters(config, section), section["properties"]
+    if taken is None:
+        return config
+    idle = [key for key in known if key not in ("name", *taken)]
+    given = {k: v for k, v in policy.items() if k not in idle or v != known[k]["default"]}
+    defaults = {key: known[key]["default"] for key in taken}
+    return config | {"policy": {"name": policy["name"], **defaults, **given}}
 
 
 def _parameters(config: Mapping, section: Mapping) -> list[str] | None:

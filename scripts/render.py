@@ -22,11 +22,12 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.atlas import read_atlas
-    from goalreel.environments import NATIVE
+    from goalreel.environments import NATIVE, environment_files
     from goalreel.errors import GoalreelError
     from goalreel.frame_cache import write_cache
     from goalreel.gym_env import GymEnvironment
     from goalreel.gym_render import render_episodes
+    from goalreel.policy_files import check_files
     from goalreel.render import render_states
     from goalreel.scene import SCENES
     from goalreel.trajectories import read_trajectories
@@ -34,6 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     spec = program.spec_of(arguments)
     trajectories = read_trajectories(arguments.trajectories)
     if spec.config["env"] not in NATIVE:
+        check_files(spec.text, environment_files(spec.config["env"]))
         cache = render_episodes(trajectories, GymEnvironment.of(spec.config), spec.text)
     elif arguments.atlas is None:
         raise GoalreelError(f"{spec.config['env']} is drawn from an atlas; name it with --atlas")

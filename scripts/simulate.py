@@ -7,7 +7,6 @@ By hand, the first 20 reaches:
         "policy": {"name": "pump", "epsilon": 0}}, "shard": {"first": 0, "count": 20}}'
 """
 
-import json
 from pathlib import Path
 
 from goalreel import program
@@ -20,9 +19,10 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     arguments = options.parse_args(argv)
 
+    from goalreel.environments import environment_files
     from goalreel.episodes import make_environment
     from goalreel.policies import make_policy
-    from goalreel.policy_files import check_files
+    from goalreel.policy_files import check_files, policy_files
     from goalreel.reaches import simulate_reaches
     from goalreel.recorded import play_recording
     from goalreel.recording import read_recording
@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
-    check_files(json.loads(spec.text).get("files", {}), policy)
+    check_files(spec.text, policy_files(policy) | environment_files(spec.config["env"]))
     if policy["name"] == "recorded":
         recording = read_recording(policy["file"])
         trajectories = play_recording(recording, reaches, environment, spec.text, success)

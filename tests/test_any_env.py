@@ -417,3 +417,21 @@ def test_an_environment_of_ones_own_is_filmed_and_watched(project):
     (project.folder / "my_env.py").write_text(MODULE.replace("100 * self.on", "90 * self.on"))
     jobs = project.jobs(config=config)
     assert (jobs["simulate"], jobs["render"]) == (1, 1)
+
+
+@pytest.mark.parametrize("changed", ["mine.py", "my_env"])
+def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
+    (tmp_path / "my_env.py").write_text(MODULE)
+    (tmp_path / "mine.py").write_text("def act(seen):\n    return seen\n")
+    spec = {
+        "stage": "simulate",
+        "config": {"env": "my_env:Light-v0", "seed": 1, "film.show": "attempts"},
+        "shard": {"first": 0, "count": 1},
+    }
+    spec["config"] |= {"success": 0, "policy": {"name": "file", "file": "mine.py"}}
+    spec["config"]["policy"]["function"] = "act"
+    command = [sys.executable, REPOSITORY / "scripts" / "simulate.py", "t.npz", "--spec"]
+    for files, message in (({changed: "0" * 64}, f"{changed} has changed"), ({}, "")):
+        text = json.dumps(spec | {"files": files})
+        said = subprocess.run([*command, text], cwd=tmp_path, capture_output=True, text=True)
+        assert (said.returncode, message in said.stderr) == (1 if message else 0, True)

@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -98,12 +99,17 @@ def environment_tools(env: str) -> tuple[str, ...]:
 
 
 def environment_files(env: str) -> dict[str, str]:
-    """Return the sha256 of each file that defines an environment and belongs to no package."""
-    owned = importlib.metadata.packages_distributions()
+    """Return the sha256 of each module that registers or defines an environment, by its name.
+
+    Modules among the installed packages are left out: they have a version.
+    """
+    if env in NATIVE:
+        return {}
+    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
     found = {}
     for name in _modules(env):
         path = getattr(sys.modules.get(name), "__file__", None)
-        if path and name.split(".")[0] not in owned:
+        if path and not installed & set(Path(path).resolve().parents):
             found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return found
 

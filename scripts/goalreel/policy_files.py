@@ -1,4 +1,4 @@
-"""The files that a policy is made of, as the workflow watches them: by their content.
+"""The user's own files that shape a result, as the workflow watches them: by their content.
 
 This module is imported while the Snakefile is parsed, so it imports little. What is in the files
 is told in file_policy, recorded and sb3_policy.
@@ -6,6 +6,7 @@ is told in file_policy, recorded and sb3_policy.
 
 import hashlib
 import importlib.util
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,11 +47,13 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
     return ("stable-baselines3", "torch")
 
 
-def check_files(planned: Mapping[str, str], policy: Mapping) -> None:
-    """Raise GoalreelError if a policy's file is no longer what the workflow planned with.
+def check_files(spec: str, found: Mapping[str, str]) -> None:
+    """Raise GoalreelError if a user's file is no longer what the workflow planned with.
 
-    planned: the spec's own `files`; a spec written by hand may have none.
+    spec: a stage's, whose `files` may be missing if it was written by hand; found: their sha256
+    now
     """
-    for path, digest in policy_files(policy).items():
-        if planned.get(path, digest) != digest:
-            raise GoalreelError(f"{path} has changed since the run began; run it again")
+    planned = json.loads(spec).get("files", {})
+    for name, digest in found.items():
+        if planned.get(name, digest) != digest:
+            raise GoalreelError(f"{name} has changed since the run began; run it again")

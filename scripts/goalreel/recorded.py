@@ -151,7 +151,9 @@ def _shown(recording: Recording, reaches: range, environment) -> Episodes:
     rewards = np.full((len(parts), longest), np.nan if environment.continuous else -1.0)
     for row, part in enumerate(parts):
         given = recording.states[part]
-        on_track = (given[:, 0] >= MIN_POSITION) & (given[:, 0] <= MAX_POSITION)
+        # As float32, in which MountainCarContinuous-v0 keeps them, the limits lie further out.
+        low, high = np.float32([MIN_POSITION, MAX_POSITION]).astype(np.float64)
+        on_track = (given[:, 0] >= low) & (given[:, 0] <= high)
         wrong = np.flatnonzero(~(on_track & np.isfinite(given[:, 1])))
         if len(wrong) or len(given) < 2:
             place = f"policy.file: {recording.path}, episode {reaches[row]}:"

@@ -89,8 +89,8 @@ class FilePolicy:
                     f"{self._who}: the observation {seen[row].tolist()} gives the action "
                     f"{together[row].tolist()} in a batch and {alone[0].tolist()} alone; expected "
                     f"is an action that depends on its own row (and its own generator) alone, to "
-                    f"the last bit: matrix products may round otherwise in a batch, np.einsum and "
-                    f"sums over an axis do not"
+                    f"the last bit: a matrix product may round otherwise in a batch, products and "
+                    f"sums over the last axis do not"
                 )
 
     def generators(self, seeds: np.ndarray) -> LaneGenerators:

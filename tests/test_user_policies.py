@@ -2,13 +2,16 @@
 
 import csv
 import json
+import subprocess
+import sys
 import textwrap
 
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, PUMP
+from conftest import CONTINUOUS, DISCRETE, PUMP, REPOSITORY, rendered
 
+import goalreel
 from goalreel.episodes import make_environment, simulate_episodes
 from goalreel.errors import GoalreelError
 from goalreel.gym_render import render_episodes
@@ -251,6 +254,31 @@ def test_actions_after_the_environments_end_are_refused(tmp_path, env):
     assert f"ends the episode of seed {2**40} after 7 steps" in str(error.value)
 
 
+def test_the_stages_play_and_draw_a_recording(tmp_path):
+    """By the commands that the rules call; Mountain Car without its atlas is told."""
+    record(tmp_path / "r.csv", "CartPole-v1", 2)
+    for env, message in (("CartPole-v1", ""), (DISCRETE, "is drawn from an atlas")):
+        config = {"env": env, "seed": 1, "film.show": "reaches", "success": 3}
+        config["policy"] = {"name": "recorded", "file": "r.csv"}
+        spec = {"config": config, "shard": {"first": 1, "count": 1}}
+        commands = [
+            ["simulate.py", "t.npz"],
+            ["render.py", "f.npz", "--trajectories", "t.npz"],
+        ]
+        for name, *arguments in commands:
+            text = json.dumps(spec | {"stage": name.removesuffix(".py")})
+            command = [sys.executable, REPOSITORY / "scripts" / name, *arguments, "--spec", text]
+            said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert said.returncode == (1 if message and name == "render.py" else 0), said.stderr
+        assert message in said.stderr
+        if env == "CartPole-v1":
+            made = goalreel.read_trajectories(tmp_path / "t.npz")
+            wanted = played(tmp_path / "r.csv", CARTPOLE, 2)
+            assert np.array_equal(made.states, wanted.states[wanted.offsets[1] :])
+            assert made.episodes.reach.tolist() == [1] and made.episodes.reached.all()
+            assert len(goalreel.open_cache(tmp_path / "f.npz")) == len(made.states)
+
+
 def test_too_few_episodes_say_which_number_to_set(tmp_path):
     record(tmp_path / "r.csv", "CartPole-v1", 3)
     with pytest.raises(GoalreelError, match="has 3 episodes.*set reaches to 3 or fewer"):
@@ -259,8 +287,6 @@ def test_too_few_episodes_say_which_number_to_set(tmp_path):
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
-    from conftest import rendered
-
     environment = make_environment({"env": env})
     ours = simulate_episodes(SEEDS[:3], environment, make_policy(PUMP))
     rows = [

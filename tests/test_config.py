@@ -123,7 +123,7 @@ def test_defaults_are_those_of_the_film():
         ({"success": True}, ["success: true is true or false", "a text or a number"]),
         ({"success": "inf"}, ["success: inf", "a finite one"]),
         (
-            {"env": "CartPole-v1"},
+            {"env": "CartPole-v1", "policy": {"epsilon": 0.0}},
             ["'pump' does not play CartPole-v1", "random, file, recorded, sb3"],
         ),
         ({"policy": {"name": "file"}}, ["policy.file: null", "needs the path"]),

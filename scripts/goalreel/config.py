@@ -113,9 +113,7 @@ def _with_policy_defaults(config: dict, schema: Mapping) -> dict:
     what a user gives, and has epsilon: 0.0 for the policy that it names.
     """
     section, policy = schema["properties"]["policy"], config["policy"]
-    taken, known = _parameters(config, section), section["properties"]
-    if taken is None:
-        return config
+    taken, known = _parameters(config, section) or [], section["properties"]
     idle = [key for key in known if key not in ("name", *taken)]
     given = {k: v for k, v in policy.items() if k not in idle or v != known[k]["default"]}
     defaults = {key: known[key]["default"] for key in taken}

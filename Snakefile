@@ -32,6 +32,7 @@ report: "docs/report/workflow.rst"
 
 RESULTS = config["results"]
 TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
+LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 
@@ -50,6 +51,8 @@ rule all:
 
 rule simulate:
     """Play a shard's episodes, bit for bit as Gymnasium would."""
+    input:
+        specs.learned(LEARNED),
     output:
         TRAJECTORIES,
     log:
@@ -66,6 +69,7 @@ rule simulate:
         spec=specs.simulate,
     shell:
         'python "$SCRIPTS/simulate.py" --spec {params.spec:q}'
+        " --policy {input:q}"
         " --max-attempts {resources.max_attempts}"
         " {output:q} 2> {log:q}"
 
@@ -89,7 +93,7 @@ rule atlas:
 rule render:
     """Find the picture of every state of a shard."""
     input:
-        atlas=rules.atlas.output,
+        atlas=specs.only_mountain_car(rules.atlas.output),
         trajectories=TRAJECTORIES,
     output:
         FRAMES,

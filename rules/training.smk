@@ -7,7 +7,7 @@ train -> learning, and policy.npz for simulate where policy.name is sarsa.
 rule train:
     """Learn to drive by SARSA, and keep the policy at each checkpoint."""
     output:
-        policy=f"{RESULTS}/train/policy.npz",
+        policy=LEARNED,
         episodes=f"{RESULTS}/train/log.csv",
     log:
         f"{RESULTS}/logs/train.log",
@@ -25,7 +25,7 @@ rule train:
 rule learning:
     """Film the learner's first attempts at each age."""
     input:
-        policy=rules.train.output.policy,
+        policy=LEARNED,
         atlas=rules.atlas.output,
     output:
         film=f"{RESULTS}/learning.mp4",

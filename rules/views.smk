@@ -7,7 +7,8 @@ They read trajectories and frame caches; nothing of the film depends on them.
 rule clips:
     """Film chosen episodes and snippets as videos of their own."""
     input:
-        atlas=rules.atlas.output,
+        atlas=specs.only_mountain_car(rules.atlas.output),
+        policy=specs.learned(LEARNED),
         frames=expand(FRAMES, shard=specs.shards),
         trajectories=expand(TRAJECTORIES, shard=specs.shards),
     output:
@@ -24,6 +25,7 @@ rule clips:
     shell:
         'python "$SCRIPTS/clips.py" --spec {params.spec:q}'
         " --atlas {input.atlas:q}"
+        " --policy {input.policy:q}"
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
         " --threads {threads}"

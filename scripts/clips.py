@@ -21,7 +21,8 @@ def main(argv: list[str] | None = None) -> None:
     options = program.stage_parser(__doc__, "clips")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
-    options.add_argument("--atlas", type=Path, required=True)
+    options.add_argument("--atlas", type=Path, nargs="?", help="every picture (Mountain Car)")
+    options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa")
     options.add_argument("--threads", type=int, default=1, help="videos encoded at the same time")
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
@@ -39,11 +40,12 @@ def main(argv: list[str] | None = None) -> None:
         shard_paths(arguments.trajectories, shards),
         shard_paths(arguments.frames, shards),
         arguments.atlas,
+        arguments.policy,
         config["env"],
         {"caption": config["overlay.caption"], "hud": config["overlay.hud"]},
         config["render"],
     )
-    chosen = choose_clips(config["clips"], footage.attempts, footage.attempts.terminated)
+    chosen = choose_clips(config["clips"], footage.attempts, footage.attempts.reached)
     with replacing_folder(arguments.output) as folder:
         write_clips(
             folder,

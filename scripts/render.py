@@ -1,6 +1,7 @@
 """Render one shard: look up the picture of every state and write the frame cache.
 
-By hand:
+Episodes of other environments than Mountain Car are played again and drawn by Gymnasium, without
+an atlas. By hand:
 
     python scripts/render.py --atlas atlas.npz --trajectories trajectories.npz frames.npz --spec '{
         "stage": "render",
@@ -16,21 +17,36 @@ from goalreel import program
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = program.stage_parser(__doc__, "render")
-    options.add_argument("--atlas", type=Path, required=True)
+    options.add_argument(
+        "--atlas", type=Path, nargs="?", help="every picture there is (Mountain Car)"
+    )
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
 
     from goalreel.atlas import read_atlas
+    from goalreel.environments import environment_files
+    from goalreel.errors import GoalreelError
     from goalreel.frame_cache import write_cache
+    from goalreel.gym_env import GymEnvironment
+    from goalreel.gym_render import render_episodes
+    from goalreel.mountain_car import NATIVE
+    from goalreel.policy_files import check_files
     from goalreel.render import render_states
     from goalreel.styles import make_style
     from goalreel.trajectories import read_trajectories
 
     spec = program.spec_of(arguments)
-    trajectories, atlas = read_trajectories(arguments.trajectories), read_atlas(arguments.atlas)
-    style = make_style(spec.config["env"], spec.config["render"])
-    cache = render_states(trajectories, atlas, style, spec.text)
+    trajectories = read_trajectories(arguments.trajectories)
+    if spec.config["env"] not in NATIVE:
+        check_files(spec.text, environment_files(spec.config["env"]))
+        cache = render_episodes(trajectories, GymEnvironment.of(spec.config), spec.text)
+    elif arguments.atlas is None:
+        raise GoalreelError(f"{spec.config['env']} is drawn from an atlas; name it with --atlas")
+    else:
+        atlas = read_atlas(arguments.atlas)
+        style = make_style(spec.config["env"], spec.config["render"])
+        cache = render_states(trajectories, atlas, style, spec.text)
     write_cache(arguments.output, cache)
     program.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
 

@@ -27,11 +27,12 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.shards import shard_paths
     from goalreel.styles import make_style
     from goalreel.swarm import count_cars
-    from goalreel.views import mountain_car, run_shards, write_view
+    from goalreel.views import goal_position, run_shards, write_view
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    env = mountain_car(spec.config["env"]).id
+    env = spec.config["env"]
+    goal_position(env)  # says that the view needs Mountain Car
     shards = run_shards(shard_paths(arguments.trajectories, spec.shard["shards"]), env)
     swarm = count_cars(shards, read_atlas(arguments.atlas), make_style(env, spec.config["render"]))
     height, width = swarm.background.shape[:2]

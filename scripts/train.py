@@ -20,9 +20,9 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.errors import GoalreelError
-    from goalreel.learned import write_log, write_policies
+    from goalreel.learned import write_policies
     from goalreel.physics import DISCRETE
-    from goalreel.sarsa import train
+    from goalreel.sarsa import train, write_log
 
     spec = program.spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:

@@ -44,7 +44,7 @@ def footage(tmp_path_factory, atlases) -> Footage:
         write_trajectories(trajectories_path, with_policy(trajectories))
         write_cache(frames_path, rendered(trajectories, atlases))
     write_atlas(folder / "atlas.npz", atlases[DISCRETE])
-    return Footage(*paths, folder / "atlas.npz", DISCRETE, PLAIN, GYMNASIUM)
+    return Footage(*paths, folder / "atlas.npz", None, DISCRETE, PLAIN, GYMNASIUM)
 
 
 def with_policy(trajectories):
@@ -118,7 +118,7 @@ def in_yuv(frames: list[np.ndarray]) -> list[np.ndarray]:
 def test_clips_are_those_of_gymnasiums_save_video(footage, gymnasiums, tmp_path, options, triggers):
     save_video, written = gymnasiums
     attempts = footage.attempts
-    assert not attempts.terminated.all(), "attempts that were not filmed are among them"
+    assert not attempts.reached.all(), "attempts that were not filmed are among them"
     total = 0
     for index, frames in enumerate(played(attempts)):
         where = {"episode_index": index, "step_starting_index": total}
@@ -126,7 +126,7 @@ def test_clips_are_those_of_gymnasiums_save_video(footage, gymnasiums, tmp_path,
         total += len(frames) - 1
     assert written
 
-    chosen = choose_clips(OPTIONS | options, attempts, attempts.terminated)
+    chosen = choose_clips(OPTIONS | options, attempts, attempts.reached)
     assert sorted(f"{clip.name}.mp4" for clip in chosen) == sorted(written)
     folder = tmp_path / "ours"
     folder.mkdir()
@@ -142,7 +142,7 @@ def test_clips_are_those_of_gymnasiums_save_video(footage, gymnasiums, tmp_path,
 
 def test_the_table_tells_of_every_clip_where_it_comes_from(footage, tmp_path):
     options = OPTIONS | {"step_trigger": [201], "video_length": 5}
-    chosen = choose_clips(options, footage.attempts, footage.attempts.terminated)
+    chosen = choose_clips(options, footage.attempts, footage.attempts.reached)
     write_clips(tmp_path, chosen, footage, 30, LOSSLESS, "{}", 1)
     with (tmp_path / "clips.csv").open(newline="") as stream:
         rows = {row["file"]: row for row in csv.DictReader(stream)}

@@ -1,5 +1,9 @@
 """A wrong configuration stops with one short message that names every fault."""
 
+import hashlib
+import subprocess
+import sys
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +16,12 @@ from goalreel.config import load_config
 from goalreel.errors import GoalreelError
 from goalreel.options import options_table
 from goalreel.policies import make_policy
+from goalreel.sb3_policy import ALGORITHMS
 from goalreel.spec import canonical
 from goalreel.stages import Specs
 
 SCHEMA = REPOSITORY / "config.schema.yaml"
+RANDOM = {"name": "random"}
 
 
 def load(**given):
@@ -36,7 +42,8 @@ def test_config_yaml_holds_every_option_at_its_default():
     for section in ("policy", "film", "render", "overlay", "clips", "grid", "train", "encode"):
         assert set(written[section]) == set(load()[section])
     commented = (REPOSITORY / "config.yaml").read_text(encoding="utf-8")
-    assert "# force: 1.0" in commented, "the option that fits one environment only"
+    for option in ("# force: 1.0", "# file:", "# function: act", "# algorithm: PPO"):
+        assert option in commented, "an option that fits some policies only"
 
 
 def test_readmes_table_is_the_schemas():
@@ -133,6 +140,34 @@ def test_defaults_are_those_of_the_film():
         ({"env": 5}, ["env: unknown value '5'"]),
         ({"policy": {"name": None}}, ["policy.name: null is nothing"]),
         ({"reaches": "٣"}, ["reaches: '٣' is a text"]),
+        ({"env": "CartPole-v5"}, ["env: unknown value", "did you mean 'CartPole-v1'?"]),
+        ({"env": "no_such_module:X-v0"}, ["env: 'no_such_module:X-v0' cannot be imported"]),
+        ({"env": "MountainCar-v0", "env_kwargs": {"gravity": 1}}, ["allowed: goal_velocity"]),
+        ({"env_kwargs": {"goal_velocity": 0.08}}, ["0.08 is out of range", "-0.07 to 0.07"]),
+        ({"env_kwargs": {"goal_velocity": "fast"}}, ["'fast' is out of range"]),
+        ({"env_kwargs": 3}, ["env_kwargs: 3 is a number", "a mapping"]),
+        (
+            {"env": "CartPole-v1", "policy": RANDOM, "env_kwargs": {"gravity": 1}},
+            ["env_kwargs.gravity: CartPole-v1 has no such argument", "sutton_barto_reward"],
+        ),
+        (
+            {"env": "CartPole-v1", "policy": RANDOM, "env_kwargs": {"render_mode": "human"}},
+            ["env_kwargs.render_mode: is set by goalreel itself"],
+        ),
+        ({"max_steps": 0}, ["max_steps: 0 is out of range", "1 to 1000000"]),
+        ({"success": "won"}, ["success: unknown value 'won'", "terminated, truncated"]),
+        ({"success": True}, ["success: true is true or false", "a text or a number"]),
+        ({"success": "inf"}, ["success: inf", "a finite one"]),
+        (
+            {"env": "CartPole-v1", "policy": {"epsilon": 0.0}},
+            ["'pump' does not play CartPole-v1", "random, file, recorded, sb3"],
+        ),
+        ({"policy": {"name": "file"}}, ["policy.file: null", "needs the path"]),
+        ({"policy": {"name": "file", "file": "x.py"}}, ["policy.file: 'x.py'", "No such file"]),
+        ({"policy": {"name": "file", "file": "a\0b"}}, ["policy.file: 'a\\x00b'"]),
+        ({"policy": {"name": "file", "file": ["x"]}}, ['policy.file: ["x"] is a list']),
+        ({"policy": {"file": "x.py"}}, ["policy.file: 'pump' has no such parameter"]),
+        ({"policy": {"algorithm": "ppo"}}, ["policy.algorithm: unknown value 'ppo'", "PPO, DQN"]),
         ({"reaches": 10**9}, ["8,000,000 shards", "shard_size: 125", "10000 or more"]),
     ],
 )
@@ -147,6 +182,8 @@ def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, parts):
 def test_all_faults_are_told_at_once():
     said = faults(reachs=1, seed=-1, encode={"qp": 99, "preset": "fats"}, policy={"name": "x"})
     assert "has 5 faults" in said and len(said.splitlines()) == 6
+    said = faults(env="CartPoll-v1", seed=-1)
+    assert "has 2 faults" in said, "a policy is not held against an environment that is not known"
     continuous = {"env": "MountainCarContinuous-v0", "encode": {"qp": 99}}
     said = faults(policy={"name": "near_optimal"}, **continuous)
     assert "near_optimal" in said and "encode.qp: 99" in said
@@ -163,6 +200,14 @@ def test_text_from_the_command_line_gets_the_schemas_type():
     assert (config["reaches"], config["seed"], config["film"]["fps"]) == (200, 7, 60)
     assert config["encode"]["qp"] == 31 and config["encode"]["crf"] is None
     assert config["policy"]["epsilon"] == 0.25
+    assert load(success="475")["success"] == 475.0
+    assert load(max_steps="null")["max_steps"] is None and load(max_steps="9")["max_steps"] == 9
+    lake = load(
+        env="FrozenLake-v1",
+        env_kwargs={"is_slippery": "false", "map_name": "8x8"},
+        policy={"name": "random"},
+    )
+    assert lake["env_kwargs"] == {"is_slippery": False, "map_name": "8x8"}
     assert load(encode={"crf": "18.5"})["encode"]["crf"] == 18.5
     assert load(reaches=1e3)["reaches"] == 1000 and isinstance(load(reaches=1e3)["reaches"], int)
 
@@ -189,6 +234,52 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     config = load(env="MountainCarContinuous-v0")
     assert config["policy"] == {"name": "pump", "epsilon": 0.0, "force": 1.0}
     assert "force" not in load()["policy"]
+    # config.yaml's own epsilon: 0.0 stays when a user names another policy, and says nothing there.
+    merged = load(env="CartPole-v1", policy={"name": "random", "epsilon": 0.0, "file": None})
+    assert merged["policy"] == {"name": "random"}
+
+
+def test_mountain_car_is_planned_without_gymnasium():
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from goalreel.config import load_config; from goalreel.stages import Specs\n"
+        "specs = Specs(load_config({}, Path('../config.schema.yaml')), Path('.'))\n"
+        "specs.encode(None), specs.render(None), specs.atlas(None)\n"
+        "assert not {'numpy', 'gymnasium', 'pygame', 'pandas'} & set(sys.modules)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY / "scripts", capture_output=True, text=True
+    )
+    assert said.returncode == 0, said.stderr
+
+
+def test_a_policys_file_is_watched_by_its_content(tmp_path):
+    path = tmp_path / "policy.py"
+
+    def spec(text, env="CartPole-v1"):
+        path.write_text(text)
+        config = load(env=env, policy={"name": "file", "file": str(path)})
+        return Specs(config, REPOSITORY / "scripts").simulate(SimpleNamespace(shard="00000"))
+
+    assert spec("a = 1") == spec("a = 1") != spec("a = 2")
+    assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
+
+
+@pytest.mark.skipif(bool(find_spec("ale_py")), reason="ale-py is installed")
+def test_atari_says_what_to_install():
+    assert "needs the package ale-py" in faults(env="ALE/Breakout-v5", policy=RANDOM)
+
+
+@pytest.mark.skipif(bool(find_spec("Box2D")), reason="Box2D is installed")
+def test_an_environment_whose_library_is_missing_says_what_to_install():
+    said = faults(env="LunarLander-v3", policy=RANDOM)
+    assert "'LunarLander-v3' cannot be imported" in said and "pip install" in said
+
+
+@pytest.mark.skipif(bool(find_spec("stable_baselines3")), reason="stable-baselines3 is installed")
+def test_a_saved_model_says_what_to_install():
+    said = faults(policy={"name": "sb3", "file": str(SCHEMA)})
+    assert "needs the package stable-baselines3" in said and "pip install" in said
 
 
 def test_only_the_vector_style_has_other_sizes_and_palettes():
@@ -207,8 +298,13 @@ def test_a_shard_may_be_larger_than_the_film():
 def test_every_policy_of_the_schema_is_known_to_the_code():
     schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]["policy"]
     assert set(schema["x-fits"]) == set(schema["properties"]["name"]["enum"])
-    for name in schema["x-fits"]:
+    for name in set(schema["x-fits"]) - {"file", "recorded", "sb3", "sarsa"}:
         make_policy({"name": name, "epsilon": 0.5})
+    with pytest.raises(GoalreelError, match="policy.file: nothing.py: no Python file"):
+        make_policy({"name": "file", "file": "nothing.py", "function": "act"})
+    with pytest.raises(GoalreelError, match="sarsa is learned first"):
+        make_policy({"name": "sarsa", "epsilon": 0.0})
+    assert tuple(schema["properties"]["algorithm"]["enum"]) == ALGORITHMS
     with pytest.raises(GoalreelError, match="unknown policy 'pmup'"):
         make_policy({"name": "pmup", "epsilon": 0.5})
 
@@ -219,10 +315,13 @@ JUNK = st.recursive(
     max_leaves=6,
 )
 INNER = st.sampled_from(
-    ["name", "epsilon", "force", "qp", "crf", "preset", "fps", "show", "style", "width"]
+    ["name", "epsilon", "force", "qp", "crf", "preset", "fps", "show", "style", "width", "file"]
 )
 SECTIONS = st.dictionaries(INNER, JUNK, max_size=3)
-KEYS = st.sampled_from(["reaches", "policy", "encode", "film", "results", "seed", "env", "render"])
+KEYS = st.sampled_from(
+    ["reaches", "policy", "encode", "film", "results", "seed", "env", "render", "clips"]
+    + ["env_kwargs", "max_steps", "success"]
+)
 
 
 @settings(max_examples=500, deadline=None)

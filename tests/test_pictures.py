@@ -112,7 +112,7 @@ def test_frames_do_not_depend_on_the_shard_size(atlases):
 def one_episode(states: np.ndarray) -> Trajectories:
     """Return trajectories of one episode with the given states, (n, 2) float64."""
     nothing = np.zeros(0)
-    columns = Attempts(*[np.zeros(1)] * 8)
+    columns = Attempts(*[np.zeros(1)] * 9)
     offsets = np.array([0, len(states)])
     return Trajectories(offsets, states, nothing, nothing, columns, columns, "", "{}")
 

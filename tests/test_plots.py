@@ -40,7 +40,7 @@ def table_of(trajectories) -> pd.DataFrame:
     """Return the columns of a table of attempts that plots read."""
     rows = trajectories.attempts
     columns = {"steps": rows.steps, "initial_position": rows.initial_position}
-    return pd.DataFrame(columns | {"terminated": rows.terminated})
+    return pd.DataFrame(columns | {"reached": rows.reached})
 
 
 def test_plots_tell_what_the_tables_hold(filmed, tmp_path):
@@ -92,7 +92,7 @@ def test_steps_and_rate_of_a_long_table_are_pandas_own(tmp_path, monkeypatch):
     monkeypatch.setattr(outcomes, "_ROWS", 7)  # rows in a piece
     monkeypatch.setattr(plot_data, "POINTS", 16)
     steps = read_steps(tmp_path / "t.csv")
-    reached = table[table["terminated"]]
+    reached = table[table["reached"]]
     assert len(reached) == 60 < len(table)
     counted = {int(n): int(steps.counts[n]) for n in np.flatnonzero(steps.counts)}
     assert counted == reached["steps"].value_counts().to_dict()
@@ -103,7 +103,7 @@ def test_steps_and_rate_of_a_long_table_are_pandas_own(tmp_path, monkeypatch):
     assert steps.steps.tolist() == even["steps"].tolist()
     rate = reach_rate(tmp_path / "t.csv", {"name": "pump", "epsilon": 0.6, "force": 1.0})
     assert (rate.reached, rate.attempts) == (60, len(table))
-    assert rate.rate == table["terminated"].mean() and rate.low < rate.rate < rate.high
+    assert rate.rate == table["reached"].mean() and rate.low < rate.rate < rate.high
     assert rate.policy == "pump, epsilon 0.6, force 1"
 
 

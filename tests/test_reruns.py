@@ -83,7 +83,7 @@ CODE_EDITS = [
     ("scripts/goalreel/cards.py", "round(", "int(", ENCODE | {"episodes": 1}),
     ("scripts/goalreel/film.py", '" · failed"', '" · missed"', {"concat": 1}),
     ("scripts/goalreel/tables.py", "index=False", "index=True", {"episodes": 1}),
-    ("scripts/goalreel/trajectories.py", "VERSION = 1", "VERSION = 2", ALL),
+    ("scripts/goalreel/trajectories.py", "VERSION = 2", "VERSION = 3", ALL),
     ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | {"atlas": 1}),
     ("scripts/goalreel/summary.py", '"film"', '"movie"', NOTHING),
     ("scripts/goalreel/faults.py", "cutoff=0.5", "cutoff=0.6", NOTHING),

@@ -12,10 +12,10 @@ from conftest import CONTINUOUS, DISCRETE
 
 from goalreel.episodes import simulate_episodes
 from goalreel.errors import GoalreelError
-from goalreel.learned import action_values, greedy, read_policies, write_log, write_policies
+from goalreel.learned import action_values, greedy, read_policies, write_policies
 from goalreel.physics import ENVIRONMENTS
 from goalreel.policies import Policy
-from goalreel.sarsa import train, training_seeds
+from goalreel.sarsa import train, training_seeds, write_log
 from goalreel.seeding import episode_seeds
 from goalreel.spec import canonical
 from goalreel.tiles import TILES, TILINGS, features

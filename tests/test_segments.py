@@ -17,7 +17,7 @@ from goalreel.layers import layer_from_frames
 from goalreel.mp4 import read_index
 from goalreel.segment import encode_segment
 from goalreel.trajectories import write_trajectories
-from goalreel.yuv import Yuv420p
+from goalreel.yuv import Yuv420p, planar
 
 
 def test_yuv_is_bt709_to_the_nearest_integer():
@@ -118,11 +118,16 @@ def test_a_truncated_segment_is_refused_at_any_length(cache, tmp_path):
             read_index(tmp_path / "s.mp4")
 
 
-def test_an_odd_size_is_refused():
-    frame = np.zeros((5, 8, 3), np.uint8)
-    cache = FrameCache(frame, (layer_from_frames("x", frame, [frame]),), np.array([0, 1]))
-    with pytest.raises(GoalreelError, match="8x5"):
-        Yuv420p(cache)
+@pytest.mark.parametrize("shape", [(5, 8), (6, 7), (5, 7), (1, 1)])
+def test_an_odd_size_gets_its_last_row_and_column_once_more(shape):
+    rng = np.random.default_rng(1)
+    frames = rng.integers(0, 256, (9, *shape, 3), dtype=np.uint8)
+    frames[3:6, :2] = frames[0, :2]  # a patch at the lower border only
+    layer = layer_from_frames("x", frames[0], frames)
+    view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 9])))
+    odd = (0, shape[0] % 2), (0, shape[1] % 2), (0, 0)
+    for shown, frame in zip(view.frames(), frames, strict=True):
+        assert np.array_equal(shown, planar(np.pad(frame, odd, "edge")))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
 
 from goalreel import physics
-from goalreel.episodes import simulate_episodes
+from goalreel.episodes import make_environment, simulate_episodes
 from goalreel.errors import GoalreelError
 from goalreel.physics import ENVIRONMENTS, reset
 from goalreel.policies import make_policy
@@ -147,6 +147,49 @@ def test_the_wall_and_the_speed_limits_equal_gymnasium():
         assert over == terminated[i]
         stopped += peer.state == (-1.2, 0)
     assert stopped > 100
+
+
+@pytest.mark.parametrize("goal_velocity", [-0.07, 0.02, 0.0699999999, 0.07])
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_the_velocity_wanted_at_the_goal_equals_gymnasium(env, goal_velocity):
+    """Speeds at and about their limit, where Gymnasium compares doubles with float32 numbers."""
+    config = {"env": env, "env_kwargs": {"goal_velocity": goal_velocity}}
+    environment = make_environment(config)
+    peer = gymnasium.make(env, goal_velocity=goal_velocity, disable_env_checker=True).unwrapped
+    peer.reset()
+    rng = np.random.default_rng(3)
+    dtype = np.float64 if env == DISCRETE else np.float32
+    positions = rng.uniform(0.44, 0.6, 3000).astype(dtype)
+    velocities = rng.uniform(-0.07, 0.07, 3000).astype(dtype)
+    velocities[:1000] = goal_velocity + rng.uniform(-0.002, 0.002, 1000)
+    velocities[1000:2000] = rng.uniform(0.069, 0.0705, 1000)
+    actions = rng.integers(0, 3, 3000) if env == DISCRETE else rng.uniform(-1, 1, 3000)
+    actions = actions.astype(environment.action_dtype)
+    _, rewards, terminated = environment.step(physics.State(positions, velocities), actions)
+    for i in range(3000):
+        state = positions[i], velocities[i]
+        peer.state = state if env == DISCRETE else np.array(state, np.float32)
+        _, reward, over, _, _ = peer.step(as_gymnasium(env, actions[i]))
+        assert (reward, over) == (rewards[i], terminated[i]), i
+    assert 50 < terminated.sum() < 2990
+
+
+@pytest.mark.parametrize(("env", "limit"), [(DISCRETE, 118), (CONTINUOUS, 108)])
+def test_another_time_limit_and_goal_velocity_equal_gymnasium(env, limit):
+    config = {"env": env, "env_kwargs": {"goal_velocity": 0.03}, "max_steps": limit}
+    seeds = np.arange(30)
+    episodes = simulate_episodes(seeds, make_environment(config), make_policy(PUMP))
+    peer = gymnasium.make(env, goal_velocity=0.03, max_episode_steps=limit)
+    for e in range(30):
+        peer.reset(seed=e)
+        over, steps = False, 0
+        while not over:
+            action = as_gymnasium(env, episodes.actions[e, steps])
+            _, _, terminated, truncated, _ = peer.step(action)
+            over, steps = terminated or truncated, steps + 1
+        assert steps == episodes.steps[e]
+        assert (terminated, truncated) == (episodes.terminated[e], episodes.truncated[e])
+    assert episodes.truncated.any() and episodes.terminated.any()
 
 
 def test_cosine_is_the_c_librarys():

@@ -61,7 +61,7 @@ def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
     def with_reached(reached):
         summaries = []
         for summary, flags in zip(filmed.summaries, (reached[:4], reached[4:]), strict=True):
-            episodes = replace(summary.episodes, terminated=np.array(flags))
+            episodes = replace(summary.episodes, reached=np.array(flags))
             summaries.append(replace(summary, episodes=episodes))
         return replace(filmed, summaries=summaries)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.lettering import Colour, lettering
-from goalreel.physics import MAX_POSITION, MAX_SPEED, MIN_POSITION
+from goalreel.mountain_car import MAX_POSITION, MAX_SPEED, MIN_POSITION
 
 SIZE = (600, 400)
 

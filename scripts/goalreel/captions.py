@@ -12,7 +12,7 @@ from collections.abc import Mapping
 _SAMPLE = {
     **{"reach": 17, "attempt": 0, "seed": 3249930381360904, "env": "MountainCar-v0"},
     **{"initial_position": -0.5, "steps": 115, "return": -115.0},
-    **{"terminated": True, "truncated": False},
+    **{"terminated": True, "truncated": False, "reached": True},
 }
 COLUMNS = tuple(_SAMPLE)
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from goalreel.captions import template_fault
+from goalreel.environments import environment_faults
 from goalreel.errors import GoalreelError
 from goalreel.faults import schema_faults
+from goalreel.policy_files import policy_files, policy_tools
 
-_NULLS = ("null", "~", "none", "")
+_NULLS = ("null", "~", "none", "")  # how a text says null
 _HUGE = 1e300  # a whole number beyond is out of any range, and may not fit a float
 
 
@@ -29,8 +31,11 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     faults = schema_faults(config, schema)
     faults += [fault for fault in _template_faults("", config, schema) if not _told(fault, faults)]
     completed = _completed(config, schema)
+    faults += [f for f in _environment_faults(completed) if not _told(f, faults)]
     # A section that is no mapping has its fault already, and nothing to look into.
-    faults += [f for f in _policy_faults(completed, schema) if not _told(f, faults)]
+    known = not any(fault.startswith("env:") for fault in faults)
+    told = _policy_faults(completed, schema) if known else ()
+    faults += [fault for fault in told if not _told(fault, faults)]
     faults += [f for f in _style_faults(completed, schema) if not _told(f, faults)]
     faults += [] if faults else _shard_faults(completed, schema)
     if faults:
@@ -53,10 +58,12 @@ def _typed(value: object, schema: Mapping) -> object:
         return None
     if "array" in types and isinstance(value, list):
         return [_typed(inner, schema.get("items", {})) for inner in value]
+    if schema.get("x-free"):
+        return _plain(value)
     if "object" in types and isinstance(value, Mapping if "null" in types else Mapping | None):
         known = schema.get("properties", {})
         return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
-    if "string" in types:
+    if "string" in types and "number" not in types:
         return str(value) if type(value) in (int, float) else value
     if "boolean" in types:
         words = {"true": True, "false": False}
@@ -67,6 +74,18 @@ def _typed(value: object, schema: Mapping) -> object:
         return int(value)
     if "number" in types and type(value) in (int, float) and abs(value) < _HUGE:
         return float(value) + 0.0  # and -0.0 becomes 0.0
+    return value
+
+
+def _plain(value: object) -> object:
+    """Return a value without a schema, its texts read as YAML reads them: a number, true, null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, str):
+        words = {"true": True, "false": False, "null": None}
+        return words.get(value.lower(), _number(value))
     return value
 
 
@@ -85,7 +104,7 @@ def _completed(value: object, schema: Mapping) -> dict:
     value = value if isinstance(value, Mapping) else {}
     complete = {}
     for key, inner in schema["properties"].items():
-        if inner.get("type") == "object":
+        if inner.get("type") == "object" and "properties" in inner:
             complete[key] = _completed(value.get(key), inner)
         elif key in value:
             complete[key] = value[key]
@@ -97,36 +116,71 @@ def _completed(value: object, schema: Mapping) -> dict:
 
 
 def _with_policy_defaults(config: dict, schema: Mapping) -> dict:
-    """Fill in the defaults of the parameters that the policy takes in this environment."""
-    section = schema["properties"]["policy"]
-    taken = _parameters(config, section) or []
-    defaults = {key: section["properties"][key]["default"] for key in taken}
-    return config | {"policy": {"name": config["policy"]["name"], **defaults, **config["policy"]}}
+    """Fill in the defaults of the parameters that the policy takes in this environment.
+
+    One that it does not take may stand at its default, and is left out: config.yaml is merged with
+    what a user gives, and has epsilon: 0.0 for the policy that it names.
+    """
+    section, policy = schema["properties"]["policy"], config["policy"]
+    taken, known = _parameters(config, section) or [], section["properties"]
+    idle = [key for key in known if key not in ("name", *taken)]
+    given = {k: v for k, v in policy.items() if k not in idle or v != known[k]["default"]}
+    defaults = {key: known[key]["default"] for key in taken}
+    return config | {"policy": {"name": policy["name"], **defaults, **given}}
 
 
 def _parameters(config: Mapping, section: Mapping) -> list[str] | None:
     """Return the parameters of the policy in the environment; None if it does not play there."""
     name, env = config["policy"]["name"], config["env"]
     fits = section["x-fits"].get(name) if isinstance(name, str) else None
-    return fits.get(env) if fits and isinstance(env, str) else None
+    return fits.get(env, fits.get("*")) if fits and isinstance(env, str) else None
+
+
+def _environment_faults(config: Mapping) -> Iterator[str]:
+    env, kwargs = config["env"], config["env_kwargs"]
+    if isinstance(env, str) and isinstance(kwargs, Mapping):
+        for key, said in environment_faults(env, kwargs):
+            yield f"{key}: {said}"
 
 
 def _policy_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
-    section, envs = schema["properties"]["policy"], schema["properties"]["env"]["enum"]
+    section = schema["properties"]["policy"]
     policy, env, fits = config["policy"], config["env"], section["x-fits"]
-    if env not in envs or not isinstance(policy["name"], str) or policy["name"] not in fits:
+    name = policy["name"]
+    if not isinstance(env, str) or not isinstance(name, str) or name not in fits:
         return
     taken = _parameters(config, section)
-    if taken is None:
-        able = ", ".join(name for name in fits if env in fits[name])
+    fits_env = taken is not None
+    if not fits_env:
+        able = ", ".join(name for name in fits if env in fits[name] or "*" in fits[name])
         yield f"policy.name: {policy['name']!r} does not play {env}; allowed there: {able}"
-        taken = sorted({key for parameters in fits.values() for key in parameters.get(env, [])})
+        taken = sorted(
+            {
+                key
+                for parameters in fits.values()
+                for key in parameters.get(env, parameters.get("*", []))
+            }
+        )
     for key in policy:
         if key != "name" and key not in taken:
             yield (
                 f"policy.{key}: {policy['name']!r} has no such parameter in {env}; "
-                f"it takes {', '.join(taken)}"
+                f"it takes {', '.join(taken) or 'none'}"
             )
+    if fits_env and "file" in taken:
+        yield from _file_faults(policy)
+
+
+def _file_faults(policy: Mapping) -> Iterator[str]:
+    """Tell of a policy's file that is missing, and of a package that it needs."""
+    if policy["file"] is None:
+        yield f"policy.file: null; {policy['name']!r} needs the path of its file"
+        return
+    try:
+        policy_files(policy if isinstance(policy["file"], str) else {})
+        policy_tools(policy)
+    except GoalreelError as error:
+        yield str(error)
 
 
 def _template_faults(path: str, value: object, schema: Mapping) -> Iterator[str]:

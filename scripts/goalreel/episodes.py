@@ -1,16 +1,17 @@
 """Episodes: what a policy does from a seed until the environment ends it.
 
 An episode is a function of its seed, environment and policy alone, whatever is simulated beside
-it. Which seeds are tried, and which episodes are kept, stands in reaches.
+it. Which seeds are tried, and which episodes are kept, stands in reaches; how Gymnasium plays
+environments that are not computed here, in gym_episodes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.physics import Environment, reset
+from goalreel.physics import ENVIRONMENTS, Environment, reset
 from goalreel.policies import Policy
-from goalreel.seeding import action_generators
 
 # Lanes that have ended are stepped on until so many of them have gathered: dropping them costs.
 _DROP_SHARE = 0.25
@@ -20,8 +21,10 @@ _DROP_SHARE = 0.25
 class Episodes:
     """A batch of whole episodes, each axis 0 of length `episodes`.
 
-    states: (episodes, steps_max + 1, 2) float64, position and velocity, row 0 the reset state
-    actions: (episodes, steps_max) int8, or float32 in MountainCarContinuous-v0
+    states: (episodes, steps_max + 1, 2) float64, position and velocity, row 0 the reset state; of
+    another environment its observations, (episodes, steps_max + 1, width), see gym_env
+    actions: (episodes, steps_max) int8, or float32 in MountainCarContinuous-v0; of another
+    environment (episodes, steps_max, *stored_shape), see spaces
     rewards: (episodes, steps_max) float64
     seeds: int64; steps: int64, the number of valid actions (what stands behind it is not defined)
     returns: float64, the rewards summed in order; terminated, truncated: bool
@@ -37,13 +40,33 @@ class Episodes:
     truncated: np.ndarray
 
 
-def simulate_episodes(seeds: np.ndarray, environment: Environment, policy: Policy) -> Episodes:
+def make_environment(config: Mapping):
+    """Return the environment of a stage's configuration: env, env_kwargs, max_steps.
+
+    It is a physics.Environment or a gym_env.GymEnvironment. The latter two keys may be missing,
+    for an environment as it is registered.
+    """
+    env, kwargs = config["env"], config.get("env_kwargs") or {}
+    if env in ENVIRONMENTS:
+        return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
+    from goalreel.gym_env import GymEnvironment
+
+    return GymEnvironment.of(config)
+
+
+def simulate_episodes(seeds: np.ndarray, environment, policy: Policy) -> Episodes:
     """Play one episode from each seed, all of them side by side.
+
+    environment: a physics.Environment, or a gym_env.GymEnvironment, which Gymnasium steps
 
     seeds: (episodes,) integers in [0, 2**53), as `env.reset(seed=...)` takes them. The result of
     an episode is the same for any company, so one attempt is replayed by a batch of one.
     """
     seeds = np.asarray(seeds, np.int64)
+    if not isinstance(environment, Environment):
+        from goalreel.gym_episodes import simulate_gym_episodes
+
+        return simulate_gym_episodes(seeds, environment, policy)
     count, limit = len(seeds), environment.max_steps
     # Time is the first axis while stepping: each step then writes contiguous rows.
     states = np.empty((limit + 1, 2, count))
@@ -54,7 +77,7 @@ def simulate_episodes(seeds: np.ndarray, environment: Environment, policy: Polic
     terminated = np.zeros(count, bool)
 
     lanes = np.arange(count)
-    state, generators = reset(seeds), action_generators(seeds)
+    state, generators = reset(seeds), policy.generators(seeds)
     states[0, 0], states[0, 1] = state.positions, state.velocities
     running = np.ones(count, bool)
     for t in range(limit):

@@ -148,9 +148,9 @@ def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
     first_frame = 0
     for summary in summaries:
         rows = summary.episodes
-        columns = (rows.reach, rows.seed, rows.steps, rows.terminated)
-        for reach, seed, steps, terminated in zip(*(c.tolist() for c in columns), strict=True):
-            failed = "" if terminated else " · failed"
+        columns = (rows.reach, rows.seed, rows.steps, rows.reached)
+        for reach, seed, steps, reached in zip(*(c.tolist() for c in columns), strict=True):
+            failed = "" if reached else " · failed"
             title = f"Reach {reach} · seed {seed} · {steps} steps{failed}"
             yield Chapter(first_frame, cards + steps + 1, title)
             first_frame += cards + steps + 1

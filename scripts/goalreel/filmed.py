@@ -17,7 +17,7 @@ from goalreel.spec import common_spec
 from goalreel.trajectories import Summary, read_summary
 from goalreel.triggers import EpisodeTrigger, chosen_episodes
 
-_JUDGED = ("steps", "return_", "terminated")
+_JUDGED = ("steps", "return_", "reached")
 Place = tuple[int, int]  # an episode: its shard, and its number in that shard
 
 
@@ -46,8 +46,7 @@ class Filmed:
     def row(self, place: Place) -> dict[str, object]:
         """Return an episode's row, as captions take it."""
         shard, index = place
-        row = self.summaries[shard].episodes.row(index)
-        return {"env": self.env, "reached": row["terminated"]} | row
+        return {"env": self.env} | self.summaries[shard].episodes.row(index)
 
     def open(self, shard: int) -> FrameCache:
         """Return a shard's frames. Raises GoalreelError if they show other trajectories."""
@@ -66,7 +65,7 @@ class Filmed:
 
         Episodes of as many steps stand in film order.
         """
-        reached = np.concatenate([summary.episodes.terminated for summary in self.summaries])
+        reached = np.concatenate([summary.episodes.reached for summary in self.summaries])
         wanted = reached if reached.any() else np.ones_like(reached)
         places = list(self.places())
         return [places[i] for i in np.argsort(self.lengths, kind="stable").tolist() if wanted[i]]

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.atlas import read_atlas
-from goalreel.frame_cache import open_cache
+from goalreel.episodes import make_environment
+from goalreel.frame_cache import FrameCache, open_cache
+from goalreel.gym_render import render_episodes
+from goalreel.mountain_car import NATIVE
 from goalreel.overlay import captions, overlaid
-from goalreel.physics import ENVIRONMENTS
 from goalreel.policies import make_policy
 from goalreel.reaches import simulate_attempts
 from goalreel.render import render_states
@@ -45,7 +47,8 @@ class Footage:
 
     trajectories: list[Path]
     frames: list[Path]
-    atlas: Path
+    atlas: Path | None
+    learned: Path | None
     env: str
     overlay: Mapping
     render: Mapping
@@ -79,9 +82,7 @@ class Footage:
                 if chosen is filmed:
                     cache, source = open_cache(frames_path), trajectories
                 else:
-                    source = _again(trajectories, picked)
-                    style = make_style(self.env, self.render)
-                    cache = render_states(source, read_atlas(self.atlas), style, "{}")
+                    source, cache = self._again(trajectories, picked)
                     place = {pair: i for i, pair in enumerate(_names(picked))}
                 texts = captions(self.overlay["caption"], source, self.env)
                 shown = overlaid(cache, source, self.env, texts, self.overlay["hud"], 0)
@@ -92,12 +93,19 @@ class Footage:
                     shots.append(Shot(first + row, about, view, start, size))
         return sorted(shots, key=lambda shot: shot.episode)
 
+    def _again(
+        self, trajectories: Trajectories, attempts: Attempts
+    ) -> tuple[Trajectories, FrameCache]:
+        """Return attempts that were not filmed, simulated and rendered as the film's were."""
+        config = json.loads(trajectories.spec)["config"]
+        environment = make_environment(config)
+        policy = make_policy(config["policy"], self.learned)
+        again = simulate_attempts(attempts, environment, policy, trajectories.spec)
+        if self.env not in NATIVE:
+            return again, render_episodes(again, environment, "{}")
+        style = make_style(self.env, self.render)
+        return again, render_states(again, read_atlas(self.atlas), style, "{}")
+
 
 def _names(rows: Attempts) -> list[tuple[int, int]]:
     return list(zip(rows.reach.tolist(), rows.attempt.tolist(), strict=True))
-
-
-def _again(trajectories: Trajectories, attempts: Attempts) -> Trajectories:
-    config = json.loads(trajectories.spec)["config"]
-    environment, policy = ENVIRONMENTS[config["env"]], make_policy(config["policy"])
-    return simulate_attempts(attempts, environment, policy, trajectories.spec)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from goalreel.layers import Layer, join
-from goalreel.physics import ENVIRONMENTS, MAX_SPEED
+from goalreel.mountain_car import MAX_SPEED, NATIVE
 from goalreel.signwriting import Board
 from goalreel.trajectories import Trajectories
 
@@ -32,7 +32,7 @@ def hud_layers(board: Board, trajectories: Trajectories, env: str) -> list[Layer
             lambda tenths: board.text(f"return {_tenths(tenths)}", _TOP, _SIZE, _RETURN),
         ),
     ]
-    if env in ENVIRONMENTS:
+    if env in NATIVE:
         label = board.text("velocity", _TOP, _SIZE, _VELOCITY)
         layers.append(Layer("velocity_label", label, np.zeros(len(steps), np.int32)))
         half = board.scaled(_BAR_WIDTH / 2)

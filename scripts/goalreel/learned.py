@@ -20,7 +20,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from goalreel import npz
-from goalreel.atomic import replacing
 from goalreel.physics import Environment
 from goalreel.tiles import TILES, features
 
@@ -111,14 +110,6 @@ def read_policies(path: str | os.PathLike) -> LearnedPolicies:
         "its arrays do not fit together",
     )
     return LearnedPolicies(ages, weights, log, str(arrays["spec"]))
-
-
-def write_log(path: str | os.PathLike, log: TrainingLog) -> None:
-    """Write the log as a CSV table, a row per training episode."""
-    import pandas as pd
-
-    with replacing(path) as temporary:
-        pd.DataFrame(log.columns()).to_csv(temporary, index=False, lineterminator="\n")
 
 
 _ARRAYS = {

@@ -70,7 +70,7 @@ def make_film(
     numbers = [row["reach"] + 1 for row in rows]
     labels = [
         f"After {age} episode{'' if age == 1 else 's'} · attempt {number} of {attempts} · "
-        f"{row['steps']} steps · {'reached' if row['terminated'] else 'not reached'}"
+        f"{row['steps']} steps · {'reached' if row['reached'] else 'not reached'}"
         for age, number, row in zip(ages, numbers, rows, strict=True)
     ]
     cache = render_states(played, atlas, style, spec)
@@ -79,7 +79,7 @@ def make_film(
     table = {
         **{"age": ages, "attempt": numbers},
         **{name: [row[name] for row in rows] for name in ("seed", "steps", "return")},
-        "reached": [row["terminated"] for row in rows],
+        "reached": [row["reached"] for row in rows],
         "first_frame": [start + card_frames for start in starts],
         "frames": [length - card_frames for length in lengths],
         "card_frames": [card_frames] * len(rows),
@@ -112,6 +112,7 @@ def play(
                 return_=e.returns,
                 terminated=e.terminated,
                 truncated=e.truncated,
+                reached=e.terminated,
             )
         )
     states, actions, rewards = map(np.concatenate, zip(*parts, strict=True))

@@ -25,7 +25,7 @@ def replace_table(text: str, table: str) -> str:
 def _rows(path: str, schema: Mapping) -> Iterator[tuple[str, ...]]:
     for key, option in schema["properties"].items():
         name = f"{path}{key}"
-        if option.get("type") == "object":
+        if option.get("type") == "object" and "properties" in option:
             yield from _rows(f"{name}.", option)
         else:
             yield (

@@ -67,15 +67,13 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
     """Yield a table's rows in pieces, with the given columns and `reached`, which is bool.
 
-    An environment that judges reaching by itself has a column `reached`; elsewhere an episode
-    reaches if it terminates. Raises GoalreelError if the file is no such table.
+    Raises GoalreelError if the file is no such table.
     """
-    wanted = {*columns, "reached", "terminated"}
+    wanted = {*columns, "reached"}
     try:
         with pd.read_csv(table, usecols=wanted.__contains__, chunksize=_ROWS) as reader:
             for piece in reader:
-                judged = "reached" if "reached" in piece else "terminated"
-                yield piece.assign(reached=piece[judged].astype(bool))[[*columns, "reached"]]
+                yield piece.astype({"reached": bool})[[*columns, "reached"]]
     except FileNotFoundError:
         raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
     except (ValueError, KeyError) as error:

@@ -15,7 +15,7 @@ from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.hud import hud_layers
 from goalreel.layers import NOTHING, Layer, join
-from goalreel.physics import ENVIRONMENTS
+from goalreel.mountain_car import NATIVE
 from goalreel.signwriting import Board
 from goalreel.trajectories import Trajectories
 
@@ -46,7 +46,7 @@ def overlaid(
         raise GoalreelError(
             "the frames do not show these trajectories; delete them and run snakemake again"
         )
-    is_track = env in ENVIRONMENTS  # whose background is the empty track
+    is_track = env in NATIVE  # whose background is the empty track
     board = Board(cache.background, plate=not is_track)
     resets = cache.offsets[:-1]
     layers = [

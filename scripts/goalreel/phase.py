@@ -14,7 +14,7 @@ import numpy as np
 from goalreel.axes import SIZE, Axes, colours
 from goalreel.errors import GoalreelError
 from goalreel.trajectories import read_summary
-from goalreel.views import mountain_car, run_shards
+from goalreel.views import goal_position, run_shards
 
 MOST = 2000  # trajectories that are drawn: more would cost, and show nothing more
 _FINER = 3  # the plane is drawn so many times larger and reduced, which is its antialiasing
@@ -47,8 +47,8 @@ def read_trails(paths: list[Path], env: str) -> Trails:
     sharding. Raises GoalreelError if a file cannot be used, the environment is no Mountain Car, or
     no episode reached the goal.
     """
-    goal_position = mountain_car(env).goal_position
-    reached = [np.flatnonzero(read_summary(path).episodes.terminated) for path in paths]
+    goal = goal_position(env)
+    reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     ends = np.cumsum([len(episodes) for episodes in reached])
     total = int(ends[-1])
     shown = min(total, MOST)
@@ -64,7 +64,7 @@ def read_trails(paths: list[Path], env: str) -> Trails:
     steps = np.array([len(states) - 1 for states in episodes])
     rows = steps.max() + 1
     padded = [np.pad(s, ((0, rows - len(s)), (0, 0)), mode="edge") for s in episodes]
-    return Trails(np.stack(padded), steps, total, goal_position)
+    return Trails(np.stack(padded), steps, total, goal)
 
 
 def portraits(trails: Trails, size: tuple[int, int] = SIZE) -> Iterator[np.ndarray]:

@@ -8,14 +8,13 @@ and when an episode is over, stands in policies and episodes.
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from goalreel.mountain_car import GOAL_POSITIONS, MAX_POSITION, MAX_SPEED, MIN_POSITION, NATIVE
 from goalreel.seeding import reset_generators
-
-MIN_POSITION, MAX_POSITION = -1.2, 0.6
-MAX_SPEED = 0.07
+from goalreel.spaces import ActionSpace
 
 
 def _agreeing_cos() -> Callable[[np.ndarray], np.ndarray]:
@@ -68,16 +67,45 @@ class State:
 
 @dataclass(frozen=True)
 class Environment:
-    """What differs between the two Mountain Cars.
+    """What differs between the two Mountain Cars, and what a user may change in them.
 
-    step: (State, actions (lanes,)) -> (State, rewards (lanes,) float64, terminated (lanes,) bool)
+    rule: (Environment, State, actions (lanes,)) -> what `step` returns
+    goal_velocity: the least velocity at the goal, `gymnasium.make(..., goal_velocity=)`
     """
 
     id: str
     max_steps: int
     goal_position: float
     action_dtype: type
-    step: Callable[[State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
+    rule: Callable[["Environment", State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
+    goal_velocity: float = 0.0
+
+    def step(self, state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
+        """Return the states, the rewards (lanes,) float64 and who terminated (lanes,) bool.
+
+        actions: (lanes,) of `action_dtype`
+        """
+        return self.rule(self, state, actions)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether an action is a force, and not one of three pushes."""
+        return self.action_dtype is np.float32
+
+    @property
+    def actions(self) -> ActionSpace:
+        """The actions that Gymnasium's environment takes."""
+        if self.continuous:
+            return ActionSpace((1,), np.float32, np.array([-1.0]), np.array([1.0]))
+        return ActionSpace((), np.int64, np.array([0]), np.array([2]))
+
+    def changed(self, max_steps: int | None, goal_velocity: float) -> "Environment":
+        """Return it with another time limit (None: its own) and least velocity at the goal."""
+        return replace(self, max_steps=max_steps or self.max_steps, goal_velocity=goal_velocity)
+
+    def sample_observations(self, count: int) -> np.ndarray:
+        """Return what a policy may see: (count, 2) float32, the resets of seeds 0, 1, ..."""
+        return reset(np.arange(count)).observations()
 
 
 def reset(seeds: np.ndarray) -> State:
@@ -102,7 +130,9 @@ if not np.array_equal(_initial_positions(_SAMPLE), _numpys_initial_positions(_SA
     _initial_positions = _numpys_initial_positions  # pragma: no cover - not on x86-64
 
 
-def _step_discrete(state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
+def _step_discrete(
+    environment: Environment, state: State, actions: np.ndarray
+) -> tuple[State, np.ndarray, np.ndarray]:
     """MountainCar-v0. actions: (lanes,) of 0 (push left), 1 (coast), 2 (push right)."""
     force, gravity = 0.001, 0.0025
     push = (actions.astype(np.int64) - 1) * force  # signed: an unsigned 0 - 1 would wrap
@@ -110,11 +140,14 @@ def _step_discrete(state: State, actions: np.ndarray) -> tuple[State, np.ndarray
     velocities = np.clip(velocities, -MAX_SPEED, MAX_SPEED)
     positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION)
     velocities[(positions == MIN_POSITION) & (velocities < 0)] = 0
-    terminated = (positions >= DISCRETE.goal_position) & (velocities >= 0)
+    arrived = positions >= environment.goal_position
+    terminated = arrived & (velocities >= environment.goal_velocity)
     return State(positions, velocities), np.full(len(positions), -1.0), terminated
 
 
-def _step_continuous(state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
+def _step_continuous(
+    environment: Environment, state: State, actions: np.ndarray
+) -> tuple[State, np.ndarray, np.ndarray]:
     """MountainCarContinuous-v0. actions: (lanes,) float32, the force; clamped to -1 to 1.
 
     Gymnasium's scalars follow NumPy 2's promotion: a force inside the clamp stays float32 and so
@@ -128,17 +161,27 @@ def _step_continuous(state: State, actions: np.ndarray) -> tuple[State, np.ndarr
         np.clip(actions, -1, 1).astype(np.float64) * power - pull,
     )
     dtype = state.velocities.dtype
-    velocities = np.clip(state.velocities + push.astype(dtype), -MAX_SPEED, MAX_SPEED, dtype=dtype)
+    pushed = state.velocities + push.astype(dtype)
+    velocities = np.clip(pushed, -MAX_SPEED, MAX_SPEED, dtype=dtype)
     positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION, dtype=dtype)
     low = dtype.type(MIN_POSITION)
     velocities = np.where((positions == low) & (velocities < 0), dtype.type(0), velocities)
-    terminated = (positions >= dtype.type(CONTINUOUS.goal_position)) & (velocities >= 0)
+    fast = velocities >= dtype.type(environment.goal_velocity)
+    if environment.goal_velocity != 0:
+        # A speed that was limited is a Python float from there on, and compared as a double.
+        limited = np.clip(velocities.astype(np.float64), -MAX_SPEED, MAX_SPEED)
+        fast = np.where(pushed != velocities, limited >= environment.goal_velocity, fast)
+    terminated = (positions >= dtype.type(environment.goal_position)) & fast
     squares = actions.astype(np.float64) * actions.astype(np.float64)
     rewards = np.where(terminated, 100.0, 0.0) - squares * 0.1
     after = State(positions.astype(np.float32), velocities.astype(np.float32))
     return after, rewards, terminated
 
 
-DISCRETE = Environment("MountainCar-v0", 200, 0.5, np.int8, _step_discrete)
-CONTINUOUS = Environment("MountainCarContinuous-v0", 999, 0.45, np.float32, _step_continuous)
+DISCRETE, CONTINUOUS = (
+    Environment(env, max_steps, GOAL_POSITIONS[env], action_dtype, step)
+    for env, max_steps, action_dtype, step in zip(
+        NATIVE, (200, 999), (np.int8, np.float32), (_step_discrete, _step_continuous), strict=True
+    )
+)
 ENVIRONMENTS = {environment.id: environment for environment in (DISCRETE, CONTINUOUS)}

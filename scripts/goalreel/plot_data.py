@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.mountain_car import GOAL_POSITIONS
 from goalreel.outcomes import pieces
-from goalreel.physics import ENVIRONMENTS
 from goalreel.shards import shard_paths
 from goalreel.trajectories import read_trajectories
 
@@ -88,17 +88,17 @@ def read_portrait(trajectories: Path, shards: int, env: str) -> Portrait:
 
     trajectories: the file of shard 0. Raises GoalreelError as `read_trajectories`.
     """
-    if env not in ENVIRONMENTS:
+    if env not in GOAL_POSITIONS:
         return Portrait([], None)
     paths = shard_paths(trajectories, shards)
     chosen = _evenly(np.arange(shards), _SHARDS)
     curves = []
     for path in (paths[shard] for shard in chosen):
         shard = read_trajectories(path)
-        reached = np.flatnonzero(shard.episodes.terminated)
+        reached = np.flatnonzero(shard.episodes.reached)
         each = CURVES // len(chosen)
         curves += [shard.episode(index)[0].copy() for index in _evenly(reached, each)]
-    return Portrait(curves, ENVIRONMENTS[env].goal_position)
+    return Portrait(curves, GOAL_POSITIONS[env])
 
 
 def _evenly(values: np.ndarray, most: int) -> np.ndarray:

@@ -5,6 +5,7 @@ It proves on the spot that a row of a table and a piece of the film are what Gym
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,10 @@ import pandas as pd
 
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
+from goalreel.gym_env import GymEnvironment
+from goalreel.gym_render import replayed
+from goalreel.mountain_car import NATIVE
+from goalreel.recording import UNKNOWN_SEED
 from goalreel.shards import shard_name
 from goalreel.tables import ATTEMPT_COLUMNS
 from goalreel.trajectories import Trajectories, read_trajectories
@@ -20,12 +25,14 @@ from goalreel.trajectories import Trajectories, read_trajectories
 
 @dataclass(frozen=True)
 class Recorded:
-    """An episode as goalreel has it: states (steps + 1, 2), actions and rewards (steps,).
+    """An episode as goalreel has it: states (steps + 1, ...), actions and rewards (steps, ...).
 
+    made: its trajectories' configuration: env, env_kwargs, max_steps, policy
     ending: whether its last step terminated and truncated it
     """
 
     env: str
+    made: Mapping
     reach: int
     attempt: int
     seed: int
@@ -57,9 +64,11 @@ def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
     row = rows.iloc[0]
     shard = shard_name(int(row["shard"]))
     trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
-    states, actions, rewards = _steps(trajectories, reach, attempt, int(row["seed"]))
+    made = json.loads(trajectories.spec)["config"]
+    states, actions, rewards = _steps(trajectories, made, row)
     return Recorded(
         env=row["env"],
+        made=made,
         reach=reach,
         attempt=attempt,
         seed=int(row["seed"]),
@@ -87,10 +96,23 @@ def replay(episode: Recorded) -> list[np.ndarray]:
     Raises GoalreelError at the first state or reward that is not bit for bit the recorded one,
     and if the episode ends elsewhere or otherwise.
     """
+    if episode.seed == UNKNOWN_SEED or _unknown(episode.actions):
+        raise GoalreelError(
+            f"reach {episode.reach} was recorded as states: there are no actions to replay"
+        )
+    if episode.env not in NATIVE:
+        recorded = episode.states, episode.actions, episode.rewards, episode.ending
+        environment = GymEnvironment.of(episode.made)
+        return [step.picture for step in replayed(environment, episode.seed, *recorded)]
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     import gymnasium
 
-    env = gymnasium.make(episode.env, render_mode="rgb_array")
+    env = gymnasium.make(
+        episode.env,
+        render_mode="rgb_array",
+        max_episode_steps=episode.made.get("max_steps"),
+        **episode.made.get("env_kwargs", {}),
+    )
     env.reset(seed=episode.seed)
     _compare(0, env.unwrapped.state, episode.states[0])
     frames = [env.render()]
@@ -131,19 +153,28 @@ def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
         )
 
 
-def _steps(trajectories: Trajectories, reach: int, attempt: int, seed: int):
+def _unknown(actions: np.ndarray) -> bool:
+    """Tell whether an episode's actions stand for none (recorded.NO_ACTION)."""
+    return bool(np.isnan(actions).any() if actions.dtype.kind == "f" else (actions < 0).any())
+
+
+def _steps(trajectories: Trajectories, made: Mapping, row: pd.Series):
     filmed = trajectories.episodes
-    (place,) = np.nonzero((filmed.reach == reach) & (filmed.attempt == attempt))
+    (place,) = np.nonzero((filmed.reach == row["reach"]) & (filmed.attempt == row["attempt"]))
     if len(place):
         return trajectories.episode(int(place[0]))
 
-    from goalreel.episodes import simulate_episodes
-    from goalreel.physics import ENVIRONMENTS
+    from goalreel.episodes import make_environment, simulate_episodes
     from goalreel.policies import make_policy
 
-    config = json.loads(trajectories.spec)["config"]
-    again = simulate_episodes([seed], ENVIRONMENTS[config["env"]], make_policy(config["policy"]))
+    seeds = np.array([row["seed"]], np.int64)
+    again = simulate_episodes(seeds, make_environment(made), make_policy(made["policy"]))
     steps = int(again.steps[0])
+    if (steps, again.returns[0]) != (row["steps"], row["return"]):
+        raise GoalreelError(
+            f"reach {row['reach']}, attempt {row['attempt']} was not filmed, and its policy now "
+            f"takes {steps} steps from seed {row['seed']}, not {row['steps']}"
+        )
     return again.states[0, : steps + 1], again.actions[0, :steps], again.rewards[0, :steps]
 
 

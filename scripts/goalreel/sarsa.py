@@ -6,10 +6,12 @@ those of physics, under Gymnasium's limit of 200 steps. Features stand in tiles;
 and the greedy choice, in learned.
 """
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
 
+from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
 from goalreel.learned import ACTIONS, LearnedPolicies, TrainingLog, action_values, best_action
 from goalreel.physics import DISCRETE, State, reset
@@ -87,3 +89,11 @@ def _learn(weights: np.ndarray, state: State) -> tuple[int, float, bool]:
         traces *= _TRACE_DECAY
         tiles, action = tiles_after, action_after
     return steps, returned, bool(terminated)
+
+
+def write_log(path: str | os.PathLike, log: TrainingLog) -> None:
+    """Write the log as a CSV table, a row per training episode."""
+    import pandas as pd
+
+    with replacing(path) as temporary:
+        pd.DataFrame(log.columns()).to_csv(temporary, index=False, lineterminator="\n")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.mountain_car import GOAL_POSITIONS, MAX_POSITION, MIN_POSITION
+
 WIDTH, HEIGHT = 600, 400
-MIN_POSITION, MAX_POSITION = -1.2, 0.6
 SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
 CLEARANCE = 10
 WHEEL_RADIUS = 8
@@ -32,8 +33,8 @@ class Scene:
 SCENES = {
     scene.env: scene
     for scene in (
-        Scene("MountainCar-v0", 0.5, False),
-        Scene("MountainCarContinuous-v0", 0.45, True),
+        Scene("MountainCar-v0", GOAL_POSITIONS["MountainCar-v0"], False),
+        Scene("MountainCarContinuous-v0", GOAL_POSITIONS["MountainCarContinuous-v0"], True),
     )
 }
 

@@ -20,6 +20,6 @@ def encode_segment(
     encode, comment: see video.encode_video. Raises GoalreelError if ffmpeg fails or the file does
     not hold exactly the cache's frames.
     """
-    height, width = cache.background.shape[:2]
+    frames = Yuv420p(cache)
     starts = cache.offsets[:-1].tolist()
-    encode_video(path, Yuv420p(cache).frames(), (width, height), fps, encode, comment, starts)
+    encode_video(path, frames.frames(), frames.size, fps, encode, comment, starts)

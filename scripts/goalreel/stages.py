@@ -1,7 +1,8 @@
 """The stages as the workflow plans them: what shapes each one's result, as its spec.
 
-A spec holds the values of the configuration that a stage uses, a fingerprint of its code and the
-versions of the tools that shape its bytes, and nothing else: what is not in it reruns nothing.
+A spec holds the values of the configuration that a stage uses, a fingerprint of its code, the
+versions of the tools that shape its bytes and, as `files`, the sha256 of the user's own files (a
+policy's, an environment's module), and nothing else: what is not in it reruns nothing.
 This module is imported while the Snakefile is parsed, so it imports little.
 """
 
@@ -12,8 +13,11 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from goalreel import ffmpeg
+from goalreel.environments import environment_files, environment_tools
 from goalreel.errors import GoalreelError
 from goalreel.fingerprint import fingerprint
+from goalreel.mountain_car import NATIVE
+from goalreel.policy_files import policy_files, policy_tools
 from goalreel.shards import shard_name
 from goalreel.spec import canonical, package_version
 
@@ -27,8 +31,9 @@ class _Stage:
     files: tuple[str, ...] = ()
 
 
+_ENVIRONMENT = ("env", "env_kwargs", "max_steps")
+_EPISODE = (*_ENVIRONMENT, "success")
 _CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render", "encode")
-MOUNTAIN_CARS = ("MountainCar-v0", "MountainCarContinuous-v0")
 _TEMPLATES = tuple(f"templates/report.{kind}" for kind in ("html.j2", "css", "js"))
 _SWARM = ("env", "film.fps", "render", "encode")
 _LEARNING = (
@@ -37,7 +42,7 @@ _LEARNING = (
 )
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 _STAGES = {
-    "simulate": _Stage(("env", "seed", "policy", "film.show"), ("numpy",)),
+    "simulate": _Stage((*_EPISODE, "seed", "policy", "film.show"), ("numpy",)),
     "atlas": _Stage(("env", "render"), ("numpy", "artist")),
     "render": _Stage(("env", "render"), ("numpy", "artist")),
     "encode": _Stage(("env", "film.fps", "overlay", "encode"), ("ffmpeg", "pillow")),
@@ -55,6 +60,11 @@ _STAGES = {
 }
 # The package that draws a style, the tool "artist" of the stages above.
 _ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
+# Where Gymnasium plays: what it takes, and then what the environment's own package needs.
+_GYMNASIUM = {
+    "simulate": _Stage(_STAGES["simulate"].config, ("numpy", "gymnasium")),
+    "render": _Stage(_ENVIRONMENT, ("numpy", "gymnasium")),
+}
 
 
 class Specs:
@@ -73,7 +83,11 @@ class Specs:
 
     def only_mountain_car(self, files):
         """Return files that exist for the two Mountain Cars, and none for other environments."""
-        return files if self._config["env"] in MOUNTAIN_CARS else []
+        return files if self._config["env"] in NATIVE else []
+
+    def learned(self, file: str):
+        """Return the trainer's policy if it plays, else nothing."""
+        return file if self._config["policy"]["name"] == "sarsa" else []
 
     def simulate(self, wildcards) -> str:
         """Return the spec of simulating a shard: its first reach and its number of reaches."""
@@ -146,14 +160,20 @@ class Specs:
 
     @cache  # noqa: B019 - there is one Specs, and it lives as long as the workflow
     def _common(self, stage: str) -> dict:
-        plan = _STAGES[stage]
-        return {
+        env, policy = self._config["env"], self._config["policy"]
+        plan, tools, files = _STAGES[stage], (), self._files(_STAGES[stage].files)
+        if env not in NATIVE and stage in _GYMNASIUM:
+            plan = _GYMNASIUM[stage]
+            tools, files = environment_tools(env), environment_files(env)
+        if stage == "simulate":
+            tools, files = (*tools, *policy_tools(policy)), files | policy_files(policy)
+        common = {
             "stage": stage,
             "config": {key: _lookup(self._config, key) for key in plan.config},
             "code": fingerprint(self._folder / f"{stage}.py"),
-            "tools": {tool: _version(tool) for tool in map(self._tool, plan.tools)},
-            **({"files": self._files(plan.files)} if plan.files else {}),
+            "tools": {tool: _version(tool) for tool in map(self._tool, (*plan.tools, *tools))},
         }
+        return common | ({"files": files} if files else {})
 
     def _tool(self, name: str) -> str:
         return _ARTISTS[self._config["render"]["style"]] if name == "artist" else name

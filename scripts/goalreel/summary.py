@@ -66,7 +66,7 @@ def _count(table: Path) -> tuple[int, int, int]:
     reached = rows = frames = 0
     with table.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
-            reached += row["terminated"] == "True"
+            reached += row["reached"] == "True"
             rows += 1
             frames += int(row.get("card_frames", 0)) + int(row["steps"]) + 1
     return reached, rows, frames

@@ -15,7 +15,6 @@ from goalreel.atlas import Atlas
 from goalreel.errors import GoalreelError
 from goalreel.layers import Patches, cut_patches, join
 from goalreel.lettering import lettering
-from goalreel.physics import ENVIRONMENTS
 from goalreel.ragged import ranges
 from goalreel.render import state_keys
 from goalreel.styles import Style
@@ -108,13 +107,14 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
     """
     if (env_of(atlas.spec) or style.env) != style.env:
         raise GoalreelError(f"the atlas is of {env_of(atlas.spec)}, not of {style.env}; delete it")
-    longest = ENVIRONMENTS[style.env].max_steps + 1
-    changes = np.zeros((longest, len(atlas.keys)), np.int32)
+    changes = np.zeros((0, len(atlas.keys)), np.int32)
     steps, lacking = [np.zeros(0, np.int64)], []
     for shard in shards:
         check_mountain_car(shard, style.env)
-        reached = shard.episodes.terminated
+        reached = shard.episodes.reached
         lengths = np.diff(shard.offsets)[reached]
+        longer = max(int(lengths.max(initial=0)) - len(changes), 0)
+        changes = np.pad(changes, ((0, longer), (0, 0)))
         rows = ranges(shard.offsets[:-1][reached], lengths)
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
         stays = frames == np.repeat(lengths - 1, lengths)
@@ -127,7 +127,7 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
     steps = np.concatenate(steps)
     if len(steps) == 0:
         raise GoalreelError("no episode reached the goal, so there is no car to show")
-    extra_changes, extra_patches = _drawn(lacking, atlas, style, longest)
+    extra_changes, extra_patches = _drawn(lacking, atlas, style, len(changes))
     counts = np.cumsum(np.hstack([changes, extra_changes]), axis=0, dtype=np.int32)
     used = np.flatnonzero(counts.any(axis=0))
     patches = join([atlas.patches, extra_patches]) if len(extra_patches) else atlas.patches

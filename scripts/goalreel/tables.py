@@ -17,8 +17,9 @@ from goalreel.trajectories import Attempts, read_summary
 EPISODE_COLUMNS = [
     *["reach", "attempt", "seed", "env", "initial_position", "steps", "return"],
     *["terminated", "truncated", "shard", "first_frame", "frames", "start_s", "card_frames"],
+    "reached",
 ]
-ATTEMPT_COLUMNS = EPISODE_COLUMNS[:10]
+ATTEMPT_COLUMNS = [*EPISODE_COLUMNS[:10], "reached"]
 
 
 def write_tables(

@@ -5,15 +5,22 @@ It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` rea
     kind, version     "trajectories" and the version of this layout
     spec              JSON: how the file was made
     probe             hash of what the machine computes of fixed samples (physics.probe)
-    digest            hash of offsets, states and actions; frames and segments that are made of
-                      them carry it on, so that a film can tell whose they are
+    digest            hash of the filmed seeds, offsets, states, actions and rewards; frames and
+                      segments that are made of them carry it on, so that a film can tell whose
+                      they are
     offsets           (episodes + 1,) int64: episode e's states are rows offsets[e]:offsets[e + 1]
-    states            (states, 2) float64: position and velocity, each episode's reset state first
-    actions           (steps,) int8, or float32 in MountainCarContinuous-v0; an episode has one
-    rewards           (steps,) float64   fewer of these than states: offsets - arange(episodes + 1)
-    reach, attempt, seed, terminated, truncated      (episodes,): the filmed episodes, in film order
-    attempts_*        (attempts,): reach, attempt, seed, initial_position, steps, return,
-                      terminated, truncated of every episode simulated, by reach and attempt
+    states            (states, 2) float64: position and velocity, each episode's reset state first;
+                      of another environment (states, width), its observations' numbers, where
+                      they are a Box of up to 64, else width 0
+    actions           (steps,) int8, or float32 in MountainCarContinuous-v0; of another environment
+                      (steps,) int64 where an action is one whole number, else (steps, numbers)
+    rewards           (steps,) float64   an episode has one action and one reward fewer than states:
+                      theirs start at offsets - arange(episodes + 1)
+    reach, attempt, seed, terminated, truncated, reached
+                      (episodes,): the filmed episodes, in film order
+    attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN where there is none),
+                      steps, return, terminated, truncated, reached of every episode simulated, by
+                      reach and attempt
 """
 
 import hashlib
@@ -24,7 +31,7 @@ import numpy as np
 
 from goalreel import npz
 
-VERSION = 1
+VERSION = 2
 _KIND = "trajectories"
 _ATTEMPTS = "attempts_"
 
@@ -41,6 +48,7 @@ class Attempts:
     return_: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
+    reached: np.ndarray
 
     def take(self, rows: np.ndarray) -> "Attempts":
         """Return the chosen rows (a boolean mask or indices)."""
@@ -80,9 +88,10 @@ class Trajectories:
     spec: str
 
     def digest(self) -> str:
-        """Return a sha256, in hexadecimal, of what is filmed: offsets, states and actions."""
+        """Return a sha256, in hexadecimal, of what is filmed: seeds, offsets, states, ..."""
         hashed = hashlib.sha256()
-        for array in (self.offsets, self.states, self.actions):
+        for array in (self.episodes.seed, self.offsets, self.states, self.actions, self.rewards):
+            hashed.update(f"{array.dtype.str}{array.shape}".encode())
             hashed.update(np.ascontiguousarray(array).tobytes())
         return hashed.hexdigest()
 
@@ -91,7 +100,7 @@ class Trajectories:
         return len(self.offsets) - 1
 
     def episode(self, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return one filmed episode's states (steps + 1, 2), actions (steps,), rewards (steps,)."""
+        """Return a filmed episode's states (steps + 1, ...), actions (steps, ...) and rewards."""
         first, last = self.offsets[index], self.offsets[index + 1]
         steps = slice(first - index, last - index - 1)
         return self.states[first:last], self.actions[steps], self.rewards[steps]
@@ -123,8 +132,10 @@ def read_trajectories(path: str | os.PathLike) -> Trajectories:
     npz.check(
         path,
         len(episodes.reach) == count
-        and states.shape == (int(offsets[-1]), 2)
-        and actions.shape == rewards.shape == (len(states) - count,),
+        and states.ndim == 2
+        and actions.ndim in (1, 2)
+        and len(states) == int(offsets[-1])
+        and rewards.shape == actions.shape[:1] == (len(states) - count,),
         "its arrays do not fit together",
     )
     probe, spec = str(arrays["probe"]), str(arrays["spec"])
@@ -173,12 +184,13 @@ def _column(field: str) -> str:
     return _ATTEMPTS + field.rstrip("_")  # `return` is a word of Python's
 
 
-_EPISODE_COLUMNS = ("reach", "attempt", "seed", "terminated", "truncated")
+_EPISODE_COLUMNS = ("reach", "attempt", "seed", "terminated", "truncated", "reached")
 _SUMMARY = {
     **{"spec": "U", "probe": "U", "digest": "U", "offsets": "i"},
-    **{"reach": "i", "attempt": "i", "seed": "i", "terminated": "b", "truncated": "b"},
+    **{"reach": "i", "attempt": "i", "seed": "i"},
+    **{"terminated": "b", "truncated": "b", "reached": "b"},
     **{_ATTEMPTS + name: "i" for name in ("reach", "attempt", "seed", "steps")},
     **{_ATTEMPTS + name: "f" for name in ("initial_position", "return")},
-    **{_ATTEMPTS + name: "b" for name in ("terminated", "truncated")},
+    **{_ATTEMPTS + name: "b" for name in ("terminated", "truncated", "reached")},
 }
 _STEPS = {"states": "f", "actions": "if", "rewards": "f"}

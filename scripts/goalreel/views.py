@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.physics import ENVIRONMENTS, Environment
+from goalreel.mountain_car import GOAL_POSITIONS, NATIVE
 from goalreel.spec import common_spec
 from goalreel.trajectories import Trajectories, read_trajectories
 from goalreel.video import encode_video
@@ -25,7 +25,7 @@ def run_shards(paths: Iterable[Path], env: str) -> Iterator[Trajectories]:
     Raises GoalreelError if a file cannot be used, is of another environment, or was made
     otherwise than the first.
     """
-    mountain_car(env)
+    goal_position(env)
     first = None
     for path in paths:
         trajectories = read_trajectories(path)
@@ -35,23 +35,23 @@ def run_shards(paths: Iterable[Path], env: str) -> Iterator[Trajectories]:
         yield trajectories
 
 
-def mountain_car(env: str, columns: int = 2) -> Environment:
-    """Return a Mountain Car by its id.
+def goal_position(env: str, columns: int = 2) -> float:
+    """Return where a Mountain Car's goal is.
 
     Raises GoalreelError for another environment, or if its states have not two `columns`.
     """
-    if env not in ENVIRONMENTS or columns != 2:
+    if env not in NATIVE or columns != 2:
         raise GoalreelError(
-            f"this view needs Mountain Car ({', '.join(ENVIRONMENTS)}), whose state is a position "
+            f"this view needs Mountain Car ({', '.join(NATIVE)}), whose state is a position "
             f"and a velocity; {env} with states of {columns} numbers is none"
         )
-    return ENVIRONMENTS[env]
+    return GOAL_POSITIONS[env]
 
 
 def check_mountain_car(trajectories: Trajectories, env: str) -> None:
     """Raise GoalreelError unless the trajectories are of the Mountain Car `env`."""
     made = env_of(trajectories.spec) or env
-    mountain_car(made, trajectories.states.shape[1])
+    goal_position(made, trajectories.states.shape[1])
     if made != env:
         raise GoalreelError(f"the trajectories are of {made}, not of {env}; delete them")
 

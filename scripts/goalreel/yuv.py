@@ -2,7 +2,8 @@
 
 Every patch is converted once, so that a frame costs a few small copies. Chroma is the mean of
 each 2x2 block, sited in its centre. Source of the matrix: Rec. ITU-R BT.709-6, 3 and 4; integer
-arithmetic, so that every machine rounds alike. Who encodes these frames stands in segment.
+arithmetic, so that every machine rounds alike. Frames of an odd width or height get their last
+column or row once more. Who encodes these frames stands in segment.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.layers import NOTHING, Patches
 from goalreel.ragged import ranges
@@ -37,18 +37,21 @@ class _Planes:
 class Yuv420p:
     """A frame cache's frames in yuv420p: `view[i]` is (H * 3 / 2, W) uint8, planes Y, U, V.
 
-    Raises GoalreelError if the frames' width or height is odd.
+    size: (width, height) in pixels, even, so that it may be one more than the cache's
     """
 
     def __init__(self, cache: FrameCache):
         """Convert the background and every patch of `cache`."""
-        height, width = cache.background.shape[:2]
-        if height % 2 or width % 2:
-            raise GoalreelError(f"yuv420p needs an even width and height, not {width}x{height}")
+        shape = cache.background.shape[:2]
+        height, width = (length + length % 2 for length in shape)
+        self.size = (width, height)
         self._cache = cache
         self._shape = (height * 3 // 2, width)
-        self._background = planar(cache.background).reshape(-1)
-        self._patches = [_split(layer.patches, _convert(layer.patches)) for layer in cache.layers]
+        self._background = planar(_to_even(cache.background)).reshape(-1)
+        parts = [layer.patches for layer in cache.layers]
+        if (height, width) != shape:
+            parts = [_patches_to_even(patches) for patches in parts]
+        self._patches = [_split(patches, _convert(patches)) for patches in parts]
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -82,6 +85,24 @@ class Yuv420p:
                             plane[where] = samples
                 shown = wanted
             yield buffer.reshape(self._shape)
+
+
+def _to_even(pixels: np.ndarray) -> np.ndarray:
+    """Return (h, w, 3) pixels with the last row and column again where their number is odd."""
+    height, width = pixels.shape[:2]
+    return np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), "edge")
+
+
+def _patches_to_even(patches: Patches) -> Patches:
+    """Return patches without odd sides, which only those at an odd frame's border have."""
+    boxes = patches.boxes + patches.boxes % 2 * [0, 0, 1, 1]
+    pixels = [patches.pixels[:0]]
+    for (_, _, height, width), start, end in zip(
+        patches.boxes.tolist(), patches.offsets, patches.offsets[1:], strict=False
+    ):
+        box = patches.pixels[start:end].reshape(height, width, 3)
+        pixels.append(_to_even(box).reshape(-1, 3) if box.size else box.reshape(-1, 3))
+    return Patches(boxes.astype(np.int32), np.concatenate(pixels))
 
 
 def planar(frame: np.ndarray) -> np.ndarray:

@@ -1,0 +1,125 @@
+"""Action spaces as boxes of numbers: what an action of an environment may be.
+
+Every action space that goalreel plays is a box of whole numbers or of floats: Discrete,
+MultiDiscrete and MultiBinary are the former. So one form says how an action is stored, drawn at
+random and checked, and Gymnasium itself is not needed for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+
+
+@dataclass(frozen=True)
+class ActionSpace:
+    """A box of actions.
+
+    shape: of one action, () for a single number that is no array (Discrete)
+    dtype: what Gymnasium's environment takes, a whole-number or float type
+    low, high: (numbers of an action,), the least and the greatest value allowed, both included
+    """
+
+    shape: tuple[int, ...]
+    dtype: type
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def whole(self) -> bool:
+        """Whether the actions are whole numbers."""
+        return np.dtype(self.dtype).kind in "iub"
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """The shape of an action as the trajectory file holds it: () or (numbers,)."""
+        return (len(self.low),) if self.shape else ()
+
+    @property
+    def stored_dtype(self) -> type:
+        """The dtype of an action as the trajectory file holds it."""
+        return np.int64 if self.whole else self.dtype
+
+    def __str__(self) -> str:
+        """Return the space in words, for messages."""
+        low, high = (", ".join(dict.fromkeys(f"{x:g}" for x in v)) for v in (self.low, self.high))
+        kind = "whole numbers" if self.whole else "floats"
+        return f"{kind} from {low} to {high}, of shape {self.shape} each"
+
+    def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
+        """Return uniformly random actions, (lanes, *stored_shape), from doubles in [0, 1).
+
+        draws: for each number of an action, (lanes,) doubles. Raises GoalreelError if the space
+        has no bounds.
+        """
+        if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
+            raise GoalreelError(
+                f"policy.name: 'random' draws uniformly, and the actions have no bounds ({self})"
+            )
+        unit = np.stack(draws, axis=1)
+        if self.whole:
+            chosen = self.low + np.floor(unit * (self.high - self.low + 1))
+        else:
+            chosen = self.low + unit * (self.high - self.low)
+        return chosen.astype(self.stored_dtype).reshape(len(unit), *self.stored_shape)
+
+    def checked(self, actions: object, lanes: int, who: str) -> np.ndarray:
+        """Return a batch of actions from elsewhere as (lanes, *stored_shape) of `stored_dtype`.
+
+        actions: what should be (lanes, *shape) of a fitting kind within the bounds. Raises
+        GoalreelError, beginning with `who`, that tells what came and what was expected.
+        """
+        expected = f"expected are {lanes} actions, {self}: an array of shape {(lanes, *self.shape)}"
+        try:
+            array = np.asarray(actions)
+        except ValueError as error:  # rows of unlike lengths
+            raise GoalreelError(f"{who} gave no array ({error}); {expected}") from None
+        if array.shape != (lanes, *self.shape):
+            raise GoalreelError(f"{who} gave an array of shape {array.shape}; {expected}")
+        if array.dtype.kind not in ("iub" if self.whole else "iuf"):
+            raise GoalreelError(f"{who} gave {array.dtype}; {expected}")
+        stored = array.astype(self.stored_dtype).reshape(lanes, *self.stored_shape)
+        rows = stored.reshape(lanes, -1)
+        wrong = ~((rows >= self.low) & (rows <= self.high)).all(axis=1)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise GoalreelError(
+                f"{who} gave {array[row].tolist()} in row {row}, which the environment does not "
+                f"take; {expected}"
+            )
+        return stored
+
+    def taken(self, action: np.ndarray) -> object:
+        """Return a stored action as the environment's `step` takes it."""
+        if not self.shape and self.whole:
+            return int(action)
+        return np.asarray(action).astype(self.dtype).reshape(self.shape)
+
+
+def action_space(space, env: str) -> ActionSpace:
+    """Return the form of a Gymnasium action space. Raises GoalreelError for one of another kind."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Discrete):
+        first = int(space.start)
+        low, high = np.array([first]), np.array([first + int(space.n) - 1])
+        return ActionSpace((), np.int64, low, high)
+    if isinstance(space, spaces.MultiDiscrete):
+        low = np.asarray(space.start, np.int64).reshape(-1)
+        count = np.asarray(space.nvec, np.int64).reshape(-1)
+        return ActionSpace(space.shape, space.dtype.type, low, low + count - 1)
+    if isinstance(space, spaces.MultiBinary):
+        size = int(np.prod(space.shape))
+        return ActionSpace(space.shape, space.dtype.type, np.zeros(size, int), np.ones(size, int))
+    if isinstance(space, spaces.Box):
+        wide = np.int64 if space.dtype.kind in "iub" else np.float64
+        low, high = (
+            np.asarray(bound).astype(wide).reshape(-1) for bound in (space.low, space.high)
+        )
+        return ActionSpace(space.shape, space.dtype.type, low, high)
+    raise GoalreelError(
+        f"{env}: its actions are {space}; goalreel plays Discrete, MultiDiscrete, MultiBinary and "
+        f"Box action spaces"
+    )

@@ -1,0 +1,113 @@
+"""An edit reruns exactly the views that it changes: the table for the targets beside the film."""
+
+import shutil
+
+import pytest
+from conftest import Project
+
+TARGETS = ["all", "clips", "grid", "swarm", "phase", "stills", "learning", "report"]
+BASE = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempts: 1}"}
+NOTHING = {}
+ENCODE = {"encode": 2, "concat": 1}
+TABLES = {"episodes": 1, "plots": 1}
+VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "learning": 1}
+SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
+SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1}
+DRAWN = {"atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
+DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "learning": 1}
+
+
+@pytest.fixture(scope="module")
+def viewed(tmp_path_factory, user_cache) -> Project:
+    """Return a project with a finished film and all views."""
+    project = Project(tmp_path_factory.mktemp("viewed"), user_cache)
+    project.said = project.run("-j", "2", *TARGETS, config=BASE)
+    return project
+
+
+@pytest.fixture
+def done(viewed, tmp_path) -> Project:
+    """Return a copy of it, with all time stamps."""
+    shutil.copytree(viewed.folder, tmp_path / "project")
+    project = Project.__new__(Project)
+    project.folder, project.cache = tmp_path / "project", viewed.cache
+    return project
+
+
+def test_a_run_tells_of_every_view_that_it_made(viewed):
+    for name in ("clips", "grid", "swarm", "phase", "stills", "learning", "report"):
+        assert f"  {name}  results/" in viewed.said.replace(f"{name:>8}", f"  {name}"), viewed.said
+
+
+def test_the_film_alone_makes_no_view(done):
+    shutil.rmtree(done.folder / "results")
+    assert set(done.jobs(config=BASE)) == {
+        *["simulate", "atlas", "render", "encode", "concat", "episodes"]
+    }
+
+
+CONFIG_EDITS = [
+    ({}, NOTHING),
+    ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE | {"clips": 1, "report": 1}),
+    ({"overlay": "{hud: true}"}, ENCODE | {"clips": 1, "learning": 1, "report": 1}),
+    ({"overlay": "{title_card: 0}"}, ENCODE | TABLES | {"learning": 1, "report": 1}),
+    ({"clips": "{episode_trigger: all}"}, {"clips": 1}),
+    ({"clips": "{video_length: 9}"}, {"clips": 1}),
+    ({"stills": "{episode_trigger: [0]}"}, {"stills": 1}),
+    ({"grid": "{columns: 2}"}, {"grid": 1, "report": 1}),
+    ({"encode": "{qp: 31}"}, ENCODE | VIDEOS | {"report": 1}),
+    ({"film": "{fps: 60}"}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
+    ({"render": "{style: vector}"}, DRAWN),
+    ({"seed": 7}, SIMULATE | {"learning": 1}),
+    ({"policy": "{epsilon: 0.1}"}, SIMULATE),
+    ({"policy": "{name: sarsa}"}, SIMULATE),
+    ({"max_steps": 150}, SIMULATE),
+    ({"success": -120}, SIMULATE),
+    ({"env_kwargs": "{goal_velocity: 0.01}"}, SIMULATE),
+    ({"train": "{checkpoints: [1, 2], attempts: 2}"}, {"learning": 1}),
+    ({"train": "{checkpoints: [1, 3], attempts: 1}"}, {"train": 1, "learning": 1}),
+    ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1, "encode": 1}),
+]
+
+
+@pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=lambda x: str(x))
+def test_config_edit(done, edit, jobs):
+    assert done.jobs(*TARGETS, config=BASE | edit) == jobs
+
+
+CODE_EDITS = [
+    ("swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
+    ("phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),
+    ("page.py", "margin = max(", "margin = min(", {"grid": 1, "report": 1}),
+    ("poster.py", "import", "import abc\nimport", {"stills": 1}),
+    (
+        "triggers.py",
+        'trigger == "all"',
+        'trigger == "every"',
+        {"clips": 1, "stills": 1, "grid": 1, "report": 1},
+    ),
+    ("learning.py", "not reached", "missed", {"learning": 1}),
+    ("sarsa.py", "0.9", "0.8", {"train": 1, "learning": 1}),
+    ("plots.py", 'ylabel="reaches"', 'ylabel="episodes"', {"plots": 1, "report": 1}),
+    ("templates/report.css", "{", " {", {"report": 1}),
+    ("templates/report.js", "const", "const  ", {"report": 1}),
+    ("record_video.py", "self.step_id = -1", "self.step_id = -2", NOTHING),
+    ("snippets.py", "_AT_ONCE = 8", "_AT_ONCE = 9", NOTHING),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "jobs"), CODE_EDITS)
+def test_code_edit(done, name, old, new, jobs):
+    done.edit(f"scripts/goalreel/{name}", old, new)
+    assert done.jobs(*TARGETS, config=BASE) == jobs
+
+
+def test_a_retrained_policy_reruns_what_it_plays(done):
+    config = BASE | {"policy": "{name: sarsa, epsilon: 0.5}", "film": "{show: attempts}"}
+    config |= {"reaches": 1, "shard_size": 1, "success": -200}
+    done.run(config=config)
+    assert done.jobs(config=config) == NOTHING
+    retrained = config | {"train": "{checkpoints: [1, 2], seed: 8}"}
+    assert done.jobs(config=retrained) == {
+        **{"train": 1, "simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
+    }

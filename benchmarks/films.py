@@ -57,7 +57,8 @@ def film_with_goalreel(
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(folder), "-j", str(cores)]
     command += ["--config", f"reaches={reaches}", f"env={ENV}", "results=results"]
-    command += [f"encode={{preset: {preset}}}"]
+    # The peers write nothing over the frames, and no title cards between them.
+    command += [f"encode={{preset: {preset}}}", "overlay={title_card: 0, caption: ''}"]
     environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
     start = time.perf_counter()
     answer = subprocess.run(

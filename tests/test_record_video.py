@@ -1,28 +1,22 @@
 """RecordVideo records what Gymnasium's does, loses no frame, and keeps none in memory."""
 
-import contextlib
 import os
 import signal
 import subprocess
-import sys
-import time
 
 import gymnasium
 import numpy as np
 import psutil
 import pytest
-from conftest import REPOSITORY, decoded, fake_ffmpeg
+from conftest import decoded, fake_ffmpeg
 from recordings import (
-    PEAK,
     decoded_rgb,
     equal,
     filmed,
     kept,
-    said_by,
     stand_in_for_moviepy,
 )
 
-import goalreel
 from goalreel import GoalreelError, RecordVideo
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overwriting existing videos")
@@ -341,145 +335,3 @@ def test_an_exception_amid_a_write_shifts_no_frame(tmp_path):
     places = {frame.tobytes(): number for number, frame in enumerate(env.unwrapped.frames)}
     shown = [places[f.tobytes()] for f in decoded_rgb(tmp_path / "rl-video-episode-0.mp4")]
     assert interrupts and len(shown) == counted and shown == sorted(set(shown))
-
-
-PROGRAM = """
-import os, signal, sys, time
-import gymnasium, goalreel
-
-env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
-env = goalreel.RecordVideo(env, sys.argv[1], video_length=1000, preset="ultrafast")
-env.reset(seed=1)
-for _ in range(4):
-    env.step(0)
-"""
-ENDINGS = {
-    "the end": "",
-    "close": "env.close()",
-    "collection": "del env; print(os.listdir(sys.argv[1]))",
-    "exit": "sys.exit(3)",
-    "exception": "raise ValueError('of the program')",
-    "Ctrl-C": "os.killpg(0, signal.SIGINT); time.sleep(60)",
-}
-
-
-def ending(folder, program, **options):
-    """Run a program that records into `folder`, in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", program, str(folder)],
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,
-        **options,
-    )
-
-
-@pytest.mark.parametrize("how", ENDINGS)
-def test_the_video_is_whole_however_the_program_ends(tmp_path, how):
-    process = ending(tmp_path, PROGRAM + ENDINGS[how])
-    out, err = process.communicate()
-    wanted = {"exit": 3, "exception": 1, "Ctrl-C": -signal.SIGINT}
-    assert process.returncode == wanted.get(how, 0), err
-    assert how in ("exception", "Ctrl-C") or err == ""
-    assert how != "collection" or out == "['rl-video-episode-0.mp4']\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["rl-video-episode-0.mp4"]
-    assert len(decoded(tmp_path / "rl-video-episode-0.mp4")) == 5
-
-
-def test_a_killed_program_leaves_nothing_under_the_videos_name(tmp_path):
-    process = ending(tmp_path, PROGRAM + "os.kill(os.getpid(), signal.SIGKILL)")
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert not list(tmp_path.glob("*.mp4"))
-    (left,) = tmp_path.iterdir()
-    while True:  # ffmpeg comes to its end on its own
-        with contextlib.suppress(Exception):
-            if len(decoded(left)) == 5:
-                break
-        time.sleep(0.05)
-
-
-FORK = """
-import gc
-child = os.fork()
-if not child:
-    env.step(0)
-    del env  # neither this nor the exit touches the parent's video
-    gc.collect()
-    sys.exit()
-other = os.fork()
-if not other:
-    time.sleep(10)  # holds what it has inherited
-    os._exit(0)
-os.waitpid(child, 0)
-env.step(0)
-env.close()
-assert os.waitpid(other, os.WNOHANG) == (0, 0), "close has waited for the other child"
-os.kill(other, signal.SIGKILL)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_neither_ends_nor_holds_up_its_parents_video(tmp_path):
-    process = ending(tmp_path, PROGRAM + FORK)
-    _, err = process.communicate()
-    assert (process.returncode, err) == (0, "")
-    assert [path.name for path in tmp_path.iterdir()] == ["rl-video-episode-0.mp4"]
-    assert len(decoded(tmp_path / "rl-video-episode-0.mp4")) == 6
-
-
-MEMORY = """
-import types
-import gymnasium, numpy as np
-import goalreel
-
-sys.modules["moviepy"] = types.ModuleType("moviepy")  # Gymnasium's only asks whether it is there
-
-class Small(gymnasium.Env):
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    observation_space = action_space = gymnasium.spaces.Discrete(2)
-    render_mode = "rgb_array"
-
-    def reset(self, seed=None, options=None):
-        return 0, {}
-
-    def step(self, action):
-        return 0, 0.0, False, False, {}
-
-    def render(self):
-        return np.full((64, 64, 3), np.random.default_rng().integers(256), np.uint8)
-
-def steps(env, count):
-    for _ in range(count):
-        env.step(0)
-
-wrapper = {"ours": goalreel.RecordVideo, "theirs": gymnasium.wrappers.RecordVideo}[sys.argv[2]]
-env = wrapper(Small(), sys.argv[1], step_trigger=lambda step: step == 0)
-env.reset()
-steps(env, 300)
-before = peak()
-steps(env, 10000)
-print(peak() - before)
-if sys.argv[2] == "theirs":
-    env.recorded_frames.clear()
-    env.recording = False
-env.close()
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak in /proc")
-def test_memory_stays_flat_over_10_000_steps(tmp_path):
-    grown = {
-        who: int(said_by(PEAK + MEMORY, str(tmp_path / who), who)) for who in ("ours", "theirs")
-    }
-    size = 10000 * 64 * 64 * 3
-    assert grown["ours"] < size / 10 and grown["theirs"] > size * 0.8, grown
-    assert len(decoded(tmp_path / "ours" / "rl-video-step-0.mp4")) == 10300
-
-
-def test_importing_goalreel_imports_no_gymnasium():
-    program = "import sys, goalreel; goalreel.save_video; print('gymnasium' in sys.modules)"
-    assert said_by(program) == "False\n"
-    assert goalreel.save_video.__name__ == "save_video" and callable(goalreel.save_video)

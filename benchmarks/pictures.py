@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 
 import av
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from PIL import Image
@@ -32,11 +31,11 @@ ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
 
 def save(name: str, picture: np.ndarray | Image.Image) -> None:
-    """Save a picture, 600 pixels wide and in few colours."""
+    """Save a picture, 600 pixels wide, with a palette."""
     image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
     size = WIDTH, round(image.height * WIDTH / image.width)
     small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-    small.quantize(64, dither=Image.Dither.NONE).save(DOCS / name, optimize=True)
+    small.quantize(256, dither=Image.Dither.NONE).save(DOCS / name, optimize=True)
 
 
 def film_frame(name: str, number: int) -> Image.Image:
@@ -61,23 +60,10 @@ def vector_frame(position: float) -> np.ndarray:
     style = make_style(ENV, {"style": "vector", **size})
     track, pictures = style.draw(style.keys(np.array([position])))
     ((top, left, pixels),) = pictures
+    track = track.copy()
     track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     Board(track).text("render.style: vector · palette: dark", 7, 18).paste(track, 0)
     return track
-
-
-def save_steps() -> None:
-    """Plot how often each number of steps occurs, and how it follows from the initial position."""
-    table = pd.read_csv(RESULTS / "episodes.csv")
-    figure, (left, right) = plt.subplots(1, 2, figsize=(6, 4), layout="constrained", sharey=True)
-    steps = np.arange(table["steps"].min(), table["steps"].max() + 2) - 0.5
-    left.hist(table["steps"], bins=steps, orientation="horizontal", color="#4878a8")
-    left.set(xlabel="reaches", ylabel="steps to the goal")
-    right.plot(table["initial_position"], table["steps"], ".", markersize=3, color="#4878a8")
-    right.set(xlabel="initial position")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(DOCS / "steps.png", dpi=100)
 
 
 def save_report() -> None:
@@ -94,7 +80,7 @@ def save_report() -> None:
         driver.get((RESULTS / "report" / "index.html").as_uri())
         driver.execute_async_script(
             "const done = arguments[0]; const film = document.getElementById('film');"
-            "film.addEventListener('seeked', () => setTimeout(done, 500), {once: true});"
+            "film.addEventListener('seeked', () => setTimeout(done, 3000), {once: true});"
             "document.querySelectorAll('[role=option]')[4].click();"
         )
         driver.save_screenshot(str(Path(profile, "report.png")))
@@ -107,10 +93,10 @@ if __name__ == "__main__":
     DOCS.mkdir(exist_ok=True)
     save("frame.png", hud_frame(reach=0, before_end=8))
     save("vector.png", vector_frame(-0.9))
-    save("swarm.png", film_frame("swarm.mp4", 96))
+    save("swarm.png", film_frame("swarm.mp4", 117))
     save("grid.png", film_frame("grid.mp4", 70))
     save("phase.png", film_frame("phase.mp4", 110))
-    save("learning.png", film_frame("learning.mp4", 3550))
+    last = pd.read_csv(RESULTS / "learning.csv").iloc[-1]
+    save("learning.png", film_frame("learning.mp4", last.first_frame + last.steps - 12))
     save("poster.png", Image.open(RESULTS / "stills" / "poster.png"))
-    save_steps()
     save_report()

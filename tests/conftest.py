@@ -29,7 +29,16 @@ os.environ["SDL_VIDEODRIVER"] = "dummy"
 REPOSITORY = Path(__file__).parents[1]
 # Python as most users run it, which would write its caches if the workflow let it.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml", "rules", "scripts", "envs", "profiles"]
+SOURCES = [
+    "Snakefile",
+    "config.yaml",
+    "config.schema.yaml",
+    "rules",
+    "scripts",
+    "envs",
+    "profiles",
+    "docs",
+]
 DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 PUMP = {"name": "pump", "epsilon": 0.0}
 QP = {"encoder": "x264", "preset": "ultrafast", "qp": 23}

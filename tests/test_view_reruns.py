@@ -1,9 +1,11 @@
 """An edit reruns exactly the views that it changes: the table for the targets beside the film."""
 
 import shutil
+import zipfile
+from pathlib import Path
 
 import pytest
-from conftest import Project
+from conftest import Project, hashes
 
 TARGETS = ["all", "clips", "grid", "swarm", "phase", "stills", "learning", "report"]
 BASE = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempts: 1}"}
@@ -44,6 +46,27 @@ def test_the_film_alone_makes_no_view(done):
     assert set(done.jobs(config=BASE)) == {
         *["simulate", "atlas", "render", "encode", "concat", "episodes"]
     }
+
+
+def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
+    done.run("report", "--report", "report.zip", config=BASE)
+    with zipfile.ZipFile(done.folder / "report.zip") as archive:
+        held = {Path(name).name for name in archive.namelist()}
+    wanted = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
+    wanted |= {"steps.svg", "phase.svg", "reach_rate.svg", "initial_position.svg"}
+    assert wanted | {"episodes.csv", "attempts.csv"} <= held
+
+
+def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done):
+    def made(project: Project) -> dict[str, str]:
+        """Return the hashes without the page, which tells times, and Snakemake's own marks."""
+        found = hashes(project.folder / "results")
+        return {n: h for n, h in found.items() if "index.html" not in n and "/.snakemake" not in n}
+
+    shutil.rmtree(done.folder / "results")
+    done.run("-j", "1", *TARGETS, config=BASE)
+    assert made(done) == made(viewed)
+    assert len(made(done)) > 20
 
 
 CONFIG_EDITS = [

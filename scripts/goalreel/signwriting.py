@@ -38,7 +38,7 @@ class Board:
         is set smaller, then cut.
         """
         height, width = self.background.shape[:2]
-        margin = self.scaled(40 if left is None else 12)
+        margin = self.scaled(40 if left is None and not self.plate else 12)
         start = margin if left is None else self.scaled(left)
         room = max(width - start - margin, 2)
         size = max(size * height / _ROWS, 8)

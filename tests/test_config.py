@@ -119,6 +119,14 @@ def test_defaults_are_those_of_the_film():
             {"render": {"width": 1920}},
             ["render.width: 1920", "style gymnasium", "allowed there: 600", "render.style: vector"],
         ),
+        (
+            {"env": "CartPole-v1", "policy": RANDOM, "render": {"style": "vector"}},
+            ["render.style: 'vector' draws the Mountain Cars alone", "CartPole-v1: gymnasium"],
+        ),
+        (
+            {"success": "foo"},
+            ["success: unknown value 'foo'", "terminated, truncated; or a number"],
+        ),
         ({"render": {"height": 600}}, ["render.height: 600", "allowed there: 400"]),
         ({"render": {"palette": "dark"}}, ["render.palette: 'dark'", "allowed there: light"]),
         (

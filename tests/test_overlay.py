@@ -116,6 +116,18 @@ def test_other_environments_hold_their_first_frame_and_get_a_plate(trajectories)
     assert [layer.name for layer in shown.layers] == ["picture", "caption", "step", "return"]
 
 
+@pytest.mark.parametrize("size", [(2, 2), (3, 5), (8, 600), (400, 4)])
+def test_even_the_smallest_pictures_get_what_fits(trajectories, size):
+    frame = np.full((*size, 3), 90, np.uint8)
+    layer = layer_from_frames("picture", frame, [frame] * int(trajectories.offsets[-1]))
+    cache = FrameCache(frame, (layer,), trajectories.offsets, trajectories.digest())
+    shown = laid_over(cache, trajectories, "{seed}", cards=1, env="Other-v0")
+    assert shown[0].shape == (*size, 3)
+    for layer in shown.layers:
+        top, left, height, width = layer.patches.boxes.T
+        assert (top + height <= size[0]).all() and (left + width <= size[1]).all()
+
+
 def test_frames_of_other_trajectories_are_refused(cache):
     with pytest.raises(GoalreelError, match="do not show these trajectories"):
         laid_over(cache, simulated(seed=8))

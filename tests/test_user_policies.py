@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -16,6 +17,7 @@ from goalreel.episodes import make_environment, simulate_episodes
 from goalreel.errors import GoalreelError
 from goalreel.gym_render import render_episodes
 from goalreel.policies import make_policy
+from goalreel.policy_files import policy_files
 from goalreel.reaches import simulate_reaches, valid
 from goalreel.recorded import play_recording
 from goalreel.recording import read_recording
@@ -148,6 +150,23 @@ def test_what_a_policy_gives_is_checked_before_it_plays(policy, text, environmen
     said = refused(policy(text), environment)
     for part in ["mine.py: act", *parts]:
         assert part in said
+
+
+def test_modules_beside_a_policy_are_watched_too(tmp_path):
+    (tmp_path / "mine.py").write_text("import helper\nimport numpy\n")
+    (tmp_path / "helper.py").write_text("from deeper import x\n")
+    (tmp_path / "deeper.py").write_text("x = 1\n")
+    (tmp_path / "unused.py").write_text("")
+    policy = {"name": "file", "file": str(tmp_path / "mine.py")}
+    before = policy_files(policy)
+    assert {Path(name).name for name in before} == {"mine.py", "helper.py", "deeper.py"}
+    (tmp_path / "deeper.py").write_text("x = 2\n")
+    assert policy_files(policy) != before
+
+
+def test_a_policy_that_exits_is_told(policy):
+    said = refused(policy("import sys\ndef act(o): sys.exit(3)\n"), CARTPOLE)
+    assert "raised; the observation" in said and "SystemExit: 3" in said
 
 
 def test_what_a_policy_gives_is_checked_while_it_plays(policy):
@@ -321,7 +340,7 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
         ("episode,seed,action\n0,1,left\n", DISCRETE, ["row 1, column action: 'left'"]),
         ("episode,seed,action\n0,1,1\n0,2,1\n", DISCRETE, ["seed 2 in row 2", "one whole"]),
         ("episode,seed,action\n0,-1,1\n", DISCRETE, ["seed -1 in row 1"]),
-        ("episode,seed,action\n0,1\n", DISCRETE, ["row 1, column action: ''"]),
+        ("episode,seed,action\n0,1\n", DISCRETE, ["row 1 has 2 fields, its header 3"]),
         ("episode,seed,action\n0,1,1\n1,1,1\n0,1,1\n", DISCRETE, ["episode 0 do not follow"]),
         ("episode,seed,action\n0,1,3\n", DISCRETE, ["episode 0: gave 3 in row 0", "0 to 2"]),
         ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: gave float64"]),
@@ -348,7 +367,7 @@ def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):
     [
         ({"episode": np.zeros(3), "seed": np.zeros(2, int), "action": np.zeros(3)}, "differ in"),
         ({"episode": np.array(["a"]), "seed": np.zeros(1, int)}, "array episode is <U1"),
-        ({"episode": np.array([None])}, "ValueError: Object arrays"),
+        ({"episode": np.array([None])}, "ValueError: objects, or no"),
         (None, "no recording"),
     ],
 )

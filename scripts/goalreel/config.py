@@ -11,6 +11,7 @@ from goalreel.captions import template_fault
 from goalreel.environments import environment_faults
 from goalreel.errors import GoalreelError
 from goalreel.faults import schema_faults
+from goalreel.mountain_car import NATIVE
 from goalreel.policy_files import policy_files, policy_tools
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
@@ -198,6 +199,12 @@ def _template_faults(path: str, value: object, schema: Mapping) -> Iterator[str]
 def _style_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
     section, render = schema["properties"]["render"], config["render"]
     style, fixed = render["style"], section["x-fixed"]
+    if style != "gymnasium" and config["env"] not in NATIVE and isinstance(style, str):
+        yield (
+            f"render.style: {style!r} draws the Mountain Cars alone; "
+            f"allowed for {config['env']}: gymnasium"
+        )
+        return
     free = ", ".join(name for name in section["properties"]["style"]["enum"] if name not in fixed)
     for key, value in fixed.get(style, {}).items() if isinstance(style, str) else ():
         if render[key] != value:

@@ -54,7 +54,8 @@ def find_spec(env: str):
                 )
             gymnasium.register_envs(importlib.import_module(family))
         if name not in registry:
-            raise GoalreelError(f"unknown value {env!r}{_nearest(name, list(registry))}")
+            known = [f"{module}:{n}" if module else n for n in registry]
+            raise GoalreelError(f"unknown value {env!r}{_nearest(env, known)}")
         spec = registry[name]
         point = spec.entry_point
         creator = load_env_creator(point) if isinstance(point, str) else point

@@ -70,7 +70,8 @@ def _told(error) -> list[tuple[str, str]]:
         wanted = " or ".join(_TYPE_NAMES[kind] for kind in types)
         return [(key, f"{shown} is {_kind(value)}; allowed: {wanted}")]
     if error.validator == "enum":
-        return [(key, f"unknown value {shown}{_nearest(str(value), schema['enum'])}")]
+        other = f"; or {schema['x-or']}" if "x-or" in schema else ""
+        return [(key, f"unknown value {shown}{_nearest(str(value), schema['enum'])}{other}")]
     if error.validator == "pattern":
         return [(key, f"{shown} {schema.get('x-unfit') or _unfit_folder(value)}")]
     if error.validator == "x-words":

@@ -10,6 +10,7 @@ row and generator alone, so that an episode does not depend on what is played be
 import importlib.util
 import inspect
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class FilePolicy:
         sys.path.append(str(Path(path).resolve().parent))  # what stands beside it
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise GoalreelError(
                 f"policy.file: {path} cannot be imported:\n{_told(error, path)}"
             ) from None
@@ -116,7 +117,7 @@ class FilePolicy:
     def _call(self, batch: np.ndarray, environment, generators: LaneGenerators) -> np.ndarray:
         try:
             actions = self._raw(batch, generators)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             row = self._culprit(batch, generators)
             raise GoalreelError(
                 f"{self._who} raised; the observation, of the episode of seed "
@@ -138,7 +139,7 @@ class FilePolicy:
             draws = generators.draws[row : row + 1]
             try:
                 self._raw(batch[row : row + 1], LaneGenerators(generators.seeds, draws))
-            except Exception:
+            except (Exception, SystemExit):
                 return row
         return 0
 
@@ -160,9 +161,10 @@ def _takes_generators(path: str, name: str, function: Callable) -> bool:
     return random
 
 
-def _told(error: Exception, path: str) -> str:
-    """Return an error with its traceback from the user's file on."""
+def _told(error: BaseException, path: str) -> str:
+    """Return an error with its traceback from the user's file on, indented below our own words."""
     where, steps = str(Path(path).resolve()), error.__traceback__
     while steps is not None and steps.tb_frame.f_code.co_filename != where:
         steps = steps.tb_next
-    return "".join(traceback.format_exception(type(error), error, steps)).rstrip()
+    told = "".join(traceback.format_exception(type(error), error, steps)).rstrip()
+    return textwrap.indent(told, "  ")

@@ -6,6 +6,8 @@ pictures in gym_render; the Mountain Cars, which need no Gymnasium, in physics.
 """
 
 import os
+import textwrap
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,6 +34,21 @@ class Step:
     terminated: bool
     truncated: bool
     picture: np.ndarray | None
+
+
+def step_of(env, action: object, seed: int) -> tuple:
+    """Return what `env.step(action)` gives. Raises GoalreelError, with its traceback, if it raises.
+
+    seed: the episode's, for the message
+    """
+    try:
+        return env.step(action)
+    except Exception as error:  # whatever an environment may raise
+        told = textwrap.indent(traceback.format_exc().rstrip(), "  ")
+        raise GoalreelError(
+            f"env: {env.spec.id if env.spec else env}: its step raised {type(error).__name__} in "
+            f"the episode of seed {seed}:\n{told}"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -138,7 +155,7 @@ class GymEnvironment:
             observation, _ = env.reset(seed=seed)
             yield Step(0, observation, 0.0, False, False, env.render() if pictures else None)
             for number, action in enumerate(actions, 1):
-                observation, reward, *over, _ = env.step(self.actions.taken(action))
+                observation, reward, *over, _ = step_of(env, self.actions.taken(action), seed)
                 picture = env.render() if pictures else None
                 yield Step(number, observation, float(reward), *map(bool, over), picture)
         finally:

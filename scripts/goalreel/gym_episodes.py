@@ -8,7 +8,7 @@ import numpy as np
 
 from goalreel.episodes import Episodes
 from goalreel.errors import GoalreelError
-from goalreel.gym_env import GymEnvironment
+from goalreel.gym_env import GymEnvironment, step_of
 
 # Instances at a time: a policy may work on a batch, and Gymnasium steps them one by one anyway.
 _LANES = 16
@@ -33,7 +33,7 @@ class _Lane:
 
     def step(self, action: np.ndarray) -> None:
         taken = self.environment.actions.taken(action)
-        self.observation, reward, terminated, truncated, _ = self.env.step(taken)
+        self.observation, reward, terminated, truncated, _ = step_of(self.env, taken, self.seed)
         self.terminated, self.truncated = bool(terminated), bool(truncated)
         self.states.append(self.environment.stored(self.observation))
         self.actions.append(action)

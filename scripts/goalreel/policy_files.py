@@ -4,6 +4,7 @@ This module is imported while the Snakefile is parsed, so it imports little. Wha
 is told in file_policy, recorded and sb3_policy.
 """
 
+import ast
 import hashlib
 import importlib.util
 import json
@@ -17,19 +18,42 @@ from goalreel.errors import GoalreelError
 def policy_files(policy: Mapping) -> dict[str, str]:
     """Return the sha256 of each file that a checked `policy` section names, by its path.
 
-    A path is taken from the run's working directory. Raises GoalreelError if a file is missing.
+    With a Python file go the modules beside it that it imports, directly or not. A path is taken
+    from the run's working directory. Raises GoalreelError if a file is missing.
     """
     path = policy.get("file")
     if path is None:
         return {}
     try:
-        return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest()}
+        paths = _with_imports(Path(path)) if policy.get("name") == "file" else [Path(path)]
+        return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise GoalreelError(
             f"policy.file: {path!r}: cannot be read ({reason}); "
             f"it is looked for in {Path.cwd()}, where snakemake runs"
         ) from None
+
+
+def _with_imports(path: Path) -> list[Path]:
+    """Return a Python file and the modules in its folder that it imports, directly or not."""
+    found, queue = [], [path]
+    while queue:
+        module = queue.pop()
+        if module in found:
+            continue
+        found.append(module)
+        try:
+            tree = ast.parse(module.read_bytes())
+        except SyntaxError:  # the job tells, with the traceback
+            continue
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            beside = (path.with_name(f"{name.split('.')[0]}.py") for name in names)
+            queue += [candidate for candidate in beside if candidate.is_file()]
+    return sorted(found)
 
 
 def policy_tools(policy: Mapping) -> tuple[str, ...]:

@@ -88,7 +88,10 @@ def simulate_attempts(
 
 def _hint(environment, success: str | float) -> str:
     if isinstance(environment, Environment) and success == "terminated":
-        return "policy.name: pump, a lower policy.epsilon, a higher policy.force"
+        return (
+            "policy.name: pump, a lower policy.epsilon, a higher policy.force, for sarsa a later "
+            "last of train.checkpoints"
+        )
     return f"what counts is success: {success}"
 
 

@@ -87,7 +87,8 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
             columns = dict(archive)
     except Exception as error:  # NumPy lets through whatever zipfile, zlib and its parser raise
-        raise _fault(path, f"{type(error).__name__}: {error}") from None
+        said = "objects, or no .npz file at all" if "pickle" in str(error) else error
+        raise _fault(path, f"{type(error).__name__}: {said}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():
         told = ", ".join(f"{name} {columns[name].shape}" for name in columns)
@@ -101,9 +102,17 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
 def _read_csv(path: str) -> dict[str, np.ndarray]:
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as stream:
-            header, *rows = [row for row in csv.reader(stream) if row]
-    except (OSError, ValueError, csv.Error) as error:  # ValueError: it is empty, or no text
+            lines = [row for row in csv.reader(stream) if row]
+    except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
         raise _fault(path, f"it is no CSV file with a header ({error})") from None
+    if not lines:
+        raise _fault(path, "it is no CSV file with a header (it is empty)")
+    header, *rows = lines
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise _fault(
+                path, f"row {number} has {len(row)} fields, its header {len(header)} (by commas)"
+            )
     columns = {}
     for place, name in enumerate(name.strip() for name in header):
         known = name in ("episode", "seed", "position", "velocity", "reward", "action")

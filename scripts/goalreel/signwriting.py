@@ -50,10 +50,11 @@ class Board:
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
         """Return one patch that lays ink over the background: mask (h, w) uint8, 255 is all ink.
 
-        top, left: in this picture's pixels.
+        top, left: in this picture's pixels; what reaches beyond it is cut.
         """
         rows, columns = self.background.shape[:2]
-        t, lft = max(top, 0) & ~1, max(left, 0) & ~1
+        top, left = min(max(top, 0), rows - 1), min(max(left, 0), columns - 1)
+        t, lft = top & ~1, left & ~1
         b = min((top + mask.shape[0] + 1) & ~1, rows)
         r = min((left + mask.shape[1] + 1) & ~1, columns)
         covered = np.zeros((b - t, r - lft), np.float64)

@@ -48,7 +48,7 @@ def save_video(
     step_starting_index: int = 0,
     save_logger: str | None = None,
     *,
-    fps: float,
+    fps: float | None = None,
     qp: int = 23,
     preset: str = "veryfast",
 ) -> None:
@@ -62,8 +62,8 @@ def save_video(
     frame of a step on, as {name_prefix}-step-{step}.mp4; steps count from step_starting_index.
     Without triggers, schedule.capped_cubic_video_schedule chooses episodes.
     video_length: frames of a snippet; None: up to the end. save_logger: "bar" shows the progress.
-    fps, qp, preset: see encoder.Encoder; qp=0 stores exactly the pixels given, and otherwise odd
-    sizes grow by a pixel.
+    fps (which must be given), qp, preset: see encoder.Encoder; qp=0 stores exactly the pixels
+    given, and otherwise odd sizes grow by a pixel.
 
     Snippets without frames are left out with a warning. Raises GoalreelError for arguments or
     frames that are something else, and if ffmpeg fails: finished snippets stay, others leave no

@@ -85,7 +85,10 @@ def make_style(env: str, render: Mapping) -> Style:
     if the environment has no such style.
     """
     if env not in SCENES:
-        raise GoalreelError(f"no style draws {env}; allowed: {', '.join(SCENES)}")
+        raise GoalreelError(
+            f"{env} has no atlas: swarm, learning and the vector style show "
+            f"{' and '.join(SCENES)} alone"
+        )
     if render["style"] == "gymnasium":
         return GymnasiumStyle(env)
     if render["style"] == "vector":

@@ -283,7 +283,7 @@ def test_other_environments_are_refused(atlases, tmp_path):
     with pytest.raises(GoalreelError, match=r"needs Mountain Car \(.*CartPole-v1"):
         read_trails(written(tmp_path, replace(shard, spec=canonical(cart))), DISCRETE)
     wide = replace(shard, states=np.zeros((len(shard.states), 4)))
-    with pytest.raises(GoalreelError, match="needs Mountain Car .*states of 4 numbers"):
+    with pytest.raises(GoalreelError, match="needs Mountain Car .*states of 4 is none"):
         swarm_of(wide, atlases=atlases)
     with pytest.raises(GoalreelError, match=f"are of {DISCRETE}, not of {CONTINUOUS}"):
         list(run_shards(written(tmp_path, shard), CONTINUOUS))

@@ -43,7 +43,7 @@ def goal_position(env: str, columns: int = 2) -> float:
     if env not in NATIVE or columns != 2:
         raise GoalreelError(
             f"this view needs Mountain Car ({', '.join(NATIVE)}), whose state is a position "
-            f"and a velocity; {env} is none"
+            f"and a velocity; {env}{'' if columns == 2 else f' with states of {columns}'} is none"
         )
     return GOAL_POSITIONS[env]
 

@@ -62,7 +62,7 @@ def vector_frame(position: float) -> np.ndarray:
     ((top, left, pixels),) = pictures
     track = track.copy()
     track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-    Board(track).text("render.style: vector · palette: dark", 7, 18).paste(track, 0)
+    Board(track).centred("render.style: vector · palette: dark", 7, 18).paste(track, 0)
     return track
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import ImageFont
 
-from goalreel.captions import caption, template_fault
+from goalreel.captions import CHARACTERS, caption, template_fault
 from goalreel.errors import GoalreelError
-from goalreel.lettering import CHARACTERS, lettering
+from goalreel.lettering import lettering
 
 
 def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn():
@@ -48,6 +48,10 @@ def test_a_long_line_is_set_smaller_and_never_wider_than_its_room():
         ("{seed.__class__}", ["unknown name 'seed.__class__'"]),
         ("{seed[0]}", ["unknown name 'seed[0]'"]),
         ("{env:d}", ["does not format"]),
+        ("{seed:c}", ["does not format"]),
+        ("{attempt:c}", ["gives '\\x00', which the font lacks"]),
+        ("{steps:1000000000}", ["is too long", "widths below 1000"]),
+        ("W" * 301, ["is too long", "300 characters"]),
     ],
 )
 def test_a_wrong_template_is_told(template, parts):

@@ -226,6 +226,7 @@ def test_one_meaning_has_one_spelling():
         ({"encode": {"crf": 20}}, {"encode": {"crf": "20.0"}}),
         ({"encode": {"qp": "1e1"}}, {"encode": {"qp": 10}}),
         ({"film": None, "policy": {}}, {}),
+        ({"overlay": {"caption": "null"}}, {"overlay": {"caption": ""}}),
         ({"results": 2025}, {"results": "2025"}),
         ({"clips": {"step_trigger": ["5", 7.0]}}, {"clips": {"step_trigger": [5, 7]}}),
         (

@@ -95,7 +95,7 @@ def test_labels_and_chapters_say_what_the_table_says(film):
     board = Board(film.cache.background)
     for episode, text in enumerate(said):
         shown = label.patches.take(label.index[[film.cache.offsets[episode]]])
-        assert same(shown, board.text(text, 7, 18))
+        assert same(shown, board.centred(text, 7, 18))
 
 
 def same(one: Patches, other: Patches) -> bool:

@@ -1,5 +1,6 @@
 """Cards, captions and HUD stand where they should, say what is so, and leave the picture alone."""
 
+import itertools
 import re
 
 import av
@@ -12,8 +13,10 @@ from conftest import DISCRETE, rendered, simulated
 from goalreel.cards import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
+from goalreel.hud import hud_layers
 from goalreel.layers import layer_from_frames
 from goalreel.overlay import captions, overlaid
+from goalreel.signwriting import Board
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 CARDS = 15
@@ -103,17 +106,31 @@ def test_the_return_is_the_sum_of_the_rewards(atlases):
 
 def test_other_environments_hold_their_first_frame_and_get_a_plate(trajectories):
     rng = np.random.default_rng(0)
-    frames = rng.integers(100, 200, (trajectories.offsets[-1], 60, 80, 3), np.uint8)
+    frames = rng.integers(100, 200, (trajectories.offsets[-1], 60, 160, 3), np.uint8)
     layer = layer_from_frames("picture", frames[0], frames)
     cache = FrameCache(frames[0], (layer,), trajectories.offsets, trajectories.digest())
     shown = laid_over(cache, trajectories, "{steps}", cards=2, env="Other-v0")
     first = shown.episode(1).start
     reset = trajectories.offsets[1]
     for frame in (first, first + 1, first + 2):
-        assert np.array_equal(shown[frame][20:50], frames[reset][20:50])
+        assert np.array_equal(shown[frame][20:44], frames[reset][20:44])
     plate = (shown[first] != frames[reset]).any(axis=2)
     assert plate.sum() > 60 and (shown[first][plate].min(axis=1) < 30).mean() > 0.5
     assert [layer.name for layer in shown.layers] == ["picture", "caption", "step", "return"]
+
+
+@pytest.mark.parametrize("size", [(160, 120), (192, 128), (240, 160), (1080, 1920), (160, 2160)])
+def test_the_huds_parts_never_cover_each_other_nor_leave_the_picture(trajectories, size):
+    width, height = size
+    board = Board(np.full((height, width, 3), 255, np.uint8))
+    layers = hud_layers(board, trajectories, DISCRETE)
+    assert layers[0].name == "step"
+    boxes = [(layer.patches.boxes[:, 1].min(), layer) for layer in layers]
+    for (_, one), (start, _) in itertools.pairwise(boxes):
+        assert (one.patches.boxes[:, 1] + one.patches.boxes[:, 3]).max() <= start
+    for layer in layers:
+        assert (layer.patches.boxes[:, 1] + layer.patches.boxes[:, 3]).max() <= width
+        assert (layer.patches.boxes[:, 0] + layer.patches.boxes[:, 2]).max() <= height
 
 
 @pytest.mark.parametrize("size", [(2, 2), (3, 5), (8, 600), (400, 4)])

@@ -17,6 +17,7 @@ PROGRAM = """
 import os, signal, sys, time
 import gymnasium, goalreel
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's parent ignores it
 env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
 env = goalreel.RecordVideo(env, sys.argv[1], video_length=1000, preset="ultrafast")
 env.reset(seed=1)

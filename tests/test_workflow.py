@@ -77,6 +77,18 @@ def test_a_wrong_config_stops_before_any_job_with_one_message(project):
     assert "Exception" not in said and len(said.splitlines()) < 10, said
 
 
+@pytest.mark.parametrize("name", ["docs", "scripts/goalreel", ".", "docs/../rules/x"])
+def test_results_never_stand_among_the_workflows_own_files(project, name):
+    said = project.fail(config=FEW | {"results": name})
+    assert "is where the workflow's own files stand; choose another folder" in said
+    assert "Traceback" not in said
+
+
+def test_results_that_name_a_file_are_refused(project):
+    said = project.fail(config=FEW | {"results": "config.yaml"})
+    assert "results: 'config.yaml' is a file" in said and "Traceback" not in said
+
+
 def test_nested_values_on_the_command_line_get_their_types(project):
     """Snakemake hands them on as text; the jobs get numbers."""
     config = {"reaches": 1, "encode": "{qp: 31}", "policy": "{epsilon: 0.1}", "film": "{fps: 60}"}

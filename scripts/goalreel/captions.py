@@ -5,6 +5,7 @@ no frame. How a caption is drawn stands in lettering, where it stands on the fra
 """
 
 import difflib
+import re
 import string
 from collections.abc import Mapping
 
@@ -15,6 +16,9 @@ _SAMPLE = {
     **{"terminated": True, "truncated": False, "reached": True},
 }
 COLUMNS = tuple(_SAMPLE)
+# What Pillow's font can draw of what people write in captions; a test holds it against the font.
+CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
+_LONGEST = 300  # characters of a template; more than a frame can show
 
 
 def template_fault(template: str) -> str | None:
@@ -28,10 +32,16 @@ def template_fault(template: str) -> str | None:
             close = difflib.get_close_matches(name, COLUMNS, n=1, cutoff=0.5)
             hint = f"did you mean {close[0]!r}? " if close else ""
             return f"unknown name {name!r}; {hint}(known: {', '.join(COLUMNS)})"
+    if len(template) > _LONGEST or re.search(r"[:.]\D{0,3}\d{4}", template):
+        return (
+            f"{template[:60]!r}... is too long; allowed: {_LONGEST} characters, widths below 1000"
+        )
     try:
-        caption(template, _SAMPLE)
-    except (ValueError, TypeError, LookupError) as error:
+        shown = caption(template, _SAMPLE)
+    except (ValueError, TypeError, LookupError, OverflowError) as error:
         return f"{template!r} does not format: {error}"
+    if strange := sorted(set(shown) - set(CHARACTERS)):
+        return f"{template!r} gives {strange[0]!r}, which the font lacks; allowed: ASCII and · ° …"
     return None
 
 

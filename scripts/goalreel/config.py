@@ -64,6 +64,8 @@ def _typed(value: object, schema: Mapping) -> object:
     if "object" in types and isinstance(value, Mapping if "null" in types else Mapping | None):
         known = schema.get("properties", {})
         return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
+    if "x-template" in schema and isinstance(value, str) and value.strip().lower() in _NULLS:
+        return ""
     if "string" in types and "number" not in types:
         return str(value) if type(value) in (int, float) else value
     if "boolean" in types:

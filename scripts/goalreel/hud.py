@@ -8,36 +8,46 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from goalreel.layers import Layer, join
+from goalreel.layers import Layer, Patches, join
 from goalreel.mountain_car import MAX_SPEED, NATIVE
 from goalreel.signwriting import Board
 from goalreel.trajectories import Trajectories
 
-# In columns and rows of a picture of 400 rows; the lowest point of the hill's line is row 367.
-_TOP, _SIZE = 374, 15
-_STEP, _RETURN, _VELOCITY, _BAR = 12, 96, 232, 300
+# In pixels of a picture of 600x400, rows from its lower border; the lowest point of the hill's line
+# is 33 rows above it.
+_TOP, _SIZE = 26, 15
+_STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300
 _BAR_WIDTH, _BAR_HEIGHT = 120, 11
+_SMALLEST = 8 / _SIZE  # scale of the smallest letters that can be read
 
 
 def hud_layers(board: Board, trajectories: Trajectories, env: str) -> list[Layer]:
-    """Return the HUD's layers, an index per state of the shard, each reset state included."""
+    """Return the HUD's layers, an index per state of the shard, each reset state included.
+
+    A picture too narrow for all of it shows the first of step, return, velocity.
+    """
+    rows, columns = board.background.shape[:2]
+    scale = max(board.scale, _SMALLEST)
+    top = max(rows - round(_TOP * scale), 0)
+
+    def write(text: str, left: float) -> Patches:
+        return board.text(text, top, round(left * scale), _SIZE * scale)
+
     lengths = np.diff(trajectories.offsets)
     steps = np.concatenate([np.arange(length) for length in lengths])
-    returns = _running_returns(trajectories)
-    layers = [
-        _layer("step", steps, lambda step: board.text(f"step {step}", _TOP, _SIZE, _STEP)),
-        _layer(
-            "return",
-            np.round(returns * 10).astype(np.int64),
-            lambda tenths: board.text(f"return {_tenths(tenths)}", _TOP, _SIZE, _RETURN),
-        ),
-    ]
-    if env in NATIVE:
-        label = board.text("velocity", _TOP, _SIZE, _VELOCITY)
+    layers = [_layer("step", steps, lambda step: write(f"step {step}", _STEP))]
+    if columns >= _VELOCITY * scale:
+        tenths = np.round(_running_returns(trajectories) * 10).astype(np.int64)
+        layers.append(_layer("return", tenths, lambda t: write(f"return {_tenths(t)}", _RETURN)))
+    if env in NATIVE and columns >= (_BAR + _BAR_WIDTH + _STEP) * scale:
+        label = write("velocity", _VELOCITY)
         layers.append(Layer("velocity_label", label, np.zeros(len(steps), np.int32)))
-        half = board.scaled(_BAR_WIDTH / 2)
+        half = round(_BAR_WIDTH / 2 * scale)
         pixels = np.round(trajectories.states[:, 1] / MAX_SPEED * half).astype(np.int64)
-        layers.append(_layer("velocity", pixels, lambda pixel: _bar(board, pixel, half)))
+        place = top + round(4 * scale), round(_BAR * scale)
+        height = max(round(_BAR_HEIGHT * scale), 4)
+        bars = _layer("velocity", pixels, lambda p: board.stamp(_bar(p, half, height), *place))
+        layers.append(bars)
     return layers
 
 
@@ -60,12 +70,11 @@ def _tenths(value: int) -> str:
     return f"{value / 10:.1f}".removesuffix(".0")
 
 
-def _bar(board: Board, pixel: int, half: int):
+def _bar(pixel: int, half: int, height: int) -> np.ndarray:
     """Return a bar from the middle to `pixel`, in a frame that is `half` wide on either side."""
-    height = max(board.scaled(_BAR_HEIGHT), 4)
     mask = np.zeros((height, 2 * half + 1), np.uint8)
     mask[[0, -1], :] = mask[:, [0, -1]] = 90
     mask[1:-1, half] = 150
     low, high = sorted((half, half + pixel))
     mask[2:-2, low : high + 1] = 255
-    return board.stamp(mask, board.scaled(_TOP + 4), board.scaled(_BAR))
+    return mask

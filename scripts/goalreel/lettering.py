@@ -7,10 +7,9 @@ from functools import cache
 
 import numpy as np
 
+from goalreel.captions import CHARACTERS
 from goalreel.errors import GoalreelError
 
-# What Pillow's font can draw of what people write in captions; a test holds it against the font.
-CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
 _SMALLEST = 8  # pixels; below, nothing can be read
 
 Colour = tuple[int, int, int]

@@ -19,7 +19,7 @@ from goalreel.mountain_car import NATIVE
 from goalreel.signwriting import Board
 from goalreel.trajectories import Trajectories
 
-_TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 400 rows
+_TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 600x400
 
 
 def captions(template: str, trajectories: Trajectories, env: str) -> list[str] | None:
@@ -55,7 +55,7 @@ def overlaid(
     ]
     offsets = cache.offsets + cards * np.arange(len(cache.offsets))
     if texts is not None:
-        patches = join(board.text(text, _TOP, _SIZE) for text in texts)
+        patches = join(board.centred(text, _TOP, _SIZE) for text in texts)
         index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
         layers.append(Layer("caption", patches, index))
     if hud:

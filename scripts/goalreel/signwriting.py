@@ -1,7 +1,8 @@
 """Writing on a background: text as an opaque, even-aligned patch that fits under any layer.
 
-Lengths are given for a picture of 400 rows and scaled to the real one. Letters come from lettering;
-what is written, and when, is told by overlay, hud and the views.
+Lengths are given for a picture of 600x400 and scaled as Mountain Car's scene is, which stands in
+the middle of a picture of another shape. Letters come from lettering; what is written, and when, is
+told by overlay, hud and the views.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ import numpy as np
 from goalreel.layers import Patches
 from goalreel.lettering import lettering
 
-_ROWS = 400
+_COLUMNS, _ROWS = 600, 400
+_SMALLEST = 8  # pixels of a font
 _DARK, _LIGHT = (38, 38, 38), (242, 242, 242)
 _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
@@ -27,25 +29,34 @@ class Board:
     background: np.ndarray
     plate: bool = False
 
-    def scaled(self, length: float) -> int:
-        """Return a length of the 400-row picture in pixels of this one."""
-        return round(length * self.background.shape[0] / _ROWS)
-
-    def text(self, text: str, top: float, size: float, left: float | None = None) -> Patches:
-        """Return one patch with a line of text: its top row, the font's size, its left column.
-
-        `left` None centres it, clear of Mountain Car's flag. It never leaves the picture: long text
-        is set smaller, then cut.
-        """
+    @property
+    def scale(self) -> float:
+        """Pixels of this picture per pixel of one of 600x400."""
         height, width = self.background.shape[:2]
-        margin = self.scaled(40 if left is None and not self.plate else 12)
-        start = margin if left is None else self.scaled(left)
-        room = max(width - start - margin, 2)
-        size = max(size * height / _ROWS, 8)
-        mask = lettering(text, size, _WHITE, _BLACK, room)[:, :, 0]
-        if left is None:
-            start = (width - mask.shape[1]) // 2
-        return self.stamp(mask, self.scaled(top), start)
+        return min(height / _ROWS, width / _COLUMNS)
+
+    def scaled(self, length: float) -> int:
+        """Return a length of the 600x400 picture in pixels of this one."""
+        return round(length * self.scale)
+
+    def centred(self, text: str, top: float, size: float) -> Patches:
+        """Return one patch with a line of text in the middle: its top row, the font's size.
+
+        It stays clear of Mountain Car's flag, and in the picture: long text is set smaller, then
+        cut.
+        """
+        width = self.background.shape[1]
+        clear = width - self.scaled(24) if self.plate else self.scaled(_COLUMNS - 80)
+        mask = self._line(text, size * self.scale, max(clear, 2))
+        return self.stamp(mask, self.scaled(top), (width - mask.shape[1]) // 2)
+
+    def text(self, text: str, top: int, left: int, size: float) -> Patches:
+        """Return one patch with a line of text at a place, all in this picture's pixels."""
+        room = max(self.background.shape[1] - left, 2)
+        return self.stamp(self._line(text, size, room), top, left)
+
+    def _line(self, text: str, size: float, room: int) -> np.ndarray:
+        return lettering(text, max(size, _SMALLEST), _WHITE, _BLACK, room)[:, :, 0]
 
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
         """Return one patch that lays ink over the background: mask (h, w) uint8, 255 is all ink.

@@ -24,6 +24,7 @@ from goalreel.views import check_mountain_car, env_of
 _FAINTEST = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen
 _OPAQUE = 1e-4  # of the background; where less of it shines through, none does
 _STRIP, _MARGIN, _LETTERS = 34 / 400, 12 / 400, 16 / 400  # the counter's, in frame heights
+_SMALLEST = 8  # pixels of its letters
 _DARK, _LIGHT = 24, 236  # its ink on a light and on a dark background
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # Rec. ITU-R BT.709-6, 3.2
 
@@ -167,8 +168,9 @@ def _shape(background: np.ndarray, patches: Patches, picture: int) -> np.ndarray
 
 def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> None:
     """Write how many cars have arrived over the top of `frame`, whatever is there."""
-    height = len(frame)
-    size, margin = height * _LETTERS, round(height * _MARGIN)
+    height, width = frame.shape[:2]
+    scale = min(height, width * 2 / 3)  # as Mountain Car's scene is scaled
+    size, margin = max(scale * _LETTERS, _SMALLEST), round(scale * _MARGIN)
     count, rest = (
         lettering(text, size, (255, 255, 255), (0, 0, 0))[..., 0] / np.float32(255)
         for text in (f"{arrived:,}", f" of {cars:,} arrived · step {step}")
@@ -176,7 +178,11 @@ def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> Non
     # The number ends at one place, so that what follows it stands still.
     room = lettering(f"{cars:,}", size, (255, 255, 255), (0, 0, 0)).shape[1]
     line = np.hstack([np.zeros((len(count), room - count.shape[1]), np.float32), count, rest])
-    top = (round(height * _STRIP) - len(line)) // 2
+    if line.shape[1] > width - 2 * margin:
+        text = f"{arrived:,} of {cars:,} arrived · step {step}"
+        fitting = lettering(text, size, (255, 255, 255), (0, 0, 0), width - 2 * margin)
+        line = fitting[..., 0] / np.float32(255)
+    top = max((round(scale * _STRIP) - len(line)) // 2, 0)
     area = frame[top : top + len(line), margin : margin + line.shape[1]]
     ink = _DARK if area.mean(axis=(0, 1)) @ _LUMINANCE > 127 else _LIGHT
     area[:] = np.rint(area + line[..., None] * (ink - area.astype(np.float32)))

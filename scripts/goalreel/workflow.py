@@ -17,14 +17,34 @@ from goalreel.summary import summary, views
 
 _STARTED = time.time()
 _LAST_LINES = 10
+_SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
 def checked_config(given: Mapping, schema: str) -> dict:
     """Return the complete configuration, or end the run with one message."""
     try:
-        return load_config(given, Path(schema))
+        config = load_config(given, Path(schema))
+        check_results(Path(config["results"]), Path(schema).parent)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
+    return config
+
+
+def check_results(results: Path, base: Path) -> None:
+    """Raise GoalreelError if the results would stand among the workflow's own files, or on a file.
+
+    A view's folder is emptied before it is made: `results: docs` would cost docs/report.
+    """
+    place, base = results.resolve(), base.resolve()
+    if place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
+        fault = "is where the workflow's own files stand"
+    elif results.exists() and not results.is_dir():
+        fault = "is a file"
+    else:
+        return
+    raise GoalreelError(
+        f"the configuration has a fault:\n  results: '{results}' {fault}; choose another folder"
+    )
 
 
 def set_environment(scripts: str) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -107,6 +108,11 @@ def fake_ffmpeg(tmp_path, monkeypatch, script: str) -> None:
     monkeypatch.setattr(ffmpeg, "executable", lambda: str(program))
 
 
+def _heed_ctrl_c() -> None:
+    """Undo what a shell does to its background jobs, which inherit that they ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Project:
     """A copy of the workflow in a folder of its own, and runs of it."""
 
@@ -147,6 +153,7 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,  # a test's Ctrl-C goes to this run alone
+            preexec_fn=_heed_ctrl_c,
         )
 
     def run(self, *options: str, config: dict | None = None, **environment: str) -> str:

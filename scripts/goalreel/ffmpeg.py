@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable
 from functools import cache
+from typing import IO
 
 from goalreel.errors import GoalreelError
 
@@ -56,6 +57,18 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
         return stream.finish()
 
 
+def output(arguments: list[str], frames: Iterable) -> tuple[bytes, int]:
+    """Run ffmpeg as `run` does; return what it wrote to its standard output, and frames written."""
+    # A file, not a pipe: who writes to one pipe and reads from the other may wait for ever.
+    with tempfile.TemporaryFile() as file:
+        with Stream(arguments, output=file) as stream:
+            for frame in frames:
+                stream.write(frame)
+            written = stream.finish()
+        file.seek(0)
+        return file.read(), written
+
+
 class Stream:
     """A running ffmpeg that takes buffers on its standard input until `finish` or `abort`.
 
@@ -65,12 +78,16 @@ class Stream:
     """
 
     def __init__(
-        self, arguments: list[str], folder: str | os.PathLike = ".", apart: bool = False
+        self,
+        arguments: list[str],
+        folder: str | os.PathLike = ".",
+        apart: bool = False,
+        output: IO[bytes] | None = None,
     ) -> None:
         """Start ffmpeg with `arguments` in `folder`.
 
         apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
-        finishes what was written.
+        finishes what was written. output: an open file for ffmpeg's standard output.
         """
         # The number of buffers taken, the last of them, and how many bytes each write took of it.
         # One attribute, so that an interrupt finds it as it was or as it will be.
@@ -83,7 +100,7 @@ class Stream:
                 self._command,
                 bufsize=0,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=output or subprocess.DEVNULL,
                 stderr=self._errors,
                 cwd=folder,
                 process_group=0 if apart else None,

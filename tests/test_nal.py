@@ -9,7 +9,7 @@ from functools import cache
 import av
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from goalreel import ffmpeg
@@ -154,6 +154,8 @@ def test_escapes_hide_start_codes_and_come_off_again(data):
     assert bits.unescape(payload) == rbsp
 
 
+@example(b"\x00\x00\x03\x04")
+@example(b"\x00\x00\x02")
 @given(ZEROS)
 def test_what_no_escape_makes_is_refused(payload):
     try:

@@ -116,7 +116,7 @@ def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
     or pictures of another size.
     """
     width, height = size
-    arguments = ["-xerror", "-err_detect", "explode", "-threads", "1", "-f", "h264", "-i", "pipe:0"]
+    arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]
     arguments += ["-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "pipe:1"]
     samples, _ = ffmpeg.output(arguments, [stream])
     each = width * height * 3 // 2

@@ -1,7 +1,7 @@
 """The HUD: step, return so far and, in Mountain Car, velocity, as layers of few hundred patches.
 
-It stands in the rows below Mountain Car's valley. Where it is laid over the frames is told by
-overlay.
+It stands in the rows below Mountain Car's valley; a title card shows it as at the reset. Where it
+is laid over the frames is told by overlay.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,6 +26,24 @@ def hud_layers(board: Board, trajectories: Trajectories, env: str) -> list[Layer
 
     A picture too narrow for all of it shows the first of step, return, velocity.
     """
+    steps = np.concatenate([np.arange(length) for length in np.diff(trajectories.offsets)])
+    half = _half_bar(board)
+    values = {
+        "step": lambda: steps,
+        "return": lambda: np.round(_running_returns(trajectories) * 10).astype(np.int64),
+        "velocity_label": lambda: np.zeros_like(steps),
+        "velocity": lambda: np.round(trajectories.states[:, 1] / MAX_SPEED * half).astype(np.int64),
+    }
+    return [_layer(name, values[name](), draw) for name, draw in _parts(board, env).items()]
+
+
+def hud_at_reset(board: Board, env: str) -> list[Patches]:
+    """Return the HUD of every reset state, a patch for each layer: nothing is done or moves yet."""
+    return [draw(0) for draw in _parts(board, env).values()]
+
+
+def _parts(board: Board, env: str) -> dict[str, Callable[[int], Patches]]:
+    """Return what draws each layer, given a step, tenths of a return or pixels of the bar."""
     rows, columns = board.background.shape[:2]
     scale = max(board.scale, _SMALLEST)
     top = max(rows - round(_TOP * scale), 0)
@@ -33,22 +51,19 @@ def hud_layers(board: Board, trajectories: Trajectories, env: str) -> list[Layer
     def write(text: str, left: float) -> Patches:
         return board.text(text, top, round(left * scale), _SIZE * scale)
 
-    lengths = np.diff(trajectories.offsets)
-    steps = np.concatenate([np.arange(length) for length in lengths])
-    layers = [_layer("step", steps, lambda step: write(f"step {step}", _STEP))]
+    parts: dict[str, Callable[[int], Patches]] = {"step": lambda n: write(f"step {n}", _STEP)}
     if columns >= _VELOCITY * scale:
-        tenths = np.round(_running_returns(trajectories) * 10).astype(np.int64)
-        layers.append(_layer("return", tenths, lambda t: write(f"return {_tenths(t)}", _RETURN)))
+        parts["return"] = lambda tenths: write(f"return {_tenths(tenths)}", _RETURN)
     if env in NATIVE and columns >= (_BAR + _BAR_WIDTH + _STEP) * scale:
-        label = write("velocity", _VELOCITY)
-        layers.append(Layer("velocity_label", label, np.zeros(len(steps), np.int32)))
-        half = round(_BAR_WIDTH / 2 * scale)
-        pixels = np.round(trajectories.states[:, 1] / MAX_SPEED * half).astype(np.int64)
+        half, height = _half_bar(board), max(round(_BAR_HEIGHT * scale), 4)
         place = top + round(4 * scale), round(_BAR * scale)
-        height = max(round(_BAR_HEIGHT * scale), 4)
-        bars = _layer("velocity", pixels, lambda p: board.stamp(_bar(p, half, height), *place))
-        layers.append(bars)
-    return layers
+        parts["velocity_label"] = lambda _: write("velocity", _VELOCITY)
+        parts["velocity"] = lambda pixel: board.stamp(_bar(pixel, half, height), *place)
+    return parts
+
+
+def _half_bar(board: Board) -> int:
+    return round(_BAR_WIDTH / 2 * max(board.scale, _SMALLEST))
 
 
 def _layer(name: str, values: np.ndarray, draw: Callable) -> Layer:

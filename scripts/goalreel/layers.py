@@ -4,6 +4,7 @@ A layer is a dictionary of patches and an index per frame. The car is one layer;
 is another. How layers are stored is told in frame_cache, how they become video in yuv.
 """
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,15 @@ class Patches:
         starts, ends = self.offsets[chosen].tolist(), self.offsets[np.asarray(chosen) + 1].tolist()
         parts = [self.pixels[a:b] for a, b in zip(starts, ends, strict=True)]
         return Patches(self.boxes[chosen], np.concatenate([self.pixels[:0], *parts]))
+
+    def digests(self) -> list[bytes]:
+        """Return of each patch 16 bytes that tell it from every other: a hash of box and pixels."""
+        boxes = self.boxes.astype("<i4")
+        bounds = zip(self.offsets.tolist(), self.offsets[1:].tolist(), strict=False)
+        return [
+            hashlib.blake2b(self.pixels[a:b], digest_size=16, key=box.tobytes()).digest()
+            for box, (a, b) in zip(boxes, bounds, strict=True)
+        ]
 
     def paste(self, frame: np.ndarray, patch: int) -> None:
         """Write a patch into `frame`, (H, W, 3) uint8."""

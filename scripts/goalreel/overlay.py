@@ -1,9 +1,9 @@
 """The overlay: title cards, captions and the HUD, as layers over a shard's frames.
 
 A card is the empty track (in other environments the episode's first frame) with the episode's
-caption, which stays on screen through the episode. In Mountain Car all of it stands in rows that
-the car never touches, and everywhere it depends on the episode alone. What captions may say
-stands in captions, how text is drawn in signwriting, the HUD in hud.
+caption, which stays on screen through the episode, and the HUD as at the reset. In Mountain Car
+all of it stands in rows that the car never touches, and everywhere it depends on the episode alone.
+What captions may say stands in captions, how text is drawn in signwriting, the HUD in hud.
 """
 
 from dataclasses import replace
@@ -60,8 +60,14 @@ def overlaid(
         layers.append(Layer("caption", patches, index))
     if hud:
         for layer in hud_layers(board, trajectories, env):
-            layers.append(_with_cards(layer, cache.offsets, cards, NOTHING))
+            layers.append(_with_cards(layer, cache.offsets, cards, layer.index[resets]))
     return replace(cache, layers=tuple(layers), offsets=offsets)
+
+
+def caption_rows(background: np.ndarray) -> int:
+    """Return down to which row of pixels captions reach, whatever they say."""
+    top, _, height, _ = Board(background).centred("Ag", _TOP, _SIZE).boxes[0].tolist()
+    return top + height
 
 
 def _with_cards(layer: Layer, offsets: np.ndarray, cards: int, shown: int | np.ndarray) -> Layer:

@@ -51,7 +51,7 @@ class Yuv420p:
         parts = [layer.patches for layer in cache.layers]
         if (height, width) != shape:
             parts = [_patches_to_even(patches) for patches in parts]
-        self._patches = [_split(patches, _convert(patches)) for patches in parts]
+        self._patches = [patch_planes(patches) for patches in parts]
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -112,6 +112,14 @@ def planar(frame: np.ndarray) -> np.ndarray:
     planes = _convert(Patches(box, frame.reshape(-1, 3)))
     flat = np.concatenate([planes.luma, planes.blue, planes.red])
     return flat.reshape(height * 3 // 2, width)
+
+
+def patch_planes(patches: Patches) -> list[tuple]:
+    """Return each patch, sides even, in yuv420p: its (place, samples) in each of Y, U and V.
+
+    place: two slices of the plane; samples: (h, w) uint8.
+    """
+    return _split(patches, _convert(patches))
 
 
 def _views(buffer: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:

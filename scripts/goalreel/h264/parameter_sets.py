@@ -13,12 +13,12 @@ from goalreel.h264.levels import LARGEST_SIDE, smallest_level
 from goalreel.h264.nal import PPS, SPS, pack
 from goalreel.h264.vui import read_vui, write_vui
 
-FRAME_NUM_BITS, POC_BITS = 9, 16
+FRAME_NUM_BITS, POC_BITS = 4, 16
 REFERENCES = 2  # frames that the decoder keeps
 INITIAL_QP = 26
-_BASELINE, _HIGH = 66, 100
-_PROFILES = (_BASELINE, 77, 88, _HIGH)  # Baseline, Main, Extended, High
-_CONSTRAINED = 0xC0  # constraint_set0_flag and constraint_set1_flag: Constrained Baseline
+_MAIN, _HIGH = 77, 100
+_PROFILES = (66, _MAIN, 88, _HIGH)  # Baseline, Main, Extended, High
+_IS_MAIN = 0x40  # constraint_set1_flag; weighted prediction is all that Baseline lacks
 _MOST_REFERENCES = 16  # A.3.1
 
 
@@ -101,7 +101,7 @@ def sps(stream: Stream) -> bytes:
     fps = _checked(stream)
     columns, rows = stream.macroblocks
     level = smallest_level(columns, rows, fps, REFERENCES)
-    bits = BitWriter().u(8, _BASELINE).u(8, _CONSTRAINED).u(8, level).ue(0)
+    bits = BitWriter().u(8, _MAIN).u(8, _IS_MAIN).u(8, level).ue(0)
     bits.ue(FRAME_NUM_BITS - 4).ue(0).ue(POC_BITS - 4).ue(REFERENCES).u(1, 0)
     bits.ue(columns - 1).ue(rows - 1).u(1, 1).u(1, 1)  # frame_mbs_only, direct_8x8_inference
     right, bottom = 16 * columns - stream.size[0], 16 * rows - stream.size[1]
@@ -117,7 +117,7 @@ def pps() -> bytes:
     """Return the picture parameter set of all streams, a NAL unit."""
     bits = BitWriter().ue(0).ue(0).u(1, 0).u(1, 0)  # CAVLC, no bottom field's order
     bits.ue(0).ue(0).ue(0)  # one slice group, one reference in use
-    bits.u(1, 0).u(2, 0).se(INITIAL_QP - 26).se(0).se(0)  # no weights, qp, qs, no chroma offset
+    bits.u(1, 1).u(2, 0).se(INITIAL_QP - 26).se(0).se(0)  # weights, qp, qs, no chroma offset
     bits.u(1, 1).u(1, 0).u(1, 0)  # deblocking control, free intra prediction, nothing redundant
     return pack(3, PPS, closed(bits.array()))
 

@@ -1,8 +1,8 @@
 """Slice headers: those of goalreel's assembled films, and x264's, so that its data can be taken.
 
 Source: ITU-T H.264, 7.3.3. goalreel's own headers belong to the parameter sets that
-parameter_sets writes: frames, CAVLC, one reference, no weights, no deblocking. What slice data
-say stands elsewhere: here they are bits.
+parameter_sets writes: frames, CAVLC, one reference picture, no deblocking. What slice data say
+stands elsewhere: here they are bits.
 """
 
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from goalreel.h264.parameter_sets import (
     PictureParameters,
     SequenceParameters,
 )
+from goalreel.h264.prediction import LOG2_DENOMINATOR
 
 # Table 7-6. The codes 5 and 7 say the same of all the picture's slices, and are longer.
 _TYPES = {"P": 0, "I": 2}
@@ -34,6 +35,8 @@ class SliceHeader:
     type: I or P. first_mb: its first macroblock's number, in raster order. idr_pic_id: in IDR
     pictures only. poc_lsb: pic_order_cnt_lsb. ref_idc: nal_ref_idc, 0 for a picture that none
     refers to. long_term: the index under which this picture is kept as a long-term reference.
+    colours: in P slices, the weights (weight, offset) of Y, U and V for each further place of the
+    reference picture in the list, see prediction.
     """
 
     type: str
@@ -44,6 +47,7 @@ class SliceHeader:
     ref_idc: int = 0
     qp: int = 26
     long_term: int | None = None
+    colours: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def header_bits(header: SliceHeader) -> np.ndarray:
     _check(header)
     bits = _before_poc(header).u(POC_BITS, header.poc_lsb)
     if header.type == "P":
-        bits.u(1, 0).u(1, 0)  # as many references as the PPS says, in their initial order
+        _put_references(bits, header)
+        _put_weights(bits, header.colours)
     if header.idr_pic_id is not None:
         bits.u(1, 0).u(1, 0)  # no_output_of_prior_pics_flag, long_term_reference_flag
     elif header.ref_idc:
@@ -70,6 +75,34 @@ def header_bits(header: SliceHeader) -> np.ndarray:
             # memory_management_control_operation 4: how many indices; 6: this picture's; 0: end
             bits.ue(4).ue(header.long_term + 1).ue(6).ue(header.long_term).ue(0)
     return bits.se(header.qp - INITIAL_QP).ue(_NO_DEBLOCKING).array()
+
+
+def _put_references(bits: BitWriter, header: SliceHeader) -> None:
+    """Append the number of references and their order (7.3.3, 7.3.3.1): the IDR picture alone."""
+    further = len(header.colours)
+    bits.u(1, int(further > 0))
+    if further:
+        bits.ue(further)
+    # Other short-term references there are none; but their numbers count from this picture's.
+    if not further and header.frame_num == 1:
+        bits.u(1, 0)
+        return
+    bits.u(1, 1).ue(0).ue(header.frame_num - 1)
+    for _ in range(further):  # once around all numbers: the same picture again
+        bits.ue(0).ue((1 << FRAME_NUM_BITS) - 1)
+    bits.ue(3)
+
+
+def _put_weights(bits: BitWriter, colours: tuple) -> None:
+    """Append pred_weight_table (7.3.3.2)."""
+    denominator = LOG2_DENOMINATOR if colours else 0
+    bits.ue(denominator).ue(denominator).u(1, 0).u(1, 0)  # the first place's are the default
+    for luma, *chroma in colours:
+        for weights in ([luma], chroma):
+            changed = any(weight != (1 << denominator, 0) for weight in weights)
+            bits.u(1, int(changed))
+            for weight, offset in weights if changed else ():
+                bits.se(weight).se(offset)
 
 
 def poc_position(header: SliceHeader) -> int:
@@ -170,7 +203,8 @@ def read_header(
         bits.se(), bits.se()
     name = "P" if code == _TYPES["P"] else "I"
     header = ParsedHeader(
-        name, first_mb, frame_num, idr_pic_id, poc_lsb, nal.ref_idc, qp, long_term, filtered
+        *(name, first_mb, frame_num, idr_pic_id, poc_lsb, nal.ref_idc, qp, long_term),
+        disable_deblocking=filtered,
     )
     return header, bits.position
 

@@ -1,0 +1,133 @@
+"""CAVLC: from levels of transform coefficients to codewords, many blocks at a time.
+
+A codeword is a length in bits and a value; a block is a row of them, in the order of the stream,
+with length 0 where there is none. Source: Rec. ITU-T H.264, 7.3.5.3.2 and 9.2, read from the
+encoder's side. The tables stand in cavlc_tables, what a macroblock holds in inter.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+from goalreel.h264 import cavlc_tables as tables
+
+_DC_TABLE = 4
+_ESCAPE_BITS = 12  # of the suffix of level_prefix 15, the longest that Baseline has
+
+
+@dataclass(frozen=True)
+class Codewords:
+    """values: (rows, codewords) int64; lengths: the same shape, bits of each, 0 for none."""
+
+    values: np.ndarray
+    lengths: np.ndarray
+
+
+def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
+    """Return the codewords of blocks.
+
+    levels: (blocks, 16, 15 or 4) int32 in zigzag order: of 4x4 blocks, of those without DC, of
+    chroma DC. contexts: (blocks,) nC (9.2.1), not used for chroma DC. Raises GoalreelError if a
+    level is too large for the profile, which takes a quantiser below 4.
+    """
+    blocks, size = levels.shape
+    total = (levels != 0).sum(axis=1)
+    values, lengths = np.zeros((2, blocks, 2 + size + size), np.int64)
+    ranked, places = _ranked(levels)
+    ones = _trailing_ones(ranked, total)
+    table = np.full(blocks, _DC_TABLE) if size == 4 else np.searchsorted([1.5, 3.5, 7.5], contexts)
+    lengths[:, 0] = tables.TOKEN_LENGTHS[table, total, ones]
+    values[:, 0] = tables.TOKEN_VALUES[table, total, ones]
+    for k in range(3):  # the signs of trailing ones, as one codeword
+        values[:, 1] = np.where(k < ones, 2 * values[:, 1] + (ranked[:, k] < 0), values[:, 1])
+    lengths[:, 1] = ones
+    _put_levels(values, lengths, ranked, total, ones)
+    _put_zeros(values, lengths, places, total, size)
+    return Codewords(values, lengths)
+
+
+def _ranked(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each block's nonzero levels from the highest frequency down, and their places."""
+    size = levels.shape[1]
+    block, back = np.nonzero(levels[:, ::-1])
+    rank = np.arange(len(block)) - np.searchsorted(block, block)
+    ranked, places = np.zeros((2, *levels.shape), np.int64)
+    ranked[block, rank] = levels[block, size - 1 - back]
+    places[block, rank] = size - 1 - back
+    return ranked, places
+
+
+def _trailing_ones(ranked: np.ndarray, total: np.ndarray) -> np.ndarray:
+    ones, running = np.zeros(len(total), np.int64), np.ones(len(total), bool)
+    for k in range(3):
+        running &= np.abs(ranked[:, k]) == 1
+        ones += running
+    return ones
+
+
+def _put_levels(values, lengths, ranked, total, ones) -> None:
+    """Write the levels' codewords into columns 2 and on (9.2.2.1)."""
+    suffix = ((total > 10) & (ones < 3)).astype(np.int64)
+    for k in range(ranked.shape[1]):
+        coded = np.flatnonzero((k >= ones) & (k < total))
+        if not len(coded):
+            continue
+        level, width = ranked[coded, k], suffix[coded]
+        magnitude = np.abs(level)
+        code = 2 * magnitude - 2 + (level < 0)
+        code -= 2 * ((k == ones[coded]) & (ones[coded] < 3))
+        prefix, rest, bits = _split_level(code, width)
+        values[coded, 2 + k] = (1 << bits) + rest
+        lengths[coded, 2 + k] = prefix + 1 + bits
+        width = np.maximum(width, 1)
+        suffix[coded] = width + ((magnitude > (3 << (width - 1))) & (width < 6))
+
+
+def _split_level(code: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return level_prefix, level_suffix and the suffix's bits of level codes (9.2.2.1)."""
+    prefix, bits, base = code >> width, width.copy(), (code >> width) << width
+    middle = (width == 0) & (code >= 14) & (code < 30)
+    prefix[middle], bits[middle], base[middle] = 14, 4, 14
+    start = np.where(width == 0, 30, 15 << width)
+    escaped = code >= start
+    prefix[escaped], bits[escaped], base[escaped] = 15, _ESCAPE_BITS, start[escaped]
+    rest = code - base
+    if (rest >> _ESCAPE_BITS).any():
+        raise GoalreelError("a transform coefficient is too large for H.264's Baseline profile")
+    return prefix, rest, bits
+
+
+def _put_zeros(values, lengths, places, total, size: int) -> None:
+    """Write total_zeros and run_before after the levels' columns (9.2.2.2, 9.2.3)."""
+    zero_lengths, zero_values = tables.ZEROS_LENGTHS, tables.ZEROS_VALUES
+    if size == 4:
+        zero_lengths, zero_values = tables.DC_ZEROS_LENGTHS, tables.DC_ZEROS_VALUES
+    some = np.flatnonzero((total > 0) & (total < size))
+    left = np.zeros(len(total), np.int64)
+    left[some] = places[some, 0] + 1 - total[some]
+    lengths[some, 2 + size] = zero_lengths[total[some] - 1, left[some]]
+    values[some, 2 + size] = zero_values[total[some] - 1, left[some]]
+    for k in range(size - 1):
+        coded = np.flatnonzero((k < total - 1) & (left > 0))
+        if not len(coded):
+            break
+        run = places[coded, k] - places[coded, k + 1] - 1
+        row = np.minimum(left[coded], 7) - 1
+        lengths[coded, 3 + size + k] = tables.RUN_LENGTHS[row, run]
+        values[coded, 3 + size + k] = tables.RUN_VALUES[row, run]
+        left[coded] -= run
+
+
+def join_codewords(codewords: Codewords, rows: np.ndarray) -> list[np.ndarray]:
+    """Return runs of rows as bits: (n,) uint8 of 0 and 1 for each run.
+
+    rows: (runs + 1,) where each run of rows begins and the last one ends.
+    """
+    present = codewords.lengths > 0
+    lengths, values = codewords.lengths[present], codewords.values[present]
+    ends = np.cumsum(lengths)
+    shifts = np.repeat(ends, lengths) - np.arange(1, ends[-1] + 1 if len(ends) else 1)
+    bits = ((np.repeat(values, lengths) >> shifts) & 1).astype(np.uint8)
+    per_row = np.concatenate([[0], np.cumsum(codewords.lengths.sum(axis=1))])
+    return [bits[start:end] for start, end in zip(per_row[rows], per_row[rows[1:]], strict=False)]

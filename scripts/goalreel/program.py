@@ -1,6 +1,7 @@
 """What the stages' programs share: their command line, their log lines, their way to fail."""
 
 import argparse
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -67,3 +68,5 @@ def run(main: Callable[[], None]) -> None:
         sys.exit("error: interrupted (SIGINT)")
     except OSError as error:  # no space, no permission
         sys.exit(f"error: {error}")
+    finally:
+        gc.freeze()  # Python would look through all that was imported once more at its end

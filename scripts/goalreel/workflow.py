@@ -15,6 +15,7 @@ from pathlib import Path
 
 from goalreel.config import load_config
 from goalreel.errors import GoalreelError
+from goalreel.sources import note_sources
 from goalreel.summary import summary, views
 
 _STARTED = time.time()
@@ -61,6 +62,7 @@ def set_environment(scripts: str) -> None:
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     os.environ["SCRIPTS"] = scripts
+    note_sources(Path(scripts))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 

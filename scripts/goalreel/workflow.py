@@ -56,8 +56,8 @@ def set_environment(scripts: str) -> None:
     `.venv/bin/snakemake` works without an activated environment then; a conda environment, which
     Snakemake activates later, still comes first.
     """
-    # Where pandas is installed, Snakemake imports it to look for data frames among the parameters of
-    # jobs (persistence, 9.27), which takes a third of a second. Here they are texts.
+    # Where pandas is installed, Snakemake imports it, which takes a third of a second, to look for
+    # data frames among the jobs' parameters (persistence, 9.27). Here they are texts.
     sys.modules.setdefault("pandas", None)
     # What is imported stays until the end. The garbage collector need not look through it at every
     # turn, nor once more when Python ends, which takes a quarter of a second.

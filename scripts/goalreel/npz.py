@@ -49,7 +49,7 @@ def read(
             members = {name.removesuffix(".npy"): name for name in archive.namelist()}
             wanted = members if names is None else ["kind", "version", *names]
             # np.load would not read to a member's end, where its checksum is compared.
-            contents = {name: archive.read(members[name]) for name in wanted}
+            arrays = {name: _array(path, archive.read(members[name])) for name in wanted}
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except PermissionError as error:
@@ -58,7 +58,6 @@ def read(
         raise _unusable(path, f"it is not a goalreel {kind} file (no {error})") from None
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, *_BROKEN) as error:
         raise _unusable(path, f"it is truncated or corrupt ({error})") from None
-    arrays = {name: _array(path, content) for name, content in contents.items()}
     found = (str(arrays.pop("kind", "?")), str(arrays.pop("version", "?")))
     if found != (kind, str(version)):
         raise _unusable(
@@ -71,8 +70,17 @@ def read(
 
 
 def _array(path: str | os.PathLike, content: bytes) -> np.ndarray:
+    stream = io.BytesIO(content)
     try:
-        return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            stream.seek(0)
+            return np.lib.format.read_array(stream, allow_pickle=False)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        if dtype.hasobject or any(length < 0 for length in shape):
+            raise ValueError(f"an array of {dtype} and shape {shape}")
+        # One copy: read_array takes a file that is in memory in small pieces, each copied twice.
+        order = "F" if fortran else "C"
+        return np.ndarray(shape, dtype, content, stream.tell(), order=order).copy(order)
     # Whatever a forged header asks for: NumPy evaluates it as a Python literal.
     except (ValueError, TypeError, OverflowError, MemoryError, SyntaxError, TokenError) as error:
         raise _unusable(path, f"it is truncated or corrupt ({error})") from None

@@ -1,6 +1,7 @@
 """What the stages' programs share: their command line, their log lines, their way to fail."""
 
 import argparse
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError
 from goalreel.fingerprint import fingerprint
+from goalreel.sources import are_as_noted
 from goalreel.spec import Spec, parse_spec
 
 
@@ -40,7 +42,7 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
     spec = parse_spec(arguments.spec, arguments.stage)
     script = Path(__file__).parents[1] / f"{arguments.stage}.py"
     try:
-        changed = spec.code and spec.code != fingerprint(script)
+        changed = spec.code and not are_as_noted(script.parent) and spec.code != fingerprint(script)
     except (SyntaxError, ImportError):  # it is being edited right now
         changed = True
     if changed:
@@ -67,3 +69,5 @@ def run(main: Callable[[], None]) -> None:
         sys.exit("error: interrupted (SIGINT)")
     except OSError as error:  # no space, no permission
         sys.exit(f"error: {error}")
+    finally:
+        gc.freeze()  # Python would look through all that was imported once more at its end

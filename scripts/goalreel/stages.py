@@ -15,7 +15,7 @@ from pathlib import Path
 from goalreel import ffmpeg
 from goalreel.environments import environment_files, environment_tools
 from goalreel.errors import GoalreelError
-from goalreel.fingerprint import fingerprint
+from goalreel.kept_fingerprints import kept_fingerprint
 from goalreel.mountain_car import NATIVE
 from goalreel.policy_files import policy_files, policy_tools
 from goalreel.shards import shard_name
@@ -170,7 +170,7 @@ class Specs:
         common = {
             "stage": stage,
             "config": {key: _lookup(self._config, key) for key in plan.config},
-            "code": fingerprint(self._folder / f"{stage}.py"),
+            "code": kept_fingerprint(self._folder / f"{stage}.py"),
             "tools": {tool: _version(tool) for tool in map(self._tool, (*plan.tools, *tools))},
         }
         return common | ({"files": files} if files else {})

@@ -4,15 +4,18 @@ This module alone knows that it runs inside Snakemake.
 """
 
 import atexit
+import gc
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from goalreel.config import load_config
 from goalreel.errors import GoalreelError
+from goalreel.sources import note_sources
 from goalreel.summary import summary, views
 
 _STARTED = time.time()
@@ -53,15 +56,23 @@ def set_environment(scripts: str) -> None:
     `.venv/bin/snakemake` works without an activated environment then; a conda environment, which
     Snakemake activates later, still comes first.
     """
+    # Where pandas is installed, Snakemake imports it, which takes a third of a second, to look for
+    # data frames among the jobs' parameters (persistence, 9.27). Here they are texts.
+    sys.modules.setdefault("pandas", None)
+    # What is imported stays until the end. The garbage collector need not look through it at every
+    # turn, nor once more when Python ends, which takes a quarter of a second.
+    gc.freeze()
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     os.environ["SCRIPTS"] = scripts
+    note_sources(Path(scripts))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
 def print_summary(results: str, shards: Iterable[str]) -> None:
     """Print what this run made: the film, if it made it, and the views."""
+    _end_waits()
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
@@ -73,10 +84,25 @@ def print_summary(results: str, shards: Iterable[str]) -> None:
 
 def print_causes(logs: Iterable[str]) -> None:
     """Print why jobs failed: what their own logs end with. `logs` are Snakemake's, of this run."""
+    _end_waits()
     text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
     told = r"^Error in rule \w+:$.*?^    log: (.+?) \(check log file"
     failed = re.findall(told, text, re.M | re.S)
     _print_last("\n".join(f"{path}:\n{_cause(Path(path))}" for path in dict.fromkeys(failed)))
+
+
+def _end_waits() -> None:
+    """Let the process end as soon as Snakemake has ended; no job is left here.
+
+    Its scheduler sets a timer whenever it starts a job, to look for more a second later
+    (job_scheduler.py, 9.27: the limit of jobs per timespan), and nothing cancels them: after a
+    short last job a run would sit idle for up to a second. The other wait is Python's own, see
+    `set_environment`.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
+    gc.freeze()
 
 
 def _cause(log: Path) -> str:

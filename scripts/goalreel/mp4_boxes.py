@@ -4,7 +4,7 @@ A box is a list of buffers here, so that tables of a long film are never copied.
 track has, and where they stand, is mp4_writer's; reading is mp4's.
 
 Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr,
-8.5.2 sample entries, 8.6.6 elst, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), "VP Codec ISO
+8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), "VP Codec ISO
 Media File Format Binding" (vpcC), 3GPP TS 26.245 5.16 (tx3g), QuickTime File Format (text, gmhd,
 ilst); chpl is Nero's and stands in no standard.
 """
@@ -53,13 +53,6 @@ def track_header(
     place = struct.pack(">8xhh4x", 0, group) + _MATRIX
     extent = struct.pack(">2I", *(pixels << 16 for pixels in shown))
     return full_box("tkhd", times, place, extent, version=version, flags=flags)
-
-
-def edit(duration: int) -> Box:
-    """Return edts: the track plays once, from its start, for `duration` of the movie's ticks."""
-    version = int(duration >> 32 > 0)
-    entry = struct.pack(">IQqI" if version else ">IIiI", 1, duration, 0, 0x10000)
-    return box("edts", full_box("elst", entry, version=version))
 
 
 def references(kind: str, track: int) -> Box:

@@ -30,7 +30,7 @@ class VideoTrack:
     size: (width, height) in pixels
     fps: frames per second, a whole number or a fraction
     sizes: (samples,) integers, bytes of each sample, 1 or more
-    keyframes: numbers of the sync samples from 0, ascending
+    keyframes: numbers of the sync samples, ascending, 0 the first
     offsets: (samples,) int64, where each sample starts in the payload, several at one place if
     they are alike; None if the payload is the samples one after another
     """
@@ -159,5 +159,7 @@ class Movie:
         return box("stbl", description, table("stts", timed), *places, sample_sizes(lengths))
 
     def _track(self, header: Box, chapters: Box, *kind) -> Box:
+        # No edit list: all play once from their start, which is what its absence says (8.6.5). With
+        # one, ffmpeg and all that is built on it would hold every sample's place twice.
         media = boxes.media(self._timescale, self._duration, *kind)
-        return box("trak", header, boxes.edit(self._duration), chapters, media)
+        return box("trak", header, chapters, media)

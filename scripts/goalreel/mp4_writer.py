@@ -71,7 +71,7 @@ def _check_video(video: VideoTrack) -> None:
     ):
         raise GoalreelError(f"{len(video.offsets)} places for {samples} frames, or one below 0")
     keyframes = np.asarray(video.keyframes, np.int64)
-    if (np.diff(keyframes, prepend=-1, append=samples) < 1).any():
+    if keyframes[:1].tolist() != [0] or (np.diff(keyframes, append=samples) < 1).any():
         raise GoalreelError(f"keyframes that do not ascend from 0 to {samples - 1} at most")
 
 

@@ -21,13 +21,11 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
     from goalreel.cards import card_frames
     from goalreel.film import concatenate
     from goalreel.shards import shard_paths
 
     spec = program.spec_of(arguments)
-    spec.check_tool("ffmpeg", ffmpeg.version())
     shards, fps = spec.shard["shards"], spec.config["film.fps"]
     frames = concatenate(
         shard_paths(arguments.segments, shards),

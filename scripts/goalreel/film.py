@@ -1,31 +1,23 @@
 """Concatenation: from all segments to the film, without encoding anything again.
 
 The film has one chapter per filmed episode, its index at the front, and is checked before it
-appears. How segments are made stands in segment, what a trajectory file tells in trajectories.
+appears. How segments are made stands in segment, what a trajectory file tells in trajectories, how
+the file is laid out in mp4_join and mp4_writer.
 """
 
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from goalreel import ffmpeg
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import VideoIndex, read_index
+from goalreel.mp4 import TICKS, VideoIndex, read_index
+from goalreel.mp4_join import joined
+from goalreel.mp4_movie import Chapter
+from goalreel.mp4_writer import write_mp4
 from goalreel.spec import common_spec
 from goalreel.trajectories import Summary, read_summary
-from goalreel.video import TICKS
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """A filmed episode's place in the film, its title card included, in frames, and its title."""
-
-    first_frame: int
-    frames: int
-    title: str
 
 
 def concatenate(
@@ -78,34 +70,11 @@ def join(
             f"the segments hold {frames} frames, the episodes with their title cards {told}; "
             f"delete the segments and run snakemake again"
         )
+    video, payload = joined(segments, fps)
     with replacing(path) as temporary:
-        metadata, subtitles = temporary.with_suffix(".ffmeta"), temporary.with_suffix(".srt")
-        _write_metadata(metadata, title, comment, chapters, fps)
-        _write_subtitles(subtitles, chapters, fps)
-        _join(list(segments), metadata, subtitles, temporary, fps)
-        _check_film(read_index(temporary), frames, next(iter(segments.values())), fps)
+        write_mp4(temporary, video, payload, title, comment, chapters)
+        _check_film(read_index(temporary), segments, fps)
     return frames
-
-
-def _join(segments: list[Path], metadata: Path, subtitles: Path, output: Path, fps: int) -> None:
-    # Names without a folder need no escape for whatever the folder is called: ffmpeg runs there.
-    names = (segment.name.replace("'", r"'\''") for segment in segments)
-    listing = "ffconcat version 1.0\n" + "".join(f"file 'file:{name}'\n" for name in names)
-    arguments = [
-        *["-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0"],
-        *["-auto_convert", "0", "-i", "pipe:0"],
-        *["-f", "ffmetadata", "-i", f"file:{metadata.resolve()}"],
-        *["-f", "srt", "-i", f"file:{subtitles.resolve()}"],
-        *["-map", "0:v", "-map", "2:s", "-map_metadata", "1", "-map_chapters", "1"],
-        *["-c:v", "copy", "-c:s", "mov_text", "-metadata:s:s:0", "handler_name=Episodes"],
-        *["-metadata:s:s:0", "language=eng", "-disposition:s:0", "0"],
-        # The demuxer sums durations in microseconds; counting packets cannot drift.
-        *["-bsf:v", f"setts=ts=N*{TICKS}:duration={TICKS}:time_base=1/{TICKS * fps}"],
-        *["-video_track_timescale", str(TICKS * fps), "-movie_timescale", str(TICKS * fps)],
-        *["-flags", "+bitexact", "-fflags", "+bitexact", "-movflags", "+faststart"],
-        *["-f", "mp4", "-y", f"file:{output.resolve()}"],
-    ]
-    ffmpeg.run(arguments, [listing.encode()], folder=segments[0].parent)
 
 
 def _check_segments(indices: Mapping[Path, VideoIndex], fps: int) -> None:
@@ -118,6 +87,12 @@ def _check_segments(indices: Mapping[Path, VideoIndex], fps: int) -> None:
             raise GoalreelError(
                 f"{path}: its SPS and PPS differ from those of {first_path}: it was encoded with "
                 f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
+            )
+        if (index.codec, index.size) != (first.codec, first.size):
+            raise GoalreelError(
+                f"{path}: {index.codec} of {index.size[0]}x{index.size[1]} pixels, {first_path} "
+                f"{first.codec} of {first.size[0]}x{first.size[1]}; delete the wrong one and run "
+                f"snakemake again"
             )
     common_spec({path: index.comment for path, index in indices.items()})
 
@@ -156,42 +131,14 @@ def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
             first_frame += cards + steps + 1
 
 
-def _write_metadata(path: Path, title: str, comment: str, chapters, fps: int) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write(f";FFMETADATA1\ntitle={_escape(title)}\ncomment={_escape(comment)}\n")
-        for chapter in chapters:
-            end = chapter.first_frame + chapter.frames
-            stream.write(
-                f"[CHAPTER]\nTIMEBASE=1/{fps}\nSTART={chapter.first_frame}\nEND={end}\n"
-                f"title={_escape(chapter.title)}\n"
-            )
-
-
-def _write_subtitles(path: Path, chapters: Iterable[Chapter], fps: int) -> None:
-    """Write one line per episode, for players to show or hide (SubRip)."""
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for number, chapter in enumerate(chapters, 1):
-            start = _clock(chapter.first_frame / fps)
-            end = _clock((chapter.first_frame + chapter.frames) / fps)
-            stream.write(f"{number}\n{start} --> {end}\n{chapter.title}\n\n")
-
-
-def _clock(seconds: float) -> str:
-    whole, thousandths = divmod(round(seconds * 1000), 1000)
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d},{thousandths:03d}"
-
-
-def _escape(text: str) -> str:
-    """Escape a value of an ffmetadata file (ffmpeg-formats, "Metadata")."""
-    return "".join(f"\\{c}" if c in "=;#\\\n" else c for c in text)
-
-
-def _check_film(film: VideoIndex, frames: int, segment: VideoIndex, fps: int) -> None:
+def _check_film(film: VideoIndex, segments: Mapping[Path, VideoIndex], fps: int) -> None:
+    segment, frames = next(iter(segments.values())), sum(i.frames for i in segments.values())
     found = (film.frames, film.durations, film.timescale, film.first_pts, film.parameter_sets)
     wanted = (frames, (TICKS,), TICKS * fps, 0, segment.parameter_sets)
-    if found != wanted or film.reordered:
+    payload = sum(index.payload for index in segments.values())
+    if found != wanted or film.reordered or film.payload != payload:
         raise GoalreelError(
             f"the film came out wrong: {film.frames} frames of {frames}, lasting "
             f"{film.durations} of 1/{film.timescale} s from {film.first_pts} on, with "
-            f"{len(film.parameter_sets)} sample descriptions"
+            f"{len(film.parameter_sets)} sample descriptions and {film.payload} bytes of {payload}"
         )

@@ -1,19 +1,25 @@
 """What an MP4 file's index says of its video track, so that a file can be checked without decoding.
 
-Source of the boxes: ISO/IEC 14496-12 (stts, ctts, stsz, stss, stsd, elst, mdhd), 14496-15 (avcC).
-Files are written by ffmpeg (segment, film); this module only reads.
+Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC), "VP Codec ISO Media
+File Format Binding" (vpcC). Files are written by ffmpeg (video) and mp4_writer; this module only
+reads. The tables of samples stand in mp4_samples, which needs NumPy.
 """
 
 import os
 import struct
-import sys
-from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from goalreel.errors import GoalreelError
 
+if TYPE_CHECKING:
+    from goalreel.mp4_samples import Samples
+
+# Ticks of the videos' timebase per frame: any number, but the same in segments and film.
+TICKS = 512
+_CONFIGURATIONS = {b"avc1": b"avcC", b"vp09": b"vpcC"}  # of each kind of sample entry
 _CONTAINERS = {b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"udta", b"ilst", b"\xa9cmt"}
 
 
@@ -24,7 +30,9 @@ class VideoIndex:
     frames: number of samples; durations: the distinct sample durations in units of 1 / timescale;
     reordered: whether composition times differ from decoding times; first_pts: in timescale units;
     keyframes: 0-based numbers of the sync samples; parameter_sets: the avcC box of each sample
-    description, SPS and PPS in it; payload: bytes of all samples; comment: the file's, or "".
+    description, SPS and PPS in it, or its vpcC box; payload: bytes of all samples; comment: the
+    file's, or ""; codec: "avc1" or "vp09"; size: (width, height) in pixels, as the sample entry
+    has it; samples: where each sample stands in the file.
     """
 
     frames: int
@@ -36,31 +44,35 @@ class VideoIndex:
     parameter_sets: tuple[bytes, ...]
     payload: int
     comment: str
+    codec: str
+    size: tuple[int, int]
+    samples: "Samples" = field(repr=False, compare=False)
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:
     """Read an MP4 file's index. Raises GoalreelError, naming the file, if it is not whole."""
     try:
         with Path(path).open("rb") as stream:
-            moov, media_bytes = _top_level(stream, os.fstat(stream.fileno()).st_size)
-        index = _video_index(moov)
+            moov, media = _top_level(stream, os.fstat(stream.fileno()).st_size)
+        index = _video_index(memoryview(moov))
+        inside = index.samples.inside(media)
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
         raise GoalreelError(
             f"{path}: not a whole MP4 file ({error}); delete it and run snakemake again"
         ) from None
-    if index.payload > media_bytes:
+    if not inside:
         raise GoalreelError(
-            f"{path}: truncated: its index tells of {index.payload} bytes of video, it holds "
-            f"{media_bytes}; delete it and run snakemake again"
+            f"{path}: truncated: its index tells of {index.payload} bytes of video, not all of "
+            f"them in the {sum(map(len, media))} that it holds; delete it and run snakemake again"
         )
     return index
 
 
-def _top_level(stream, size: int) -> tuple[bytes, int]:
-    """Return the moov box's content and the number of bytes in mdat boxes."""
-    moov, media, place = None, 0, 0
+def _top_level(stream, size: int) -> tuple[bytes, list[range]]:
+    """Return the moov box's content and where the contents of mdat boxes stand."""
+    moov, media, place = None, [], 0
     while place < size:
         stream.seek(place)
         head = stream.read(16)
@@ -76,14 +88,14 @@ def _top_level(stream, size: int) -> tuple[bytes, int]:
             stream.seek(place + start)
             moov = stream.read(length - start)
         elif name == b"mdat":
-            media += length - start
+            media.append(range(place + start, place + length))
         place += length
     if moov is None:
         raise ValueError("no moov box")
     return moov, media
 
 
-def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _boxes(data: memoryview) -> Iterator[tuple[bytes, memoryview]]:
     place = 0
     while place + 8 <= len(data):
         length, name = struct.unpack_from(">I4s", data, place)
@@ -96,9 +108,9 @@ def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         place += length
 
 
-def _tree(data: bytes) -> dict[bytes, bytes | dict]:
+def _tree(data: memoryview) -> dict[bytes, memoryview | dict]:
     """Return the boxes of one track or of udta, by name, containers opened."""
-    tree: dict[bytes, bytes | dict] = {}
+    tree: dict[bytes, memoryview | dict] = {}
     for name, content in _boxes(data):
         if name == b"meta":
             content = content[4:]  # a full box that holds boxes
@@ -106,61 +118,38 @@ def _tree(data: bytes) -> dict[bytes, bytes | dict]:
     return tree
 
 
-def _video_index(moov: bytes) -> VideoIndex:
+def _video_index(moov: memoryview) -> VideoIndex:
+    from goalreel import mp4_samples
+
     tracks = [_tree(content) for name, content in _boxes(moov) if name == b"trak"]
     videos = [track for track in tracks if track[b"mdia"][b"hdlr"][8:12] == b"vide"]
     if len(videos) != 1:
         raise ValueError(f"{len(videos)} video tracks")
     media = videos[0][b"mdia"]
     table = media[b"minf"][b"stbl"]
-    timed = list(struct.iter_unpack(">II", _entries(table[b"stts"], 8)))
-    samples, payload = _samples(table[b"stsz"])
-    frames = sum(count for count, _ in timed)
-    if frames != samples:
-        raise ValueError(f"{frames} durations for {samples} samples")
-    syncs = table.get(b"stss")
-    offsets = (
-        [offset for _, offset in struct.iter_unpack(">Ii", _entries(table[b"ctts"], 8))]
-        if (b"ctts" in table)
-        else [0]
-    )
+    samples = mp4_samples.read_samples(table)
+    frames, durations = mp4_samples.read_durations(table)
+    if frames != len(samples.sizes):
+        raise ValueError(f"{frames} durations for {len(samples.sizes)} samples")
+    offsets, first_offset = mp4_samples.read_composition(table)
+    codec, size, parameter_sets = _descriptions(table[b"stsd"])
     return VideoIndex(
         frames=frames,
         timescale=_timescale(media[b"mdhd"]),
-        durations=tuple(sorted({duration for _, duration in timed})),
-        reordered=len(set(offsets)) > 1,
-        first_pts=offsets[0] - _edit_start(videos[0]),
-        keyframes=range(frames)
-        if syncs is None
-        else tuple(number - 1 for (number,) in struct.iter_unpack(">I", _entries(syncs, 4))),
-        parameter_sets=_parameter_sets(table[b"stsd"]),
-        payload=payload,
+        durations=durations,
+        reordered=offsets > 1,
+        first_pts=first_offset - _edit_start(videos[0]),
+        keyframes=mp4_samples.read_keyframes(table, frames),
+        parameter_sets=parameter_sets,
+        payload=samples.payload,
         comment=_comment(moov),
+        codec=codec,
+        size=size,
+        samples=samples,
     )
 
 
-def _entries(content: bytes, width: int) -> bytes:
-    """Return the entries of a full box: version and flags, a count, then the entries."""
-    (count,) = struct.unpack_from(">I", content, 4)
-    if 8 + count * width > len(content):
-        raise ValueError("a table of samples is cut short")
-    return content[8 : 8 + count * width]
-
-
-def _samples(content: bytes) -> tuple[int, int]:
-    """Return the number of samples and their bytes; a long film's table is not unpacked."""
-    same, count = struct.unpack_from(">II", content, 4)
-    if same:
-        return count, same * count
-    sizes = array("I", content[12 : 12 + 4 * count])
-    if len(sizes) != count:
-        raise ValueError("the table of sample sizes is cut short")
-    if sys.byteorder == "little":
-        sizes.byteswap()
-    return count, sum(sizes)
-
-
-def _timescale(content: bytes) -> int:
+def _timescale(content: memoryview) -> int:
     return struct.unpack_from(">I", content, 20 if content[0] == 1 else 12)[0]
 
 
@@ -177,18 +166,23 @@ def _edit_start(track: dict) -> int:
     return times[0]
 
 
-def _parameter_sets(content: bytes) -> tuple[bytes, ...]:
-    found = []
+def _descriptions(content: memoryview) -> tuple[str, tuple[int, int], tuple[bytes, ...]]:
+    """Return the codec, the size and each sample description's configuration."""
+    kinds, found = set(), []
     for name, entry in _boxes(content[8:]):
-        if name != b"avc1":
-            raise ValueError(f"a sample description {name!r} in place of avc1")
-        found.append(dict(_boxes(entry[78:]))[b"avcC"])
-    return tuple(found)
+        if name not in _CONFIGURATIONS:
+            raise ValueError(f"a sample description {name!r} in place of avc1 or vp09")
+        kinds.add((name.decode(), struct.unpack_from(">HH", entry, 24)))
+        found.append(bytes(dict(_boxes(entry[78:]))[_CONFIGURATIONS[name]]))
+    if len(kinds) != 1:
+        raise ValueError(f"{len(kinds)} kinds of sample descriptions")
+    ((codec, size),) = kinds
+    return codec, size, tuple(found)
 
 
-def _comment(moov: bytes) -> str:
+def _comment(moov: memoryview) -> str:
     udta = dict(_boxes(moov)).get(b"udta")
     if udta is None:
         return ""
     data = _tree(udta).get(b"meta", {}).get(b"ilst", {}).get(b"\xa9cmt", {}).get(b"data", b"")
-    return data[8:].decode()
+    return bytes(data[8:]).decode()

@@ -180,6 +180,7 @@ def test_a_film_that_comes_out_short_is_never_a_result(atlases, tmp_path, monkey
 
 def test_specs_travel_in_the_comment(filmed):
     results = filmed.folder / "results"
-    for path in (results / "segments" / "00000.mp4", results / "film.mp4"):
-        spec = json.loads(read_index(path).comment)
-        assert spec["tools"]["ffmpeg"] == ffmpeg.version()
+    files = {"encode": results / "segments" / "00000.mp4", "concat": results / "film.mp4"}
+    specs = {stage: json.loads(read_index(path).comment) for stage, path in files.items()}
+    assert [spec["stage"] for spec in specs.values()] == list(specs)
+    assert specs["encode"]["tools"]["ffmpeg"] == ffmpeg.version()

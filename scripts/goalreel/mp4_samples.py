@@ -93,7 +93,7 @@ def read_samples(table: Mapping[bytes, memoryview]) -> Samples:
 def read_durations(table: Mapping[bytes, memoryview]) -> tuple[int, tuple[int, ...]]:
     """Return the number of samples that stts tells of, and their distinct durations."""
     counts, durations = _entries(table[b"stts"], ">u4", 2).T
-    return int(counts.sum(dtype=np.int64)), tuple(np.unique(durations).tolist())
+    return int(counts.sum(dtype=np.int64)), tuple(_distinct(durations).tolist())
 
 
 def read_composition(table: Mapping[bytes, memoryview]) -> tuple[int, int]:
@@ -101,7 +101,7 @@ def read_composition(table: Mapping[bytes, memoryview]) -> tuple[int, int]:
     if b"ctts" not in table:
         return 1, 0
     offsets = _entries(table[b"ctts"], ">i4", 2)[:, 1]
-    return len(np.unique(offsets)), int(offsets[0])
+    return len(_distinct(offsets)), int(offsets[0])
 
 
 def read_keyframes(table: Mapping[bytes, memoryview], frames: int) -> Sequence[int]:
@@ -112,6 +112,12 @@ def read_keyframes(table: Mapping[bytes, memoryview], frames: int) -> Sequence[i
     if (np.diff(numbers, prepend=0, append=frames + 1) < 1).any():
         raise ValueError("a table of keyframes that does not ascend through the samples")
     return tuple((numbers - 1).tolist())
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """Return the distinct values in order, as np.unique, which imports half of NumPy first."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
 
 
 def _entries(content: memoryview, kind: str, columns: int = 1) -> np.ndarray:

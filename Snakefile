@@ -1,6 +1,7 @@
 """goalreel: seeded Mountain Car trajectories, rendered, encoded and joined into a film.
 
 simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
+What repeats is made once: the atlas has every picture drawn, the dictionary has it coded.
 Views of it (clips, grid, ...) stand in rules/views.smk. Options: config.yaml. What a stage does:
 scripts/STAGE.py. What makes it run again: its `spec`.
 """
@@ -112,9 +113,30 @@ rule render:
         " {output:q} 2> {log:q}"
 
 
-rule encode:
-    """Encode a shard's frames, captions over them, and start every episode with a keyframe."""
+rule dictionary:
+    """Code every picture once, so that films are joined from them and not encoded."""
     input:
+        rules.atlas.output,
+    output:
+        f"{RESULTS}/dictionary.npz",
+    log:
+        f"{RESULTS}/logs/dictionary.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/dictionary.tsv"
+    conda:
+        "envs/dictionary.yaml"
+    params:
+        spec=specs.dictionary,
+    shell:
+        'python "$SCRIPTS/dictionary.py" --spec {params.spec:q}'
+        " --atlas {input:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule encode:
+    """Make a shard's video, captions over its frames and a keyframe at each episode's start."""
+    input:
+        dictionary=specs.assembled(rules.dictionary.output),
         frames=FRAMES,
         trajectories=TRAJECTORIES,
     output:
@@ -129,6 +151,7 @@ rule encode:
         spec=specs.encode,
     shell:
         'python "$SCRIPTS/encode.py" --spec {params.spec:q}'
+        " --dictionary {input.dictionary:q}"
         " --frames {input.frames:q}"
         " --trajectories {input.trajectories:q}"
         " {output:q} 2> {log:q}"
@@ -194,7 +217,7 @@ include: "rules/report.smk"
 
 
 onsuccess:
-    print_summary(RESULTS, specs.shards)
+    print_summary(RESULTS, specs.shards, specs.encoder)
 
 
 onerror:

@@ -4,7 +4,7 @@ By hand, for two shards:
 
     python scripts/concat.py film.mp4 --segments results/segments/00000.mp4 --spec '{
         "stage": "concat",
-        "config": {"env": "MountainCar-v0", "film.fps": 30, "overlay.title_card": 0.5},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15},
         "shard": {"shards": 2, "reaches": 250}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -21,7 +21,6 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel.cards import card_frames
     from goalreel.film import concatenate
     from goalreel.shards import shard_paths
 
@@ -33,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
         arguments.output,
         spec.config["env"],
         fps,
-        card_frames(spec.config["overlay.title_card"], fps),
+        spec.config["card_frames"],
         f"{spec.config['env']}: {spec.shard['reaches']:,} goal reaches",
         spec.text,
     )

@@ -1,13 +1,16 @@
-"""Encode one shard: lay the overlay over its frames and make a segment, an MP4 of closed GOPs.
+"""Make one shard's segment, an MP4 of closed GOPs: its frames with the overlay over them.
 
-By hand:
+It is assembled from a dictionary's pictures, or encoded by x264. By hand:
 
-    python scripts/encode.py --frames f.npz --trajectories t.npz segment.mp4 --spec '{
-        "stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
-        "overlay": {"title_card": 0.5, "caption": "Reach {reach}", "hud": false},
-        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}}}'
+    python scripts/encode.py --dictionary d.npz --frames f.npz --trajectories t.npz segment.mp4 \
+        --spec '{"stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
+        "card_frames": 15, "overlay.caption": "Reach {reach}", "overlay.hud": false,
+        "encode": {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}}}'
+
+or, without --dictionary, with "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
 """
 
+import json
 from pathlib import Path
 
 from goalreel import program
@@ -16,37 +19,38 @@ from goalreel import program
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = program.stage_parser(__doc__, "encode")
+    options.add_argument("--dictionary", type=Path, nargs="?", help="to assemble: coded pictures")
     options.add_argument("--frames", type=Path, required=True, help="the shard's frame cache")
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the segment to write, .mp4")
     arguments = options.parse_args(argv)
 
     from goalreel import ffmpeg
-    from goalreel.cards import card_frames
+    from goalreel.dictionary import read_dictionary
+    from goalreel.errors import GoalreelError
     from goalreel.frame_cache import open_cache
     from goalreel.overlay import captions, overlaid
-    from goalreel.segment import encode_segment
+    from goalreel.segment import assemble_segment, encode_segment
+    from goalreel.spec import check_alike
     from goalreel.trajectories import read_trajectories
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    fps, overlay = spec.config["film.fps"], spec.config["overlay"]
-    trajectories, env = read_trajectories(arguments.trajectories), spec.config["env"]
-    cache = overlaid(
-        open_cache(arguments.frames),
-        trajectories,
-        env,
-        captions(overlay["caption"], trajectories, env),
-        overlay["hud"],
-        card_frames(overlay["title_card"], fps),
-    )
-    encode_segment(
-        cache,
-        arguments.output,
-        fps,
-        spec.config["encode"],
-        spec.signed(cache.source),
-    )
+    config, frames = spec.config, open_cache(arguments.frames)
+    trajectories, env = read_trajectories(arguments.trajectories), config["env"]
+    texts = captions(config["overlay.caption"], trajectories, env)
+    seen = texts, config["overlay.hud"], config["card_frames"]
+    cache = overlaid(frames, trajectories, env, *seen)
+    fps, comment = config["film.fps"], spec.signed(cache.source)
+    if config["encode"]["encoder"] == "x264":
+        encode_segment(cache, arguments.output, fps, config["encode"], comment)
+    elif arguments.dictionary is None:
+        raise GoalreelError("assembling takes coded pictures; name them with --dictionary")
+    else:
+        dictionary = read_dictionary(arguments.dictionary)
+        check_alike(config, "dictionary is", dictionary.spec)
+        check_alike(json.loads(frames.spec).get("config", {}), "dictionary is", dictionary.spec)
+        assemble_segment(cache, dictionary, trajectories, arguments.output, fps, comment)
     program.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
 
 

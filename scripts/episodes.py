@@ -4,7 +4,7 @@ By hand, for two shards:
 
     python scripts/episodes.py episodes.csv attempts.csv tables.json --spec '{
         "stage": "episodes",
-        "config": {"env": "MountainCar-v0", "film.fps": 30, "overlay.title_card": 0.5},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -23,7 +23,6 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.atomic import replacing
-    from goalreel.cards import card_frames
     from goalreel.shards import shard_paths
     from goalreel.tables import write_tables
 
@@ -35,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
         arguments.attempts,
         spec.config["env"],
         fps,
-        card_frames(spec.config["overlay.title_card"], fps),
+        spec.config["card_frames"],
     )
     with replacing(arguments.made) as temporary:
         temporary.write_text(spec.text + "\n", encoding="ascii")

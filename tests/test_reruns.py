@@ -13,8 +13,10 @@ BASE = {"reaches": 8, "shard_size": 4}
 NOTHING = {}
 END = {"concat": 1, "episodes": 1}
 ENCODE = {"encode": 2, "concat": 1}
+DICTIONARY = ENCODE | {"dictionary": 1}
 RENDER = ENCODE | {"render": 2}
 ALL = RENDER | {"simulate": 2, "episodes": 1}
+DRAWN = {"atlas": 1, "dictionary": 1}
 ONE_SHARD = {"simulate": 1, "render": 1, "encode": 1} | END
 
 
@@ -30,22 +32,22 @@ def done(filmed, tmp_path) -> Project:
 
 CONFIG_EDITS = [
     ({}, NOTHING),
-    ({"encode": "{qp: 31}"}, ENCODE),
-    ({"encode": "{preset: fast}"}, ENCODE),
-    ({"encode": "{crf: 20}"}, ENCODE),
-    ({"encode": "{qp: 23, preset: veryfast}"}, NOTHING),
+    ({"encode": "{encoder: assemble}"}, NOTHING),
+    ({"encode": "{encoder: x264}"}, ENCODE),
+    ({"encode": "{qp: 31}"}, ENCODE),  # an option of x264, which `auto` takes then
+    ({"encode": "{quality: small}"}, DICTIONARY),
+    ({"encode": "{size: tiny}"}, DICTIONARY),
     ({"film": "{fps: 60}"}, ENCODE | {"episodes": 1}),
     ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE),
-    ({"overlay": "{hud: true}"}, ENCODE),
+    ({"overlay": "{hud: true}"}, DICTIONARY),
     ({"overlay": "{title_card: 0}"}, ENCODE | {"episodes": 1}),
-    # Two values change places: Snakemake's own comparison of parameters would not notice.
-    ({"encode": "{qp: 30}", "film": "{fps: 23}"}, ENCODE | {"episodes": 1}),
+    ({"overlay": "{title_card: 0.51}"}, NOTHING),  # as many frames
     ({"film": "{show: attempts}"}, ALL),
     ({"seed": 7}, ALL),
     ({"policy": "{epsilon: 0.1}"}, ALL),
     ({"policy": "{name: near_optimal}"}, ALL),
-    ({"env": "MountainCarContinuous-v0"}, ALL | {"atlas": 1}),
-    ({"render": "{style: vector}"}, RENDER | {"atlas": 1}),
+    ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
+    ({"render": "{style: vector}"}, RENDER | DRAWN),
     ({"render": "{style: gymnasium, width: 600}"}, NOTHING),
     ({"max_attempts": 200}, NOTHING),
     ({"policy": "{epsilon: 0}"}, NOTHING),  # another spelling of 0.0
@@ -63,33 +65,76 @@ def test_config_edit(done, edit, jobs):
     assert done.jobs(config=BASE | edit) == jobs
 
 
+X264_EDITS = [
+    ("{}", NOTHING),
+    ("{encoder: x264, qp: 31}", ENCODE),
+    ("{encoder: x264, preset: fast}", ENCODE),
+    ("{encoder: x264, crf: 20}", ENCODE),
+    ("{encoder: x264, quality: best}", ENCODE),
+    ("{encoder: x264, qp: 23, preset: veryfast}", NOTHING),
+    ("{encoder: x264, quality: small, qp: 23}", NOTHING),  # which wins
+    ("{encoder: auto, qp: 23}", NOTHING),
+    ("{encoder: auto}", DICTIONARY),
+]
+
+
+@pytest.fixture(scope="module")
+def encoded(filmed, user_cache, tmp_path_factory) -> Project:
+    """Return a project with a finished film by x264; tests only read it."""
+    project = Project(tmp_path_factory.mktemp("encoded"), user_cache)
+    shutil.copytree(filmed.folder / "results", project.folder / "results")
+    shutil.copytree(filmed.folder / ".snakemake", project.folder / ".snakemake")
+    (project.folder / "results" / "dictionary.npz").unlink()
+    project.run("-j", "2", config=BASE | {"encode": "{encoder: x264}"})
+    return project
+
+
+@pytest.mark.parametrize(("encode", "jobs"), X264_EDITS)
+def test_config_edit_of_a_film_by_x264(encoded, encode, jobs):
+    encode = "{encoder: x264}" if encode == "{}" else encode
+    assert encoded.jobs(config=BASE | {"encode": encode}) == jobs
+
+
+def test_two_values_that_change_places_are_noticed(encoded):
+    """Snakemake's own comparison of parameters, a set of them, would not notice."""
+    config = BASE | {"encode": "{encoder: x264, qp: 30}", "film": "{fps: 23}"}
+    assert encoded.jobs(config=config) == ENCODE | {"episodes": 1}
+
+
 CODE_EDITS = [
     ("scripts/goalreel/physics.py", "force, gravity = 0.001", "force, gravity = 0.002", ALL),
     ("scripts/goalreel/policies.py", "LEFT, RIGHT = 0, 2", "LEFT, RIGHT = 2, 0", ALL),
     ("scripts/goalreel/seeding.py", "_ACTION_STREAM = 1", "_ACTION_STREAM = 2", ALL),
     ("scripts/simulate.py", "+ count", "+ count + 0", ALL),
-    ("scripts/goalreel/drawing.py", "(204, 204, 0)", "(9, 9, 9)", RENDER | {"atlas": 1}),
-    ("scripts/goalreel/scene.py", "WHEEL_RADIUS = 8", "WHEEL_RADIUS = 9", RENDER | {"atlas": 1}),
-    ("scripts/goalreel/vector.py", "STEPS = 4", "STEPS = 8", RENDER | {"atlas": 1}),
+    ("scripts/goalreel/drawing.py", "(204, 204, 0)", "(9, 9, 9)", RENDER | DRAWN),
+    ("scripts/goalreel/scene.py", "WHEEL_RADIUS = 8", "WHEEL_RADIUS = 9", RENDER | DRAWN),
+    ("scripts/goalreel/vector.py", "STEPS = 4", "STEPS = 8", RENDER | DRAWN),
     ("scripts/goalreel/render.py", '"car"', '"cart"', RENDER),
-    ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", ENCODE),
-    ("scripts/goalreel/video.py", '"-bf", "0"', '"-bf", "1"', ENCODE),
-    ("scripts/goalreel/ffmpeg.py", "_PIPE_BYTES = 1 << 20", "_PIPE_BYTES = 1 << 19", ENCODE),
-    ("scripts/goalreel/spec.py", '("shard", "source")', '("source", "shard")', ALL | {"atlas": 1}),
+    ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", DICTIONARY),
+    ("scripts/goalreel/video.py", '"-bf", "0"', '"-bf", "1"', DICTIONARY),
+    ("scripts/goalreel/ffmpeg.py", "_PIPE_BYTES = 1 << 20", "_PIPE_BYTES = 1 << 19", DICTIONARY),
+    ("scripts/goalreel/spec.py", '("shard", "source")', '("source", "shard")', ALL | DRAWN),
     ("scripts/encode.py", "frames in", "pictures in", ENCODE),
-    ("scripts/goalreel/overlay.py", "_TOP, _SIZE = 7, 18", "_TOP, _SIZE = 8, 18", ENCODE),
-    ("scripts/goalreel/hud.py", 'f"step {step}"', 'f"Step {step}"', ENCODE),
-    ("scripts/goalreel/captions.py", "format_map(row)", "format(**row)", ENCODE),
-    ("scripts/goalreel/cards.py", "round(", "int(", ENCODE | {"episodes": 1}),
+    ("scripts/goalreel/overlay.py", "_TOP, _SIZE = 7, 18", "_TOP, _SIZE = 8, 18", DICTIONARY),
+    ("scripts/goalreel/hud.py", 'f"step {n}"', 'f"Step {n}"', DICTIONARY),
+    ("scripts/goalreel/captions.py", "format_map(row)", "format(**row)", DICTIONARY),
+    ("scripts/goalreel/cards.py", "round(", "int(", NOTHING),  # as many frames
+    ("scripts/goalreel/cards.py", "max(round(", "1 + max(round(", ENCODE | {"episodes": 1}),
+    ("scripts/goalreel/h264/cavlc.py", "_ESCAPE_BITS = 12", "_ESCAPE_BITS = 11", DICTIONARY),
+    ("scripts/goalreel/coding.py", "_COLOURS = 2", "_COLOURS = 1", DICTIONARY),
+    ("scripts/goalreel/assembled.py", "(1, 2)", "(2, 1)", ENCODE),
+    ("scripts/goalreel/strips.py", "if not layers", "if layers == []", ENCODE),
+    ("scripts/goalreel/encoders.py", '"balanced": (34, 20)', '"balanced": (33, 20)', DICTIONARY),
+    ("scripts/goalreel/mp4_boxes.py", 'b"Arial"', 'b"Serif"', ENCODE),
     ("scripts/goalreel/film.py", '" · failed"', '" · missed"', {"concat": 1}),
     ("scripts/goalreel/tables.py", "index=False", "index=True", {"episodes": 1}),
-    ("scripts/goalreel/trajectories.py", "VERSION = 2", "VERSION = 3", ALL),
-    ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | {"atlas": 1}),
+    ("scripts/goalreel/trajectories.py", "VERSION = 2", "VERSION = 3", ALL | {"dictionary": 1}),
+    ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | DRAWN),
     ("scripts/goalreel/summary.py", '"film"', '"movie"', NOTHING),
     ("scripts/goalreel/faults.py", "cutoff=0.5", "cutoff=0.6", NOTHING),
     ("scripts/goalreel/replay.py", "100 / fps", "99 / fps", NOTHING),
     ("config.yaml", "# frames per second", "# pictures per second", NOTHING),
-    ("config.yaml", "qp: 23", "qp: 24", ENCODE),
+    ("config.yaml", "quality: balanced", "quality: best", DICTIONARY),
     ("config.schema.yaml", "Frames per second", "Pictures per second", NOTHING),
     ("Snakefile", "Play a shard's episodes", "Play episodes", NOTHING),
 ]
@@ -177,8 +222,8 @@ def test_other_versions_of_the_tools_rerun_what_they_shape(done, tmp_path):
     other.write_text("#!/bin/sh\necho ffmpeg version n99.9 Copyright\n")
     other.chmod(other.stat().st_mode | stat.S_IXUSR)
     assert "n99.9" not in ffmpeg.version()
-    assert done.jobs(config=BASE, **with_version("numpy", "99.9")) == ALL | {"atlas": 1}
-    assert done.jobs(config=BASE, **with_version("pygame-ce", "99.9")) == RENDER | {"atlas": 1}
+    assert done.jobs(config=BASE, **with_version("numpy", "99.9")) == ALL | DRAWN
+    assert done.jobs(config=BASE, **with_version("pygame-ce", "99.9")) == RENDER | DRAWN
     assert done.jobs(config=BASE, **with_version("pandas", "99.9")) == {"episodes": 1}
-    assert done.jobs(config=BASE, **with_version("pillow", "99.9")) == ENCODE
-    assert done.jobs(config=BASE, IMAGEIO_FFMPEG_EXE=str(other)) == ENCODE
+    assert done.jobs(config=BASE, **with_version("pillow", "99.9")) == DICTIONARY
+    assert done.jobs(config=BASE, IMAGEIO_FFMPEG_EXE=str(other)) == DICTIONARY

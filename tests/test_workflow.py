@@ -15,8 +15,9 @@ from goalreel.mp4 import read_index
 
 
 def test_summary_stands_at_the_end(filmed):
-    last = filmed.said.rstrip().splitlines()[-4:]
-    assert [line.split()[0] for line in last] == ["film", "shows", "tables", "seconds"]
+    last = filmed.said.rstrip().splitlines()[-5:]
+    assert [line.split()[0] for line in last] == ["film", "shows", "encoder", "tables", "seconds"]
+    assert "assembled" in last[2]
     table = pd.read_csv(filmed.folder / "results" / "episodes.csv")
     frames = (table["card_frames"] + table["frames"]).sum()
     assert f"8 goal reaches in 8 episodes, {frames:,} frames" in last[1]
@@ -26,9 +27,9 @@ def test_summary_stands_at_the_end(filmed):
         pd.read_csv(path, sep="\t")
         for path in (filmed.folder / "results" / "benchmarks" / "encode").glob("*.tsv")
     )
-    assert f"encode {times['s'].sum():.1f}" in last[3]
-    for stage in ("simulate", "atlas", "render", "encode", "concat", "episodes"):
-        assert stage in last[3]
+    assert f"encode {times['s'].sum():.1f}" in last[4]
+    for stage in ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes"):
+        assert stage in last[4]
 
 
 def test_progress_is_short(filmed):
@@ -52,7 +53,12 @@ def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(fi
     names = {f"{rule}/{shard}" for rule in rules for shard in shards}
     for kind in ("logs", "benchmarks"):
         found = {str(path.relative_to(results / kind)) for path in (results / kind).rglob("*.*")}
-        assert {name[:-4] for name in found} == names | {"atlas", "concat", "episodes"}
+        assert {name[:-4] for name in found} == names | {
+            "atlas",
+            "dictionary",
+            "concat",
+            "episodes",
+        }
     made = {path.relative_to(filmed.folder) for path in filmed.folder.rglob("*") if path.is_file()}
     sources = {path for name in SOURCES for path in project_files(name)}
     assert {p for p in made if p.parts[0] not in ("results", ".snakemake")} == sources

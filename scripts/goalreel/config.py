@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from goalreel.captions import template_fault
+from goalreel.encoders import obstacles
 from goalreel.environments import environment_faults
 from goalreel.errors import GoalreelError
 from goalreel.faults import schema_faults
@@ -22,8 +23,8 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     """Return the complete configuration for what the user gave.
 
     Raises GoalreelError that lists every fault: unknown keys, wrong types, values out of range,
-    a policy that does not fit its environment, a size or palette that the style does not draw,
-    more shards than a run can have.
+    a policy that does not fit its environment, a size or palette that the style does not draw, a
+    film that cannot be assembled as asked, more shards than a run can have.
     """
     import yaml
 
@@ -40,6 +41,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     told = _policy_faults(completed, schema) if known else ()
     faults += [fault for fault in told if not _told(fault, faults)]
     faults += [f for f in _style_faults(completed, schema) if not _told(f, faults)]
+    faults += [] if faults else _encoder_faults(completed)
     faults += [] if faults else _shard_faults(completed, schema)
     if faults:
         head = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
@@ -216,6 +218,20 @@ def _style_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
                 f"render.{key}: {render[key]!r} is not drawn in the style {style}; "
                 f"allowed there: {value} (others with render.style: {free})"
             )
+
+
+def _encoder_faults(config: Mapping) -> list[str]:
+    encode = config["encode"]
+    reasons = list(obstacles(config))
+    if encode["encoder"] == "assemble":
+        return [
+            f"{key}: {said}; encode.encoder: 'assemble' has no other way, allowed here: auto, x264"
+            for key, said in reasons
+        ]
+    if encode["size"] == "tiny" and (encode["encoder"] == "x264" or reasons):
+        why = reasons[0][1] if encode["encoder"] != "x264" else "encode.encoder is x264"
+        return [f"encode.size: 'tiny' needs an assembled film, but {why}; allowed here: normal"]
+    return []
 
 
 def _shard_faults(config: Mapping, schema: Mapping) -> list[str]:

@@ -14,7 +14,7 @@ cache folder across runs. The file is a compressed .npz without objects:
     luma, blue, red   the empty card as it decodes, in whole macroblocks, uint8
     card, bits        the card's two I slices, captions' rows and those below: packed bits, (2,)
 
-How patches are coded is told in h264.inter; what films are made of it, in assembled.
+How pictures are coded is told in coding; what films are made of them, in assembled.
 """
 
 import os
@@ -24,21 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel import npz
-from goalreel.assembly import ordered
-from goalreel.atlas import Atlas
-from goalreel.errors import GoalreelError
-from goalreel.h264.inter import code_patches
-from goalreel.h264.intra import code_intra, decode, pad16, planes, rows
 from goalreel.h264.macroblocks import SIDE, Planes, Region
-from goalreel.h264.nal import annex_b
-from goalreel.h264.parameter_sets import Stream, pps, sps
-from goalreel.h264.prediction import plain
-from goalreel.h264.slices import SliceHeader, slice_nal
-from goalreel.yuv import patch_planes, planar
+from goalreel.h264.slices import SliceHeader
 
 VERSION = 1
 _KIND = "dictionary"
-_COLOURS = 2  # beside the track; more would cost more in every slice header than they save
 _ARRAYS = {"spec": "U", "digests": "u", "slices": "u", "offsets": "i", "quantisers": "i"}
 _ARRAYS |= {"rows": "i", "colours": "i", "luma": "u", "blue": "u", "red": "u"}
 _ARRAYS |= {"card": "u", "bits": "i"}
@@ -71,91 +61,6 @@ class Dictionary:
     def header(self) -> SliceHeader:
         """The header of the pictures' slices."""
         return SliceHeader("P", 0, 1, qp=self.quantisers[0], colours=self.colours)
-
-
-def build(
-    atlas: Atlas,
-    card: np.ndarray,
-    quantisers: tuple[int, int],
-    rows_: tuple[int, int],
-    spec: str = "{}",
-) -> Dictionary:
-    """Code every picture of an atlas.
-
-    card: (H, W, 3) uint8, the track with all that is on every title card. quantisers, rows_: see
-    the module's docstring. Raises GoalreelError if pictures reach below their rows, or ffmpeg
-    fails.
-    """
-    boxes = atlas.patches.boxes
-    lowest = int((boxes[:, 0] + boxes[:, 2]).max())
-    if lowest > SIDE * rows_[1] and SIDE * rows_[1] < atlas.background.shape[0]:
-        raise GoalreelError(
-            f"pictures reach down to row {lowest}, their slices to {SIDE * rows_[1]}; "
-            f"choose encode.encoder: x264, no HUD, or another size"
-        )
-    slices_ = _code_card(card, quantisers[1], rows_[0])
-    wanted = planes(pad16(planar(card)))
-    decoded = planes(_decoded(slices_, wanted[0].shape, rows_[0], quantisers[1]))
-    patches = patch_planes(atlas.patches)
-    colours = _colours(patches, wanted)
-    made = Dictionary({}, quantisers, rows_, colours, decoded, slices_, spec)
-    data = code_patches(decoded, wanted, patches, made.region, quantisers[0], colours)
-    slices = (ordered(made.header, bits) for bits in data)
-    digests = atlas.patches.digests()
-    return Dictionary(
-        dict(zip(digests, slices, strict=True)),
-        *(quantisers, rows_, colours, decoded, slices_, spec),
-    )
-
-
-def _code_card(card: np.ndarray, qp: int, caption_rows: int) -> tuple:
-    """Return the data of the card's I slices: the captions' rows, and those below."""
-    picture = pad16(planar(card))
-    height, width = picture.shape[0] * 2 // 3, picture.shape[1]
-    cuts = ((0, SIDE * caption_rows), (SIDE * caption_rows, height))
-    parts = (code_intra([rows(picture, a, b)], (width, b - a), qp, thorough=True) for a, b in cuts)
-    return tuple(part.data for (part,) in parts)
-
-
-def _decoded(card: tuple, shape: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
-    """Return the card as it decodes, whole macroblocks in yuv420p."""
-    size = shape[1], shape[0]
-    starts = (0, caption_rows * size[0] // SIDE)
-    slices = [
-        slice_nal(SliceHeader("I", first, idr_pic_id=0, ref_idc=3, qp=qp), data)
-        for first, data in zip(starts, card, strict=True)
-    ]
-    stream = Stream(size, 1)
-    return decode(annex_b([sps(stream), pps(), *slices]), size)[0]
-
-
-def _colours(patches: list, wanted: Planes) -> tuple:
-    """Return the weights of the colours that most of the patches' pixels have.
-
-    Only colours of whole 2x2 blocks count, as chroma has no finer ones.
-    """
-    under = _most_frequent([_packed(*wanted)], 1)[0]
-    parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
-    found = [colour for colour in _most_frequent(parts, _COLOURS + 1) if colour != under]
-    return tuple(plain(_unpacked(c), _unpacked(under)) for c in found[:_COLOURS])
-
-
-def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
-    """Return the colours of 2x2 blocks of equal luma as (n,) integers."""
-    corner = luma[::2, ::2]
-    even = (corner == luma[1::2, ::2]) & (corner == luma[::2, 1::2]) & (corner == luma[1::2, 1::2])
-    packed = corner.astype(np.int64) << 16 | blue.astype(np.int64) << 8 | red
-    return packed[even]
-
-
-def _unpacked(colour: int) -> tuple[int, int, int]:
-    return colour >> 16, colour >> 8 & 255, colour & 255
-
-
-def _most_frequent(parts: list[np.ndarray], count: int) -> list[int]:
-    colours, counts = np.unique(np.concatenate(parts), return_counts=True)
-    # Of equally frequent ones the smaller: nothing may hang on the sort's whims.
-    return colours[np.lexsort((colours, -counts))][:count].tolist()
 
 
 def write_dictionary(path: str | os.PathLike, dictionary: Dictionary) -> None:

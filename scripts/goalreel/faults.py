@@ -71,7 +71,8 @@ def _told(error) -> list[tuple[str, str]]:
         return [(key, f"{shown} is {_kind(value)}; allowed: {wanted}")]
     if error.validator == "enum":
         other = f"; or {schema['x-or']}" if "x-or" in schema else ""
-        return [(key, f"unknown value {shown}{_nearest(str(value), schema['enum'])}{other}")]
+        known = ["null" if word is None else word for word in schema["enum"]]
+        return [(key, f"unknown value {shown}{_nearest(str(value), known)}{other}")]
     if error.validator == "pattern":
         return [(key, f"{shown} {schema.get('x-unfit') or _unfit_folder(value)}")]
     if error.validator == "x-words":

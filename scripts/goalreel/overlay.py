@@ -13,7 +13,7 @@ import numpy as np
 from goalreel.captions import caption
 from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
-from goalreel.hud import hud_layers
+from goalreel.hud import hud_at_reset, hud_layers
 from goalreel.layers import NOTHING, Layer, join
 from goalreel.mountain_car import NATIVE
 from goalreel.signwriting import Board
@@ -64,10 +64,20 @@ def overlaid(
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
 
-def caption_rows(background: np.ndarray) -> int:
-    """Return down to which row of pixels captions reach, whatever they say."""
-    top, _, height, _ = Board(background).centred("Ag", _TOP, _SIZE).boxes[0].tolist()
-    return top + height
+def empty_card(background: np.ndarray, env: str, hud: bool) -> np.ndarray:
+    """Return the title card without its caption, (H, W, 3) uint8, given the empty track."""
+    card = background.copy()
+    for patch in hud_at_reset(Board(background), env) if hud else ():
+        patch.paste(card, 0)
+    return card
+
+
+def clear_rows(background: np.ndarray, env: str, hud: bool) -> tuple[int, int]:
+    """Return which rows of pixels, from and to, no overlay touches, whatever it says."""
+    board = Board(background)
+    top, _, height, _ = board.centred("Ag", _TOP, _SIZE).boxes[0].tolist()
+    lowest = [int(patch.boxes[0, 0]) for patch in hud_at_reset(board, env) if hud]
+    return top + height, min(lowest, default=len(background))
 
 
 def _with_cards(layer: Layer, offsets: np.ndarray, cards: int, shown: int | np.ndarray) -> Layer:

@@ -8,9 +8,9 @@ import json
 import numpy as np
 
 from goalreel.atlas import Atlas
-from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.layers import Layer, cut_patches, join
+from goalreel.spec import check_alike
 from goalreel.styles import Style
 from goalreel.trajectories import Trajectories
 
@@ -22,14 +22,8 @@ def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: 
     is drawn otherwise than `spec` asks.
     """
     asked = json.loads(spec).get("config", {}) | {"env": style.env}
-    for name, made in (("trajectories are", trajectories.spec), ("atlas is", atlas.spec)):
-        config = json.loads(made).get("config", {})
-        for key in {"env", "render"} & config.keys() & asked.keys():
-            if config[key] != asked[key]:
-                raise GoalreelError(
-                    f"the {name} of {config[key]}, not of {asked[key]}; "
-                    f"delete that file and run snakemake again"
-                )
+    check_alike(asked, "trajectories are", trajectories.spec)
+    check_alike(asked, "atlas is", atlas.spec)
     wanted = state_keys(trajectories, style)
     pictures = atlas.find(wanted)
     patches = atlas.patches

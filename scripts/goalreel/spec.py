@@ -81,6 +81,20 @@ def _object(path: Path, text: str) -> dict:
         raise GoalreelError(f"{path}: holds no spec; delete it and run snakemake again") from None
 
 
+def check_alike(asked: Mapping, name: str, made: str) -> None:
+    """Raise GoalreelError if a file was made with other values of what both specs tell.
+
+    asked: the configuration of who uses it; name: what it is called; made: its spec.
+    """
+    config = json.loads(made).get("config", {})
+    for key in sorted({"env", "render", "overlay.hud", "encode"} & config.keys() & asked.keys()):
+        if config[key] != asked[key]:
+            raise GoalreelError(
+                f"the {name} of {config[key]}, not of {asked[key]}; "
+                f"delete that file and run snakemake again"
+            )
+
+
 def canonical(value: Mapping) -> str:
     """Return the one JSON text of a value: sorted keys, no spaces, plain ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from goalreel import ffmpeg
+from goalreel.encoders import cards, choose, x264
 from goalreel.environments import environment_files, environment_tools
 from goalreel.errors import GoalreelError
 from goalreel.kept_fingerprints import kept_fingerprint
@@ -33,6 +34,7 @@ class _Stage:
 
 _ENVIRONMENT = ("env", "env_kwargs", "max_steps")
 _EPISODE = (*_ENVIRONMENT, "success")
+_FILM = ("env", "film.fps", "card_frames")
 _CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render", "encode")
 _TEMPLATES = tuple(f"templates/report.{kind}" for kind in ("html.j2", "css", "js"))
 _SWARM = ("env", "film.fps", "render", "encode")
@@ -41,11 +43,15 @@ _LEARNING = (
     *("render", "encode"),
 )
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
+# `encode` is what encoders makes of that section: the film's encoder, or x264 for the views.
 _STAGES = {
     "simulate": _Stage((*_EPISODE, "seed", "policy", "film.show"), ("numpy",)),
     "atlas": _Stage(("env", "render"), ("numpy", "artist")),
     "render": _Stage(("env", "render"), ("numpy", "artist")),
-    "encode": _Stage(("env", "film.fps", "overlay", "encode"), ("ffmpeg", "pillow")),
+    "dictionary": _Stage(("env", "render", "overlay.hud", "encode"), ("ffmpeg", "numpy", "pillow")),
+    "encode": _Stage(
+        (*_FILM, "overlay.caption", "overlay.hud", "encode"), ("ffmpeg", "numpy", "pillow")
+    ),
     "grid": _Stage(("env", "film.fps", "grid", "encode"), ("ffmpeg", "numpy", "pillow")),
     "swarm": _Stage(_SWARM, ("ffmpeg", "numpy", "pillow", "artist")),
     "phase": _Stage(("env", "film.fps", "encode"), ("ffmpeg", "numpy", "pillow")),
@@ -55,8 +61,8 @@ _STAGES = {
     "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "artist")),
     "train": _Stage(("env", "train.seed", "train.checkpoints"), ("numpy", "pandas")),
     "learning": _Stage(_LEARNING, ("ffmpeg", "numpy", "pandas", "pillow", "artist")),
-    "concat": _Stage(("env", "film.fps", "overlay.title_card"), ("ffmpeg",)),
-    "episodes": _Stage(("env", "film.fps", "overlay.title_card"), ("pandas",)),
+    "concat": _Stage(_FILM, ()),
+    "episodes": _Stage(_FILM, ("pandas",)),
 }
 # The package that draws a style, the tool "artist" of the stages above.
 _ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
@@ -72,7 +78,9 @@ class Specs:
 
     def __init__(self, config: Mapping, folder: str | Path):
         """Take the complete configuration and the folder of the stages' scripts."""
-        self._config = config
+        self.encoder = choose(config)
+        derived = {"encode": x264(config["encode"]), "card_frames": cards(config, self.encoder)}
+        self._config = {**config, **derived}
         self._folder = Path(folder)
 
     @cached_property
@@ -84,6 +92,10 @@ class Specs:
     def only_mountain_car(self, files):
         """Return files that exist for the two Mountain Cars, and none for other environments."""
         return files if self._config["env"] in NATIVE else []
+
+    def assembled(self, files):
+        """Return files that exist for assembled films, and none for others."""
+        return files if self.encoder.assembled else []
 
     def learned(self, file: str):
         """Return the trainer's policy if it plays, else nothing."""
@@ -100,6 +112,10 @@ class Specs:
     def atlas(self, wildcards) -> str:
         """Return the spec of drawing the atlas."""
         return self._spec("atlas", {})
+
+    def dictionary(self, wildcards) -> str:
+        """Return the spec of coding the atlas's pictures."""
+        return self._spec("dictionary", {})
 
     def render(self, wildcards) -> str:
         """Return the spec of rendering a shard, which is the same for all."""
@@ -162,6 +178,9 @@ class Specs:
     def _common(self, stage: str) -> dict:
         env, policy = self._config["env"], self._config["policy"]
         plan, tools, files = _STAGES[stage], (), self._files(_STAGES[stage].files)
+        config = self._config
+        if stage in ("dictionary", "encode"):
+            config = {**config, "encode": self.encoder.settings}
         if env not in NATIVE and stage in _GYMNASIUM:
             plan = _GYMNASIUM[stage]
             tools, files = environment_tools(env), environment_files(env)
@@ -169,7 +188,7 @@ class Specs:
             tools, files = (*tools, *policy_tools(policy)), files | policy_files(policy)
         common = {
             "stage": stage,
-            "config": {key: _lookup(self._config, key) for key in plan.config},
+            "config": {key: _lookup(config, key) for key in plan.config},
             "code": kept_fingerprint(self._folder / f"{stage}.py"),
             "tools": {tool: _version(tool) for tool in map(self._tool, (*plan.tools, *tools))},
         }
@@ -188,8 +207,6 @@ def _lookup(config: Mapping, key: str) -> object:
     value: object = config
     for part in key.split("."):
         value = value[part]
-    if key == "encode" and value["crf"] is not None:
-        return {name: inner for name, inner in value.items() if name != "qp"}  # crf wins
     return value
 
 

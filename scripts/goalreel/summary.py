@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
+from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import read_index
 
@@ -20,12 +21,13 @@ _VIEWS = {
 }
 
 
-def summary(results: str | Path, shards: Iterable[str]) -> str:
+def summary(results: str | Path, shards: Iterable[str], encoder: Choice) -> str:
     """Return the summary of a finished run as some lines of text.
 
     results: the folder with the film, the tables and the rules' benchmark files. shards: the
     names of those that are in the film, since files of a longer film may stand beside them.
-    Raises GoalreelError if the film or a table cannot be used, or they are not of one run.
+    encoder: how the film was planned. Raises GoalreelError if the film or a table cannot be used,
+    or they are not of one run.
     """
     results, shards = Path(results), set(shards)
     film = results / "film.mp4"
@@ -38,6 +40,7 @@ def summary(results: str | Path, shards: Iterable[str]) -> str:
     lines = [
         ("film", f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB"),
         ("shows", f"{reaches:,} goal reaches in {episodes:,} episodes, {index.frames:,} frames"),
+        ("encoder", encoder.told),
         ("tables", f"{results / 'episodes.csv'}, {results / 'attempts.csv'} ({attempts:,} rows)"),
         ("seconds", ", ".join(f"{s} {spent:.1f}" for s, spent in _stage_seconds(results, shards))),
     ]
@@ -74,7 +77,7 @@ def _count(table: Path) -> tuple[int, int, int]:
 
 def _stage_seconds(results: Path, shards: set[str]) -> list[tuple[str, float]]:
     """Return the seconds of each stage, summed over its jobs, in the order of the data flow."""
-    order = ("simulate", "atlas", "render", "encode", "concat", "episodes")
+    order = ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes")
     spent = []
     for stage in order:
         folder = results / "benchmarks"

@@ -8,7 +8,7 @@ import pandas as pd
 from goalreel.errors import GoalreelError
 from goalreel.shards import shard_name
 
-STAGES = ("simulate", "atlas", "render", "encode", "concat", "episodes")
+STAGES = ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes")
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,8 @@ from pathlib import Path
 from goalreel import ffmpeg
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import VideoIndex, read_index
+from goalreel.mp4 import TICKS, VideoIndex, read_index
 
-# Ticks of the videos' timebase per frame: any number, but the same in segments and film.
-TICKS = 512
 # Nothing fades here: weighted prediction would take a fifth of the time for the same bytes.
 _X264 = "scenecut=0:open-gop=0:weightp=0"
 _PRIMARIES = ["-color_primaries", "bt709", "-color_trc", "bt709"]

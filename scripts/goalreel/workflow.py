@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from goalreel.config import load_config
+from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
 from goalreel.sources import note_sources
 from goalreel.summary import summary, views
@@ -70,13 +71,13 @@ def set_environment(scripts: str) -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
-def print_summary(results: str, shards: Iterable[str]) -> None:
+def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
     """Print what this run made: the film, if it made it, and the views."""
     _end_waits()
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
-            _print_last(summary(results, shards))
+            _print_last(summary(results, shards, encoder))
         _print_last(views(results, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")

@@ -7,6 +7,7 @@ By hand:
             "style": "vector", "width": 1920, "height": 1080, "palette": "dark"}}}'
 """
 
+import shutil
 from pathlib import Path
 
 from goalreel import program
@@ -29,15 +30,24 @@ def main(argv: list[str] | None = None) -> None:
         atlas = read_atlas(cached)
         if atlas.spec != spec.text:
             raise GoalreelError(f"{cached}: made by another spec")
+        _copy(cached, arguments.output)
         program.say(f"{len(atlas.keys)} pictures from {cached}")
     except GoalreelError as reason:
         atlas = draw_atlas(make_style(spec.config["env"], spec.config["render"]), spec.text)
         program.say(f"{len(atlas.keys)} pictures drawn ({reason})")
+        write_atlas(arguments.output, atlas)
         try:
-            write_atlas(cached, atlas)
+            _copy(arguments.output, cached)
         except OSError as error:  # a home that cannot be written costs time, not the film
             program.say(f"not kept in the user's cache: {error}")
-    write_atlas(arguments.output, atlas)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy an atlas file; to pack the same pictures again would take longer than to read them."""
+    from goalreel.atomic import replacing
+
+    with replacing(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 if __name__ == "__main__":

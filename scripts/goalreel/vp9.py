@@ -10,12 +10,13 @@ How libvpx is run stands in vp9_codec, how headers are rewritten in vp9_header. 
 into a file, each stored once, is the writer of MP4.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.vp9_codec import check, decoded, encoded, hashes
+from goalreel.vp9_codec import check, decoded, encoded, hashes, luma_errors
 from goalreel.vp9_header import parse_header, rewritten
 
 # Of libvpx's constant quantisers, 0 to 63.
@@ -28,6 +29,8 @@ _EVER = 1 << 30  # frames from one key frame to the next: there is no next
 # The box, in a picture of 600x400, in which every caption of overlay stands: its widest are 520
 # pixels wide, its letters end above row 30, and a block of 8x8 samples above row 32.
 _BOX_HEIGHT, _BOX_WIDTH = 32, 520
+# A picture's mean square error, in those of the key frame: 3 dB. Most have 1.1 to 1.2.
+_MOST_ERROR = 2
 
 
 def caption_box(size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -70,22 +73,24 @@ def inter_frames(
     changes anything in the caption's box nor takes anything from it.
     """
     frames: list[bytes] = [b""] * len(pictures)
-    card = decoded(key_frames([background], size, quality), size)
+    key = key_frames([background], size, quality)[0]
     left = list(range(len(pictures)))
     for speed in _SPEEDS:
         if not left:
             break
         coded = _predicted(background, pictures, left, size, quality, caption, speed)
-        tied = _tied(coded, card, size, caption)
         for number, frame in zip(left, coded, strict=True):
             frames[number] = frame
-        left = [left[place] for place in tied]
-    if not left:
-        return frames
-    raise GoalreelError(
-        f"libvpx predicts picture {left[0]} (and {len(left) - 1} more) from the caption's box, "
-        f"{caption} (top, left, height, width), however it is asked; they need a larger distance"
-    )
+        bad = _tied(coded, decoded([key], size), size, caption)
+        sources = itertools.chain([background], (pictures[number] for number in left))
+        bad |= _unlike([key, *coded], sources, size)
+        left = [left[place] for place in sorted(bad)]
+    if left:
+        raise GoalreelError(
+            f"libvpx predicts picture {left[0]} (and {len(left) - 1} more) from the caption's box, "
+            f"{caption} (top, left, height, width), however it is asked; they stand too close to it"
+        )
+    return frames
 
 
 def skip_frame(size: tuple[int, int]) -> bytes:
@@ -178,7 +183,7 @@ def _tied(
     card: np.ndarray,
     size: tuple[int, int],
     caption: tuple[int, int, int, int],
-) -> list[int]:
+) -> set[int]:
     """Return which frames change something in the caption's box, or take something from it.
 
     Each is decoded over two key frames that are as `card` but for noise in the caption's box.
@@ -189,10 +194,21 @@ def _tied(
     inside = hashes(shown, size, f"crop={width}:{height}:{left}:{top}")
     outside = hashes(shown, size, f"drawbox={left}:{top}:{width}:{height}:black:fill")
     half = len(frames) + 1
-    return [
+    return {
         number - 1
         for number in range(1, half)
         if inside[number] != inside[0]
         or inside[number + half] != inside[half]
         or outside[number] != outside[number + half]
-    ]
+    }
+
+
+def _unlike(frames: Sequence[bytes], sources: Iterable, size: tuple[int, int]) -> set[int]:
+    """Return which inter frames are less like their sources than the key frame, the first, is.
+
+    It happens beside the caption's box, whose noise strays into what they are predicted from.
+    """
+    errors = luma_errors(frames, sources, size)
+    # Never nothing, so that a track of one colour asks for no more than 60 dB.
+    most = _MOST_ERROR * max(errors[0], 255**2 / 10**6)
+    return {number for number, error in enumerate(errors[1:]) if error > most}

@@ -87,12 +87,34 @@ def hashes(frames: Sequence[bytes], size: tuple[int, int], filters: str) -> list
     return found
 
 
-def _decode(frames: Sequence[bytes], size: tuple[int, int], target: list[str]) -> None:
+def luma_errors(frames: Sequence[bytes], sources: Iterable, size: tuple[int, int]) -> list[float]:
+    """Return the mean square error of each frame's luma against its source; see decoded.
+
+    sources: yuv420p buffers, one for each frame.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "errors"
+        second = raw_frames("yuv420p", size, Fraction(_RATE), BT709)
+        # A relative name, since a filter's options give : and \\ a meaning.
+        target = [*second, "-lavfi", f"[0][1]psnr=stats_file={path.name}", "-f", "null", "-"]
+        _decode(frames, size, target, sources, folder)
+        found = [float(line.split("mse_y:")[1].split()[0]) for line in path.open()]
+    check(len(found) == len(frames), f"{len(found)} decoded frames of {len(frames)}")
+    return found
+
+
+def _decode(
+    frames: Sequence[bytes],
+    size: tuple[int, int],
+    target: list[str],
+    sources: Iterable = (),
+    work: str = ".",
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frames.ivf"
         path.write_bytes(ivf(frames, size))
         source = ["-threads", "1", "-err_detect", "explode", "-xerror", "-f", "ivf"]
-        ffmpeg.run([*source, "-c:v", "vp9", "-i", f"file:{path}", *target])
+        ffmpeg.run([*source, "-c:v", "vp9", "-i", f"file:{path}", *target], sources, work)
 
 
 def ivf(frames: Sequence[bytes], size: tuple[int, int]) -> bytes:

@@ -19,13 +19,13 @@ from goalreel.errors import GoalreelError
 from goalreel.vp9_codec import check, decoded, encoded, hashes, luma_errors
 from goalreel.vp9_header import parse_header, rewritten
 
-# Of libvpx's constant quantisers, 0 to 63. On MountainCar-v0 at 600x400, all 6,704 pictures with a
-# caption: luma PSNR 47.5, 51.2 and 57.9 dB on average, 47.4, 51.1 and 57.8 at worst; a picture takes
-# 408, 486 and 635 bytes, a key frame with its caption 4.8, 5.7 and 7.2 kB.
+# Of libvpx's constant quantisers, 0 to 63. On MountainCar-v0 at 600x400, all 6,704 pictures with
+# a caption: luma PSNR 47.5, 51.2 and 57.9 dB on average, 47.4, 51.1 and 57.8 at worst; a picture
+# takes 408, 486 and 635 bytes, a key frame with its caption 4.8, 5.7 and 7.2 kB.
 QUALITIES = {"small": 28, "balanced": 20, "best": 8}
-# libvpx's deadlines and speeds. All frames are made with the first: good at 1 takes three times the
-# time for 0.97 of the bytes, realtime at 5 half of it for 1.6 times the bytes. A picture that came to
-# depend on the caption is encoded again with the next, which predicts less from its neighbours.
+# libvpx's deadlines and speeds. All frames are made with the first: good at 1 takes three times
+# the time for 0.97 of the bytes, realtime at 5 half of it for 1.6 times the bytes. A picture that
+# came to depend on the caption is encoded again with the next, which leans less on neighbours.
 _SPEEDS = (("good", 2), ("good", 4), ("realtime", 6), ("realtime", 8))
 _EVER = 1 << 30  # frames from one key frame to the next: there is no next
 # The box, in a picture of 600x400, in which every caption of overlay stands: its widest are 520

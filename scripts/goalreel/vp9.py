@@ -24,7 +24,7 @@ from goalreel.vp9_header import parse_header, rewritten
 # takes 408, 486 and 635 bytes, a key frame with its caption 4.8, 5.7 and 7.2 kB.
 QUALITIES = {"small": 28, "balanced": 20, "best": 8}
 # libvpx's deadlines and speeds. All frames are made with the first: good at 1 takes three times
-# the time for 0.97 of the bytes, realtime at 5 half of it for 1.6 times the bytes. A picture that
+# the time for 0.97 of the bytes, realtime at 5 a third of it for 1.6 times them. A picture that
 # came to depend on the caption is encoded again with the next, which leans less on neighbours.
 _SPEEDS = (("good", 2), ("good", 4), ("realtime", 6), ("realtime", 8))
 _EVER = 1 << 30  # frames from one key frame to the next: there is no next

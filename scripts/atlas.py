@@ -7,7 +7,6 @@ By hand:
             "style": "vector", "width": 1920, "height": 1080, "palette": "dark"}}}'
 """
 
-import shutil
 from pathlib import Path
 
 from goalreel import program
@@ -20,34 +19,16 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.atlas import draw_atlas, read_atlas, write_atlas
-    from goalreel.errors import GoalreelError
     from goalreel.styles import make_style
-    from goalreel.user_cache import cached_path
+    from goalreel.user_cache import from_cache
 
     spec = program.spec_of(arguments)
-    cached = cached_path(spec)
-    try:
-        atlas = read_atlas(cached)
-        if atlas.spec != spec.text:
-            raise GoalreelError(f"{cached}: made by another spec")
-        _copy(cached, arguments.output)
-        program.say(f"{len(atlas.keys)} pictures from {cached}")
-    except GoalreelError as reason:
-        atlas = draw_atlas(make_style(spec.config["env"], spec.config["render"]), spec.text)
-        program.say(f"{len(atlas.keys)} pictures drawn ({reason})")
-        write_atlas(arguments.output, atlas)
-        try:
-            _copy(arguments.output, cached)
-        except OSError as error:  # a home that cannot be written costs time, not the film
-            program.say(f"not kept in the user's cache: {error}")
 
+    def make() -> None:
+        style = make_style(spec.config["env"], spec.config["render"])
+        write_atlas(arguments.output, draw_atlas(style, spec.text))
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy an atlas file; to pack the same pictures again would take longer than to read them."""
-    from goalreel.atomic import replacing
-
-    with replacing(target) as temporary:
-        shutil.copyfile(source, temporary)
+    program.say(from_cache(spec, arguments.output, read_atlas, make))
 
 
 if __name__ == "__main__":

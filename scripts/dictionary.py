@@ -24,31 +24,29 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.atlas import read_atlas
     from goalreel.coding import code_atlas
     from goalreel.dictionary import read_dictionary, write_dictionary
-    from goalreel.errors import GoalreelError
     from goalreel.overlay import clear_rows, empty_card
     from goalreel.spec import check_alike
-    from goalreel.user_cache import cached_path
+    from goalreel.tiny import code_tiny, read_tiny, write_tiny
+    from goalreel.user_cache import from_cache
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    cached = cached_path(spec)
-    try:
-        dictionary = read_dictionary(cached)
-        if dictionary.spec != spec.text:
-            raise GoalreelError(f"{cached}: made by another spec")
-        program.say(f"{len(dictionary.slices)} pictures from {cached}")
-    except GoalreelError as reason:
-        atlas, config = read_atlas(arguments.atlas), spec.config
+    config, encode = spec.config, spec.config["encode"]
+
+    def make() -> None:
+        atlas = read_atlas(arguments.atlas)
         check_alike(config, "atlas is", atlas.spec)
+        if encode["size"] == "tiny":
+            coded = code_tiny(atlas.background, atlas.patches, encode["quality"], spec.text)
+            write_tiny(arguments.output, coded)
+            return
         seen = atlas.background, config["env"], config["overlay.hud"]
-        quantisers = config["encode"]["qp"], config["encode"]["card_qp"]
-        dictionary = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers, spec.text)
-        program.say(f"{len(dictionary.slices)} pictures coded ({reason})")
-        try:
-            write_dictionary(cached, dictionary)
-        except OSError as error:  # a home that cannot be written costs time, not the film
-            program.say(f"not kept in the user's cache: {error}")
-    write_dictionary(arguments.output, dictionary)
+        quantisers = encode["qp"], encode["card_qp"]
+        coded = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers, spec.text)
+        write_dictionary(arguments.output, coded)
+
+    read = read_tiny if encode["size"] == "tiny" else read_dictionary
+    program.say(from_cache(spec, arguments.output, read, make))
 
 
 if __name__ == "__main__":

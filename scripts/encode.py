@@ -30,8 +30,9 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.errors import GoalreelError
     from goalreel.frame_cache import open_cache
     from goalreel.overlay import captions, overlaid
-    from goalreel.segment import assemble_segment, encode_segment
+    from goalreel.segment import assemble_segment, encode_segment, store_segment
     from goalreel.spec import check_alike
+    from goalreel.tiny import read_tiny
     from goalreel.trajectories import read_trajectories
 
     spec = program.spec_of(arguments)
@@ -47,10 +48,15 @@ def main(argv: list[str] | None = None) -> None:
     elif arguments.dictionary is None:
         raise GoalreelError("assembling takes coded pictures; name them with --dictionary")
     else:
-        dictionary = read_dictionary(arguments.dictionary)
+        tiny = config["encode"]["size"] == "tiny"
+        dictionary = (read_tiny if tiny else read_dictionary)(arguments.dictionary)
         check_alike(config, "dictionary is", dictionary.spec)
         check_alike(json.loads(frames.spec).get("config", {}), "dictionary is", dictionary.spec)
-        assemble_segment(cache, dictionary, trajectories, arguments.output, fps, comment)
+        target = trajectories, arguments.output, fps
+        if tiny:
+            store_segment(cache, dictionary, *target, config["encode"]["quality"], comment)
+        else:
+            assemble_segment(cache, dictionary, *target, comment)
     program.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
 
 

@@ -6,6 +6,8 @@ macroblocks, and in slices below them the HUD, told in strips. How samples are j
 parts is told in assembly.
 """
 
+from collections.abc import Container
+
 import numpy as np
 
 from goalreel.assembly import Samples, Store
@@ -23,7 +25,7 @@ from goalreel.strips import strips
 from goalreel.trajectories import Trajectories
 from goalreel.yuv import patch_planes, planar
 
-_PICTURE, _CAPTION = "car", "caption"  # layers; all others are the HUD's
+PICTURE, CAPTION = "car", "caption"  # layers; all others are the HUD's
 _IDR_PIC_IDS = (1, 2)  # in turn, codes of the same length
 
 
@@ -34,7 +36,7 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     Raises GoalreelError if it does not, or a picture is not in the dictionary.
     """
     layers = {layer.name: layer for layer in cache.layers}
-    picture, caption = layers.pop(_PICTURE), layers.pop(_CAPTION, None)
+    picture, caption = layers.pop(PICTURE), layers.pop(CAPTION, None)
     hud, starts, store = list(layers.values()), cache.offsets[:-1], Store()
     on_card = [NOTHING, *(layer.index[starts[0]] for layer in hud)]
     shown = np.logical_or.reduce(
@@ -42,7 +44,7 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     )
     if shown[starts].any():
         raise GoalreelError("an assembled episode begins with a title card; this one has none")
-    _check_pictures(picture, cache, dictionary, trajectories)
+    check_pictures(dictionary.slices, picture, cache, trajectories)
     columns = [_pictures(picture, dictionary, store)]
     columns += strips(hud, cache.background, dictionary, store)
     rows = np.stack(columns, axis=1)
@@ -53,8 +55,11 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     return restarted(rows, counts, store)
 
 
-def _check_pictures(picture: Layer, cache, dictionary: Dictionary, trajectories) -> None:
-    missing = [d not in dictionary.slices for d in picture.patches.digests()]
+def check_pictures(
+    known: Container[bytes], picture: Layer, cache: FrameCache, trajectories: Trajectories
+) -> None:
+    """Raise GoalreelError that names the first state whose picture's digest is not known."""
+    missing = [digest not in known for digest in picture.patches.digests()]
     if not any(missing):
         return
     wrong = np.flatnonzero(np.append(missing, False)[picture.index])

@@ -41,8 +41,9 @@ class Choice:
             values = (f"{k} {v}" for k, v in self.settings.items() if k != "encoder")
             why = f" (not assembled: {self.reason})" if self.reason else ""
             return f"x264, {', '.join(values)}{why}"
-        tiny = ", every picture stored once" if self.settings["size"] == "tiny" else ""
-        return f"assembled from coded pictures, qp {self.settings['qp']}{tiny}"
+        if self.settings["size"] == "tiny":
+            return f"assembled from VP9 pictures stored once, quality {self.settings['quality']}"
+        return f"assembled from H.264 pictures, qp {self.settings['qp']}"
 
 
 def choose(config: Mapping) -> Choice:
@@ -51,8 +52,11 @@ def choose(config: Mapping) -> Choice:
     reasons = [] if encode["encoder"] == "x264" else [said for _, said in obstacles(config)]
     if encode["encoder"] == "x264" or reasons:
         return Choice(x264(encode), reasons[0] if reasons else "")
+    settings = {"encoder": "assemble", "size": encode["size"]}
+    if encode["size"] == "tiny":
+        return Choice(settings | {"quality": encode["quality"]})
     pictures, cards = _ASSEMBLED[encode["quality"]]
-    return Choice({"encoder": "assemble", "size": encode["size"], "qp": pictures, "card_qp": cards})
+    return Choice(settings | {"qp": pictures, "card_qp": cards})
 
 
 def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 All segments of a film share their settings, timebase and parameter sets, so that film can join
 them as they are. x264's settings stand in video, how frames turn into yuv420p in yuv; how frames
-are found coded, in assembled.
+are found coded, in assembled and in tiny.
 """
 
 import os
@@ -16,8 +16,10 @@ from goalreel.frame_cache import FrameCache
 from goalreel.h264.parameter_sets import Stream, configuration
 from goalreel.mp4_movie import VideoTrack
 from goalreel.mp4_writer import write_mp4
+from goalreel.tiny import TinyDictionary, stored_samples
 from goalreel.trajectories import Trajectories
 from goalreel.video import encode_video
+from goalreel.vp9_header import configuration as vp9_configuration
 from goalreel.yuv import Yuv420p
 
 
@@ -48,14 +50,30 @@ def assemble_segment(
     GoalreelError as assembled.samples_of.
     """
     samples = samples_of(cache, dictionary, trajectories)
-    height, width = cache.background.shape[:2]
-    video = VideoTrack(
-        codec="avc1",
-        configuration=configuration(Stream((width, height), fps)),
-        size=(width, height),
-        fps=fps,
-        sizes=sample_sizes(samples),
-        keyframes=cache.offsets[:-1],
-    )
+    size = cache.background.shape[1::-1]
+    setup = configuration(Stream(size, fps))
+    video = VideoTrack("avc1", setup, size, fps, sample_sizes(samples), cache.offsets[:-1])
     with replacing(path) as temporary:
         write_mp4(temporary, video, assemble(samples), comment=comment)
+
+
+def store_segment(
+    cache: FrameCache,
+    dictionary: TinyDictionary,
+    trajectories: Trajectories,
+    path: str | os.PathLike,
+    fps: int,
+    quality: str,
+    comment: str,
+) -> None:
+    """Write the tiny segment of a frame cache, each picture stored once; see assemble_segment.
+
+    quality: of the title cards. Raises GoalreelError as tiny.stored_samples.
+    """
+    samples = stored_samples(cache, dictionary, quality, trajectories)
+    size = cache.background.shape[1::-1]
+    setup = vp9_configuration(size, fps)
+    keyframes = cache.offsets[:-1]
+    video = VideoTrack("vp09", setup, size, fps, samples.sizes, keyframes, samples.offsets)
+    with replacing(path) as temporary:
+        write_mp4(temporary, video, samples.parts, comment=comment)

@@ -2,7 +2,7 @@
 
 All segments of a film share their settings, timebase and parameter sets, so that film can join
 them as they are. x264's settings stand in video, how frames turn into yuv420p in yuv; how frames
-are found coded, in assembled and in tiny.
+are found coded, in assembled and in stored.
 """
 
 import os
@@ -16,7 +16,8 @@ from goalreel.frame_cache import FrameCache
 from goalreel.h264.parameter_sets import Stream, configuration
 from goalreel.mp4_movie import VideoTrack
 from goalreel.mp4_writer import write_mp4
-from goalreel.tiny import TinyDictionary, stored_samples
+from goalreel.stored import stored_samples
+from goalreel.tiny import TinyDictionary
 from goalreel.trajectories import Trajectories
 from goalreel.video import encode_video
 from goalreel.vp9_header import configuration as vp9_configuration
@@ -68,7 +69,7 @@ def store_segment(
 ) -> None:
     """Write the tiny segment of a frame cache, each picture stored once; see assemble_segment.
 
-    quality: of the title cards. Raises GoalreelError as tiny.stored_samples.
+    quality: of the title cards. Raises GoalreelError as stored.stored_samples.
     """
     samples = stored_samples(cache, dictionary, quality, trajectories)
     size = cache.background.shape[1::-1]

@@ -42,11 +42,11 @@ def strips(
     track = planes(pad16(planar(background)))
     rows, columns = (length // SIDE for length in track[0].shape)
     shown = [(strip, *_shown(strip, track)) for strip in _cut(layers, columns)]
+    qp = sum(dictionary.quantisers) // 2  # as coarse as a car, letters would have dirty edges
     found = []
     for row in range(dictionary.rows[1], rows):
         for strip, patches, index in shown:
             region = Region(row, strip.left, 1, strip.right - strip.left, columns)
-            qp = dictionary.quantisers[0]
             header = SliceHeader("P", region.first, 1, qp=qp)
             data = code_patches(dictionary.planes, track, patches, region, qp)
             found.append(np.array([store.add(header, bits) for bits in data])[index])

@@ -45,7 +45,8 @@ def code_atlas(
     patches = patch_planes(atlas.patches)
     colours = _colours(patches, wanted)
     empty = Dictionary({}, quantisers, cuts, colours, decoded, slices, spec)
-    data = code_patches(decoded, wanted, patches, empty.region, quantisers[0], colours)
+    how = empty.region, quantisers[0], colours, cuts[0]
+    data = code_patches(decoded, wanted, patches, *how)
     parts = (ordered(empty.header, bits) for bits in data)
     return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
 

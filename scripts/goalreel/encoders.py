@@ -1,7 +1,7 @@
 """Which encoder makes the film, with what settings, and why: the section `encode`, resolved.
 
 It is imported while the Snakefile is parsed. How films are assembled is told in assembled and in
-tiny, what x264 does with its settings in video.
+stored, what x264 does with its settings in video.
 """
 
 from collections.abc import Iterator, Mapping

@@ -44,7 +44,8 @@ def _allowed(option: Mapping) -> str:
     if "x-allowed" in option:
         return option["x-allowed"].strip()
     if "enum" in option:
-        return ", ".join(f"`{value}`" for value in option["enum"])
+        words = ("null" if value is None else value for value in option["enum"])
+        return ", ".join(f"`{word}`" for word in words)
     if "exclusiveMinimum" in option:
         return f"more than {option['exclusiveMinimum']}, up to {option['maximum']}"
     if "minimum" in option:

@@ -36,18 +36,21 @@ def code_patches(
     region: Region,
     qp: int,
     colours: Sequence[tuple] = (),
+    captions: int = 0,
 ) -> list[np.ndarray]:
     """Return for each patch the data of a slice that shows it: (bits,) uint8 of 0 and 1.
 
     reference: the planes Y, U, V that a decoder holds, whole macroblocks in size; background: what
     they stand for, the planes that the patches are pasted into. colours: weights of further
-    references, see prediction. Parts of a patch outside of `region` are left out. Raises
-    GoalreelError if qp is too low for the profile.
+    references, see prediction. captions: rows of macroblocks at the picture's top in which the
+    reference may hold more than is known here, so that no colour may cover it. Parts of a patch
+    outside of `region` are left out. Raises GoalreelError if qp is too low for the profile.
     """
     data: list[np.ndarray] = []
     for chunk in chunks(patches):
         found = cut(reference, background, chunk, region)
-        levels = quantised(found, colours, qp)
+        clear = found.address // region.width + region.top >= captions
+        levels = quantised(found, colours, clear, qp)
         data += _coded(found, levels, len(chunk), region, len(colours))
     return data
 

@@ -57,10 +57,11 @@ def weighted(samples: np.ndarray, weight: Weight) -> np.ndarray:
     return np.clip(scaled + weight[1], 0, 255).astype(np.int16)
 
 
-def quantised(found: Macroblocks, colours: Sequence[tuple], qp: int) -> Levels:
+def quantised(found: Macroblocks, colours: Sequence[tuple], clear: np.ndarray, qp: int) -> Levels:
     """Return the levels of macroblocks, each quarter predicted as costs least.
 
-    colours: of each further reference, the weights that `plain` gives.
+    colours: of each further reference, the weights that `plain` gives; clear: (n,) bool, which
+    macroblocks may be predicted from one.
     """
     choices = [[(1 << LOG2_DENOMINATOR, 0)] * 3, *colours]
     luma, costs = [], []
@@ -71,7 +72,7 @@ def quantised(found: Macroblocks, colours: Sequence[tuple], qp: int) -> Levels:
         magnitudes = np.minimum(np.abs(levels), len(_COSTS) - 1)
         cost = _COSTS[magnitudes].sum(axis=2).reshape(-1, 2, 2, 2, 2).sum(axis=(2, 4))
         costs.append(cost.reshape(-1, 4) + _QUARTER_COST * (number > 0))
-    references = np.argmin(costs, axis=0)
+    references = np.argmin(costs, axis=0) * clear[:, None]
     of_blocks = references.reshape(-1, 2, 2).repeat(2, axis=1).repeat(2, axis=2).reshape(-1, 16)
     chosen = np.choose(of_blocks[:, :, None], luma)
     chroma = tuple(

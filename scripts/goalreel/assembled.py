@@ -42,8 +42,9 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     )
     if shown[starts].any():
         raise GoalreelError("an assembled episode begins with a title card; this one has none")
-    _check_pictures(picture, cache, dictionary, trajectories)
-    columns = [_pictures(picture, dictionary, store)]
+    slices = [dictionary.slices.get(digest) for digest in picture.patches.digests()]
+    _check_pictures(picture, slices, cache, trajectories)
+    columns = [_pictures(picture, slices, dictionary, store)]
     columns += strips(hud, cache.background, dictionary, store)
     rows = np.stack(columns, axis=1)
     rows[~shown] = 0
@@ -53,8 +54,8 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     return restarted(rows, counts, store)
 
 
-def _check_pictures(picture: Layer, cache, dictionary: Dictionary, trajectories) -> None:
-    missing = [d not in dictionary.slices for d in picture.patches.digests()]
+def _check_pictures(picture: Layer, slices: list, cache, trajectories: Trajectories) -> None:
+    missing = [part is None for part in slices]
     if not any(missing):
         return
     wrong = np.flatnonzero(np.append(missing, False)[picture.index])
@@ -73,10 +74,9 @@ def _check_pictures(picture: Layer, cache, dictionary: Dictionary, trajectories)
     )
 
 
-def _pictures(picture: Layer, dictionary: Dictionary, store: Store) -> np.ndarray:
+def _pictures(picture: Layer, slices: list, dictionary: Dictionary, store: Store) -> np.ndarray:
     """Return the part of each frame's picture, (frames,) int64."""
     header = dictionary.header
-    slices = (dictionary.slices.get(digest) for digest in picture.patches.digests())
     numbers = [store.add_made(header, part) if part else 0 for part in slices]
     # The index of no picture, -1, finds the last.
     return np.array([*numbers, _skipped(dictionary.region, store)])[picture.index]

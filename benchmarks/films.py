@@ -43,22 +43,22 @@ def recorded_episodes(results: Path, count: int) -> list[Recorded]:
 
 
 def film_with_goalreel(
-    folder: Path, cache: Path, reaches: int, cores: int, preset: str = "veryfast"
+    folder: Path, cache: Path, reaches: int, cores: int, config: tuple[str, ...] = ()
 ) -> Sample:
-    """Film with the whole workflow, Snakemake's start included, in the empty `folder`.
+    """Film with the whole workflow, from Snakemake's start to its end, in the empty `folder`.
 
-    cache: the user's cache folder. If it is empty the atlas is drawn anew, else taken from it;
+    cache: the user's cache folder. If it is empty, atlas and dictionary are made anew, else taken
+    from it. config: further options. The sample's frames are the episodes', without title cards.
     MismatchError is raised if the run did otherwise, RuntimeError, with what Snakemake said, if it
     fails.
     """
     folder.mkdir(parents=True)
     cache.mkdir(parents=True, exist_ok=True)
-    before = _atlases(cache)
+    before = _kept(cache)
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(folder), "-j", str(cores)]
     command += ["--config", f"reaches={reaches}", f"env={ENV}", "results=results"]
-    # The peers write nothing over the frames, and no title cards between them.
-    command += [f"encode={{preset: {preset}}}", "overlay={title_card: 0, caption: ''}"]
+    command += config
     environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
     start = time.perf_counter()
     answer = subprocess.run(
@@ -73,13 +73,14 @@ def film_with_goalreel(
     if answer.returncode:
         raise RuntimeError(f"snakemake ended with status {answer.returncode}:\n{answer.stdout}")
 
-    after = _atlases(cache)
+    after = _kept(cache)
     if not after or (before and after != before):
-        raise MismatchError(f"{cache}: the run did not keep or did not take the atlas")
+        raise MismatchError(f"{cache}: the run did not keep or did not take atlas and dictionary")
     episodes = recorded_episodes(folder / "results", reaches)
     frames = sum(len(episode.states) for episode in episodes)
     written = _frames_in(folder / "results" / "film.mp4")
-    if len(episodes) != reaches or written != frames:
+    cards, rest = divmod(written - frames, reaches)
+    if len(episodes) != reaches or rest or cards < 0:
         raise MismatchError(f"the film shows {written} frames of {len(episodes)} episodes")
     return Sample(frames, seconds, f"{reaches:,} episodes")
 
@@ -173,6 +174,6 @@ def _frames_in(film: Path) -> int:
     return imageio_ffmpeg.count_frames_and_secs(str(film))[0]
 
 
-def _atlases(cache: Path) -> set[tuple[str, int]]:
+def _kept(cache: Path) -> set[tuple[str, int]]:
     """Return the names and times of what goalreel keeps in the user's cache folder."""
-    return {(path.name, path.stat().st_mtime_ns) for path in (cache / "goalreel").glob("atlas*")}
+    return {(path.name, path.stat().st_mtime_ns) for path in (cache / "goalreel").glob("*.npz")}

@@ -1,6 +1,7 @@
 """goalreel and its peers in one run, on the same episodes: how long each takes for the same work.
 
-    film        the whole workflow, Snakemake's start included, cold and with the atlas cached;
+    film        the whole workflow, from the start of `snakemake` to its end: assembled, cold and
+                with atlas and dictionary in the user's cache, and encoded by x264;
                 Gymnasium's RecordVideo, warmed up; moviepy with one ImageClip per frame
     rendering   frames of the frame cache; env.render()
     simulation  goalreel; Gymnasium's SyncVectorEnv; EnvPool: one core, the pump policy
@@ -32,8 +33,17 @@ from table import NOT_INSTALLED, Contender, Row, as_csv, as_markdown, describe_m
 
 RECORD_VIDEO = ("film", "RecordVideo")
 COLD = ("film", "goalreel, cold")
-CACHED = ("film", "goalreel, atlas cached")
-AT_MEDIUM = ("film", "goalreel, atlas cached, x264 preset medium as the peers")
+# The settings of goalreel's films; the first finds an empty cache, the others what it leaves there.
+_BARE = ("overlay={title_card: 0, caption: ''}",)  # nothing over the frames, as the peers have it
+FILMS = {
+    COLD: _BARE,
+    ("film", "goalreel, warm"): _BARE,
+    ("film", "goalreel, warm, title cards and captions"): (),
+    ("film", "goalreel, warm, x264"): (*_BARE, "encode={encoder: x264}"),
+    ("film", "goalreel, warm, x264 preset medium as the peers"): (
+        *(*_BARE, "encode={encoder: x264, preset: medium}"),
+    ),
+}
 Key = tuple[str, str]  # group and name of a contender
 Measured = tuple[Key, Sample | None]  # None: not installed
 Round = dict[Key, Sample | None]
@@ -110,9 +120,9 @@ def measure(folder: Path, options: argparse.Namespace, title: str) -> Round:
 def film(folder: Path, results: Path, options: argparse.Namespace) -> Iterator[Measured]:
     """Film with everyone, from nothing to MP4."""
     setting = folder / "cache", options.reaches, options.cores
-    yield COLD, films.film_with_goalreel(folder / "cold", *setting)
-    yield CACHED, films.film_with_goalreel(folder / "warm", *setting)
-    yield AT_MEDIUM, films.film_with_goalreel(folder / "medium", *setting, preset="medium")
+    for number, (key, config) in enumerate(FILMS.items()):
+        place = results.parent if key == COLD else folder / str(number)
+        yield key, films.film_with_goalreel(place, *setting, config)
     moviepy = _installed("moviepy")  # RecordVideo writes its films with it
     episodes = films.recorded_episodes(results, options.peer_episodes)
     for key, work in (
@@ -163,11 +173,14 @@ def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
         f"{times}; changes and ratios are against the first row of each group.",
         f"film: {options.reaches:,} episodes, {frames:,} frames of 600x400 pixels; the peers play "
         "the same actions from the same seeds, and every state was compared. goalreel writes one "
-        "film with a chapter for each episode, tables and trajectories beside it, here without "
-        "captions and title cards, which the peers have not; the peers write "
-        "an MP4 for each episode, in one process. All encode with x264, each at its own default "
-        "settings where no other is named: the peers' preset is medium, on all cores; goalreel's "
-        "is veryfast.",
+        "film with a chapter for each episode, tables and trajectories beside it. Where they are not "
+        "named it has no captions and no title cards, as the peers have none, but for one frame "
+        "before each episode that an assembled film needs; such frames are not counted. The peers "
+        "write an MP4 for each episode, in one process. goalreel assembles its film from coded "
+        "pictures where x264 is not named. x264 runs at everyone's own default settings where no "
+        "other is named: the peers' preset is medium, on all cores; goalreel's is veryfast.",
+        "cold: the user's cache is empty; warm: it holds the atlas and, to assemble, the "
+        "dictionary of coded pictures.",
         "rendering: the frames of the film's first shard, as RGB in memory or as a cache on disk.",
         "simulation: the FPS are environment steps; pump policy, one core. goalreel plays "
         f"{stages.LANES:,} episodes side by side, and its time includes seeding and recording "

@@ -18,7 +18,7 @@ import os
 import platform
 import re
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,18 +105,36 @@ def _label(contender: Contender, whole: int) -> str:
 
 def as_csv(rows: list[Row], machine: str) -> str:
     """Return the table as CSV."""
+    lines = [
+        [
+            *row.cells(),
+            len(row.seconds),
+            *(_digits(choose(row.seconds)) if row.seconds else "" for choose in (min, max)),
+        ]
+        for row in rows
+    ]
+    return csv_text([*HEADER, "runs", "fastest, s", "slowest, s"], lines, machine)
+
+
+def csv_text(header: Iterable, rows: Iterable[Iterable], machine: str) -> str:
+    """Return rows of cells as CSV, with a column for the machine."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*HEADER, "runs", "fastest, s", "slowest, s", "machine"])
-    for row in rows:
-        spread = [_digits(choose(row.seconds)) if row.seconds else "" for choose in (min, max)]
-        writer.writerow([*row.cells(), len(row.seconds), *spread, machine])
+    writer.writerow([*header, "machine"])
+    writer.writerows([*row, machine] for row in rows)
     return text.getvalue()
 
 
 def as_markdown(rows: list[Row], notes: list[str]) -> str:
     """Return the table as Markdown, with the notes as a list below it."""
-    lines = [HEADER, ("---", *["---:"] * (len(HEADER) - 1)), *map(_grouped_cells, rows)]
+    return markdown(HEADER, map(_grouped_cells, rows), notes)
+
+
+def markdown(
+    header: Sequence[str], rows: Iterable[Iterable[str]], notes: list[str], words: int = 1
+) -> str:
+    """Return rows of cells as Markdown, `words` columns of text first, notes as a list below."""
+    lines = [header, ["---"] * words + ["---:"] * (len(header) - words), *rows]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     return f"{table}\n\n" + "".join(f"- {note}\n" for note in notes)
 
@@ -140,6 +158,11 @@ def _digits(value: float) -> str:
 
 def _percent(change: float) -> str:
     return f"{change:+.0%}" if abs(change) >= 1 else f"{change:+.1%}"
+
+
+def available_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def describe_machine(cores: int) -> str:

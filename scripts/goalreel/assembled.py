@@ -6,7 +6,7 @@ macroblocks, and in slices below them the HUD, told in strips. How samples are j
 parts is told in assembly.
 """
 
-from collections.abc import Container
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -44,8 +44,9 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     )
     if shown[starts].any():
         raise GoalreelError("an assembled episode begins with a title card; this one has none")
-    check_pictures(dictionary.slices, picture, cache, trajectories)
-    columns = [_pictures(picture, dictionary, store)]
+    slices = [dictionary.slices.get(digest) for digest in picture.patches.digests()]
+    check_pictures(slices, picture, cache, trajectories)
+    columns = [_pictures(picture, slices, dictionary, store)]
     columns += strips(hud, cache.background, dictionary, store)
     rows = np.stack(columns, axis=1)
     rows[~shown] = 0
@@ -56,10 +57,13 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
 
 
 def check_pictures(
-    known: Container[bytes], picture: Layer, cache: FrameCache, trajectories: Trajectories
+    coded: Sequence[bytes | None], picture: Layer, cache: FrameCache, trajectories: Trajectories
 ) -> None:
-    """Raise GoalreelError that names the first state whose picture's digest is not known."""
-    missing = [digest not in known for digest in picture.patches.digests()]
+    """Raise GoalreelError that names the first state whose picture a dictionary lacks.
+
+    coded: of each of the layer's patches what the dictionary has, None for nothing.
+    """
+    missing = [part is None for part in coded]
     if not any(missing):
         return
     wrong = np.flatnonzero(np.append(missing, False)[picture.index])
@@ -78,10 +82,11 @@ def check_pictures(
     )
 
 
-def _pictures(picture: Layer, dictionary: Dictionary, store: Store) -> np.ndarray:
+def _pictures(
+    picture: Layer, slices: Sequence[bytes | None], dictionary: Dictionary, store: Store
+) -> np.ndarray:
     """Return the part of each frame's picture, (frames,) int64."""
     header = dictionary.header
-    slices = (dictionary.slices.get(digest) for digest in picture.patches.digests())
     numbers = [store.add_made(header, part) if part else 0 for part in slices]
     # The index of no picture, -1, finds the last.
     return np.array([*numbers, _skipped(dictionary.region, store)])[picture.index]

@@ -80,11 +80,13 @@ class Store:
         """Return the parts."""
         parts = np.empty(len(self._parts), object)
         parts[:] = self._parts
-        orders = {header: _place(header) if header else NO_ORDER for header in set(self._headers)}
+        # By identity: thousands of slices share a header, whose hash is costly.
+        headers = {id(header): header for header in self._headers}
+        orders = {key: _place(header) if header else NO_ORDER for key, header in headers.items()}
         return Parts(
             parts,
             np.array([len(part) for part in self._parts], np.int64),
-            np.array([orders[header] for header in self._headers], np.int64),
+            np.array([orders[id(header)] for header in self._headers], np.int64),
         )
 
 

@@ -24,6 +24,15 @@ def lettering(
     one baseline. width: at most so wide; longer text is set smaller and, at 8 pixels, cut with an
     ellipsis. Raises GoalreelError if the font lacks a character.
     """
+    return _drawn(text, size, "RGB", ink, paper, width)
+
+
+def letter_mask(text: str, size: float, width: int | None = None) -> np.ndarray:
+    """Return one line of text as (h, w) uint8, the ink's share in 255; see lettering."""
+    return _drawn(text, size, "L", 255, 0, width)
+
+
+def _drawn(text: str, size: float, mode: str, ink, paper, width: int | None) -> np.ndarray:
     from PIL import Image, ImageDraw
 
     missing = sorted(set(text) - set(CHARACTERS))
@@ -33,18 +42,19 @@ def lettering(
             f"allowed: ASCII and · ° …"
         )
     ascent, descent = _font(size).getmetrics()
-    fitting = size
+    fitting, length = size, _font(size).getlength(text)
     if width is not None:
-        while fitting > _SMALLEST and _font(fitting).getlength(text) > width:
+        while fitting > _SMALLEST and length > width:
             fitting -= 0.5
+            length = _font(fitting).getlength(text)
         shown = text
-        while len(text) > 1 and _font(fitting).getlength(text) > width:
+        while len(text) > 1 and length > width:
             shown = shown[:-1]
             text = shown.rstrip(" ·") + "…"
-    font = _font(fitting)
-    across = max(int(np.ceil(font.getlength(text))), 1)
-    image = Image.new("RGB", (across, ascent + descent), paper)
-    ImageDraw.Draw(image).text((0, ascent), text, fill=ink, font=font, anchor="ls")
+            length = _font(fitting).getlength(text)
+    across = max(int(np.ceil(length)), 1)
+    image = Image.new(mode, (across, ascent + descent), paper)
+    ImageDraw.Draw(image).text((0, ascent), text, fill=ink, font=_font(fitting), anchor="ls")
     return np.asarray(image)
 
 

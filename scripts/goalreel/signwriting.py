@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.layers import Patches
-from goalreel.lettering import lettering
+from goalreel.lettering import letter_mask
 
 _COLUMNS, _ROWS = 600, 400
 _SMALLEST = 8  # pixels of a font
 _DARK, _LIGHT = (38, 38, 38), (242, 242, 242)
-_BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Board:
         return self.stamp(self._line(text, size, room), top, left)
 
     def _line(self, text: str, size: float, room: int) -> np.ndarray:
-        return lettering(text, max(size, _SMALLEST), _WHITE, _BLACK, room)[:, :, 0]
+        return letter_mask(text, max(size, _SMALLEST), room)
 
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
         """Return one patch that lays ink over the background: mask (h, w) uint8, 255 is all ink.
@@ -68,12 +67,22 @@ class Board:
         t, lft = top & ~1, left & ~1
         b = min((top + mask.shape[0] + 1) & ~1, rows)
         r = min((left + mask.shape[1] + 1) & ~1, columns)
-        covered = np.zeros((b - t, r - lft), np.float64)
+        covered = np.zeros((b - t, r - lft), np.uint8)
         y, x = top - t, left - lft
         inside = mask[: b - top, : r - left]
-        covered[y : y + inside.shape[0], x : x + inside.shape[1]] = inside / 255
-        under = np.zeros((b - t, r - lft, 3)) if self.plate else self.background[t:b, lft:r]
-        ink = np.array(_DARK if under.mean() > 127 else _LIGHT, np.float64)
-        pixels = under + (ink - under) * covered[:, :, None]
+        covered[y : y + inside.shape[0], x : x + inside.shape[1]] = inside
         box = np.array([[t, lft, b - t, r - lft]], np.int32)
-        return Patches(box, np.round(pixels).astype(np.uint8).reshape(-1, 3))
+        under = self.background[t:b, lft:r].reshape(-1, 3)
+        if self.plate:
+            under = np.zeros((1, 3), np.uint8)
+        elif (under == under[0]).all():
+            under = under[:1]
+        if len(under) == 1:  # one colour, of which each share of ink makes one
+            return Patches(box, _inked(under, np.arange(256))[covered.reshape(-1)])
+        return Patches(box, _inked(under, covered.reshape(-1)))
+
+
+def _inked(under: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return colours, (n or 1, 3) uint8, with ink over them: mask (n,), 255 is all ink."""
+    ink = np.array(_DARK if under.mean() > 127 else _LIGHT, np.float64)
+    return np.round(under + (ink - under) * (mask / 255)[:, None]).astype(np.uint8)

@@ -57,10 +57,11 @@ def stored_samples(
             "a tiny film's episodes begin with a title card and have no HUD; choose encode.size: "
             "normal"
         )
-    check_pictures(dictionary.frames, picture, cache, trajectories)
+    coded = [dictionary.frames.get(digest) for digest in picture.patches.digests()]
+    check_pictures(coded, picture, cache, trajectories)
     cards = Yuv420p(_cards(cache, caption))
     keys = key_frames(cards.frames(), cards.size, quality)
-    frames = [dictionary.frames.get(digest, b"") for digest in picture.patches.digests()]
+    frames = [frame or b"" for frame in coded]  # none of a patch that no frame shows
     # The index of no picture, -1, finds the last.
     shown = np.array([*range(len(frames)), len(frames)])[picture.index]
     shown[starts] = len(frames) + 1 + np.arange(len(keys))

@@ -18,10 +18,18 @@ _ESCAPE_BITS = 12  # of the suffix of level_prefix 15, the longest that Baseline
 
 @dataclass(frozen=True)
 class Codewords:
-    """values: (rows, codewords) int64; lengths: the same shape, bits of each, 0 for none."""
+    """Codewords in places; they are small types, as most places are empty.
+
+    values: (rows, codewords) int32; lengths: the same shape, uint8, bits of each, 0 for none
+    """
 
     values: np.ndarray
     lengths: np.ndarray
+
+
+def no_codewords(*shape: int) -> Codewords:
+    """Return empty places, to be filled."""
+    return Codewords(np.zeros(shape, np.int32), np.zeros(shape, np.uint8))
 
 
 def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
@@ -33,7 +41,8 @@ def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
     """
     blocks, size = levels.shape
     total = (levels != 0).sum(axis=1)
-    values, lengths = np.zeros((2, blocks, 2 + size + size), np.int64)
+    found = no_codewords(blocks, 2 + size + size)
+    values, lengths = found.values, found.lengths
     ranked, places = _ranked(levels)
     ones = _trailing_ones(ranked, total)
     table = np.full(blocks, _DC_TABLE) if size == 4 else np.searchsorted([1.5, 3.5, 7.5], contexts)
@@ -44,7 +53,7 @@ def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
     lengths[:, 1] = ones
     _put_levels(values, lengths, ranked, total, ones)
     _put_zeros(values, lengths, places, total, size)
-    return Codewords(values, lengths)
+    return found
 
 
 def _ranked(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,8 +135,9 @@ def join_codewords(codewords: Codewords, rows: np.ndarray) -> list[np.ndarray]:
     """
     present = codewords.lengths > 0
     lengths, values = codewords.lengths[present], codewords.values[present]
-    ends = np.cumsum(lengths)
-    shifts = np.repeat(ends, lengths) - np.arange(1, ends[-1] + 1 if len(ends) else 1)
+    ends = np.cumsum(lengths, dtype=np.int32)  # a chunk's bits are some millions
+    shifts = np.repeat(ends, lengths)
+    shifts -= np.arange(1, len(shifts) + 1, dtype=np.int32)
     bits = ((np.repeat(values, lengths) >> shifts) & 1).astype(np.uint8)
-    per_row = np.concatenate([[0], np.cumsum(codewords.lengths.sum(axis=1))])
+    per_row = np.concatenate([[0], np.cumsum(codewords.lengths.sum(axis=1, dtype=np.int64))])
     return [bits[start:end] for start, end in zip(per_row[rows], per_row[rows[1:]], strict=False)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goalreel.h264.cavlc import Codewords, block_codewords, join_codewords
+from goalreel.h264.cavlc import Codewords, block_codewords, join_codewords, no_codewords
 from goalreel.h264.cavlc_tables import PATTERN_CODES
 from goalreel.h264.macroblocks import OUTSIDE, Macroblocks, Patch, Planes, Region, chunks, cut
 from goalreel.h264.prediction import Levels, quantised
@@ -62,7 +62,8 @@ def _coded(
     patterns = _patterns(levels)
     coded = np.flatnonzero((patterns > 0) | levels.references.any(axis=1))
     picture, address = found.picture[coded], found.address[coded]
-    values, lengths = np.zeros((2, len(coded), _ROWS, _COLUMNS), np.int64)
+    codewords = no_codewords(len(coded), _ROWS, _COLUMNS)
+    values, lengths = codewords.values, codewords.lengths
     _put_headers(values, lengths, picture, address, levels.references[coded], colours)
     _put_pattern(values, lengths, patterns[coded])
     _put_blocks(values, lengths, found, levels, patterns, coded)

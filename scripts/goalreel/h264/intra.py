@@ -18,7 +18,7 @@ from goalreel.h264.parameter_sets import (
     read_pps,
     read_sps,
 )
-from goalreel.h264.slices import read_header, slice_data
+from goalreel.h264.slices import data_from, read_header
 from goalreel.video import BT709, raw_frames
 
 _X264 = "keyint=1:scenecut=0:bframes=0:ref=1:weightp=0:mbtree=0:rc-lookahead=0:sync-lookahead=0"
@@ -91,7 +91,7 @@ def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSl
         elif unit.type == PPS:
             pps = read[unit] = read.get(unit) or read_pps(unit.rbsp)
         elif unit.type == IDR and sps and pps:
-            header, _ = read_header(unit, sps, pps)
+            header, start = read_header(unit, sps, pps)
             wanted = {
                 "entropy_coding_mode_flag": (pps.cabac, False),
                 "transform_8x8_mode_flag": (pps.transform_8x8, False),
@@ -106,7 +106,7 @@ def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSl
             for name, (value, right) in wanted.items():
                 if value != right:
                     raise GoalreelError(f"x264 coded {name} {value}; wanted: {right}")
-            yield IntraSlice(slice_data(unit, sps, pps), header.qp, macroblocks)
+            yield IntraSlice(data_from(unit, start), header.qp, macroblocks)
 
 
 def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.errors import GoalreelError
+from goalreel.ragged import ranges
 
 SIDE = 16  # of a macroblock, in luma samples
+_SIDES = (SIDE, SIDE // 2, SIDE // 2)  # in the samples of each plane
 _CHUNK = 4096  # macroblocks that are coded at a time, so that the temporaries stay small
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -89,30 +91,32 @@ def cut(
     reference: the planes that a decoder holds, whole macroblocks in size; background: those that
     the patches are pasted into.
     """
-    boxes = [_box(patch[0][0], region) for patch in patches]
-    counts = [max(b - t, 0) * max(r - lft, 0) for t, lft, b, r in boxes]
-    total, start = sum(counts), 0
-    address, left, above = np.empty((3, total), np.int64)
-    sides = (SIDE, SIDE // 2, SIDE // 2)
-    wanted, under = (tuple(np.empty((total, s, s), np.int16) for s in sides) for _ in range(2))
-    for patch, (t, lft, b, r), count in zip(patches, boxes, counts, strict=True):
-        if not count:
-            continue
-        here, width = slice(start, start + count), r - lft
-        numbers = np.arange(start, start + count).reshape(b - t, width)
-        rows, columns = np.arange(t, b)[:, None] - region.top, np.arange(lft, r) - region.left
-        address[here] = (rows * region.width + columns).ravel()
-        left[here] = _neighbours(numbers, lft == region.left).ravel()
-        above[here] = _neighbours(numbers.T, t == region.top).T.ravel()
-        for number, (place, samples) in enumerate(patch):
-            side = sides[number]
-            box = (slice(t * side, b * side), slice(lft * side, r * side))
-            shown = _pasted(background[number], box, place, samples)
-            wanted[number][here] = _squares(shown, side)
-            under[number][here] = _squares(reference[number][box], side)
-        start += count
+    boxes = np.array([_box(patch[0][0], region) for patch in patches], np.int64).reshape(-1, 4)
+    heights, widths = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).T
+    counts = heights * widths
     picture = np.repeat(np.arange(len(patches)), counts)
-    return Macroblocks(picture, address, left, above, wanted, under)
+    row, column = np.divmod(ranges(np.zeros_like(counts), counts), widths[picture])
+    top, lft = boxes[picture, 0] + row, boxes[picture, 1] + column
+    number = np.arange(len(picture))
+    outside = np.where(lft == region.left, OUTSIDE, SKIPPED)
+    left = np.where(column > 0, number - 1, outside)
+    outside = np.where(top == region.top, OUTSIDE, SKIPPED)
+    above = np.where(row > 0, number - widths[picture], outside)
+    squares = top * region.columns + lft
+    return Macroblocks(
+        picture,
+        (top - region.top) * region.width + lft - region.left,
+        left,
+        above,
+        tuple(
+            _pasted(plane, [patch[n] for patch in patches], boxes, side)
+            for n, (plane, side) in enumerate(zip(background, _SIDES, strict=True))
+        ),
+        tuple(
+            _squares(plane, side).reshape(-1, side, side)[squares].astype(np.int16)
+            for plane, side in zip(reference, _SIDES, strict=True)
+        ),
+    )
 
 
 def _box(place: tuple[slice, slice], region: Region) -> tuple[int, int, int, int]:
@@ -126,26 +130,28 @@ def _box(place: tuple[slice, slice], region: Region) -> tuple[int, int, int, int
     )
 
 
-def _neighbours(numbers: np.ndarray, at_border: bool) -> np.ndarray:
-    """Return the number one column before each one."""
-    outside = OUTSIDE if at_border else SKIPPED
-    return np.pad(numbers[:, :-1], ((0, 0), (1, 0)), constant_values=outside)
+def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) -> np.ndarray:
+    """Return boxes of a plane with patches in them as far as they reach: (n, side, side) int16.
 
-
-def _pasted(under: np.ndarray, box: tuple, place: tuple, samples: np.ndarray) -> np.ndarray:
-    """Return a box of a plane, int16, with a patch in it as far as it reaches."""
-    shown = under[box].astype(np.int16)
-    cuts = [
-        (max(b.start, p.start), min(b.stop, p.stop), b.start, p.start)
-        for b, p in zip(box, place, strict=True)
-    ]
-    target = tuple(slice(start - b, stop - b) for start, stop, b, _ in cuts)
-    source = tuple(slice(start - p, stop - p) for start, stop, _, p in cuts)
-    shown[target] = samples[source]
-    return shown
+    patches: (place, samples) of each; boxes: (patches, 4) in macroblocks
+    """
+    shown = []
+    for ((rows, columns), samples), (t, lft, b, r) in zip(
+        patches, (boxes * side).tolist(), strict=True
+    ):
+        if b <= t or r <= lft:
+            continue
+        plane = under[t:b, lft:r].copy()
+        first, last = max(t, rows.start), min(b, rows.stop)
+        start, stop = max(lft, columns.start), min(r, columns.stop)
+        plane[first - t : last - t, start - lft : stop - lft] = samples[
+            first - rows.start : last - rows.start, start - columns.start : stop - columns.start
+        ]
+        shown.append(_squares(plane, side).reshape(-1, side, side))
+    return np.concatenate([np.empty((0, side, side), np.int16), *shown], dtype=np.int16)
 
 
 def _squares(plane: np.ndarray, side: int) -> np.ndarray:
-    """Return a plane as its squares in raster order: (n, side, side)."""
+    """Return a view of a plane's squares: (rows, columns, side, side)."""
     rows, columns = plane.shape[0] // side, plane.shape[1] // side
-    return plane.reshape(rows, side, columns, side).swapaxes(1, 2).reshape(-1, side, side)
+    return plane.reshape(rows, side, columns, side).swapaxes(1, 2)

@@ -19,6 +19,8 @@ _ROUNDING = 1 << (LOG2_DENOMINATOR - 1)
 _LARGEST = 127  # of an offset, and of a weight
 # Estimated bits of a coefficient by its magnitude, to choose among predictions.
 _COSTS = np.minimum(np.where(np.arange(64) > 0, 3.0 + 2 * np.arange(64), 0.0), 30)
+_DEFAULT = (1 << LOG2_DENOMINATOR, 0)  # the weight that changes nothing
+_BLOCKS = np.array([[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]])  # of quarters
 _QUARTER_COST = 3  # bits that another reference than the first costs
 
 Weight = tuple[int, int]  # a sample s becomes (s * weight + 16 >> 5) + offset
@@ -53,8 +55,11 @@ def _weight(sample: int, under: int) -> Weight:
 
 def weighted(samples: np.ndarray, weight: Weight) -> np.ndarray:
     """Return the prediction from samples (8.4.2.3.2), int16."""
-    scaled = (samples.astype(np.int32) * weight[0] + _ROUNDING) >> LOG2_DENOMINATOR
-    return np.clip(scaled + weight[1], 0, 255).astype(np.int16)
+    if weight == _DEFAULT:
+        return samples.astype(np.int16)
+    # 255 * 127 + 16, the largest number, is below 2**15.
+    scaled = (samples.astype(np.int16) * np.int16(weight[0]) + _ROUNDING) >> LOG2_DENOMINATOR
+    return np.clip(scaled + np.int16(weight[1]), 0, 255)
 
 
 def quantised(found: Macroblocks, colours: Sequence[tuple], clear: np.ndarray, qp: int) -> Levels:
@@ -63,30 +68,45 @@ def quantised(found: Macroblocks, colours: Sequence[tuple], clear: np.ndarray, q
     colours: of each further reference, the weights that `plain` gives; clear: (n,) bool, which
     macroblocks may be predicted from one.
     """
-    choices = [[(1 << LOG2_DENOMINATOR, 0)] * 3, *colours]
-    luma, costs = [], []
-    for number, weights in enumerate(choices):
-        residual = found.wanted[0] - weighted(found.reference[0], weights[0])
-        levels = transform.luma_levels(_blocks(residual), qp)
-        luma.append(levels)
-        magnitudes = np.minimum(np.abs(levels), len(_COSTS) - 1)
-        cost = _COSTS[magnitudes].sum(axis=2).reshape(-1, 2, 2, 2, 2).sum(axis=(2, 4))
-        costs.append(cost.reshape(-1, 4) + _QUARTER_COST * (number > 0))
-    references = np.argmin(costs, axis=0) * clear[:, None]
-    of_blocks = references.reshape(-1, 2, 2).repeat(2, axis=1).repeat(2, axis=2).reshape(-1, 16)
-    chosen = np.choose(of_blocks[:, :, None], luma)
+    chosen, costs = _luma(found.wanted[0], found.reference[0], _DEFAULT, qp)
+    references = np.zeros(costs.shape, np.int64)
+    # Where the first reference leaves no level, none costs less.
+    busy = np.flatnonzero(clear & costs.any(axis=1))
+    wanted, reference, least = found.wanted[0][busy], found.reference[0][busy], costs[busy]
+    for number, weights in enumerate(colours, start=1):
+        levels, costs = _luma(wanted, reference, weights[0], qp)
+        costs += _QUARTER_COST
+        which, quarter = np.nonzero(costs < least)
+        least[which, quarter] = costs[which, quarter]
+        references[busy[which], quarter] = number
+        blocks = _BLOCKS[quarter]
+        chosen[busy[which, None], blocks] = levels[which[:, None], blocks]
     chroma = tuple(
         transform.chroma_levels(_blocks(found.wanted[p] - shown), transform.chroma_qp(qp))
-        for p, shown in ((p, _chroma(found.reference, p, choices, references)) for p in (1, 2))
+        for p, shown in ((p, _chroma(found.reference, p, colours, references)) for p in (1, 2))
     )
     return Levels(chosen, chroma, references)
 
 
-def _chroma(reference: Planes, plane: int, choices: Sequence, references: np.ndarray) -> np.ndarray:
+def _luma(
+    wanted: np.ndarray, reference: np.ndarray, weight: Weight, qp: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the levels of luma, (n, 16, 16), and each quarter's cost, (n, 4)."""
+    levels = transform.luma_levels(_blocks(wanted - weighted(reference, weight)), qp)
+    magnitudes = np.minimum(np.abs(levels), len(_COSTS) - 1)
+    costs = _COSTS[magnitudes].sum(axis=2).reshape(-1, 2, 2, 2, 2).sum(axis=(2, 4))
+    return levels, costs.reshape(-1, 4)
+
+
+def _chroma(reference: Planes, plane: int, colours: Sequence, references: np.ndarray) -> np.ndarray:
     """Return the prediction of a chroma plane, each 4x4 block by its quarter's reference."""
-    shown = np.stack([weighted(reference[plane], weights[plane]) for weights in choices])
-    of_samples = references.reshape(-1, 2, 2).repeat(4, axis=1).repeat(4, axis=2)
-    return np.take_along_axis(shown, of_samples[None], axis=0)[0]
+    shown = reference[plane].astype(np.int16)
+    quarters = shown.reshape(-1, 2, 4, 2, 4)
+    for number, weights in enumerate(colours, start=1):
+        which, quarter = np.nonzero(references == number)
+        chosen = which, quarter // 2, slice(None), quarter % 2
+        quarters[chosen] = weighted(quarters[chosen], weights[plane])
+    return shown
 
 
 def _blocks(plane: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ stands elsewhere: here they are bits.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -57,8 +58,9 @@ class ParsedHeader(SliceHeader):
     disable_deblocking: int = 0
 
 
+@cache  # thousands of slices have the same
 def header_bits(header: SliceHeader) -> np.ndarray:
-    """Return a slice header's bits, (n,) uint8 of 0 and 1.
+    """Return a slice header's bits, (n,) uint8 of 0 and 1, read-only.
 
     Raises GoalreelError if a value does not fit, or contradicts the rest.
     """
@@ -74,7 +76,9 @@ def header_bits(header: SliceHeader) -> np.ndarray:
         if header.long_term is not None:
             # memory_management_control_operation 4: how many indices; 6: this picture's; 0: end
             bits.ue(4).ue(header.long_term + 1).ue(6).ue(header.long_term).ue(0)
-    return bits.se(header.qp - INITIAL_QP).ue(_NO_DEBLOCKING).array()
+    found = bits.se(header.qp - INITIAL_QP).ue(_NO_DEBLOCKING).array()
+    found.flags.writeable = False
+    return found
 
 
 def _put_references(bits: BitWriter, header: SliceHeader) -> None:
@@ -105,6 +109,7 @@ def _put_weights(bits: BitWriter, colours: tuple) -> None:
                 bits.se(weight).se(offset)
 
 
+@cache
 def poc_position(header: SliceHeader) -> int:
     """Return the number of pic_order_cnt_lsb's first bit in the slice's RBSP.
 
@@ -157,7 +162,11 @@ def slice_data(nal: Nal, sps: SequenceParameters, pps: PictureParameters) -> np.
     """
     if pps.cabac:
         raise GoalreelError("slice data in CABAC; allowed: CAVLC")
-    start = read_header(nal, sps, pps)[1]
+    return data_from(nal, read_header(nal, sps, pps)[1])
+
+
+def data_from(nal: Nal, start: int) -> np.ndarray:
+    """Return the slice data of a CAVLC slice from bit `start` of its RBSP on: (n,) uint8."""
     reader = BitReader(nal.rbsp)
     reader.position = start
     return np.unpackbits(np.frombuffer(nal.rbsp, np.uint8), count=reader.end())[start:]

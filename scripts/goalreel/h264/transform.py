@@ -7,7 +7,10 @@ here depends on other macroblocks. How levels become bits stands in cavlc.
 
 import numpy as np
 
-_FORWARD = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]], np.int32)
+_FORWARD = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
+# Rows and columns at once. All numbers here stay below 2**24, so that float32 is exact, in whatever
+# order they are summed; and NumPy multiplies matrices of integers ten times as slowly.
+_BOTH = np.kron(_FORWARD, _FORWARD).T.astype(np.float32)
 _MULTIPLIERS = [
     (13107, 5243, 8066),
     (11916, 4660, 7490),
@@ -50,17 +53,22 @@ def chroma_levels(residual: np.ndarray, qp: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _forward(residual: np.ndarray) -> np.ndarray:
-    return _FORWARD @ residual.astype(np.int32) @ _FORWARD.T
+    # A macroblock at a time, which no BLAS shares among threads: they would spin more than work.
+    blocks = residual.reshape(*residual.shape[:-2], 16).astype(np.float32)
+    return (blocks @ _BOTH).astype(np.int32).reshape(residual.shape)
 
 
 def _quantised(coefficients: np.ndarray, multipliers: np.ndarray, bits: int) -> np.ndarray:
-    magnitudes = np.abs(coefficients).astype(np.int64) * multipliers
-    levels = (magnitudes + int((1 << bits) * _ROUNDING)) >> bits
-    return (np.sign(coefficients) * levels).astype(np.int32)
+    # Chroma DC's are the largest: 4 * 16 * 255 * 13107, and its rounding, stay below 2**31.
+    levels = np.abs(coefficients)
+    levels *= multipliers
+    levels += int((1 << bits) * _ROUNDING)
+    levels >>= bits
+    return np.negative(levels, out=levels, where=coefficients < 0)
 
 
 def _multipliers(qp: int) -> np.ndarray:
-    return np.array(_MULTIPLIERS[qp % 6])[_KIND]
+    return np.array(_MULTIPLIERS[qp % 6], np.int32)[_KIND]
 
 
 def _hadamard(blocks: np.ndarray) -> np.ndarray:

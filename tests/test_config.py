@@ -177,7 +177,7 @@ def test_defaults_are_those_of_the_film():
         ({"policy": {"name": "file", "file": ["x"]}}, ['policy.file: ["x"] is a list']),
         ({"policy": {"file": "x.py"}}, ["policy.file: 'pump' has no such parameter"]),
         ({"policy": {"algorithm": "ppo"}}, ["policy.algorithm: unknown value 'ppo'", "PPO, DQN"]),
-        ({"reaches": 10**9}, ["8,000,000 shards", "shard_size: 125", "10000 or more"]),
+        ({"reaches": 10**9}, ["4,000,000 shards", "shard_size: 250", "10000 or more"]),
     ],
 )
 def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, parts):

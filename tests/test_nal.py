@@ -202,8 +202,8 @@ def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp
     picture = slice_nal(SliceHeader("I", 0, idr_pic_id=0, ref_idc=3), np.ones(4, np.uint8))
     sequence, parameters, header = traced(nal.annex_b([sps(stream), pps(), picture]), tmp_path)
     wanted = {
-        **{"profile_idc": 66, "constraint_set0_flag": 1, "constraint_set1_flag": 1},
-        **{"level_idc": level, "log2_max_frame_num_minus4": 5, "pic_order_cnt_type": 0},
+        **{"profile_idc": 77, "constraint_set0_flag": 0, "constraint_set1_flag": 1},
+        **{"level_idc": level, "log2_max_frame_num_minus4": 0, "pic_order_cnt_type": 0},
         **{"log2_max_pic_order_cnt_lsb_minus4": 12, "max_num_ref_frames": 2},
         **{"pic_width_in_mbs_minus1": columns - 1, "pic_height_in_map_units_minus1": rows - 1},
         **{"frame_mbs_only_flag": 1, "direct_8x8_inference_flag": 1},
@@ -217,7 +217,7 @@ def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp
     assert {name: sequence[name] for name in wanted} == wanted
     wanted = {
         **{"pic_parameter_set_id": 0, "entropy_coding_mode_flag": 0, "num_slice_groups_minus1": 0},
-        **{"num_ref_idx_l0_default_active_minus1": 0, "weighted_pred_flag": 0},
+        **{"num_ref_idx_l0_default_active_minus1": 0, "weighted_pred_flag": 1},
         **{
             "pic_init_qp_minus26": 0,
             "chroma_qp_index_offset": 0,
@@ -242,7 +242,7 @@ def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp
 def test_pyav_takes_our_configuration_record():
     stream = Stream((600, 400), 30)
     record = configuration(stream)
-    assert record[:6] == bytes([1, 66, 0xC0, 30, 0xFF, 0xE1])
+    assert record[:6] == bytes([1, 77, 0x40, 30, 0xFF, 0xE1])
     context = av.CodecContext.create("h264", "r")
     context.extradata = record
     context.open()
@@ -252,7 +252,7 @@ def test_pyav_takes_our_configuration_record():
     unit = slice_nal(shown, np.tile(grey, 38 * 25))
     packet = av.Packet(nal.length_prefixed([unit]))
     (frame,) = [*context.decode(packet), *context.decode(None)]
-    assert (frame.width, frame.height, context.profile) == (600, 400, "Constrained Baseline")
+    assert (frame.width, frame.height, context.profile) == (600, 400, "Main")
     assert (context.framerate, context.has_b_frames) == (30, False)
     assert (frame.colorspace, frame.color_range, context.color_primaries, context.color_trc) == (
         *(av.video.reformatter.Colorspace.ITU709, av.video.reformatter.ColorRange.MPEG),
@@ -281,15 +281,18 @@ def headers(draw):
     is_idr = draw(st.booleans())
     ref_idc = draw(st.integers(1 if is_idr else 0, 3))
     marked = st.none() if is_idr or not ref_idc else st.sampled_from([None, 0, 1])
+    kind = "I" if is_idr else draw(st.sampled_from("IP"))
+    weight = st.tuples(st.integers(0, 127), st.integers(-128, 127))
     return SliceHeader(
-        type="I" if is_idr else draw(st.sampled_from("IP")),
+        type=kind,
         first_mb=draw(st.integers(0, 5)),
-        frame_num=0 if is_idr else draw(st.integers(0, 511)),
+        frame_num=0 if is_idr else draw(st.integers(1, 15)),
         idr_pic_id=draw(st.integers(0, 65535)) if is_idr else None,
         poc_lsb=draw(st.integers(0, 65535)),
         ref_idc=ref_idc,
         qp=draw(st.integers(0, 51)),
         long_term=draw(marked),
+        colours=tuple(draw(st.lists(st.tuples(*[weight] * 3), max_size=3))) if kind == "P" else (),
     )
 
 
@@ -297,7 +300,8 @@ def headers(draw):
 def test_a_slice_is_read_as_it_was_written(header, data):
     unit = nal.unpack(slice_nal(header, data))
     read, position = read_header(unit, *ours())
-    assert all(getattr(read, f.name) == getattr(header, f.name) for f in fields(header))
+    names = [field.name for field in fields(header) if field.name != "colours"]
+    assert all(getattr(read, name) == getattr(header, name) for name in names)
     assert read.disable_deblocking == 1
     assert position == len(header_bits(header))
     assert np.array_equal(slice_data(unit, *ours()), data)
@@ -322,6 +326,11 @@ def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, draw
             **{"nal_unit_type": 1 if header.idr_pic_id is None else 5},
             **{"long_term_frame_idx": header.long_term, "end": len(header_bits(header))},
         }
+        if header.colours:
+            wanted["num_ref_idx_l0_active_minus1"] = len(header.colours)
+            changed = [luma for luma, _, _ in header.colours if luma != (32, 0)]
+            for weight, offset in changed[:1]:
+                wanted |= {"luma_weight_l0": weight, "luma_offset_l0": offset}
         assert {name: read.get(name) for name in wanted} == wanted
 
 
@@ -337,7 +346,8 @@ def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, draw
         {"long_term": 0},
         {"long_term": 2, "ref_idc": 1},
         {"poc_lsb": 65536},
-        {"frame_num": 512},
+        {"frame_num": 16},
+        {"type": "P", "frame_num": 0},
     ],
 )
 def test_headers_that_contradict_themselves_are_refused(wrong):

@@ -15,7 +15,8 @@ TABLES = {"episodes": 1, "plots": 1}
 VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "learning": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
 SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1}
-DRAWN = {"atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
+HUD = ENCODE | {"dictionary": 1}
+DRAWN = {"atlas": 1, "dictionary": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
 DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "learning": 1}
 
 
@@ -44,7 +45,7 @@ def test_a_run_tells_of_every_view_that_it_made(viewed):
 def test_the_film_alone_makes_no_view(done):
     shutil.rmtree(done.folder / "results")
     assert set(done.jobs(config=BASE)) == {
-        *["simulate", "atlas", "render", "encode", "concat", "episodes"]
+        *["simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes"]
     }
 
 
@@ -72,13 +73,15 @@ def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done)
 CONFIG_EDITS = [
     ({}, NOTHING),
     ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE | {"clips": 1, "report": 1}),
-    ({"overlay": "{hud: true}"}, ENCODE | {"clips": 1, "learning": 1, "report": 1}),
+    ({"overlay": "{hud: true}"}, HUD | {"clips": 1, "learning": 1, "report": 1}),
     ({"overlay": "{title_card: 0}"}, ENCODE | TABLES | {"learning": 1, "report": 1}),
     ({"clips": "{episode_trigger: all}"}, {"clips": 1}),
     ({"clips": "{video_length: 9}"}, {"clips": 1}),
     ({"stills": "{episode_trigger: [0]}"}, {"stills": 1}),
     ({"grid": "{columns: 2}"}, {"grid": 1, "report": 1}),
     ({"encode": "{qp: 31}"}, ENCODE | VIDEOS | {"report": 1}),
+    ({"encode": "{quality: small}"}, HUD | VIDEOS | {"report": 1}),
+    ({"encode": "{encoder: x264}"}, ENCODE | {"report": 1}),  # which the views had all along
     ({"film": "{fps: 60}"}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
     ({"render": "{style: vector}"}, DRAWN),
     ({"seed": 7}, SIMULATE | {"learning": 1}),

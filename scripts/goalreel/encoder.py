@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel import ffmpeg
+# read_index takes mp4_samples when it needs it. Here it may be needed as Python ends, after Ctrl-C;
+# an import then would make Python forget what it ends of.
+from goalreel import ffmpeg, mp4_samples  # noqa: F401
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import read_index

@@ -173,7 +173,7 @@ def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
         f"{times}; changes and ratios are against the first row of each group.",
         f"film: {options.reaches:,} episodes, {frames:,} frames of 600x400 pixels; the peers play "
         "the same actions from the same seeds, and every state was compared. goalreel writes one "
-        "film with a chapter for each episode, tables and trajectories beside it. Where they are not "
+        "film with a chapter for each episode, tables and trajectories beside it. Where none are "
         "named it has no captions and no title cards, as the peers have none, but for one frame "
         "before each episode that an assembled film needs; such frames are not counted. The peers "
         "write an MP4 for each episode, in one process. goalreel assembles its film from coded "

@@ -92,4 +92,4 @@ def _blocks(plane: np.ndarray) -> np.ndarray:
     """Return (n, s, s) macroblocks as (n, s * s / 16, 4, 4) blocks in raster order."""
     count, side = plane.shape[:2]
     blocks = plane.reshape(count, side // 4, 4, side // 4, 4).swapaxes(2, 3)
-    return blocks.reshape(count, -1, 4, 4)
+    return blocks.reshape(count, (side // 4) ** 2, 4, 4)

@@ -8,10 +8,11 @@ import numpy as np
 import openh264
 import pytest
 from av.bitstream import BitStreamFilterContext
-from conftest import DISCRETE
+from conftest import REPOSITORY
 
 from goalreel.atlas import Atlas
 from goalreel.coding import code_atlas
+from goalreel.config import load_config
 from goalreel.dictionary import Dictionary
 from goalreel.encoders import choose
 from goalreel.frame_cache import FrameCache
@@ -26,16 +27,12 @@ from goalreel.trajectories import Trajectories
 from goalreel.yuv import Yuv420p
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
-_ENCODE = {"encoder": "assemble", "size": "normal", "preset": None, "qp": None, "crf": None}
-_RENDER = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
 
 
 def quantisers(quality: str = "balanced") -> tuple[int, int]:
     """Return the quantisers of pictures and card that a quality stands for."""
-    overlay = {"hud": False, "title_card": 0.5, "caption": CAPTION}
-    config = {"env": DISCRETE, "render": _RENDER, "max_steps": None, "film": {"fps": 30}}
-    encode = _ENCODE | {"quality": quality}
-    settings = choose(config | {"overlay": overlay, "encode": encode}).settings
+    config = load_config({"encode": {"quality": quality}}, REPOSITORY / "config.schema.yaml")
+    settings = choose(config).settings
     return settings["qp"], settings["card_qp"]
 
 

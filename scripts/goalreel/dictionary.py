@@ -32,6 +32,7 @@ _KIND = "dictionary"
 _ARRAYS = {"spec": "U", "digests": "u", "slices": "u", "offsets": "i", "quantisers": "i"}
 _ARRAYS |= {"rows": "i", "colours": "i", "luma": "u", "blue": "u", "red": "u"}
 _ARRAYS |= {"card": "u", "bits": "i"}
+_AXES = {"spec": 0, "digests": 2, "colours": 3, "luma": 2, "blue": 2, "red": 2}  # others have one
 
 
 @dataclass(frozen=True)
@@ -104,20 +105,25 @@ def read_dictionary(path: str | os.PathLike) -> Dictionary:
 
 
 def _fits(arrays: Mapping[str, np.ndarray]) -> bool:
+    if any(array.ndim != _AXES.get(name, 1) for name, array in arrays.items()):
+        return False
+    if any(arrays[name].dtype != np.uint8 for name, kind in _ARRAYS.items() if kind == "u"):
+        return False
     offsets, bits, luma = arrays["offsets"], arrays["bits"], arrays["luma"]
     half = tuple(length // 2 for length in luma.shape)
     shapes = (arrays["quantisers"].shape, arrays["rows"].shape, bits.shape)
     return bool(
         shapes == ((2,), (2,), (2,))
+        and len(offsets)
         and arrays["digests"].shape == (len(offsets) - 1, 16)
         and offsets[0] == 0
         and (np.diff(offsets) > 0).all()
         and offsets[-1] == len(arrays["slices"])
         and arrays["colours"].shape[1:] == (3, 2)
-        and luma.ndim == 2
         and luma.shape[0] % SIDE == luma.shape[1] % SIDE == 0
         and arrays["blue"].shape == arrays["red"].shape == half
         and 0 < arrays["rows"][0] < arrays["rows"][1] <= luma.shape[0] // SIDE
+        and np.isin(arrays["quantisers"], np.arange(1, 52)).all()
         and (bits > 0).all()
         and (-(-bits // 8)).sum() == len(arrays["card"])
     )

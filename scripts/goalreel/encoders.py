@@ -15,11 +15,14 @@ _ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
 # For each quality, of x264: preset and quantiser.
 _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("veryfast", 17)}
 _ONLY_X264 = ("preset", "qp", "crf")
-MOST_PICTURES = 245_745  # of an assembled episode, see long_episodes
+MOST_PICTURES = 245_746  # of an assembled episode and its title card, see long_episodes
 # Mountain Car's scene is 400 units tall and 600 wide; the car comes no lower than this row of it,
 # its wheels' edges included, and the HUD begins so many rows from the picture's lower border.
 _ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15
 _MACROBLOCK = 16
+# It comes no higher than this row; the caption begins so many rows from the upper border and, where
+# its letters are the smallest, ends so many pixels below that.
+_HIGHEST, _CAPTION_ROWS, _LETTERS, _SMALLEST_LETTERS = 34, 7, 12, 8 / 18
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,12 @@ def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
         yield "overlay.hud", "a tiny film stores whole pictures, and has no room for a HUD"
     elif overlay["hud"] and not _hud_fits(config["render"]):
         yield "overlay.hud", "the HUD would share macroblocks with the car at this size"
-    if (config["max_steps"] or 0) >= MOST_PICTURES:
-        yield "max_steps", f"an assembled episode has less than {MOST_PICTURES:,} pictures"
+    if overlay["caption"] and not _caption_fits(config["render"]):
+        yield "overlay.caption", "the caption would share pixels with the car at this size"
+    card = max(card_frames(overlay["title_card"], config["film"]["fps"]), 1)
+    if card + (config["max_steps"] or 0) + 1 > MOST_PICTURES:
+        most = MOST_PICTURES - card - 1
+        yield "max_steps", f"an assembled episode has at most {most:,} steps after its title card"
 
 
 def _hud_fits(render: Mapping) -> bool:
@@ -80,6 +87,13 @@ def _hud_fits(render: Mapping) -> bool:
     scale = min(height / _ROWS, width / _COLUMNS)
     top = max(height - round(_HUD_ROWS * max(scale, _SMALLEST)), 0) & ~1
     return top // _MACROBLOCK * _MACROBLOCK >= height / 2 + (_LOWEST - _ROWS / 2) * scale
+
+
+def _caption_fits(render: Mapping) -> bool:
+    height = render["height"]
+    scale = min(height / _ROWS, render["width"] / _COLUMNS)
+    car = height / 2 - (_ROWS / 2 - _HIGHEST) * scale
+    return scale > _SMALLEST_LETTERS or car >= _CAPTION_ROWS * scale + _LETTERS
 
 
 def x264(encode: Mapping) -> dict:

@@ -23,8 +23,8 @@ from goalreel.h264.parameter_sets import (
 )
 from goalreel.h264.prediction import LOG2_DENOMINATOR
 
-# Table 7-6. The codes 5 and 7 say the same of all the picture's slices, and are longer.
-_TYPES = {"P": 0, "I": 2}
+# Table 7-6. The codes that are 5 more say so of all the picture's slices, and are 4 bits longer.
+_TYPES, _ALL = {"P": 0, "I": 2}, 5
 _NO_DEBLOCKING = 1
 _MOST_ACTIVE = 32  # references, 7.4.3
 
@@ -128,11 +128,19 @@ def slice_nal(header: SliceHeader, data: np.ndarray) -> bytes:
 
 
 def _before_poc(header: SliceHeader) -> BitWriter:
-    bits = BitWriter().ue(header.first_mb).ue(_TYPES[header.type]).ue(0)
+    bits = _before_frame_num(header, _TYPES[header.type])
+    # An order may be 0: the byte that it begins in needs a bit of 1, or escapes would hang on it.
+    start = (len(bits.array()) + FRAME_NUM_BITS) % 8
+    if header.type == "P" and start < FRAME_NUM_BITS and header.frame_num % (1 << start) == 0:
+        bits = _before_frame_num(header, _TYPES[header.type] + _ALL)
     bits.u(FRAME_NUM_BITS, header.frame_num)
     if header.idr_pic_id is not None:
         bits.ue(header.idr_pic_id)
     return bits
+
+
+def _before_frame_num(header: SliceHeader, code: int) -> BitWriter:
+    return BitWriter().ue(header.first_mb).ue(code).ue(0)
 
 
 def _check(header: SliceHeader) -> None:

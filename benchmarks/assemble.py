@@ -9,7 +9,7 @@ all that the stage does in its process, and once from the moment that what comes
 CPU seconds, user and system, ffmpeg's included; imports do not count. They take turns, run by run,
 so that a busy machine slows all of them alike. x264 encodes fewer episodes, the first, on which
 luma's PSNR is taken for all, against the frame cache. Printed, and written to assemble.csv and
-assemble.md.
+assemble.md; quality.md is a part of it.
 
     python benchmarks/assemble.py                                          about six minutes
     python benchmarks/assemble.py --reaches 50 --x264-reaches 3 --runs 1   a first try
@@ -94,6 +94,17 @@ def main(argv: list[str] | None = None) -> None:
         csv_text(HEADER, rows, machine), encoding="utf-8"
     )
     Path(options.output, "assemble.md").write_text(table, encoding="utf-8")
+    Path(options.output, "quality.md").write_text(short_table(rows), encoding="utf-8")
+
+
+def short_table(rows: list[list[str]]) -> str:
+    """Return of each quality's film what the README shows: bytes and PSNR, and the speed."""
+    shown = [row for row in rows if row[1] in ("assembled", f"x264 {BASELINE}")]
+    columns = [HEADER.index(name) for name in HEADER[:3]]
+    names = ("bytes/frame", "PSNR Y, dB", "worst frame, dB", "stage's ratio")
+    columns += [HEADER.index(name) for name in names]
+    header = [HEADER[column] for column in columns[:-1]] + ["speed of the stage"]
+    return markdown(header, [[row[c] for c in columns] for row in shown], [], words=3)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -119,7 +130,9 @@ def measure(
     from goalreel.encoders import choose, x264
 
     encode = {"encoder": "auto", "size": "normal", "preset": None, "qp": None, "crf": None}
-    general = {"env": ENV, "overlay": {"hud": False}, "max_steps": None}
+    general = {"env": ENV, "max_steps": None, "film": {"fps": 30}}
+    general["overlay"] = {"hud": False, "caption": CAPTION, "title_card": 0.5}
+    general["render"] = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
     found: dict[Key, Found] = {}
     coded: dict[str, list[float]] = {}
     for run in range(runs + 1):  # the first, on few episodes, is not counted: it imports

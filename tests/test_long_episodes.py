@@ -13,6 +13,8 @@ from goalreel.dictionary import Dictionary
 from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.h264.nal import IDR, SLICE, split
+from goalreel.h264.parameter_sets import read_pps, read_sps
+from goalreel.h264.slices import read_header
 from goalreel.layers import NOTHING, Layer, Patches, cut_patches, join
 from goalreel.mp4 import read_index
 from goalreel.overlay import Board
@@ -38,17 +40,18 @@ def dictionary() -> Dictionary:
 
 
 def frames(*lengths: int) -> FrameCache:
-    """Return episodes of so many pictures, title card included, in no order."""
+    """Return episodes of so many pictures, title card included, in no order.
+
+    The HUD's two layers share a macroblock.
+    """
     rng, offsets = np.random.default_rng(1), np.cumsum([0, *lengths])
-    index = rng.integers(0, PICTURES, (2, offsets[-1])).astype(np.int32)
+    index = rng.integers(0, PICTURES, (3, offsets[-1])).astype(np.int32)
     index[:, offsets[:-1]] = NOTHING
-    hud = index[1] + 1  # patch 0 is the card's: nothing
-    empty = Patches(np.array([[34, 4, 10, 16]], np.int32), np.full((160, 3), 240, np.uint8))
-    layers = (
-        Layer("car", boxes(18, 20, 0), index[0]),
-        Layer("step", join([empty, boxes(34, 4, 2)]), hud),
-    )
-    return FrameCache(BOARD.background, layers, offsets)
+    layers = [Layer("car", boxes(18, 20, 0), index[0])]
+    for name, left, numbers in (("step", 4, index[1]), ("return", 20, index[2])):
+        empty = Patches(np.array([[34, left, 10, 16]], np.int32), np.full((160, 3), 240, np.uint8))
+        layers.append(Layer(name, join([empty, boxes(34, left, left)]), numbers + 1))
+    return FrameCache(BOARD.background, tuple(layers), offsets)
 
 
 def film(path, dictionary: Dictionary, cache: FrameCache) -> bytes:
@@ -59,14 +62,13 @@ def film(path, dictionary: Dictionary, cache: FrameCache) -> bytes:
 
 
 def assert_right(shown: np.ndarray, path, dictionary: Dictionary, cache: FrameCache) -> None:
-    """Hold every frame against the same picture in a short film."""
-    car, hud = (layer.index for layer in cache.layers)
-    numbers = (car + 1) * (PICTURES + 1) + hud
-    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
-    index = np.concatenate([[0], first])
+    """Hold every frame against the same picture in an episode of two."""
+    shows = np.stack([layer.index for layer in cache.layers])
+    _, first, which = np.unique(shows, axis=1, return_index=True, return_inverse=True)
+    index = np.stack([np.zeros_like(first), first], axis=1).ravel()  # each after a card of its own
     layers = tuple(Layer(one.name, one.patches, one.index[index]) for one in cache.layers)
-    short = FrameCache(cache.background, layers, np.array([0, len(index)]))
-    alone = strictly(film(path, dictionary, short))[1:]
+    short = FrameCache(cache.background, layers, np.arange(0, len(index) + 1, 2))
+    alone = strictly(film(path, dictionary, short))[1::2]
     assert len(shown) == len(cache) and len(np.unique(alone, axis=0)) == len(alone)
     for start in range(0, len(cache), 4096):
         part = slice(start, start + 4096)
@@ -85,6 +87,25 @@ def test_every_frame_is_right_across_the_borders(dictionary, tmp_path, decoder):
     assert sum(u.type == IDR and u.rbsp[0] & 0x80 > 0 for u in units) == 4, "one an episode"
     kept = [u for u in units if u.type == SLICE and u.ref_idc and u.rbsp[0] & 0x80]
     assert len(kept) == 1 + 1 + 2
+    assert orders(stream) == [2 * n for e in range(4) for n in range(len(cache.episode(e)))]
+
+
+def orders(stream: bytes) -> list[int]:
+    """Return each picture's order, as Rec. ITU-T H.264, 8.2.1.1, tells it."""
+    found, high, low = [], 0, 0  # of the reference picture before
+    sps, pps, *units = split(stream)
+    parameters = read_sps(sps.rbsp), read_pps(pps.rbsp)
+    for unit in units:
+        if unit.type not in (SLICE, IDR) or not unit.rbsp[0] & 0x80:
+            continue
+        if unit.type == IDR:
+            high = low = 0
+        now = read_header(unit, *parameters)[0].poc_lsb
+        wrapped = (now < low and low - now >= 32768) - (now > low and now - low > 32768)
+        found.append(high + 65536 * wrapped + now)
+        if unit.ref_idc:
+            high, low = high + 65536 * wrapped, now
+    return found
 
 
 @pytest.mark.parametrize("decoder", ["FFmpeg", "OpenH264"])

@@ -14,7 +14,7 @@ from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.h264.nal import IDR, SLICE, split
 from goalreel.h264.parameter_sets import read_pps, read_sps
-from goalreel.h264.slices import read_header
+from goalreel.h264.slice_reader import read_header
 from goalreel.layers import NOTHING, Layer, Patches, cut_patches, join
 from goalreel.mp4 import read_index
 from goalreel.overlay import Board

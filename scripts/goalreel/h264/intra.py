@@ -18,7 +18,7 @@ from goalreel.h264.parameter_sets import (
     read_pps,
     read_sps,
 )
-from goalreel.h264.slices import data_from, read_header
+from goalreel.h264.slice_reader import data_from, read_header
 from goalreel.video import BT709, raw_frames
 
 _X264 = "keyint=1:scenecut=0:bframes=0:ref=1:weightp=0:mbtree=0:rc-lookahead=0:sync-lookahead=0"

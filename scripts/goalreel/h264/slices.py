@@ -1,8 +1,8 @@
-"""Slice headers: those of goalreel's assembled films, and x264's, so that its data can be taken.
+"""Slices of goalreel's assembled films: their headers, and NAL units of them and their data.
 
-Source: ITU-T H.264, 7.3.3. goalreel's own headers belong to the parameter sets that
-parameter_sets writes: frames, CAVLC, one reference picture, no deblocking. What slice data say
-stands elsewhere: here they are bits.
+Source: ITU-T H.264, 7.3.3. The headers belong to the parameter sets that parameter_sets writes:
+frames, CAVLC, one reference picture, no deblocking. What slice data say stands elsewhere: here they
+are bits. Headers are read in slice_reader.
 """
 
 from dataclasses import dataclass
@@ -11,22 +11,19 @@ from functools import cache
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.h264.bits import BitReader, BitWriter, closed
-from goalreel.h264.nal import IDR, SLICE, Nal, pack
+from goalreel.h264.bits import BitWriter, closed
+from goalreel.h264.nal import IDR, SLICE, pack
 from goalreel.h264.parameter_sets import (
     FRAME_NUM_BITS,
     INITIAL_QP,
     POC_BITS,
     REFERENCES,
-    PictureParameters,
-    SequenceParameters,
 )
 from goalreel.h264.prediction import LOG2_DENOMINATOR
 
 # Table 7-6. The codes that are 5 more say so of all the picture's slices, and are 4 bits longer.
-_TYPES, _ALL = {"P": 0, "I": 2}, 5
-_NO_DEBLOCKING = 1
-_MOST_ACTIVE = 32  # references, 7.4.3
+TYPES, _ALL = {"P": 0, "I": 2}, 5
+NO_DEBLOCKING = 1
 
 
 @dataclass(frozen=True)
@@ -51,13 +48,6 @@ class SliceHeader:
     colours: tuple = ()
 
 
-@dataclass(frozen=True)
-class ParsedHeader(SliceHeader):
-    """A slice header that was read; disable_deblocking: disable_deblocking_filter_idc, 0 to 2."""
-
-    disable_deblocking: int = 0
-
-
 @cache  # thousands of slices have the same
 def header_bits(header: SliceHeader) -> np.ndarray:
     """Return a slice header's bits, (n,) uint8 of 0 and 1, read-only.
@@ -76,7 +66,7 @@ def header_bits(header: SliceHeader) -> np.ndarray:
         if header.long_term is not None:
             # memory_management_control_operation 4: how many indices; 6: this picture's; 0: end
             bits.ue(4).ue(header.long_term + 1).ue(6).ue(header.long_term).ue(0)
-    found = bits.se(header.qp - INITIAL_QP).ue(_NO_DEBLOCKING).array()
+    found = bits.se(header.qp - INITIAL_QP).ue(NO_DEBLOCKING).array()
     found.flags.writeable = False
     return found
 
@@ -128,11 +118,11 @@ def slice_nal(header: SliceHeader, data: np.ndarray) -> bytes:
 
 
 def _before_poc(header: SliceHeader) -> BitWriter:
-    bits = _before_frame_num(header, _TYPES[header.type])
+    bits = _before_frame_num(header, TYPES[header.type])
     # An order may be 0: the byte that it begins in needs a bit of 1, or escapes would hang on it.
     start = (len(bits.array()) + FRAME_NUM_BITS) % 8
     if header.type == "P" and start < FRAME_NUM_BITS and header.frame_num % (1 << start) == 0:
-        bits = _before_frame_num(header, _TYPES[header.type] + _ALL)
+        bits = _before_frame_num(header, TYPES[header.type] + _ALL)
     bits.u(FRAME_NUM_BITS, header.frame_num)
     if header.idr_pic_id is not None:
         bits.ue(header.idr_pic_id)
@@ -145,8 +135,8 @@ def _before_frame_num(header: SliceHeader, code: int) -> BitWriter:
 
 def _check(header: SliceHeader) -> None:
     is_idr = header.idr_pic_id is not None
-    if header.type not in _TYPES:
-        raise GoalreelError(f"slice type {header.type!r}; allowed: {', '.join(_TYPES)}")
+    if header.type not in TYPES:
+        raise GoalreelError(f"slice type {header.type!r}; allowed: {', '.join(TYPES)}")
     if not 0 <= header.qp <= 51:
         raise GoalreelError(f"slice qp {header.qp}; allowed: 0 to 51")
     if is_idr and (header.type != "I" or header.frame_num or not header.ref_idc):
@@ -161,111 +151,3 @@ def _check(header: SliceHeader) -> None:
             raise GoalreelError("long_term; allowed: in reference pictures that are no IDR picture")
         if not 0 <= header.long_term < REFERENCES:
             raise GoalreelError(f"long_term {header.long_term}; allowed: 0 to {REFERENCES - 1}")
-
-
-def slice_data(nal: Nal, sps: SequenceParameters, pps: PictureParameters) -> np.ndarray:
-    """Return the slice data of a CAVLC slice, without header and trailing bits: (n,) uint8.
-
-    Raises GoalreelError as read_header, and if the slice is in CABAC.
-    """
-    if pps.cabac:
-        raise GoalreelError("slice data in CABAC; allowed: CAVLC")
-    return data_from(nal, read_header(nal, sps, pps)[1])
-
-
-def data_from(nal: Nal, start: int) -> np.ndarray:
-    """Return the slice data of a CAVLC slice from bit `start` of its RBSP on: (n,) uint8."""
-    reader = BitReader(nal.rbsp)
-    reader.position = start
-    return np.unpackbits(np.frombuffer(nal.rbsp, np.uint8), count=reader.end())[start:]
-
-
-def read_header(
-    nal: Nal, sps: SequenceParameters, pps: PictureParameters
-) -> tuple[ParsedHeader, int]:
-    """Return a slice's header, and the number of its slice data's first bit in the RBSP.
-
-    In CABAC the data begin at the next whole byte. Raises GoalreelError if the unit is no slice, is
-    broken, belongs to other parameter sets, is of a field, or of another type than I and P.
-    """
-    if nal.type not in (SLICE, IDR):
-        raise GoalreelError(f"nal_unit_type {nal.type}; allowed: {SLICE} and {IDR}, slices")
-    if not sps.frame_mbs_only or pps.sps_id != sps.id:
-        raise GoalreelError(
-            f"slices of SPS {sps.id}, frame_mbs_only_flag {sps.frame_mbs_only:d}, PPS {pps.id} of "
-            f"SPS {pps.sps_id}; allowed: frames only, an SPS and a PPS of one another"
-        )
-    bits, is_idr = BitReader(nal.rbsp), nal.type == IDR
-    first_mb = bits.ue(sps.macroblocks[0] * sps.macroblocks[1] - 1)
-    code = bits.ue(9) % 5
-    if code not in _TYPES.values() or (is_idr and code == _TYPES["P"]):
-        raise GoalreelError(f"slice_type {code}, nal_unit_type {nal.type}; allowed: I, P; IDR: I")
-    if (identity := bits.ue(255)) != pps.id:
-        raise GoalreelError(f"a slice of PPS {identity}; allowed: {pps.id}, the one given")
-    frame_num = bits.u(sps.frame_num_bits)
-    idr_pic_id = bits.ue(65535) if is_idr else None
-    poc_lsb = _read_order(bits, sps, pps)
-    if pps.redundant_pictures:
-        bits.ue(127)
-    if code == _TYPES["P"]:
-        _read_references(bits, sps, pps)
-    long_term = _read_marking(bits, is_idr) if nal.ref_idc else None
-    if pps.cabac and code == _TYPES["P"]:
-        bits.ue(2)  # cabac_init_idc
-    qp = pps.initial_qp + bits.se()
-    if not 0 <= qp <= 51:
-        raise GoalreelError(f"slice qp {qp}; allowed: 0 to 51")
-    filtered = bits.ue(2) if pps.deblocking_control else 0
-    if pps.deblocking_control and filtered != _NO_DEBLOCKING:
-        bits.se(), bits.se()
-    name = "P" if code == _TYPES["P"] else "I"
-    header = ParsedHeader(
-        *(name, first_mb, frame_num, idr_pic_id, poc_lsb, nal.ref_idc, qp, long_term),
-        disable_deblocking=filtered,
-    )
-    return header, bits.position
-
-
-def _read_order(bits: BitReader, sps: SequenceParameters, pps: PictureParameters) -> int:
-    """Read the picture order count; return pic_order_cnt_lsb, 0 where there is none."""
-    lsb = bits.u(sps.poc_bits) if sps.poc_type == 0 else 0
-    counts = 1 + pps.bottom_field_pic_order
-    if sps.poc_type == 0:
-        counts -= 1
-    elif sps.poc_type == 2 or sps.poc_always_zero:
-        counts = 0
-    for _ in range(counts):
-        bits.se()
-    return lsb
-
-
-def _read_references(bits: BitReader, sps: SequenceParameters, pps: PictureParameters) -> None:
-    """Read a P slice's reference list, 7.3.3.1, and its weights, 7.3.3.2."""
-    active = bits.ue(_MOST_ACTIVE - 1) + 1 if bits.flag() else pps.references
-    if bits.flag():
-        while bits.ue(3) != 3:
-            bits.ue()
-    if not pps.weighted_pred:
-        return
-    bits.ue(7)
-    if sps.chroma_format:
-        bits.ue(7)
-    for _ in range(active):
-        for values in (2, 4) if sps.chroma_format else (2,):
-            if bits.flag():
-                for _ in range(values):
-                    bits.se()
-
-
-def _read_marking(bits: BitReader, is_idr: bool) -> int | None:
-    """Read dec_ref_pic_marking, 7.3.3.3; return the picture's long-term index, if it has one."""
-    if is_idr:
-        bits.flag()
-        return 0 if bits.flag() else None
-    long_term = None
-    if bits.flag():
-        while operation := bits.ue(6):
-            values = [bits.ue() for _ in range({3: 2, 5: 0}.get(operation, 1))]
-            if operation == 6:
-                long_term = values[0]
-    return long_term

@@ -164,7 +164,7 @@ def test_arrays_that_do_not_fit_together_are_refused(files, how):
     ("change", "match"),
     [
         ({"env": CONTINUOUS}, f"dictionary is of {DISCRETE}, not of {CONTINUOUS}"),
-        ({"overlay.hud": True}, "dictionary is of False, not of True"),
+        ({"overlay.hud": True}, "dictionary is of overlay.hud False, not of True"),
         ({"encode": ENCODE | {"qp": QP + 1}}, f"'qp': {QP}.*not of.*'qp': {QP + 1}"),
         ({"encode": ENCODE | {"card_qp": 7}}, "not of.*'card_qp': 7"),
         (

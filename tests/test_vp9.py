@@ -347,3 +347,17 @@ def test_levels_grow_with_size_and_rate():
     assert level((3840, 2160), Fraction(30000, 1001)) == 50
     with pytest.raises(GoalreelError, match="no level for 3840x2160 pixels, 10000 frames"):
         level((3840, 2160), 10_000)
+
+
+@pytest.mark.parametrize("size", [(706, 178), (776, 550), (162, 600)])
+def test_skip_frame_shows_any_key_frame_again_to_the_last_sample(size):
+    width, height = size
+    noise = np.random.default_rng(7).integers(16, 236, (height * 3 // 2, width), np.uint8)
+    (key,) = key_frames([noise], size, "best")
+    context = av.CodecContext.create("vp9", "r")
+    first, second = (
+        frame.to_ndarray()
+        for data in (key, skip_frame(size))
+        for frame in context.decode(av.Packet(data))
+    )
+    assert np.array_equal(first, second)

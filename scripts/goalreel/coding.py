@@ -37,6 +37,8 @@ def code_atlas(
     from and to, between captions and HUD. quantisers: of pictures and card, 1 to 51. Raises
     GoalreelError if pictures reach below their rows, or ffmpeg fails.
     """
+    if not all(1 <= qp <= 51 for qp in quantisers):
+        raise GoalreelError(f"quantisers {quantisers}; allowed: 1 to 51")
     wanted = planes(pad16(planar(card)))
     cuts = _macroblock_rows(clear, len(card))
     _check_rows(atlas, min(SIDE * cuts[1], len(card)))

@@ -42,6 +42,10 @@ def version() -> str:
         answer = subprocess.run([executable(), "-version"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise GoalreelError(f"ffmpeg does not run: {error}") from None
+    if not answer.startswith(b"ffmpeg version "):
+        raise GoalreelError(
+            f"{executable()} is no ffmpeg: it answers -version with {answer[:80]!r}"
+        )
     return f"{answer.split()[2].decode()} ({hashlib.sha256(answer).hexdigest()[:12]})"
 
 

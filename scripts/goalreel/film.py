@@ -83,16 +83,16 @@ def _check_segments(indices: Mapping[Path, VideoIndex], fps: int) -> None:
     for path, index in indices.items():
         if (index.durations, index.timescale, index.reordered) != ((TICKS,), TICKS * fps, False):
             raise GoalreelError(f"{path}: not made at a constant {fps} fps; delete it")
-        if index.parameter_sets != first.parameter_sets:
-            raise GoalreelError(
-                f"{path}: its SPS and PPS differ from those of {first_path}: it was encoded with "
-                f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
-            )
         if (index.codec, index.size) != (first.codec, first.size):
             raise GoalreelError(
                 f"{path}: {index.codec} of {index.size[0]}x{index.size[1]} pixels, {first_path} "
                 f"{first.codec} of {first.size[0]}x{first.size[1]}; delete the wrong one and run "
                 f"snakemake again"
+            )
+        if index.parameter_sets != first.parameter_sets:
+            raise GoalreelError(
+                f"{path}: its SPS and PPS differ from those of {first_path}: it was encoded with "
+                f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
             )
     common_spec({path: index.comment for path, index in indices.items()})
 

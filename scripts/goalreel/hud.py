@@ -24,6 +24,7 @@ _SMALLEST = 8 / _SIZE  # scale of the smallest letters that can be read
 def hud_layers(board: Board, trajectories: Trajectories, env: str) -> list[Layer]:
     """Return the HUD's layers, an index per state of the shard, each reset state included.
 
+    Patch 0 of each is the one of hud_at_reset, whether a state of the shard has it or not.
     A picture too narrow for all of it shows the first of step, return, velocity.
     """
     steps = np.concatenate([np.arange(length) for length in np.diff(trajectories.offsets)])
@@ -67,9 +68,10 @@ def _half_bar(board: Board) -> int:
 
 
 def _layer(name: str, values: np.ndarray, draw: Callable) -> Layer:
-    """Return a layer with one patch per distinct value."""
-    distinct, index = np.unique(values, return_inverse=True)
-    return Layer(name, join(map(draw, distinct.tolist())), index.astype(np.int32))
+    """Return a layer with one patch per distinct value; patch 0 is that of the value 0."""
+    distinct = np.setdiff1d(values, [0])
+    index = np.where(values == 0, 0, np.searchsorted(distinct, values) + 1)
+    return Layer(name, join(map(draw, [0, *distinct.tolist()])), index.astype(np.int32))
 
 
 def _running_returns(trajectories: Trajectories) -> np.ndarray:

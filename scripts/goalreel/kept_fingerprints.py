@@ -32,9 +32,10 @@ def kept_fingerprint(script: Path) -> str:
 def _read(place: Path) -> dict[str, dict[str, str]]:
     try:
         kept = json.loads(place.read_text(encoding="ascii"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return kept if isinstance(kept, dict) else {}
+    names = kept.values() if isinstance(kept, dict) else [None]
+    return kept if all(isinstance(found, dict) for found in names) else {}
 
 
 def _write(place: Path, kept: dict[str, dict[str, str]]) -> None:

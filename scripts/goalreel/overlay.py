@@ -60,7 +60,7 @@ def overlaid(
         layers.append(Layer("caption", patches, index))
     if hud:
         for layer in hud_layers(board, trajectories, env):
-            layers.append(_with_cards(layer, cache.offsets, cards, layer.index[resets]))
+            layers.append(_with_cards(layer, cache.offsets, cards, 0))  # as at a reset
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
 

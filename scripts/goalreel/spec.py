@@ -89,8 +89,9 @@ def check_alike(asked: Mapping, name: str, made: str) -> None:
     config = json.loads(made).get("config", {})
     for key in sorted({"env", "render", "overlay.hud", "encode"} & config.keys() & asked.keys()):
         if config[key] != asked[key]:
+            what = "" if key == "env" else f"{key} "
             raise GoalreelError(
-                f"the {name} of {config[key]}, not of {asked[key]}; "
+                f"the {name} of {what}{config[key]}, not of {asked[key]}; "
                 f"delete that file and run snakemake again"
             )
 

@@ -42,7 +42,13 @@ def summary(results: str | Path, shards: Iterable[str], encoder: Choice) -> str:
         ("shows", f"{reaches:,} goal reaches in {episodes:,} episodes, {index.frames:,} frames"),
         ("encoder", encoder.told),
         ("tables", f"{results / 'episodes.csv'}, {results / 'attempts.csv'} ({attempts:,} rows)"),
-        ("seconds", ", ".join(f"{s} {spent:.1f}" for s, spent in _stage_seconds(results, shards))),
+        (
+            "seconds",
+            ", ".join(
+                f"{s} {spent:.1f}"
+                for s, spent in _stage_seconds(results, shards, encoder.assembled)
+            ),
+        ),
     ]
     return "\n".join(f"{name:>8}  {text}" for name, text in lines)
 
@@ -75,11 +81,13 @@ def _count(table: Path) -> tuple[int, int, int]:
     return reached, rows, frames
 
 
-def _stage_seconds(results: Path, shards: set[str]) -> list[tuple[str, float]]:
+def _stage_seconds(results: Path, shards: set[str], assembled: bool) -> list[tuple[str, float]]:
     """Return the seconds of each stage, summed over its jobs, in the order of the data flow."""
     order = ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes")
     spent = []
     for stage in order:
+        if stage == "dictionary" and not assembled:
+            continue
         folder = results / "benchmarks"
         files = [folder / f"{stage}.tsv", *(folder / stage / f"{s}.tsv" for s in sorted(shards))]
         found = [_seconds(path) for path in files if path.is_file()]

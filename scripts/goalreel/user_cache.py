@@ -33,17 +33,16 @@ def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None
     try:
         if read(cached).spec != spec.text:
             raise GoalreelError(f"{cached}: made by another spec")
-    except GoalreelError as error:
-        reason = error
+    except GoalreelError:
+        make()
     else:
         _copy(cached, output)
         return f"copied from {cached}"
-    make()
     try:
         _copy(output, cached)
     except OSError as error:  # a home that cannot be written costs time, not the film
-        return f"made ({reason}); not kept in the user's cache: {error}"
-    return f"made ({reason}), and kept as {cached}"
+        return f"made; not kept in the user's cache: {error}"
+    return f"made and kept as {cached}"
 
 
 def _copy(source: Path, target: Path) -> None:

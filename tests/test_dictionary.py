@@ -277,7 +277,7 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
     asked = given | {"encode": given.get("encode", {}) | ASSEMBLE}
     with pytest.raises(GoalreelError) as error:
         config(**asked)
-    said = f"{key}: {reason}; encode.encoder: 'assemble' has no other way, allowed here: auto, x264"
+    said = f"{key}: {reason}, so that encode.encoder cannot be 'assemble'; allowed here: auto, x264"
     assert said in str(error.value)
 
 
@@ -288,9 +288,11 @@ def test_tiny_films_that_cannot_be_are_faults():
     ]:
         with pytest.raises(GoalreelError) as error:
             config(**given, encode=TINY)
-        said = f"encode.size: 'tiny' needs an assembled film, but {why}; allowed here: normal"
+        said = f"encode.size: 'tiny' cannot be: {why}; allowed here: normal"
         assert said in str(error.value)
-    with pytest.raises(GoalreelError, match="but encode.encoder is x264; allowed here: normal"):
+    with pytest.raises(
+        GoalreelError, match="cannot be: encode.encoder is x264; allowed here: normal"
+    ):
         config(encode=TINY | {"encoder": "x264"})
 
 

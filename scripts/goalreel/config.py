@@ -225,12 +225,12 @@ def _encoder_faults(config: Mapping) -> list[str]:
     reasons = list(obstacles(config))
     if encode["encoder"] == "assemble":
         return [
-            f"{key}: {said}; encode.encoder: 'assemble' has no other way, allowed here: auto, x264"
+            f"{key}: {said}, so that encode.encoder cannot be 'assemble'; allowed here: auto, x264"
             for key, said in reasons
         ]
     if encode["size"] == "tiny" and (encode["encoder"] == "x264" or reasons):
         why = reasons[0][1] if encode["encoder"] != "x264" else "encode.encoder is x264"
-        return [f"encode.size: 'tiny' needs an assembled film, but {why}; allowed here: normal"]
+        return [f"encode.size: 'tiny' cannot be: {why}; allowed here: normal"]
     return []
 
 

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow import checked_config, print_causes, print_summary, set_environment
 from goalreel.stages import Specs
+from goalreel.stale_locks import release_stale_locks
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
 
@@ -26,6 +27,8 @@ configfile: os.path.join(BASE, "config.yaml")
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Specs(config, SCRIPTS)
 set_environment(SCRIPTS)
+if workflow.is_main_process:
+    release_stale_locks()
 
 
 report: "docs/report/workflow.rst"

@@ -141,10 +141,10 @@ class Project:
         edited.write_text(text.replace(old, new, 1), encoding="utf-8")
         edited.replace(self.folder / name)  # at once, also for a run that is reading it
 
-    def start(self, *options: str, config: dict | None = None, **environment: str):
-        """Start Snakemake and return the process."""
+    def start(self, *options: str, config: dict | None = None, within=(), **environment: str):
+        """Start Snakemake, by the command `within` if there is one, and return the process."""
         values = [f"{key}={value}" for key, value in (config or {}).items()]
-        command = [sys.executable, "-m", "snakemake", *options]
+        command = [*within, sys.executable, "-m", "snakemake", *options]
         return subprocess.Popen(
             command + (["--config", *values] if values else []),
             cwd=self.folder,

@@ -1,11 +1,13 @@
 """Files appear whole or not at all: written beside their place, then moved there."""
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
@@ -14,7 +16,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     The temporary name keeps the suffix, since ffmpeg tells the container from it. The block may
     make further files there, `temporary.with_suffix(...)`: they are removed at its end, and so is
     what an earlier writer of the same path left when it was killed. Raises what the block raises,
-    and OSError where the folder cannot be written.
+    and OSError where the folder cannot be written; one for want of space names `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,9 +30,20 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; results are ordinary ones
+        _flush(temporary)  # a power cut must not leave the new name on an empty file
         os.replace(temporary, path)
+    except OSError as error:
+        if error.errno in _FULL:  # a write's error names no file, a copy's the temporary one
+            raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise
     finally:
         _remove(path.parent, temporary.stem)
+
+
+def _flush(path: Path) -> None:
+    """Have a file's content on the disk."""
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
 
 
 def _remove(folder: Path, prefix: str) -> None:

@@ -12,6 +12,8 @@ from goalreel.fingerprint import fingerprint
 from goalreel.sources import are_as_noted
 from goalreel.spec import Spec, parse_spec
 
+_NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+
 
 def parser(doc: str) -> argparse.ArgumentParser:
     """Return a parser whose --help is the program's docstring."""
@@ -65,6 +67,10 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(f"error: {error}")
     except MemoryError as error:
         sys.exit(f"error: out of memory {error}; a smaller shard_size needs less")
+    except ImportError as error:  # a library that finds no room for itself
+        if not any(words in str(error) for words in _NO_ROOM):
+            raise
+        sys.exit(f"error: out of memory: {str(error).strip().splitlines()[-1]}")
     except KeyboardInterrupt:
         sys.exit("error: interrupted (SIGINT)")
     except OSError as error:  # no space, no permission

@@ -1,0 +1,54 @@
+"""Clocks that jump and folders with unusual names change nothing."""
+
+import os
+import time
+
+import pytest
+from conftest import HARSH, Project, hashes
+from trials import SMALL, ended, ends_right, noted, trials
+
+NEWLINE = HARSH + "\nand 'a second' line"
+HOUR = 3600
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory, user_cache):
+    """Return the outputs of an undisturbed run."""
+    project = Project(tmp_path_factory.mktemp("undisturbed"), user_cache)
+    project.run("-j", "2", config=SMALL)
+    return hashes(project.folder / "results")
+
+
+@pytest.mark.parametrize("name", [HARSH, NEWLINE, "-a b-"], ids=["harsh", "newline", "dash"])
+def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, wanted, record_property, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    project = Project(folder, user_cache)
+    said = project.run("-j", "2", config=SMALL)
+    assert hashes(folder / "results") == wanted, said
+    assert project.jobs(config=SMALL) == {}
+    noted(record_property, "project folder of an unusual name", "works")
+
+
+@pytest.mark.parametrize("name", [HARSH.replace("#", ""), NEWLINE], ids=["harsh", "newline"])
+def test_results_in_a_folder_of_any_name(project, wanted, record_property, name):
+    quoted = "'" + name.replace("'", "''").replace("\n", "\n\n") + "'"  # as YAML has it
+    config = SMALL | {"results": quoted}
+    process = project.start("-j", "2", config=config)
+    said = ended(process)
+    if process.returncode == 0:
+        assert hashes(project.folder / name) == wanted, said
+        outcome = "works"
+    else:
+        assert "results: " in said, said
+        outcome = "refused by name"
+    noted(record_property, "results folder of an unusual name", outcome)
+
+
+@trials(sample=1, full=3)
+def test_time_stamps_in_the_future(project, wanted, record_property, trial):
+    """As a clock leaves them that was put back after the first half of a run."""
+    project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial], config=SMALL)
+    for path in (project.folder / "results").rglob("*"):
+        os.utime(path, (time.time() + HOUR,) * 2)
+    noted(record_property, "clock put back by an hour", ends_right(project, SMALL, wanted))

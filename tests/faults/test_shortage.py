@@ -1,0 +1,122 @@
+"""No room, no right, no memory, no file handles: a short word that names the culprit, then the end.
+
+Each run that lacks something fails without a traceback; as soon as it is there again, the next run
+ends as if it had always been.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import Project, hashes
+from trials import SMALL, dice, ended, ends_right, noted, only_full, trials
+
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def root_can(*command: str) -> bool:
+    """Return whether this is root, and whether a command does well."""
+    return ROOT and subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory, user_cache):
+    """Return the outputs of an undisturbed run."""
+    project = Project(tmp_path_factory.mktemp("undisturbed"), user_cache)
+    project.run("-j", "2", config=SMALL)
+    return hashes(project.folder / "results")
+
+
+@pytest.fixture
+def mounted():
+    """Return a function that mounts something on a folder; it is undone at the end."""
+    folders = []
+
+    def mount(folder, *options: str) -> None:
+        folder.mkdir(exist_ok=True)
+        if not root_can("mount", *options, str(folder)):
+            pytest.skip("nothing can be mounted here: that takes root and its rights")
+        folders.append(folder)
+
+    yield mount
+    for folder in reversed(folders):
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def failed(project: Project, *options: str, within=(), **environment: str) -> str:
+    """Run, which must fail without a traceback, and return what was said."""
+    process = project.start("-j", "2", *options, config=SMALL, within=within, **environment)
+    said = ended(process)
+    assert process.returncode != 0, said
+    return said
+
+
+@trials(sample=1, full=10)
+def test_the_disk_is_full(project, wanted, mounted, record_property, trial):
+    results = project.folder / "results"
+    kilobytes = dice("disk", trial).choice([60, 200, 400, 1500, 1800, 2200])
+    mounted(results, "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs")
+    said = failed(project)
+    assert "No space left on device: " in said.rstrip().splitlines()[-1], said
+    subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
+    noted(record_property, "disk full (results)", ends_right(project, SMALL, wanted))
+
+
+def test_the_results_folder_is_read_only(project, wanted, mounted, record_property):
+    results = project.folder / "results"
+    results.mkdir()
+    mounted(results, "--bind", str(results))
+    subprocess.run(["mount", "-o", "remount,bind,ro", str(results)], check=True)
+    said = failed(project)
+    assert "Read-only file system: 'results" in said, said
+    subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)
+    noted(record_property, "read-only results folder", ends_right(project, SMALL, wanted))
+
+
+def test_the_results_folder_may_not_be_written(project, wanted, record_property):
+    results = project.folder / "results"
+    results.mkdir(mode=0o555)
+    within = ()
+    if ROOT:  # root without the right to pass over permissions
+        within = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
+        if not root_can(*within, "true"):
+            pytest.skip("takes setpriv, where root runs the tests")
+    said = failed(project, within=within)
+    assert "Permission denied: 'results" in said, said
+    results.chmod(0o755)
+    noted(record_property, "no permission to write results", ends_right(project, SMALL, wanted))
+
+
+def limited(tmp_path, limit: str) -> dict[str, str]:
+    """Return the environment in which each job's shell sets a limit first."""
+    script = tmp_path / "limit.sh"
+    script.write_text(f"ulimit {limit}\n")
+    return {"BASH_ENV": str(script)}
+
+
+@trials(sample=1, full=10)
+def test_memory_runs_out(project, wanted, tmp_path, record_property, trial):
+    """Address space is the one memory that a process can be denied anywhere."""
+    megabytes = dice("memory", trial).randrange(45, 140)
+    said = failed(project, **limited(tmp_path, f"-v {megabytes * 1024}"))
+    assert "emory" in said, said
+    noted(record_property, "out of memory (a job)", ends_right(project, SMALL, wanted))
+
+
+@pytest.mark.parametrize("handles", [4, 5, 6, 8])
+def test_file_handles_run_out(project, wanted, tmp_path, record_property, handles):
+    said = failed(project, **limited(tmp_path, f"-n {handles}"))
+    assert "oo many open files" in said, said
+    noted(record_property, "too few file handles (a job)", ends_right(project, SMALL, wanted))
+
+
+@only_full
+@pytest.mark.parametrize("limit", ["--nofile=8", "--nofile=16", "--nofile=24"])
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="takes prlimit")
+def test_snakemake_lacks_file_handles(project, wanted, record_property, limit):
+    process = project.start("-j", "2", config=SMALL, within=("prlimit", limit))
+    said, _ = process.communicate()
+    print(said, file=sys.stderr)
+    noted(record_property, "too few file handles (Snakemake)", ends_right(project, SMALL, wanted))

@@ -26,7 +26,7 @@ configfile: os.path.join(BASE, "config.yaml")
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Specs(config, SCRIPTS)
-set_environment(SCRIPTS)
+set_environment(SCRIPTS, config["results"])
 if workflow.is_main_process:
     release_stale_locks()
 

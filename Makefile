@@ -3,14 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Options for Snakemake: make ARGS='--config reaches=20'
 ARGS ?=
+TIMES ?= 1
 
-.PHONY: film test lint
+.PHONY: film test faults lint
 
 film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
 
 test: .venv/installed-for-tests
 	$(BIN)/python -m pytest -n auto
+
+# Every fault of tests/faults as often as the README's table says, which it ends with; TIMES=3 is
+# three times as often.
+faults: .venv/installed-for-tests
+	GOALREEL_FAULTS=$(TIMES) PYTHONPATH=tests/faults $(BIN)/python -m pytest -p table -n auto tests/faults
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff format --check .

@@ -5,9 +5,13 @@ made again before; the next run ends right. After a finished run, whose film is 
 shows in the file's time is repaired the same way; one that does not show is for `verify` to find.
 """
 
+import shlex
+import shutil
+
 import pytest
 from conftest import Project, hashes
 from trials import (
+    FULL,
     SHARDS,
     SMALL,
     copy_of,
@@ -37,12 +41,9 @@ OTHERS = {
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory, user_cache) -> Project:
-    """Return a project with its finished film; tests take copies."""
-    project = Project(tmp_path_factory.mktemp("done"), user_cache)
-    project.run("-j", "2", config=SMALL)
-    project.wanted = hashes(project.folder / "results")
-    return project
+def wanted(filmed) -> dict[str, str]:
+    """Return the outputs of an undisturbed run."""
+    return hashes(filmed.folder / "results")
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +80,15 @@ def flipped(content: bytes, random) -> bytes:
 
 
 DAMAGES = {"cut to any length": cut, "one byte changed": flipped}
+MIDDLE = [(damage, kind) for kind in AFTER for damage in DAMAGES]
 
 
-@pytest.mark.parametrize("kind", AFTER)
-@pytest.mark.parametrize("damage", DAMAGES)
-@trials(sample=1, full=5)
-def test_damage_in_the_middle_of_a_run(done, tmp_path, record_property, damage, kind, trial):
-    project, random = copy_of(done, tmp_path / "project"), dice(damage, kind, trial)
+@pytest.mark.parametrize(("damage", "kind"), MIDDLE if FULL else MIDDLE[::3])
+@trials(sample=1, full=3)
+def test_damage_in_the_middle_of_a_run(
+    filmed, wanted, tmp_path, record_property, damage, kind, trial
+):
+    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice(damage, kind, trial)
     forget(project, *AFTER[kind])
     keep_times, names = bool(random.randrange(2)), files_of(kind)
     if kind == "segments":  # one job reads them all, and refuses the first
@@ -93,5 +96,77 @@ def test_damage_in_the_middle_of_a_run(done, tmp_path, record_property, damage, 
     for name in names:
         path = project.folder / "results" / name
         replaced(path, DAMAGES[damage](path.read_bytes(), random), keep_times)
-    outcome = ends_right(project, SMALL, done.wanted, culprits=names)
+    outcome = ends_right(project, SMALL, wanted, culprits=names)
     noted(record_property, f"{kind}: {damage}", outcome, len(names))
+
+
+FOREIGN = [
+    *[("another shard", kind) for kind in KINDS],
+    *[("another policy", kind) for kind in KINDS],
+    *[("another style", kind) for kind in ("frames", "atlas.npz", "dictionary.npz", "segments")],
+    *[("another quality", kind) for kind in ("dictionary.npz", "segments")],
+]
+
+
+@pytest.mark.parametrize(("whose", "kind"), FOREIGN if FULL else FOREIGN[3:4])
+@trials(sample=1, full=1)
+def test_a_file_of_another_run(
+    filmed, wanted, others, tmp_path, record_property, whose, kind, trial
+):
+    project = copy_of(filmed, wanted, tmp_path / "project")
+    forget(project, *AFTER[kind])
+    name = files_of(kind)[0]
+    if whose == "another shard":
+        source = project.folder / "results" / files_of(kind)[1]
+    else:
+        source = others(whose) / name
+    path = project.folder / "results" / name
+    assert path.read_bytes() != source.read_bytes()
+    replaced(path, source.read_bytes(), keep_times=trial % 2 == 0)
+    outcome = ends_right(project, SMALL, wanted, culprits=[name])
+    noted(record_property, f"file of {whose} copied over", outcome)
+
+
+@pytest.mark.parametrize("kind", AFTER if FULL else ["segments"])
+@trials(sample=1, full=2)
+def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, kind, trial):
+    """Cut as a power cut leaves it: with a new time stamp."""
+    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice("finished", kind, trial)
+    name = random.choice(files_of(kind))
+    path = project.folder / "results" / name
+    replaced(path, cut(path.read_bytes(), random), keep_times=False)
+    outcome = ends_right(project, SMALL, wanted, culprits=[name])
+    noted(record_property, "cut after a finished run, time stamp new", outcome)
+
+
+@pytest.mark.parametrize("kind", [*AFTER, "film.mp4", "episodes.csv"] if FULL else ["film.mp4"])
+@pytest.mark.parametrize("damage", DAMAGES if FULL else ["one byte changed"])
+def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_property, damage, kind):
+    """After a finished run only `verify` looks into files; it says what to make again."""
+    if not (filmed.folder / "rules" / "operations.smk").exists():
+        pytest.skip("takes the target verify")
+    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice("kept", damage, kind)
+    name = random.choice(files_of(kind))
+    path = project.folder / "results" / name
+    replaced(path, DAMAGES[damage](path.read_bytes(), random), keep_times=True)
+    said = project.fail("-j", "2", "verify", config=SMALL)
+    assert name in said and "Traceback" not in said, said
+    again = shlex.split(said.split("make again: ")[-1].splitlines()[0])
+    project.run("-j", "2", *again, config=SMALL)
+    found = hashes(project.folder / "results")
+    assert {k: v for k, v in found.items() if k != "verify.csv"} == wanted
+    noted(record_property, "damage that no time stamp shows", "found by `verify`, then made again")
+
+
+@pytest.mark.parametrize("kind", ["atlas", "dictionary"])
+@trials(sample=0, full=3)
+def test_damage_in_the_users_cache(filmed, wanted, tmp_path, record_property, kind, trial):
+    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice("cache", kind, trial)
+    project.cache = tmp_path / "cache"
+    shutil.copytree(filmed.cache, project.cache)
+    forget(project, f"{kind}.npz", *AFTER[f"{kind}.npz"])
+    for path in project.cache.rglob(f"{kind}-*.npz"):
+        damage = random.choice([cut, flipped])
+        path.write_bytes(damage(path.read_bytes(), random))
+    noted(record_property, "user cache damaged", ends_right(project, SMALL, wanted))
+    assert not list(project.cache.rglob(".*")), "no temporary files stay"

@@ -5,22 +5,18 @@ import signal
 
 import pytest
 from conftest import Project, hashes
-from trials import BOUND, SMALL, ended, ends_right, noted, wait_for
-
-MANY = SMALL | {"shard_size": 1}
+from trials import BOUND, SMALL, ended, ends_right, noted, only_full, wait_for
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory, user_cache):
+def wanted(filmed) -> dict[str, str]:
     """Return the outputs of an undisturbed run."""
-    project = Project(tmp_path_factory.mktemp("undisturbed"), user_cache)
-    project.run("-j", "2", config=MANY)
-    return hashes(project.folder / "results")
+    return hashes(filmed.folder / "results")
 
 
 def locked(project: Project):
     """Start a run and return it once it has locked its folder."""
-    process = project.start("-j", "1", config=MANY)
+    process = project.start("-j", "1", config=SMALL)
     lock = project.folder / ".snakemake" / "locks"
     assert wait_for(lambda: list(lock.glob("*.output.lock")))
     return process
@@ -36,19 +32,20 @@ def killed(project: Project) -> None:
 
 def test_the_lock_of_a_killed_run_is_released(project, wanted, record_property):
     killed(project)
-    said = project.run("--dry-run", config=MANY)
+    said = project.run("--dry-run", config=SMALL)
     assert "released the lock of a run that was killed" in said
-    noted(record_property, "stale lock", ends_right(project, MANY, wanted))
+    noted(record_property, "stale lock", ends_right(project, SMALL, wanted))
 
 
+@only_full
 def test_a_lock_that_another_machine_may_hold_is_heeded(project, wanted, record_property):
     killed(project)
     (project.folder / ".snakemake" / "goalreel.lock").write_text("another.example\n")
     for _ in range(2):
-        said = project.fail(config=MANY)
+        said = project.fail(config=SMALL)
         assert "--unlock" in said and "Traceback" not in said
-    project.run("--unlock", config=MANY)
-    outcome = ends_right(project, MANY, wanted)
+    project.run("--unlock", config=SMALL)
+    outcome = ends_right(project, SMALL, wanted)
     assert outcome == "the next run ends right"
     noted(record_property, "lock of another machine", "refused until `--unlock`")
 
@@ -56,7 +53,7 @@ def test_a_lock_that_another_machine_may_hold_is_heeded(project, wanted, record_
 def test_two_runs_at_once(project, wanted, record_property):
     first = locked(project)
     os.kill(first.pid, signal.SIGSTOP)  # it lives, and does not hurry
-    said = project.fail("-j", "1", config=MANY)
+    said = project.fail("-j", "1", config=SMALL)
     assert "cannot be locked" in said and "Traceback" not in said, said
     os.kill(first.pid, signal.SIGCONT)
     said = ended(first)

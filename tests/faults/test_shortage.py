@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from conftest import Project, hashes
-from trials import SMALL, dice, ended, ends_right, noted, only_full, trials
+from trials import FULL, SMALL, dice, ended, ends_right, noted, only_full, trials
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -22,11 +22,9 @@ def root_can(*command: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory, user_cache):
+def wanted(filmed) -> dict[str, str]:
     """Return the outputs of an undisturbed run."""
-    project = Project(tmp_path_factory.mktemp("undisturbed"), user_cache)
-    project.run("-j", "2", config=SMALL)
-    return hashes(project.folder / "results")
+    return hashes(filmed.folder / "results")
 
 
 @pytest.fixture
@@ -53,7 +51,7 @@ def failed(project: Project, *options: str, within=(), **environment: str) -> st
     return said
 
 
-@trials(sample=1, full=10)
+@trials(sample=1, full=6)
 def test_the_disk_is_full(project, wanted, mounted, record_property, trial):
     results = project.folder / "results"
     kilobytes = dice("disk", trial).choice([60, 200, 400, 1500, 1800, 2200])
@@ -64,6 +62,7 @@ def test_the_disk_is_full(project, wanted, mounted, record_property, trial):
     noted(record_property, "disk full (results)", ends_right(project, SMALL, wanted))
 
 
+@only_full
 def test_the_results_folder_is_read_only(project, wanted, mounted, record_property):
     results = project.folder / "results"
     results.mkdir()
@@ -75,6 +74,7 @@ def test_the_results_folder_is_read_only(project, wanted, mounted, record_proper
     noted(record_property, "read-only results folder", ends_right(project, SMALL, wanted))
 
 
+@only_full
 def test_the_results_folder_may_not_be_written(project, wanted, record_property):
     results = project.folder / "results"
     results.mkdir(mode=0o555)
@@ -96,7 +96,7 @@ def limited(tmp_path, limit: str) -> dict[str, str]:
     return {"BASH_ENV": str(script)}
 
 
-@trials(sample=1, full=10)
+@trials(sample=0, full=6)
 def test_memory_runs_out(project, wanted, tmp_path, record_property, trial):
     """Address space is the one memory that a process can be denied anywhere."""
     megabytes = dice("memory", trial).randrange(45, 140)
@@ -105,7 +105,7 @@ def test_memory_runs_out(project, wanted, tmp_path, record_property, trial):
     noted(record_property, "out of memory (a job)", ends_right(project, SMALL, wanted))
 
 
-@pytest.mark.parametrize("handles", [4, 5, 6, 8])
+@pytest.mark.parametrize("handles", [4, 5, 6, 8] if FULL else [6])
 def test_file_handles_run_out(project, wanted, tmp_path, record_property, handles):
     said = failed(project, **limited(tmp_path, f"-n {handles}"))
     assert "oo many open files" in said, said

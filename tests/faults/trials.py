@@ -15,16 +15,17 @@ from pathlib import Path
 import pytest
 from conftest import Project, hashes
 
-FULL = os.environ.get("GOALREEL_FAULTS") == "full"  # what `make faults` asks for
-SMALL = {"reaches": 4, "shard_size": 2}
+# How many times all trials of `make faults` are made; 0 is the sample of the ordinary tests.
+FULL = int(os.environ.get("GOALREEL_FAULTS", "0"))
+SMALL = {"reaches": 8, "shard_size": 4}  # the run that `filmed` made, undisturbed
 BY_X264 = SMALL | {"encode": "{encoder: x264}"}
 SHARDS = ("00000", "00001")
 BOUND = 240  # seconds for one run, which alone takes some; what takes longer hangs
 
 
 def trials(sample: int, full: int):
-    """Return the mark that runs a test `full` times under `make faults`, else `sample` times."""
-    return pytest.mark.parametrize("trial", range(full if FULL else sample))
+    """Return the mark that runs a test `sample` times, under `make faults` `full` times."""
+    return pytest.mark.parametrize("trial", range(FULL * full or sample))
 
 
 only_full = pytest.mark.skipif(not FULL, reason="left to make faults, for its time")

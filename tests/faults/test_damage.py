@@ -88,7 +88,7 @@ MIDDLE = [(damage, kind) for kind in AFTER for damage in DAMAGES]
 def test_damage_in_the_middle_of_a_run(
     filmed, wanted, tmp_path, record_property, damage, kind, trial
 ):
-    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice(damage, kind, trial)
+    project, random = copy_of(filmed, tmp_path / "project"), dice(damage, kind, trial)
     forget(project, *AFTER[kind])
     keep_times, names = bool(random.randrange(2)), files_of(kind)
     if kind == "segments":  # one job reads them all, and refuses the first
@@ -113,7 +113,7 @@ FOREIGN = [
 def test_a_file_of_another_run(
     filmed, wanted, others, tmp_path, record_property, whose, kind, trial
 ):
-    project = copy_of(filmed, wanted, tmp_path / "project")
+    project = copy_of(filmed, tmp_path / "project")
     forget(project, *AFTER[kind])
     name = files_of(kind)[0]
     if whose == "another shard":
@@ -131,7 +131,7 @@ def test_a_file_of_another_run(
 @trials(sample=1, full=2)
 def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, kind, trial):
     """Cut as a power cut leaves it: with a new time stamp."""
-    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice("finished", kind, trial)
+    project, random = copy_of(filmed, tmp_path / "project"), dice("finished", kind, trial)
     name = random.choice(files_of(kind))
     path = project.folder / "results" / name
     replaced(path, cut(path.read_bytes(), random), keep_times=False)
@@ -145,7 +145,7 @@ def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_proper
     """After a finished run only `verify` looks into files; it says what to make again."""
     if not (filmed.folder / "rules" / "operations.smk").exists():
         pytest.skip("takes the target verify")
-    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice("kept", damage, kind)
+    project, random = copy_of(filmed, tmp_path / "project"), dice("kept", damage, kind)
     name = random.choice(files_of(kind))
     path = project.folder / "results" / name
     replaced(path, DAMAGES[damage](path.read_bytes(), random), keep_times=True)
@@ -161,7 +161,7 @@ def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_proper
 @pytest.mark.parametrize("kind", ["atlas", "dictionary"])
 @trials(sample=0, full=3)
 def test_damage_in_the_users_cache(filmed, wanted, tmp_path, record_property, kind, trial):
-    project, random = copy_of(filmed, wanted, tmp_path / "project"), dice("cache", kind, trial)
+    project, random = copy_of(filmed, tmp_path / "project"), dice("cache", kind, trial)
     project.cache = tmp_path / "cache"
     shutil.copytree(filmed.cache, project.cache)
     forget(project, f"{kind}.npz", *AFTER[f"{kind}.npz"])

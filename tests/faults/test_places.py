@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 from conftest import HARSH, Project, hashes
@@ -9,6 +10,7 @@ from trials import FULL, SMALL, ended, ends_right, noted, only_full, trials
 
 NEWLINE = HARSH + "\nand 'a second' line"
 HOUR = 3600
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
 @pytest.fixture(scope="module")
@@ -50,4 +52,15 @@ def test_time_stamps_in_the_future(project, wanted, record_property, trial):
     project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial], config=SMALL)
     for path in (project.folder / "results").rglob("*"):
         os.utime(path, (time.time() + HOUR,) * 2)
-    noted(record_property, "clock put back by an hour", ends_right(project, SMALL, wanted))
+    noted(record_property, "time stamps an hour ahead", ends_right(project, SMALL, wanted))
+
+
+@only_full
+@pytest.mark.skipif(FAKETIME is None, reason="takes libfaketime (Debian: faketime)")
+@pytest.mark.parametrize("offset", ["+1d", "-1d"])
+def test_a_clock_that_jumps_between_two_runs(project, wanted, record_property, offset):
+    clock = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    project.run("-j", "2", "--until", "render", config=SMALL, **clock)
+    made = (project.folder / "results" / "frames" / "00000.npz").stat().st_mtime
+    assert abs(made - time.time()) > 20 * HOUR
+    noted(record_property, "clock jumps by a day", ends_right(project, SMALL, wanted))

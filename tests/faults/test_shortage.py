@@ -105,7 +105,7 @@ def test_memory_runs_out(project, wanted, tmp_path, record_property, trial):
     noted(record_property, "out of memory (a job)", ends_right(project, SMALL, wanted))
 
 
-@pytest.mark.parametrize("handles", [4, 5, 6, 8] if FULL else [6])
+@pytest.mark.parametrize("handles", [6, 7, 8] if FULL else [6])
 def test_file_handles_run_out(project, wanted, tmp_path, record_property, handles):
     said = failed(project, **limited(tmp_path, f"-n {handles}"))
     assert "oo many open files" in said, said

@@ -53,9 +53,11 @@ def test_a_lock_that_another_machine_may_hold_is_heeded(project, wanted, record_
 def test_two_runs_at_once(project, wanted, record_property):
     first = locked(project)
     os.kill(first.pid, signal.SIGSTOP)  # it lives, and does not hurry
-    said = project.fail("-j", "1", config=SMALL)
+    try:
+        said = project.fail("-j", "1", config=SMALL)
+    finally:
+        os.kill(first.pid, signal.SIGCONT)
     assert "cannot be locked" in said and "Traceback" not in said, said
-    os.kill(first.pid, signal.SIGCONT)
     said = ended(first)
     assert first.returncode == 0, said
     assert hashes(project.folder / "results") == wanted

@@ -135,7 +135,7 @@ def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, 
     name = random.choice(files_of(kind))
     path = project.folder / "results" / name
     replaced(path, cut(path.read_bytes(), random), keep_times=False)
-    outcome = ends_right(project, SMALL, wanted, culprits=[name])
+    outcome = ends_right(project, SMALL, wanted, culprits=[name], finished=True)
     noted(record_property, "cut after a finished run, time stamp new", outcome)
 
 

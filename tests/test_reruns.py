@@ -131,6 +131,7 @@ CODE_EDITS = [
     ("scripts/goalreel/trajectories.py", "VERSION = 2", "VERSION = 3", ALL | {"dictionary": 1}),
     ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | DRAWN),
     ("scripts/goalreel/summary.py", '"film"', '"movie"', NOTHING),
+    ("scripts/goalreel/stale_locks.py", "was killed", "had been killed", NOTHING),
     ("scripts/goalreel/faults.py", "cutoff=0.5", "cutoff=0.6", NOTHING),
     ("scripts/goalreel/replay.py", "100 / fps", "99 / fps", NOTHING),
     ("config.yaml", "# frames per second", "# pictures per second", NOTHING),

@@ -51,6 +51,8 @@ def _release(stream: IO, folder: Path, alone: bool) -> None:
         for lock in locks:
             lock.unlink(missing_ok=True)
         print("goalreel: released the lock of a run that was killed", file=sys.stderr)
+    elif locks and not machines:
+        stream.write("unknown\n")  # whose they are; so they stay, whoever comes next
     if here not in machines:
         stream.write(f"{here}\n")
         stream.flush()

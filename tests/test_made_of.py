@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import time
 
 import numpy as np
 import pytest
@@ -117,3 +119,13 @@ def test_a_sealed_archive_is_read_by_numpy(shards):
     resealed(shards[0])
     with np.load(shards[0], allow_pickle=False) as archive:
         assert str(archive["kind"]) == "trajectories"
+
+
+def test_a_file_of_the_future_is_dated_back(shards):
+    """Snakemake fails a job whose output is older than its input."""
+    past, now = 1_000_000_000, time.time()
+    os.utime(shards[0], (past, past))
+    os.utime(shards[1], (now + 3600, now + 3600))
+    check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+    assert shards[0].stat().st_mtime == past
+    assert now <= shards[1].stat().st_mtime <= time.time()

@@ -13,8 +13,8 @@ film: .venv/installed
 test: .venv/installed-for-tests
 	$(BIN)/python -m pytest -n auto
 
-# Every fault of tests/faults as often as the README's table says, which it ends with; TIMES=3 is
-# three times as often.
+# All of tests/faults, and a table of what came of each fault; TIMES=3 makes three times as many
+# random trials.
 faults: .venv/installed-for-tests
 	GOALREEL_FAULTS=$(TIMES) PYTHONPATH=tests/faults $(BIN)/python -m pytest -p table -n auto tests/faults
 

@@ -33,9 +33,9 @@ def main(argv: list[str] | None = None) -> None:
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     config, encode = spec.config, spec.config["encode"]
+    check_inputs(spec, atlas=arguments.atlas)
 
     def make() -> None:
-        check_inputs(spec, atlas=arguments.atlas)
         atlas = read_atlas(arguments.atlas)
         check_alike(config, "atlas is", atlas.spec)
         if encode["size"] == "tiny":

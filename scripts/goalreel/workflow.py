@@ -1,15 +1,15 @@
 """What the Snakefile needs of Python besides the specs: config in, summary and causes out.
 
-This module alone knows that it runs inside Snakemake.
+This module and watch alone know that they run inside Snakemake.
 """
 
 import atexit
 import gc
 import os
-import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from goalreel.sources import note_sources
 from goalreel.summary import summary, views
 
 _STARTED = time.time()
-_LAST_LINES = 10
+_WATCHES: list = []  # of this run: one, or none where hooks are off
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
@@ -83,13 +83,24 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
         _print_last(f"no summary: {error}")
 
 
-def print_causes(logs: Iterable[str]) -> None:
-    """Print why jobs failed: what their own logs end with. `logs` are Snakemake's, of this run."""
+def watch_run(workflow) -> None:
+    """Begin to take note of what happens to the jobs of a run; `workflow` is Snakemake's."""
+    from goalreel.watch import Watch
+
+    jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
+    _WATCHES.append(Watch(jobs))
+    workflow.logger_manager.logger.addHandler(_WATCHES[0])
+
+
+def print_causes() -> None:
+    """Print which jobs failed, why, and the command that goes on."""
+    from goalreel.failures import command_to_go_on, failure_summary
+
     _end_waits()
-    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
-    told = r"^Error in rule \w+:$.*?^    log: (.+?) \(check log file"
-    failed = re.findall(told, text, re.M | re.S)
-    _print_last("\n".join(f"{path}:\n{_cause(Path(path))}" for path in dict.fromkeys(failed)))
+    for watch in _WATCHES:
+        done, jobs = sum(watch.done.values()), sum(watch.planned.values())
+        told = failure_summary(watch.failures, watch.messages, done, jobs)
+        _print_last(f"{told}\nto go on: {command_to_go_on()}")
 
 
 def _end_waits() -> None:
@@ -104,16 +115,6 @@ def _end_waits() -> None:
         if isinstance(thread, threading.Timer):
             thread.cancel()
     gc.freeze()
-
-
-def _cause(log: Path) -> str:
-    said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    # The program's last words; before them may stand what ffmpeg or NumPy warned of.
-    marks = [match.start() for match in re.finditer(r"^(error: |Traceback )", said, re.M)]
-    if marks:
-        return said[marks[-1] :].rstrip()
-    last = "".join(f"{line}\n" for line in said.splitlines()[-_LAST_LINES:])
-    return f"{last}error: the job gave no cause: killed, perhaps for want of memory"
 
 
 def _print_last(text: str) -> None:

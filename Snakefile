@@ -215,6 +215,7 @@ rule episodes:
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
+include: "rules/operations.smk"
 
 
 onstart:

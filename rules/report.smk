@@ -35,6 +35,7 @@ rule plots:
             labels={"plot": "reach rate"},
             caption="../docs/report/reach_rate.rst",
         ),
+        sums=f"{RESULTS}/plots/SHA256SUMS",
     log:
         f"{RESULTS}/logs/plots.log",
     benchmark:

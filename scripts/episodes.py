@@ -8,6 +8,7 @@ By hand, for two shards:
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
+import json
 from pathlib import Path
 
 from goalreel import program
@@ -19,12 +20,14 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("episodes", type=Path, help="the table of filmed episodes, .csv")
     options.add_argument("attempts", type=Path, help="the table of all episodes, .csv")
-    options.add_argument("made", type=Path, help="the spec of both tables, .json")
+    options.add_argument("made", type=Path, help="the spec of both tables, and their sha256, .json")
     arguments = options.parse_args(argv)
 
     from goalreel.atomic import replacing
+    from goalreel.checksums import sha256_of
     from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
+    from goalreel.spec import canonical
     from goalreel.tables import write_tables
 
     spec = program.spec_of(arguments)
@@ -39,8 +42,11 @@ def main(argv: list[str] | None = None) -> None:
         fps,
         spec.config["card_frames"],
     )
+    made = {**json.loads(spec.text), "sha256": {}}
+    for table in (arguments.episodes, arguments.attempts):
+        made["sha256"][table.name] = sha256_of(table)
     with replacing(arguments.made) as temporary:
-        temporary.write_text(spec.text + "\n", encoding="ascii")
+        temporary.write_text(canonical(made) + "\n", encoding="ascii")
     program.say(f"{rows} filmed episodes")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LAST_LINES = 10
-_MOST_LINES = 24  # of one cause: ffmpeg's words and its command may be many
+_MOST_LINES = 40  # of one cause: ffmpeg's words and its command may be many
 _MOST_SHARDS = 5
 _NO_CAUSE = "error: the job gave no cause: killed, perhaps for want of memory"
 # What the scheduler's plugins append to every message of theirs.
@@ -80,6 +80,15 @@ def cause_of(failure: Failure) -> str:
     last = [line for log in failure.logs for line in _read(log).splitlines()[-_LAST_LINES:]]
     asked = f"; the cluster calls it job {failure.external}" if failure.external else ""
     return "\n".join([*last, _NO_CAUSE + asked])
+
+
+def targets_of(failures: Sequence[Failure]) -> list[str] | None:
+    """Return what `verify` found damaged or missing and names to be made again, None if nothing."""
+    said = "".join(
+        _read(log) for failure in failures for log in failure.logs if failure.rule == "verify"
+    )
+    named = re.search(r"^make again: (.+)$", said, re.M)
+    return shlex.split(named[1]) if named else None
 
 
 def command_to_go_on(targets: Iterable[str] | None = None) -> str:

@@ -22,6 +22,7 @@ from goalreel.summary import summary, views
 
 _STARTED = time.time()
 _WATCHES: list = []  # of this run: one, or none where hooks are off
+_SPEAKING = ("verify", "free_frames", "clean")  # whose logs are their result
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
@@ -78,6 +79,9 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
     _end_waits()
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
+        for rule in _SPEAKING:
+            for log in [log for watch in _WATCHES for log in watch.finished_logs.get(rule, [])]:
+                _print_last(Path(log).read_text(encoding="utf-8").rstrip())
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
             _print_last(summary(results, shards, encoder))
         _print_last(views(results, _STARTED))
@@ -96,13 +100,15 @@ def watch_run(workflow) -> None:
 
 def print_causes() -> None:
     """Print which jobs failed, why, and the command that goes on."""
-    from goalreel.failures import command_to_go_on, failure_summary
+    from goalreel.failures import command_to_go_on, failure_summary, targets_of
 
     _end_waits()
     for watch in _WATCHES:
         done, jobs = sum(watch.done.values()), sum(watch.planned.values())
         told = failure_summary(watch.failures, watch.messages, done, jobs)
-        _print_last(f"{told}\nto go on: {command_to_go_on()}")
+        targets = targets_of(watch.failures)
+        what = "to make them again" if targets else "to go on"
+        _print_last(f"{told}\n{what}: {command_to_go_on(targets)}")
 
 
 def _end_waits() -> None:

@@ -2,8 +2,8 @@
 
 By hand, for two shards:
 
-    python scripts/plots.py steps.svg initial_position.svg phase.svg reach_rate.svg SHA256SUMS --spec '{
-        "stage": "plots",
+    python scripts/plots.py steps.svg initial_position.svg phase.svg reach_rate.svg
+        SHA256SUMS --spec '{"stage": "plots",
         "config": {"env": "MountainCar-v0", "policy": {"name": "pump", "epsilon": 0}},
         "shard": {"shards": 2}}' --episodes results/episodes.csv
         --attempts results/attempts.csv --trajectories results/trajectories/00000.npz

@@ -36,24 +36,13 @@ def main(argv: list[str] | None = None) -> None:
     write_verdicts(arguments.output, verdicts)
     faults = {path: fault for verdict in verdicts for path, fault in verdict.faults.items()}
     again = remove(verdicts)
-    lines = "\n".join(map(str, verdicts))
-    if not again:
-        program.say(lines)
-        return
-    told = [
-        f"{path}: {faults[path]}; removed" if path in faults else f"{path}: missing"
-        for path in again
-    ]
-    raise GoalreelError(
-        "\n".join(
-            [
-                "the results are not whole",
-                lines,
-                *told,
-                f"make again: {shlex.join(map(str, again))}",
-            ]
-        )
-    )
+    lines = [str(verdict) for verdict in verdicts]
+    if again:
+        lines += [f"{path}: {faults.get(path, 'missing')}" for path in again]
+        removed = "; what is damaged is removed" if faults else ""
+        lines = [f"the results are not whole{removed}", *lines]
+        raise GoalreelError("\n".join([*lines, f"make again: {shlex.join(map(str, again))}"]))
+    program.say("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -83,10 +83,9 @@ def cause_of(failure: Failure) -> str:
 
 
 def targets_of(failures: Sequence[Failure]) -> list[str] | None:
-    """Return what `verify` found damaged or missing and names to be made again, None if nothing."""
-    said = "".join(
-        _read(log) for failure in failures for log in failure.logs if failure.rule == "verify"
-    )
+    """Return what `verify`, if it failed, says is to be made again; None if it says nothing."""
+    logs = [log for failure in failures if failure.rule == "verify" for log in failure.logs]
+    said = "".join(map(_read, logs))
     named = re.search(r"^make again: (.+)$", said, re.M)
     return shlex.split(named[1]) if named else None
 

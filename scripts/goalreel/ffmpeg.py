@@ -91,7 +91,7 @@ def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:
 
 def chapters(path: str | os.PathLike) -> int:
     """Return the number of a file's chapters. Raises GoalreelError if ffmpeg fails."""
-    metadata, _ = output(["-i", f"file:{path}", "-f", "ffmetadata", "-"], ())
+    metadata, _ = output(["-loglevel", "error", "-i", f"file:{path}", "-f", "ffmetadata", "-"], ())
     return metadata.count(b"\n[CHAPTER]\n")
 
 

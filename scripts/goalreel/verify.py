@@ -111,7 +111,7 @@ def _check_film(
         return found
 
     verdict.frames = verdict.check(path, check) or 0
-    verdict.note = "every frame decoded" if verdict.files else ""
+    verdict.note = "sound, every frame decoded" if verdict.files else ""
     return verdict
 
 

@@ -1,4 +1,4 @@
-"""Verification of single files: is one as it was written, and by the spec that is planned now?
+"""Verification of single files: each as it was written, and by the spec that is planned now.
 
 Which files a run has, and what they must count together, stands in verify.
 """
@@ -99,7 +99,7 @@ def check_segment(path: Path, plan: Plan, shard: int, trajectories: Trajectories
 
 
 def check_sums(sums: Path) -> dict[Path, str]:
-    """Return what is wrong with the files that a list of checksums tells of: nothing, if all is well.
+    """Return what is wrong with files that a list of checksums tells of, by their paths.
 
     Raises GoalreelError if the list itself cannot be read.
     """

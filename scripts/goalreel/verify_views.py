@@ -24,7 +24,7 @@ _WHOLE_FOLDERS = ("clips", "report")  # outputs of one piece
 
 
 def check_views(results: Path, plan: Plan) -> list[Verdict]:
-    """Check the views that were made. One that is out of date is no fault: it is made when asked."""
+    """Check the views that were made; one that is out of date is no fault."""
     verdicts = []
     for stage, (patterns, sums) in _VIEWS.items():
         verdict = Verdict(stage)

@@ -5,14 +5,18 @@ repeated jobs too, whatever of it is shown. What is said of failures stands in f
 time that is left in progress.
 """
 
+import contextlib
 import logging
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from goalreel.failures import Failure
+
+_MOST_LOGS = 100  # of a rule that are read: more tell no better what a shard has
 
 
 @dataclass
@@ -35,7 +39,8 @@ class Watch(logging.Handler):
     """The state of a run.
 
     planned: the number of jobs of each rule; done: of those that have finished; seconds: what they
-    took in sum, from their submission on; said: the last lines of the logs of the first of them
+    took in sum, from their submission on; logs: of the first of them; listeners: called whenever a
+    job has finished
     """
 
     def __init__(self, planned: Mapping[str, int]):
@@ -46,16 +51,22 @@ class Watch(logging.Handler):
         self.done: Counter[str] = Counter()
         self.begun: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
-        self.finished_logs: dict[str, list[str]] = {}
+        self.logs: dict[str, list[str]] = {}
+        self.listeners: list[Callable[[], None]] = []
         self.messages: list[str] = []
         self._jobs: dict[int, _Job] = {}
         self._failed: dict[int, Failure] = {}
+        self._frames: dict[str, list[int]] = {}
         self._groups: dict[int, tuple[str, list[str], str]] = {}
 
     @property
     def failures(self) -> list[Failure]:
         """The jobs that failed and did not succeed when they were repeated."""
         return list(self._failed.values())
+
+    def frames(self) -> dict[str, float]:
+        """Return how many frames a shard has on average, by the rule whose logs told it."""
+        return {rule: sum(told) / len(told) for rule, told in self._frames.items()}
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note of a record."""
@@ -82,7 +93,19 @@ class Watch(logging.Handler):
             return
         self.done[job.rule] += 1
         self.seconds[job.rule] += time.monotonic() - job.begun
-        self.finished_logs.setdefault(job.rule, []).extend(job.logs)
+        logs = self.logs.setdefault(job.rule, [])
+        if len(logs) < _MOST_LOGS:
+            logs += job.logs
+            self._count_frames(job)
+        for listener in self.listeners:
+            listener()
+
+    def _count_frames(self, job: _Job) -> None:
+        for log in job.logs if job.shard else []:
+            with contextlib.suppress(OSError):
+                said = Path(log).read_text(encoding="utf-8", errors="replace")
+                found = re.findall(r"\b(\d+) (?:frames|states)\b", said)
+                self._frames.setdefault(job.rule, []).extend(map(int, found[-1:]))
 
     def _fail(self, record) -> None:
         job = self._jobs.get(record.jobid) or _Job(record.rule_name, "", [], 0.0)

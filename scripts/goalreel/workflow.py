@@ -80,7 +80,7 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
         for rule in _SPEAKING:
-            for log in [log for watch in _WATCHES for log in watch.finished_logs.get(rule, [])]:
+            for log in [log for watch in _WATCHES for log in watch.logs.get(rule, [])]:
                 _print_last(Path(log).read_text(encoding="utf-8").rstrip())
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
             _print_last(summary(results, shards, encoder))
@@ -91,11 +91,14 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
 
 def watch_run(workflow) -> None:
     """Begin to take note of what happens to the jobs of a run; `workflow` is Snakemake's."""
+    from goalreel.progress_bar import show_bar
     from goalreel.watch import Watch
 
     jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
-    _WATCHES.append(Watch(jobs))
-    workflow.logger_manager.logger.addHandler(_WATCHES[0])
+    watch = Watch(jobs)
+    _WATCHES.append(watch)
+    workflow.logger_manager.logger.addHandler(watch)
+    show_bar(workflow.logger_manager.get_log_handlers(), watch)
 
 
 def print_causes() -> None:

@@ -8,7 +8,6 @@ By hand, for two shards:
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
-import json
 from pathlib import Path
 
 from goalreel import program
@@ -24,10 +23,9 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.atomic import replacing
-    from goalreel.checksums import sha256_of
+    from goalreel.checksums import with_digests
     from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
-    from goalreel.spec import canonical
     from goalreel.tables import write_tables
 
     spec = program.spec_of(arguments)
@@ -42,11 +40,9 @@ def main(argv: list[str] | None = None) -> None:
         fps,
         spec.config["card_frames"],
     )
-    made = {**json.loads(spec.text), "sha256": {}}
-    for table in (arguments.episodes, arguments.attempts):
-        made["sha256"][table.name] = sha256_of(table)
+    told = with_digests(spec.text, [arguments.episodes, arguments.attempts])
     with replacing(arguments.made) as temporary:
-        temporary.write_text(canonical(made) + "\n", encoding="ascii")
+        temporary.write_text(told, encoding="ascii")
     program.say(f"{rows} filmed episodes")
 
 

@@ -4,14 +4,17 @@
 """
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from goalreel.atomic import replacing
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.spec import canonical
 
 SUMS = "SHA256SUMS"
+_ITSELF = "this file without this line"
 
 
 def sha256_of(path: str | os.PathLike) -> str:
@@ -33,6 +36,39 @@ def write_folder_sums(folder: Path) -> None:
     write_sums(folder / SUMS, files)
 
 
+def with_digests(spec: str, files: Iterable[Path]) -> str:
+    """Return the JSON of a spec with the sha256 of the files that it made, and, last, its own.
+
+    That is for tables, which have no place for a spec in themselves.
+    """
+    told = {**json.loads(spec), "sha256": {file.name: sha256_of(file) for file in files}}
+    told["sha256"][_ITSELF] = _digest(told)
+    return canonical(told) + "\n"
+
+
+def read_digests(path: Path) -> dict[str, str]:
+    """Return the sha256 of each file that such a JSON file tells of.
+
+    Raises GoalreelError if there is no such file, Unusable unless it is as it was written.
+    """
+    try:
+        text = path.read_text(encoding="ascii")
+        told = json.loads(text)
+        own, itself = dict(told["sha256"]), told["sha256"].pop(_ITSELF)
+        sound = _digest(told) == itself and text == canonical(told | {"sha256": own}) + "\n"
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unusable(path, f"it tells no checksums ({error!r})") from None
+    if not sound:
+        raise Unusable(path, "it is corrupt (its sha256 is not the one that it tells)")
+    return told["sha256"]
+
+
+def _digest(told: dict) -> str:
+    return hashlib.sha256(canonical(told).encode()).hexdigest()
+
+
 def read_sums(sums: Path) -> dict[Path, str]:
     """Return the files that `sums` tells of, and their sha256.
 
@@ -40,7 +76,10 @@ def read_sums(sums: Path) -> dict[Path, str]:
     """
     found = {}
     try:
-        for line in sums.read_text(encoding="utf-8").splitlines():
+        lines = sums.read_text(encoding="utf-8").split("\n")
+        if lines.pop():
+            raise ValueError("its last line has no end")
+        for line in lines:
             digest, name = line[:64], line[66:]
             parts = Path(name).parts
             if line[64:66] != "  " or not parts or ".." in parts or Path(name).is_absolute():

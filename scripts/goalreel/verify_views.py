@@ -63,7 +63,9 @@ def _check_listed(verdict: Verdict, sums: Path | None) -> None:
         return
     listed = files.read_sums(sums)
     for path in listed:
-        if path in damaged:
+        if path in damaged and not path.exists():  # or it is the list that is damaged
+            verdict.faults[sums] = f"it tells of {path.name}, which is missing"
+        elif path in damaged:
             verdict.faults.setdefault(path, damaged[path])
         elif path.suffix != ".mp4" or verdict.stage == "report":
             verdict.files, verdict.size = verdict.files + 1, verdict.size + path.stat().st_size

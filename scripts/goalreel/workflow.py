@@ -22,6 +22,7 @@ from goalreel.summary import summary, views
 
 _STARTED = time.time()
 _WATCHES: list = []  # of this run: one, or none where hooks are off
+_ALONE = ("free_frames", "clean")  # they would remove what other jobs are making
 _SPEAKING = ("verify", "free_frames", "clean")  # whose logs are their result
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
@@ -91,10 +92,17 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
 
 def watch_run(workflow) -> None:
     """Begin to take note of what happens to the jobs of a run; `workflow` is Snakemake's."""
+    from snakemake_interface_common.exceptions import WorkflowError
+
     from goalreel.progress_bar import show_bar
     from goalreel.watch import Watch
 
     jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
+    for rule in _ALONE:
+        if rule in jobs and len(jobs) > 1:
+            raise WorkflowError(
+                f"{rule} is a target of its own: run snakemake {rule}, then the rest"
+            )
     watch = Watch(jobs)
     _WATCHES.append(watch)
     workflow.logger_manager.logger.addHandler(watch)

@@ -74,6 +74,16 @@ def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
         check_inputs(spec, simulate=tmp_path / "missing.npz")
 
 
+def test_a_job_with_other_tools_blames_no_file(shards):
+    spec = json.loads(specs_of().simulate(of_shard(0)))
+    spec["tools"]["numpy"] = "1.0"
+    played = dataclasses.replace(simulated(), spec=json.dumps(spec))
+    write_trajectories(shards[0], played)
+    with pytest.raises(GoalreelError, match=r"made with numpy 1\.0, but .* has") as error:
+        check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+    assert not isinstance(error.value, Unusable)
+
+
 def test_a_spec_by_hand_takes_what_it_is_given(shards):
     spec = json.loads(specs_of(seed=1).concat(None))
     del spec["made_of"]

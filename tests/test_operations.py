@@ -56,12 +56,12 @@ def found(verdicts) -> set:
 
 
 def test_one_bad_bit_anywhere_is_found_and_the_file_named(done):
-    results, plan, chance = done.folder / "results", planned(done), random.Random(5)
+    results, plan, chance = done.folder / "results", planned(done), random.Random(5)  # noqa: S311
     assert not found(verify(results, plan, 2))
     for name in hashes(results):
         path = results / name
         whole = path.read_bytes()
-        places = {0, len(whole) - 1, chance.randrange(len(whole)), chance.randrange(len(whole))}
+        places = {chance.randrange(len(whole)), len(whole) - 1}
         for place in places:
             flip(path, place)
             named = found(verify(results, plan, 2))

@@ -100,9 +100,7 @@ def watch_run(workflow) -> None:
     jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
     for rule in _ALONE:
         if rule in jobs and len(jobs) > 1:
-            raise WorkflowError(
-                f"{rule} is a target of its own: run snakemake {rule}, then the rest"
-            )
+            raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
     watch = Watch(jobs)
     _WATCHES.append(watch)
     workflow.logger_manager.logger.addHandler(watch)

@@ -26,11 +26,10 @@ rule verify:
     threads: 16  # as many as there are, if there are fewer
     params:
         spec=specs.verify,
-        results=RESULTS,
     shell:
         'python "$SCRIPTS/verify.py" --spec {params.spec:q}'
         " --threads {threads}"
-        " {params.results:q} {output:q} 2> {log:q}"
+        " {output:q} 2> {log:q}"
 
 
 rule free_frames:
@@ -38,6 +37,8 @@ rule free_frames:
     log:
         f"{KEPT_LOGS}/free_frames.log",
     localrule: True
+    conda:
+        "../envs/clean.yaml"
     params:
         results=RESULTS,
     shell:
@@ -49,6 +50,8 @@ rule clean:
     log:
         f"{KEPT_LOGS}/clean.log",
     localrule: True
+    conda:
+        "../envs/clean.yaml"
     params:
         results=RESULTS,
     shell:

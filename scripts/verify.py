@@ -3,7 +3,7 @@
 A line for each stage tells what was found. What is damaged is removed, and the last line names
 what is to be made again. By hand, with the spec of the workflow as the job's own command has it:
 
-    python scripts/verify.py results verify.csv --spec '{"stage": "verify", "config": {
+    python scripts/verify.py results/verify.csv --spec '{"stage": "verify", "config": {
         "env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}, "made_of": {...},
         "shard": {"shards": 2, "reaches": 250, "size": 125}}'
 """
@@ -18,8 +18,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the program with the arguments of a command line."""
     options = program.stage_parser(__doc__, "verify")
     options.add_argument("--threads", type=int, default=1, help="shards checked side by side")
-    options.add_argument("results", type=Path, help="the folder of results")
-    options.add_argument("output", type=Path, help="the table of verdicts to write, .csv")
+    options.add_argument("output", type=Path, help="the table to write, in the folder of results")
     arguments = options.parse_args(argv)
 
     from goalreel import ffmpeg
@@ -32,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     spec.check_tool("ffmpeg", ffmpeg.version())
     shards, reaches, size = (spec.shard[name] for name in ("shards", "reaches", "size"))
     plan = Plan(spec.made_of, spec.config["card_frames"], shards, reaches, size)
-    verdicts = verify(arguments.results, plan, arguments.threads)
+    verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)
     faults = {path: fault for verdict in verdicts for path, fault in verdict.faults.items()}
     again = remove(verdicts)

@@ -173,6 +173,12 @@ def test_clean_removes_what_goalreel_made_and_nothing_else(done):
     assert "0 files removed" in clean(results) and not sort_out(results)[0]
 
 
+def test_verify_does_not_run_beside_what_it_is_to_verify(done):
+    said = done.fail("verify", "grid", config=BASE)
+    assert "verify looks at what is there: ask for grid first" in said
+    assert not (done.folder / "results" / "grid.mp4").exists()
+
+
 def test_the_folder_of_results_goes_with_its_last_file(done):
     results = done.folder / "results"
     outside = done.folder / "outside.npz"

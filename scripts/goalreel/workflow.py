@@ -18,7 +18,7 @@ from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
 from goalreel.program import note_results
 from goalreel.sources import note_sources
-from goalreel.summary import summary, views
+from goalreel.summary import VIEWS, summary, views
 
 _STARTED = time.time()
 _WATCHES: list = []  # of this run: one, or none where hooks are off
@@ -92,19 +92,27 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
 
 def watch_run(workflow) -> None:
     """Begin to take note of what happens to the jobs of a run; `workflow` is Snakemake's."""
-    from snakemake_interface_common.exceptions import WorkflowError
-
     from goalreel.progress_bar import show_bar
     from goalreel.watch import Watch
 
     jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
-    for rule in _ALONE:
-        if rule in jobs and len(jobs) > 1:
-            raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
+    _check_company(jobs)
     watch = Watch(jobs)
     _WATCHES.append(watch)
     workflow.logger_manager.logger.addHandler(watch)
     show_bar(workflow.logger_manager.get_log_handlers(), watch)
+
+
+def _check_company(jobs: Mapping[str, int]) -> None:
+    """Raise Snakemake's error where jobs of one run would take away what others are making."""
+    from snakemake_interface_common.exceptions import WorkflowError
+
+    for rule in _ALONE:
+        if rule in jobs and len(jobs) > 1:
+            raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
+    views = sorted({*VIEWS, "plots"} & jobs.keys())
+    if "verify" in jobs and views:
+        raise WorkflowError(f"verify looks at what is there: ask for {', '.join(views)} first")
 
 
 def print_causes() -> None:

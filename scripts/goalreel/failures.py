@@ -63,7 +63,9 @@ def failure_summary(
     for message in {_pattern(text): text for text in reversed(messages)}.values():
         lines += _shortened(message)
     failed = sum(map(len, groups.values()))
-    what = f"{failed:,} {'job' if failed == 1 else 'jobs'} failed" if failed else "the run was stopped"
+    what = (
+        f"{failed:,} {'job' if failed == 1 else 'jobs'} failed" if failed else "the run was stopped"
+    )
     return "\n".join([f"{what}, {done:,} of {jobs:,} done", *lines])
 
 

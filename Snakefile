@@ -15,6 +15,7 @@ sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow import checked_config, print_causes, print_summary, set_environment
+from goalreel.needs import Needs
 from goalreel.stages import Specs
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
@@ -25,7 +26,15 @@ configfile: os.path.join(BASE, "config.yaml")
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Specs(config, SCRIPTS)
-set_environment(SCRIPTS)
+needs = Needs(config, specs.encoder)
+set_environment(SCRIPTS, config, job=workflow.remote_exec)
+
+
+# Handed on also where a cluster gives its jobs a fresh environment: a job that finds other code or
+# options than its run was planned with refuses to start.
+envvars:
+    "GOALREEL_SOURCES",
+    "GOALREEL_CONFIG",
 
 
 report: "docs/report/workflow.rst"
@@ -36,6 +45,34 @@ TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
+
+
+# Too small for a job of their own on a cluster; elsewhere this changes nothing.
+localrules:
+    all,
+    atlas,
+    dictionary,
+    episodes,
+
+
+if workflow.remote_exec:
+
+    # A cluster's job has the node's cores already. Its process runs the commands itself, where the
+    # SLURM plugin would start srun and one more Snakemake for each.
+    localrules:
+        simulate,
+        render,
+        encode,
+        concat,
+        plots,
+        report,
+        train,
+        learning,
+        clips,
+        grid,
+        swarm,
+        phase,
+        stills,
 
 
 wildcard_constraints:
@@ -63,6 +100,8 @@ rule simulate:
     conda:
         "envs/simulate.yaml"
     resources:
+        mem_mb=needs.memory("simulate"),
+        runtime=needs.minutes("simulate"),
         # Not part of the spec: it bounds the work and shapes no trajectory, so that raising it
         # makes again only the shards that had failed.
         max_attempts=config["max_attempts"],
@@ -85,6 +124,9 @@ rule atlas:
         f"{RESULTS}/benchmarks/atlas.tsv"
     conda:
         "envs/atlas.yaml"
+    resources:
+        mem_mb=needs.memory("atlas"),
+        runtime=needs.minutes("atlas"),
     params:
         spec=specs.atlas,
     shell:
@@ -104,6 +146,9 @@ rule render:
         f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
     conda:
         "envs/render.yaml"
+    resources:
+        mem_mb=needs.memory("render"),
+        runtime=needs.minutes("render"),
     params:
         spec=specs.render,
     shell:
@@ -125,6 +170,9 @@ rule dictionary:
         f"{RESULTS}/benchmarks/dictionary.tsv"
     conda:
         "envs/dictionary.yaml"
+    resources:
+        mem_mb=needs.memory("dictionary"),
+        runtime=needs.minutes("dictionary"),
     params:
         spec=specs.dictionary,
     shell:
@@ -147,6 +195,9 @@ rule encode:
         f"{RESULTS}/benchmarks/encode/{{shard}}.tsv"
     conda:
         "envs/encode.yaml"
+    resources:
+        mem_mb=needs.memory("encode"),
+        runtime=needs.minutes("encode"),
     params:
         spec=specs.encode,
     shell:
@@ -170,6 +221,9 @@ rule concat:
         f"{RESULTS}/benchmarks/concat.tsv"
     conda:
         "envs/concat.yaml"
+    resources:
+        mem_mb=needs.memory("concat"),
+        runtime=needs.minutes("concat"),
     params:
         spec=specs.concat,
     shell:
@@ -203,6 +257,9 @@ rule episodes:
         f"{RESULTS}/benchmarks/episodes.tsv"
     conda:
         "envs/episodes.yaml"
+    resources:
+        mem_mb=needs.memory("episodes"),
+        runtime=needs.minutes("episodes"),
     params:
         spec=specs.episodes,
     shell:

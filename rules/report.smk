@@ -41,6 +41,9 @@ rule plots:
         f"{RESULTS}/benchmarks/plots.tsv"
     conda:
         "../envs/plots.yaml"
+    resources:
+        mem_mb=needs.memory("plots"),
+        runtime=needs.minutes("plots"),
     params:
         spec=specs.plots,
     shell:
@@ -79,6 +82,9 @@ rule report:
         f"{RESULTS}/benchmarks/report.tsv"
     conda:
         "../envs/report.yaml"
+    resources:
+        mem_mb=needs.memory("report"),
+        runtime=needs.minutes("report"),
     params:
         spec=specs.report,
     shell:

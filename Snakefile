@@ -55,10 +55,11 @@ localrules:
     episodes,
 
 
-if workflow.remote_exec:
+if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
 
-    # A cluster's job has the node's cores already. Its process runs the commands itself, where the
-    # SLURM plugin would start srun and one more Snakemake for each.
+    # A cluster's job has its node's cores already: its process runs the commands itself, where the
+    # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
+    # shards. Of an array's tasks the plugin must choose the command.
     localrules:
         simulate,
         render,

@@ -47,7 +47,7 @@ _WHOLE = {
     "episodes": _Need(mb=150, kb=1, seconds=5, ms=0.2),
     "plots": _Need(mb=300, kb=1, seconds=20, ms=0.2),
     "clips": _Need(mb=500, kb=6, seconds=60, ms=1, picture_mb=50),
-    "grid": _Need(mb=500, kb=6, seconds=60, ms=20),
+    "grid": _Need(mb=500, kb=6, seconds=60, ms=50),
     "swarm": _Need(mb=500, kb=6, seconds=60, ms=2, picture_mb=50),
     "phase": _Need(mb=500, kb=6, seconds=60, ms=2),
     "stills": _Need(mb=500, kb=6, seconds=60, ms=1, picture_mb=50),

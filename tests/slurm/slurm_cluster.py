@@ -61,8 +61,8 @@ def cluster_python() -> str:
     python = folder / "python"
     if not python.is_file():
         pytest.skip(
-            f"no {python}: the cluster plugins are missing; `make cluster` installs them, "
-            f"or set GOALREEL_CLUSTER_BIN"
+            f"no {python}: the cluster plugins are missing; install them by "
+            f"`make .venv-cluster/installed`, or name their folder in GOALREEL_CLUSTER_BIN"
         )
     return str(python)
 

@@ -132,9 +132,9 @@ def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, clus
 
 def test_a_film_by_way_of_the_nodes_own_disks_is_the_local_one(project, cluster, tmp_path):
     scratch = tmp_path / "node"
-    scratch.mkdir()
-    there = cluster.environment | {"TMPDIR": str(scratch), "USER": "somebody"}
     options = ("--workflow-profile", "profiles/slurm-scratch", *QUICK, *WITHOUT_ACCOUNTS)
-    project.run(*options, config=FEW, **there)
-    assert list(scratch.glob("goalreel-somebody-*")), "the jobs worked there"
+    options += ("--remote-job-local-storage-prefix", f"{scratch}/$SLURM_JOB_ID")
+    run(project, cluster, *options, config=FEW)
+    assert len(list(scratch.iterdir())) == 2, "a group of shards, and concat"
+    assert not list(scratch.rglob("*.npz")) + list(scratch.rglob("*.mp4")), "nothing stays there"
     compare(project, tmp_path, FEW, *options)

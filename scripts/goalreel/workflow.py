@@ -17,6 +17,7 @@ from pathlib import Path
 from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
+from goalreel.program import note_results
 from goalreel.sources import differ_from_noted, note_sources
 from goalreel.spec import canonical
 from goalreel.summary import summary, views
@@ -71,6 +72,7 @@ def set_environment(scripts: str, config: Mapping, job: bool) -> None:
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     os.environ["SCRIPTS"] = scripts
     _note_plan(Path(scripts), config, job)
+    note_results(Path(config["results"]))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 

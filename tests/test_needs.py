@@ -79,5 +79,5 @@ def measured() -> list[tuple[str, dict, float]]:
 
 @pytest.mark.parametrize(("rule", "options", "peak"), measured(), ids=str)
 def test_the_first_attempt_has_room_for_what_was_measured(rule, options, peak):
-    """And for the Snakemake beside it, whose own peak with all plugins is below 300 MiB."""
+    """And for the Snakemake beside it, whose own peak, all plugins loaded, was 180 MiB."""
     assert needs(**options).memory(rule)(None, 1) >= 1.05 * peak + 300

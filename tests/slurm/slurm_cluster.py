@@ -19,7 +19,7 @@ from conftest import REPOSITORY
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "srun")
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-_SECONDS = 120  # that anything may take before a test gives up on it
+_SECONDS = 300  # that anything may take before a test gives up on it
 
 _CONFIGURATION = """
 ClusterName=goalreel
@@ -49,6 +49,7 @@ MpiDefault=none
 MailProg=/bin/true
 ReturnToService=2
 KillWait=2
+MinJobAge=3600
 SlurmdParameters=config_overrides
 NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=16000 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP

@@ -59,12 +59,14 @@ def compare(project, tmp_path, config, *options) -> None:
 
 def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project, cluster, tmp_path):
     options = (*SLURM, "--group-components", "shard=4")  # two jobs of four shards
+    before = cluster.jobs()
     process = start(project, cluster, *options, config=FILM)
     made = project.folder / "results" / "trajectories"
     cluster.wait(lambda: list(made.glob("*.npz")), "a shard is simulated", process)
-    first, second = cluster.jobs()
+    first, second = cluster.jobs(but=before)
     cluster.command("scancel", first)
-    again = cluster.wait(lambda: cluster.jobs()[2:], "the cancelled job is tried again", process)
+    others = [*before, first, second]
+    again = cluster.wait(lambda: cluster.jobs(but=others), "it is tried again", process)
     assert cluster.told(first)["JobState"] == "CANCELLED"
     asked = [int(cluster.told(job)["MinMemoryNode"].rstrip("M")) for job in (first, again[0])]
     assert asked[1] == 2 * asked[0]
@@ -94,7 +96,7 @@ def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster
     config = FEW | {"policy": "{name: file, file: greedy.py}"}
     before = cluster.jobs()
     run(project, cluster, *SLURM, TRAJECTORIES, config=config)
-    first, second = (cluster.told(job) for job in cluster.jobs()[len(before) :])
+    first, second = (cluster.told(job) for job in cluster.jobs(but=before))
     assert first["JobState"] != "COMPLETED" == second["JobState"]
     assert (first["MinMemoryNode"], second["MinMemoryNode"]) == ("500M", "1000M")
     assert "exceeded memory limit" in kept_log(project), "of the first attempt"
@@ -118,7 +120,7 @@ def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, clus
         before = cluster.jobs()
         options = (*SLURM, "--retries", "0", TRAJECTORIES)
         process = start(project, cluster, *options, config=FEW)
-        cluster.wait(lambda: cluster.jobs()[len(before) :], "a job waits", process)
+        cluster.wait(lambda: cluster.jobs(but=before), "a job waits", process)
         project.edit("scripts/goalreel/physics.py", "gravity = 0.001", "gravity = 0.002")
     finally:
         cluster.command("scontrol", "update", "PartitionName=main", "State=UP")

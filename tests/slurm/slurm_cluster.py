@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -150,11 +151,10 @@ class Cluster:
         )
         return answer.stdout if answer.returncode == 0 else ""
 
-    def jobs(self, state: str = "all") -> list[str]:
-        """Return the ids of the jobs in a state, the oldest first."""
-        return sorted(
-            self.command("squeue", "-h", f"--states={state}", "-o", "%i").split(), key=int
-        )
+    def jobs(self, state: str = "all", but: Iterable[str] = ()) -> list[str]:
+        """Return the ids of the jobs in a state, the oldest first, without those of `but`."""
+        told = self.command("squeue", "-h", f"--states={state}", "-o", "%i")
+        return sorted(set(told.split()).difference(but), key=int)
 
     def told(self, job: str) -> dict[str, str]:
         """Return what SLURM tells of a job, by its names."""

@@ -14,8 +14,7 @@ SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
-from goalreel.workflow import checked_config, print_causes, print_summary, set_environment
-from goalreel.stages import Specs
+from goalreel.workflow import Plan, checked_config, print_causes, print_summary, set_environment
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
 
@@ -24,7 +23,7 @@ configfile: os.path.join(BASE, "config.yaml")
 
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
-specs = Specs(config, SCRIPTS)
+specs = Plan(config, SCRIPTS)
 set_environment(SCRIPTS)
 
 

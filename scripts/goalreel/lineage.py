@@ -2,13 +2,11 @@
 
 import json
 import os
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
+from goalreel import npz
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import read_index
 from goalreel.plot_captions import read_caption
@@ -44,7 +42,7 @@ def read_made(path: Path, results: Path) -> Made:
         spec = json.loads(_READERS[path.suffix](path))
         if not isinstance(spec, dict) or "stage" not in spec:
             raise ValueError("no spec in it")
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, RecursionError) as error:
         raise GoalreelError(
             f"{path}: tells no spec ({error}); delete it and run snakemake again"
         ) from None
@@ -52,8 +50,7 @@ def read_made(path: Path, results: Path) -> Made:
 
 
 def _npz_spec(path: Path) -> str:
-    with np.load(path, allow_pickle=False) as archive:
-        return str(archive["spec"])
+    return str(npz.load(path, ["spec"])["spec"])
 
 
 _READERS = {

@@ -1,24 +1,23 @@
 """Reading and writing of .npz files: same arrays, same bytes, and a clear error for a bad file.
 
-NumPy's own savez stamps each member with the time; this writer does not. What the arrays mean is
-told by the modules that call this one (trajectories, atlas, frame_cache).
+NumPy's own savez stamps each member with the time; this writer does not. What a file may claim is
+held against its size in npz_members. What the arrays mean is told by the modules that call this one
+(trajectories, atlas, frame_cache).
 """
 
 import io
 import os
 import zipfile
-import zlib
-from collections.abc import Mapping
-from tokenize import TokenError
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from goalreel import npz_members
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
 
 # Level 1 packs the pictures here to within 1.7 times of level 6 at 2.3 times its speed.
 _LEVEL = 1
-_BROKEN = (zipfile.BadZipFile, zlib.error)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 
@@ -44,20 +43,11 @@ def read(
     there is. Raises GoalreelError, naming the file, if it is missing, truncated, corrupt, of
     another kind or version, or holds objects.
     """
+    wanted = None if names is None else ["kind", "version", *names]
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name.removesuffix(".npy"): name for name in archive.namelist()}
-            wanted = members if names is None else ["kind", "version", *names]
-            # np.load would not read to a member's end, where its checksum is compared.
-            arrays = {name: _array(path, archive.read(members[name])) for name in wanted}
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except PermissionError as error:
-        raise GoalreelError(str(error)) from None
+        arrays = load(path, wanted)
     except KeyError as error:
-        raise _unusable(path, f"it is not a goalreel {kind} file (no {error})") from None
-    except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, *_BROKEN) as error:
-        raise _unusable(path, f"it is truncated or corrupt ({error})") from None
+        raise _unusable(path, f"it is not a goalreel {kind} file ({error.args[0]})") from None
     found = (str(arrays.pop("kind", "?")), str(arrays.pop("version", "?")))
     if found != (kind, str(version)):
         raise _unusable(
@@ -69,20 +59,21 @@ def read(
     return arrays
 
 
-def _array(path: str | os.PathLike, content: bytes) -> np.ndarray:
-    stream = io.BytesIO(content)
+def load(path: str | os.PathLike, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+    """Read arrays of a file, all of them where `names` is None.
+
+    Raises GoalreelError, naming the file, if it is missing, truncated, corrupt, forged or holds
+    objects; KeyError if it has no such array.
+    """
     try:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            stream.seek(0)
-            return np.lib.format.read_array(stream, allow_pickle=False)
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        if dtype.hasobject or any(length < 0 for length in shape):
-            raise ValueError(f"an array of {dtype} and shape {shape}")
-        # One copy: read_array takes a file that is in memory in small pieces, each copied twice.
-        order = "F" if fortran else "C"
-        return np.ndarray(shape, dtype, content, stream.tell(), order=order).copy(order)
-    # Whatever a forged header asks for: NumPy evaluates it as a Python literal.
-    except (ValueError, TypeError, OverflowError, MemoryError, SyntaxError, TokenError) as error:
+        return npz_members.load(path, names)
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except PermissionError as error:
+        raise GoalreelError(str(error)) from None
+    except KeyError:
+        raise
+    except (OSError, *npz_members.BROKEN) as error:
         raise _unusable(path, f"it is truncated or corrupt ({error})") from None
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel import npz_members
 from goalreel.errors import GoalreelError
 
 UNKNOWN_SEED = -1
@@ -84,11 +85,9 @@ def _fault(path: str, what: str) -> GoalreelError:
 
 def _read_npz(path: str) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            columns = dict(archive)
-    except Exception as error:  # NumPy lets through whatever zipfile, zlib and its parser raise
-        said = "objects, or no .npz file at all" if "pickle" in str(error) else error
-        raise _fault(path, f"{type(error).__name__}: {said}") from None
+        columns = npz_members.load(path)
+    except (OSError, *npz_members.BROKEN) as error:
+        raise _fault(path, f"{type(error).__name__}: {error}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():
         told = ", ".join(f"{name} {columns[name].shape}" for name in columns)

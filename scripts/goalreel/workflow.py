@@ -17,11 +17,33 @@ from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
 from goalreel.sources import note_sources
+from goalreel.stages import Specs
 from goalreel.summary import summary, views
 
 _STARTED = time.time()
 _LAST_LINES = 10
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
+
+
+class Plan(Specs):
+    """The specs as the rules ask for them.
+
+    What keeps one from being told, an ffmpeg that does not run or a module that is no Python, ends
+    the run with one message: as an exception it would come with Snakemake's traceback.
+    """
+
+    def simulate(self, wildcards) -> str:
+        """Return the spec of simulating a shard; a shard that there is not ends the run, too."""
+        try:
+            return super().simulate(wildcards)
+        except GoalreelError as error:
+            sys.exit(f"goalreel: {error}")
+
+    def _spec(self, stage: str, shard: Mapping) -> str:
+        try:
+            return super()._spec(stage, shard)
+        except GoalreelError as error:
+            sys.exit(f"goalreel: {error}")
 
 
 def checked_config(given: Mapping, schema: str) -> dict:

@@ -51,10 +51,14 @@ class Spec:
 
 
 class _Given(dict):
-    """A part of a spec; what it lacks is an error that names it."""
+    """A mapping in a spec; what it lacks is an error that names it."""
 
     def __missing__(self, key: str):
         raise GoalreelError(f"--spec lacks {key!r}; it has {', '.join(self) or 'nothing'}")
+
+
+def _no_number(constant: str):
+    raise ValueError(f"{constant} is no number to work with")
 
 
 def common_spec(specs: Mapping[Path, str]) -> Mapping:
@@ -76,8 +80,8 @@ def common_spec(specs: Mapping[Path, str]) -> Mapping:
 
 def _object(path: Path, text: str) -> dict:
     try:
-        return dict(json.loads(text))
-    except (ValueError, TypeError):
+        return {**json.loads(text)}
+    except (ValueError, TypeError, RecursionError):
         raise GoalreelError(f"{path}: holds no spec; delete it and run snakemake again") from None
 
 
@@ -107,11 +111,13 @@ def parse_spec(text: str, stage: str) -> Spec:
     Raises GoalreelError. A spec written by hand may leave out `tools` and `code`.
     """
     try:
-        value = json.loads(text)
-        config, shard = _Given(value["config"]), _Given(value.get("shard", {}))
-        tools, code = dict(value.get("tools", {})), value.get("code", "")
-        spec = Spec(value["stage"], config, shard, tools, code, text)
-    except (ValueError, KeyError, TypeError) as error:
+        value = json.loads(text, object_hook=_Given, parse_constant=_no_number)
+        parts = {"shard": {}, "tools": {}} | value
+        if not all(isinstance(parts[part], dict) for part in ("config", "shard", "tools")):
+            raise ValueError("config, shard and tools are mappings")
+        config, shard, code = parts["config"], _Given(parts["shard"]), value.get("code", "")
+        spec = Spec(value["stage"], config, shard, parts["tools"], code, text)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise GoalreelError(f"--spec is not a spec ({error!r}): {text[:200]}") from None
     if spec.stage != stage:
         raise GoalreelError(f"--spec is for the stage {spec.stage!r}, not {stage!r}")
@@ -125,7 +131,7 @@ def package_version(name: str) -> str:
     """Return an installed package's version without importing it. Raises GoalreelError."""
     try:
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+    except (importlib.metadata.PackageNotFoundError, ValueError):
         raise GoalreelError(
             f"the package {name} is not installed for {sys.executable}; "
             f"install the pinned requirements.txt"

@@ -7,12 +7,13 @@ this limit. Members are read only as far as they claim, and an array's shape mus
 bytes that are there. What the arrays mean, and whose fault a bad file is, stands with the callers.
 """
 
+import contextlib
 import io
 import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tokenize import TokenError
 
@@ -29,18 +30,36 @@ BROKEN = (
 )
 
 
-def load(path: str | os.PathLike, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-    """Read arrays of any .npz file, all of them where `names` is None.
+class Archive:
+    """An open .npz file: the names of its arrays, and the arrays themselves."""
 
-    Raises KeyError where there is no such array, and OSError or any of `BROKEN` if the file cannot
-    be read, claims more than it can hold, is packed otherwise than by deflate, encrypted or
-    corrupt, or holds objects.
-    """
+    def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
+        """Take an open zip file and its number of bytes."""
+        self._archive, self._size = archive, size
+        self._members = {i.filename.removesuffix(".npy"): i for i in archive.infolist()}
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all arrays."""
+        return set(self._members)
+
+    def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Return arrays.
+
+        Raises KeyError where there is no such array, and any of `BROKEN` if one claims more than
+        the file can hold, is packed otherwise than by deflate, encrypted or corrupt, or holds
+        objects.
+        """
+        infos = {name: self._members[name] for name in names}
+        _check(list(infos.values()), self._size)
+        return {name: _array(_content(self._archive, info)) for name, info in infos.items()}
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike) -> Iterator[Archive]:
+    """Yield the archive of an .npz file. Raises OSError or any of `BROKEN` if it is none."""
     with Path(path).open("rb") as stream, zipfile.ZipFile(stream) as archive:
-        members = archive.namelist() if names is None else [f"{name}.npy" for name in names]
-        infos = [archive.getinfo(member) for member in dict.fromkeys(members)]
-        _check(infos, os.fstat(stream.fileno()).st_size)
-        return {i.filename.removesuffix(".npy"): _array(_content(archive, i)) for i in infos}
+        yield Archive(archive, os.fstat(stream.fileno()).st_size)
 
 
 def _check(infos: list[zipfile.ZipInfo], size: int) -> None:

@@ -85,7 +85,8 @@ def _fault(path: str, what: str) -> GoalreelError:
 
 def _read_npz(path: str) -> dict[str, np.ndarray]:
     try:
-        columns = npz_members.load(path)
+        with npz_members.opened(path) as archive:
+            columns = archive.read(sorted(archive.names))
     except (OSError, *npz_members.BROKEN) as error:
         raise _fault(path, f"{type(error).__name__}: {error}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}

@@ -27,6 +27,7 @@ import swarm
 import train
 from goalreel.atlas import Atlas, write_atlas
 from goalreel.layers import cut_patches
+from goalreel.tiny import TinyDictionary, write_tiny
 from goalreel.trajectories import read_trajectories
 
 MAINS = {
@@ -38,9 +39,9 @@ MAINS = {
 }
 X264 = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
 ASSEMBLED = {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}
-TINY = {"encoder": "assemble", "size": "tiny", "quality": "balanced"}
 RENDER = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
 PUMP = {"name": "pump", "epsilon": 0}
+_TOLD, _DUBLIN_CORE = ("title", "description", "source"), "http://purl.org/dc/elements/1.1/"
 _FILM = {"env": DISCRETE, "film.fps": 30, "card_frames": 2}
 _SHARDS = {"shards": 2, "reaches": 4}
 _TRIGGERS = {"episode_trigger": [0], "step_trigger": {"every": 300}, "video_length": 5}
@@ -126,11 +127,15 @@ def made(folder: Path) -> Path:
             for shard in range(1 if stage == "dictionary" else 2):
                 names = [a.replace("00000.", f"0000{shard}.") for a in ARGUMENTS[stage]]
                 MAINS[stage]([*names, "--spec", json.dumps(spec_of(stage))])
-        spec = spec_of("dictionary")
-        spec["config"]["encode"] = TINY
-        dictionary.main(["--atlas", "few.npz", "tiny.npz", "--spec", json.dumps(spec)])
-        for stage in ("concat", "episodes", "plots", "train"):
+        spec = json.dumps(spec_of("dictionary") | {"tiny": True})
+        # Of its form alone: to code real ones takes seconds.
+        write_tiny(
+            "tiny.npz", TinyDictionary({b"0" * 16: b"frame", b"1" * 16: b"other"}, b"s", spec)
+        )
+        for stage in ("concat", "episodes", "train"):
             MAINS[stage]([*ARGUMENTS[stage], "--spec", json.dumps(spec_of(stage))])
+        told = "".join(f"<dc:{name}>{json.dumps(spec_of('plots'))}</dc:{name}>" for name in _TOLD)
+        Path("steps.svg").write_text(f'<svg xmlns:dc="{_DUBLIN_CORE}">{told}</svg>')
         Path("recording.csv").write_text("episode,seed,action\n" + "0,1,2\n" * 5 + "1,2,0\n" * 9)
         rows = np.repeat([0, 1], [5, 9])
         np.savez("recording.npz", episode=rows, seed=rows + 1, action=np.zeros((14, 1), int))
@@ -146,11 +151,11 @@ def _draw() -> None:
     style = STYLES[DISCRETE]
     shards = [read_trajectories(f"trajectories/0000{shard}.npz") for shard in range(2)]
     every = style.keys(np.concatenate([shard.states[:, 0] for shard in shards]))
-    for name, keys in (("atlas.npz", np.unique(every, axis=0)), ("few.npz", every[:1])):
-        background, pictures = style.draw(keys)
-        patches = cut_patches(background, pictures)
-        spec = {"stage": "atlas", "config": {"env": DISCRETE, "render": RENDER}}
-        write_atlas(name, Atlas(keys.astype(np.int16), background, patches, json.dumps(spec)))
+    keys = np.unique(every, axis=0)
+    background, pictures = style.draw(keys)
+    patches = cut_patches(background, pictures)
+    spec = {"stage": "atlas", "config": {"env": DISCRETE, "render": RENDER}}
+    write_atlas("atlas.npz", Atlas(keys.astype(np.int16), background, patches, json.dumps(spec)))
 
 
 def replayed(argv: list[str]) -> None:

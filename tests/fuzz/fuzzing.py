@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from goalreel.errors import GoalreelError
+from goalreel.seal import LENGTH, write_seal
 
 FULL = os.environ.get("GOALREEL_FUZZ") == "full"
 _LONGEST = 60  # seconds after which an example counts as hanging
@@ -156,12 +157,21 @@ def npz_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def packed(members: dict[str, bytes]) -> bytes:
-    """Return a zip file of these members."""
+    """Return a zip file of these members, with room for a seal."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
+        archive.comment = bytes(LENGTH)
     return content.getvalue()
+
+
+def put(path: Path, content: bytes, sealed: bool) -> Path:
+    """Write a file; `sealed` gives it a seal that fits, so that what is in it is looked at."""
+    path.write_bytes(content)
+    if sealed and len(content) > LENGTH:
+        write_seal(path)
+    return path
 
 
 def npy(array: np.ndarray) -> bytes:

@@ -18,6 +18,7 @@ What is done with them stands in recorded.
 """
 
 import csv
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ import numpy as np
 
 from goalreel import npz_members
 from goalreel.errors import GoalreelError
+from goalreel.regular import open_file
 
 UNKNOWN_SEED = -1
 _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
@@ -101,8 +103,9 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
 
 def _read_csv(path: str) -> dict[str, np.ndarray]:
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as stream:
-            lines = [row for row in csv.reader(stream) if row]
+        with open_file(path) as file:
+            text = io.TextIOWrapper(file, newline="", encoding="utf-8-sig")
+            lines = [row for row in csv.reader(text) if row]
     except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
         raise _fault(path, f"it is no CSV file with a header ({error})") from None
     if not lines:

@@ -9,7 +9,6 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.errors import GoalreelError, Unusable

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from fuzzing import deep, examples, junk, keys, leaves, works_or_tells
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,16 @@ from goalreel.spec import canonical
 
 _PATH = Path(__file__).parents[2] / "config.schema.yaml"
 _SCHEMA = read_schema(_PATH)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def schema_read_once():
+    """Spare each example the reading of the schema, which takes longer than all else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("goalreel.config.read_schema", lambda path: _SCHEMA)
+        yield
+
+
 _ENVS = ["MountainCar-v0", "MountainCarContinuous-v0", "CartPole-v1", "Nope-v0", "ALE/Pong-v5"]
 _ENVS += ["no_module_of_this_name:X-v0", ":", "a:", "/", "gymnasium:CartPole-v1"]
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import DISCRETE
+from conftest import DISCRETE, REPOSITORY
 from fuzzing import examples, junk, mutated_bytes, mutated_json, mutated_npz, put, works_or_tells
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +13,7 @@ from material import MAINS, made, spec_of
 
 from goalreel import kept_fingerprints
 from goalreel.atlas import read_atlas
+from goalreel.config import read_schema
 from goalreel.dictionary import read_dictionary
 from goalreel.episodes import make_environment
 from goalreel.frame_cache import open_cache
@@ -31,6 +32,15 @@ from goalreel.styles import make_style
 from goalreel.timings import read_timings
 from goalreel.tiny import read_tiny
 from goalreel.trajectories import read_summary, read_trajectories
+
+
+@pytest.fixture(autouse=True, scope="module")
+def schema_read_once():
+    """Spare each example the reading of the schema, which takes longer than all else."""
+    schema = read_schema(REPOSITORY / "config.schema.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("goalreel.spec_values.read_schema", lambda path: schema)
+        yield
 
 
 @pytest.fixture(scope="session")

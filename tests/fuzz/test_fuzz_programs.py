@@ -32,6 +32,13 @@ def run(tmp_path_factory):
 def place(run, tmp_path_factory):
     """Return a folder with links to the run's files, a place for results and odd paths."""
     folder = tmp_path_factory.mktemp("place")
+    _lay_out(run, folder)
+    (folder / "cache").mkdir()
+    (folder / "tmp").mkdir()
+    return folder
+
+
+def _lay_out(run: Path, folder: Path) -> None:
     shutil.copytree(run, folder / "in", copy_function=os.link)
     odd = folder / "in" / "odd"
     odd.mkdir()
@@ -41,25 +48,23 @@ def place(run, tmp_path_factory):
     (odd / "folder.npz").mkdir()
     os.mkfifo(odd / "pipe.npz")
     (odd / "gone.npz").symlink_to("nowhere")
-    (folder / "cache").mkdir()
-    (folder / "tmp").mkdir()
-    return folder
 
 
-def _seen(folder: Path) -> dict[str, tuple]:
-    """Return what stands in a folder: of each file its size and time."""
+def _seen(folder: Path) -> set[tuple]:
+    """Return what stands in a folder but for the results and the cache: names, sizes and times."""
+    found = [*folder.iterdir(), *(folder / "in").rglob("*"), *(folder / "tmp").rglob("*")]
     return {
-        str(path.relative_to(folder)): (path.lstat().st_size, path.lstat().st_mtime_ns)
-        for path in folder.rglob("*")
+        (str(path.relative_to(folder)), not path.is_dir() and path.lstat().st_mtime_ns)
+        for path in found
     }
 
 
-def _ends_well(main, argv: list[str], place: Path, capsys) -> None:
+def _ends_well(main, argv: list[str], place: Path, run: Path, capsys, strange=False) -> None:
     """Run a program as from a command line, and look at how it ends and what it leaves."""
-    results, before = place / "out", _seen(place / "in")
+    results = place / "out"
     shutil.rmtree(results, ignore_errors=True)
-    results.mkdir()
-    (results / "a folder").mkdir()
+    (results / "a folder").mkdir(parents=True)
+    before = _seen(place)
     status: object = 0
     capsys.readouterr()
     handler = signal.getsignal(signal.SIGTERM)
@@ -78,11 +83,17 @@ def _ends_well(main, argv: list[str], place: Path, capsys) -> None:
         assert " error: " in said.err and said.err.startswith("usage: "), said.err
     else:
         assert status in (0, None)
-    assert _seen(place / "in") == before, "an input was touched"
-    assert {path.name for path in place.iterdir()} == {"in", "out", "cache", "tmp"}
-    assert not list((place / "tmp").iterdir()), "a temporary file was left"
+    touched = {name for name, _ in _seen(place) ^ before}
+    # A word too many may make an input what is to be written.
+    assert not touched or (strange and touched <= set(map(os.path.normpath, argv))), touched
     hidden = [path for path in results.rglob(".*") if path.is_file()]
     assert not hidden, f"half a file was left: {hidden}"
+    for name in touched:
+        path = place / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if any(name.startswith("in") for name in touched):
+        shutil.rmtree(place / "in", ignore_errors=True)
+        _lay_out(run, place)
 
 
 @pytest.fixture
@@ -146,10 +157,11 @@ def _lines(draw, stage: str, run: Path):
         odd = ["out/a folder", "in/odd/empty/under", "/proc/x", f"out/{'n' * 300}", "", "out/new/x"]
         argv[draw(st.integers(len(argv) - outputs, len(argv) - 1))] = draw(st.sampled_from(odd))
     line = [*argv, "--spec", json.dumps(spec)]
-    for _ in range(draw(st.integers(1, 3)) if how == "word" or not inputs else 0):
+    strange = how == "word" or not inputs
+    for _ in range(draw(st.integers(1, 3)) if strange else 0):
         at = draw(st.integers(0, len(line) - 1))
         line[at : at + draw(st.integers(0, 2))] = [draw(st.sampled_from(_WORDS))]
-    return line, content
+    return line, content, strange
 
 
 def _files(run: Path) -> list[str]:
@@ -165,12 +177,12 @@ def test_any_command_line_ends_well(stage, run, place, quiet, capsys):
     @examples(sample=12, full=200 if stage in _RARE else 800)
     @given(_lines(stage, run))
     def check(line):
-        argv, content = line
+        argv, content, strange = line
         for path in (place / "in" / "odd").glob("x*"):
             path.unlink()
         if content:
             put(place / "in" / "odd" / content[0], content[1], sealed=True)
-        _ends_well(MAINS[stage], argv, place, capsys)
+        _ends_well(MAINS[stage], argv, place, run, capsys, strange)
 
     check()
 
@@ -194,6 +206,6 @@ def test_replay_ends_well(run, place, quiet, capsys, data):
     more = data.draw(st.lists(words, max_size=3))
     argv = [*more, "--results", "in/run", "--png", "out/png"]
     try:
-        _ends_well(replayed, argv, place, capsys)
+        _ends_well(replayed, argv, place, run, capsys)
     finally:
         shutil.rmtree(where)

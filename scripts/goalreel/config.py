@@ -11,7 +11,7 @@ from goalreel.captions import template_faults
 from goalreel.encoders import obstacles
 from goalreel.environments import environment_faults
 from goalreel.errors import GoalreelError
-from goalreel.faults import schema_faults
+from goalreel.faults import check_depth, schema_faults
 from goalreel.mountain_car import NATIVE
 from goalreel.policy_files import policy_files, policy_tools
 
@@ -26,13 +26,8 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     a policy that does not fit its environment, a size or palette that the style does not draw, a
     film that cannot be assembled as asked, more shards than a run can have.
     """
-    try:
-        return _checked(given, read_schema(schema_path))
-    except RecursionError:
-        raise GoalreelError("the configuration has a fault:\n  it is nested too deep") from None
-
-
-def _checked(given: Mapping, schema: Mapping) -> dict:
+    schema = read_schema(schema_path)
+    check_depth(given)
     config = _typed(dict(given), schema)
     faults = schema_faults(config, schema)
     faults += [fault for fault in template_faults("", config, schema) if not _told(fault, faults)]

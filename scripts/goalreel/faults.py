@@ -5,6 +5,9 @@ import json
 import math
 from collections.abc import Mapping
 
+from goalreel.errors import GoalreelError
+
+_MOST_LEVELS = 20
 _LONGEST = 300  # characters of a value that a message repeats
 _TYPE_NAMES = {
     "integer": "a whole number",
@@ -15,6 +18,20 @@ _TYPE_NAMES = {
     "array": "a list",
     "null": "null",
 }
+
+
+def check_depth(config: Mapping) -> None:
+    """Raise GoalreelError for values that are nested so deep that other checks may not end."""
+    for key, value in config.items():
+        level = [value]
+        for _ in range(_MOST_LEVELS):
+            level = [v for v in level if isinstance(v, Mapping | list)]
+            level = [part for v in level for part in (v.values() if isinstance(v, Mapping) else v)]
+        if level:
+            raise GoalreelError(
+                f"the configuration has a fault:\n  {key}: nested too deep; allowed: "
+                f"{_MOST_LEVELS} levels of lists and mappings"
+            )
 
 
 def schema_faults(config: Mapping, schema: Mapping) -> list[str]:

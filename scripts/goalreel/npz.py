@@ -63,7 +63,7 @@ def read(
     except KeyError as error:
         raise Unusable(path, f"it is not a goalreel {kind} file (no {error})") from None
     except (OSError, *npz_members.BROKEN) as error:
-        raise Unusable(path, f"it is truncated or corrupt ({error})") from None
+        raise Unusable(path, f"it is truncated or corrupt ({npz_members.told(error)})") from None
     for name, kinds in (names or {}).items():
         if arrays[name].dtype.kind not in kinds:
             raise Unusable(path, f"its array {name!r} has dtype {arrays[name].dtype}")

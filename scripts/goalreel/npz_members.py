@@ -31,6 +31,11 @@ BROKEN = (
 )
 
 
+def told(error: Exception) -> str:
+    """Return what one of `BROKEN` says; of a corrupt file it may repeat kilobytes."""
+    return str(error)[:200]
+
+
 class Archive:
     """An open .npz file: the names of its arrays, and the arrays themselves."""
 

@@ -90,7 +90,7 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
         with npz_members.opened(path) as archive:
             columns = archive.read(sorted(archive.names))
     except (OSError, *npz_members.BROKEN) as error:
-        raise _fault(path, f"{type(error).__name__}: {error}") from None
+        raise _fault(path, f"{type(error).__name__}: {npz_members.told(error)}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():
         told = ", ".join(f"{name} {columns[name].shape}" for name in columns)

@@ -40,9 +40,9 @@ class Plan(Specs):
         except GoalreelError as error:
             sys.exit(f"goalreel: {error}")
 
-    def _spec(self, stage: str, shard: Mapping) -> str:
+    def _spec(self, *arguments) -> str:
         try:
-            return super()._spec(stage, shard)
+            return super()._spec(*arguments)
         except GoalreelError as error:
             sys.exit(f"goalreel: {error}")
 

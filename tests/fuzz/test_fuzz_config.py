@@ -90,7 +90,9 @@ def test_one_wrong_value_is_refused_by_its_key(data):
     asked = {key: {inner: value} if inner else value}
     # A value can break what another key is for; these two are named then.
     others = ("encode.encoder:", "encode.size:", "policy.", "render.", "shard_size:")
-    config = works_or_tells(lambda: load_config(asked, _PATH), f"\n  {told}", *others)
+    config = works_or_tells(
+        lambda: load_config(asked, _PATH), f"\n  {told}", f"\n  {key}:", *others
+    )
     if config is not None:
         canonical(config)
         cards(config, choose(config))

@@ -50,9 +50,8 @@ def read_spec(path: Path) -> dict:
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, *npz_members.BROKEN) as error:
-        raise Unusable(
-            path, f"truncated or corrupt: it tells no spec ({npz_members.told(error)})"
-        ) from None
+        said = npz_members.told(error)
+        raise Unusable(path, f"truncated or corrupt: it tells no spec ({said})") from None
     return spec
 
 

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import gc
-import importlib
 import os
 import signal
 import sys
@@ -48,10 +47,10 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
     script = Path(__file__).parents[1] / f"{arguments.stage}.py"
     if spec.code and are_as_noted(script.parent):  # planned by the workflow, which checks more
         return spec
-    # Not an import statement, which would make the checks a part of the code's fingerprint: they
-    # shape no byte of a result, and an edit of theirs makes nothing again.
     with contextlib.suppress(ModuleNotFoundError):  # a stage's own environment has no validator
-        importlib.import_module("goalreel.spec_values").check_values(spec)
+        from goalreel.spec_values import check_values
+
+        check_values(spec)
     try:
         changed = spec.code and spec.code != fingerprint(script)
     except (SyntaxError, ImportError):  # it is being edited right now

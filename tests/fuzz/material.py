@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from conftest import DISCRETE, STYLES
 
 import clips
@@ -117,7 +118,8 @@ def spec_of(stage: str) -> dict:
 @cache
 def made(folder: Path) -> Path:
     """Make the run in a folder and return it."""
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         for shard in range(2):
             spec = spec_of("simulate")
             spec["shard"]["first"] = 2 * shard

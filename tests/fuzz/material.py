@@ -117,7 +117,8 @@ def spec_of(stage: str) -> dict:
 
 @cache
 def made(folder: Path) -> Path:
-    """Make the run in a folder and return it."""
+    """Make the run in a new folder, once for all who name it, and return the folder."""
+    folder.mkdir()
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         for shard in range(2):

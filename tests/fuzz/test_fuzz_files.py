@@ -46,7 +46,7 @@ def schema_read_once():
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
     """Return the folder of a small finished run."""
-    return made(tmp_path_factory.mktemp("run"))
+    return made(tmp_path_factory.getbasetemp() / "run")
 
 
 def _trajectories(path):

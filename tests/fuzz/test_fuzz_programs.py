@@ -25,7 +25,7 @@ _LONGEST = 6000
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
     """Return the folder of a small finished run."""
-    return made(tmp_path_factory.mktemp("run"))
+    return made(tmp_path_factory.getbasetemp() / "run")
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
-from goalreel.workflow import Plan, checked_config, print_causes, print_summary, set_environment
+from goalreel.workflow import Plan, checked_config, print_causes, print_summary
+from goalreel.workflow import set_environment, watch_run
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
 
@@ -213,6 +214,11 @@ rule episodes:
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
+include: "rules/operations.smk"
+
+
+onstart:
+    watch_run(workflow)
 
 
 onsuccess:
@@ -220,4 +226,4 @@ onsuccess:
 
 
 onerror:
-    print_causes(log)
+    print_causes()

@@ -61,7 +61,7 @@ ARGUMENTS = {
                  "tables.json"],
     "plots": ["--episodes", "episodes.csv", "--attempts", "attempts.csv",
               "--trajectories", "trajectories/00000.npz", "steps.svg", "initial_position.svg",
-              "phase.svg", "reach_rate.svg"],
+              "phase.svg", "reach_rate.svg", "plots.SHA256SUMS"],
     "report": ["--film", "film.mp4", "--episodes", "episodes.csv", "--attempts", "attempts.csv",
                "--tables", "tables.json", "--trajectories", "trajectories/00000.npz",
                "--frames", "frames/00000.npz", "--segments", "segments/00000.mp4",
@@ -74,12 +74,12 @@ ARGUMENTS = {
     "swarm": ["--atlas", "atlas.npz", "--trajectories", "trajectories/00000.npz", "swarm.mp4"],
     "phase": ["--trajectories", "trajectories/00000.npz", "phase.mp4"],
     "stills": ["--frames", "frames/00000.npz", "--trajectories", "trajectories/00000.npz",
-               "poster.png", "contact_sheet.png", "preview.webp"],
-    "train": ["train/policy.npz", "train/log.csv"],
+               "poster.png", "contact_sheet.png", "preview.webp", "stills.SHA256SUMS"],
+    "train": ["train/policy.npz", "train/log.csv", "train/SHA256SUMS"],
     "learning": ["--policy", "train/policy.npz", "--atlas", "atlas.npz", "learning.mp4",
-                 "learning.csv"],
+                 "learning.csv", "learning.SHA256SUMS"],
 }  # fmt: skip
-OUTPUTS = {"episodes": 3, "plots": 4, "stills": 3, "train": 2, "learning": 2}  # others have one
+OUTPUTS = {"episodes": 3, "plots": 5, "stills": 4, "train": 3, "learning": 3}  # others have one
 _CONFIGS = {
     "simulate": ({"env": DISCRETE, "env_kwargs": {}, "max_steps": 12, "success": "truncated",
                   "seed": 7, "film.show": "attempts", "policy": PUMP}, {"first": 0, "count": 2}),

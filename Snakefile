@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow import Plan, checked_config, print_causes, print_summary
 from goalreel.workflow import set_environment, watch_run
+from goalreel.needs import Needs
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
 
@@ -25,7 +26,15 @@ configfile: os.path.join(BASE, "config.yaml")
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Plan(config, SCRIPTS)
-set_environment(SCRIPTS, config["results"])
+needs = Needs(config, specs.encoder)
+set_environment(SCRIPTS, config, job=workflow.remote_exec)
+
+
+# Handed on also where a cluster gives its jobs a fresh environment: a job that finds other code or
+# options than its run was planned with refuses to start.
+envvars:
+    "GOALREEL_SOURCES",
+    "GOALREEL_CONFIG",
 
 
 report: "docs/report/workflow.rst"
@@ -36,6 +45,38 @@ TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
+
+
+# Too small for a job of their own on a cluster; elsewhere this changes nothing.
+localrules:
+    all,
+    atlas,
+    dictionary,
+    episodes,
+    clean,
+    free_frames,
+
+
+if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
+
+    # A cluster's job has its node's cores already: its process runs the commands itself, where the
+    # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
+    # shards. Of an array's tasks the plugin must choose the command.
+    localrules:
+        simulate,
+        render,
+        encode,
+        concat,
+        plots,
+        report,
+        train,
+        learning,
+        clips,
+        grid,
+        swarm,
+        phase,
+        stills,
+        verify,
 
 
 wildcard_constraints:
@@ -63,6 +104,8 @@ rule simulate:
     conda:
         "envs/simulate.yaml"
     resources:
+        mem_mb=needs.memory("simulate"),
+        runtime=needs.minutes("simulate"),
         # Not part of the spec: it bounds the work and shapes no trajectory, so that raising it
         # makes again only the shards that had failed.
         max_attempts=config["max_attempts"],
@@ -85,6 +128,9 @@ rule atlas:
         f"{RESULTS}/benchmarks/atlas.tsv"
     conda:
         "envs/atlas.yaml"
+    resources:
+        mem_mb=needs.memory("atlas"),
+        runtime=needs.minutes("atlas"),
     params:
         spec=specs.atlas,
     shell:
@@ -104,6 +150,9 @@ rule render:
         f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
     conda:
         "envs/render.yaml"
+    resources:
+        mem_mb=needs.memory("render"),
+        runtime=needs.minutes("render"),
     params:
         spec=specs.render,
     shell:
@@ -125,6 +174,9 @@ rule dictionary:
         f"{RESULTS}/benchmarks/dictionary.tsv"
     conda:
         "envs/dictionary.yaml"
+    resources:
+        mem_mb=needs.memory("dictionary"),
+        runtime=needs.minutes("dictionary"),
     params:
         spec=specs.dictionary,
     shell:
@@ -147,6 +199,9 @@ rule encode:
         f"{RESULTS}/benchmarks/encode/{{shard}}.tsv"
     conda:
         "envs/encode.yaml"
+    resources:
+        mem_mb=needs.memory("encode"),
+        runtime=needs.minutes("encode"),
     params:
         spec=specs.encode,
     shell:
@@ -170,6 +225,9 @@ rule concat:
         f"{RESULTS}/benchmarks/concat.tsv"
     conda:
         "envs/concat.yaml"
+    resources:
+        mem_mb=needs.memory("concat"),
+        runtime=needs.minutes("concat"),
     params:
         spec=specs.concat,
     shell:
@@ -203,6 +261,9 @@ rule episodes:
         f"{RESULTS}/benchmarks/episodes.tsv"
     conda:
         "envs/episodes.yaml"
+    resources:
+        mem_mb=needs.memory("episodes"),
+        runtime=needs.minutes("episodes"),
     params:
         spec=specs.episodes,
     shell:

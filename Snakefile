@@ -14,10 +14,9 @@ SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
-from goalreel.workflow import checked_config, print_causes, print_summary
+from goalreel.workflow import Plan, checked_config, print_causes, print_summary
 from goalreel.workflow import set_environment, watch_run
 from goalreel.needs import Needs
-from goalreel.stages import Specs
 from goalreel.stale_locks import release_stale_locks
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
@@ -27,7 +26,7 @@ configfile: os.path.join(BASE, "config.yaml")
 
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
-specs = Specs(config, SCRIPTS)
+specs = Plan(config, SCRIPTS)
 needs = Needs(config, specs.encoder)
 set_environment(SCRIPTS, config, job=workflow.remote_exec)
 if workflow.is_main_process:

@@ -1,6 +1,8 @@
 """Files are exact, stable to the byte, and never used when something is wrong with them."""
 
 import io
+import re
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -10,10 +12,14 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, resealed, simulated
 
 import goalreel
+from goalreel import npz
 from goalreel.atlas import read_atlas, write_atlas
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.frame_cache import FrameCache, open_cache, write_cache
 from goalreel.layers import Layer, Patches, layer_from_frames
+from goalreel.lineage import read_spec
+from goalreel.recording import read_recording
+from goalreel.seal import LENGTH, write_seal
 from goalreel.trajectories import read_summary, read_trajectories, write_trajectories
 
 
@@ -241,6 +247,57 @@ def test_forged_headers_are_refused(tmp_path, shape):
     resealed(path)
     with pytest.raises(GoalreelError, match="delete it"):
         read_trajectories(path)
+
+
+def _bomb(path: Path, how: str) -> None:
+    """Write a file of some kB that claims 100 GB, or holds more than it claims."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (100 * 10**9 // 8,)}
+    )
+    method = zipfile.ZIP_LZMA if how == "another method" else zipfile.ZIP_DEFLATED
+    if how != "the zip's directory":
+        members["states.npy"] = header.getvalue()
+    if how in ("more than it claims", "another method"):
+        members["states.npy"] += bytes(60_000_000 if how == "more than it claims" else 20_000_000)
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        if how == "the zip's directory":
+            archive.getinfo("states.npy").file_size = 100 * 10**9
+        elif how == "more than it claims":
+            archive.getinfo("states.npy").file_size = len(header.getvalue())
+        archive.comment = bytes(LENGTH)
+    write_seal(path)
+
+
+@pytest.mark.parametrize(
+    "how", ["the zip's directory", "the array's header", "more than it claims", "another method"]
+)
+def test_a_bomb_is_refused_before_it_takes_memory(tmp_path, how):
+    path = tmp_path / "t.npz"
+    write_trajectories(path, simulated())
+    _bomb(path, how)
+    assert path.stat().st_size < 300_000
+    for read in (read_trajectories, read_spec, lambda path: read_recording(str(path))):
+        tracemalloc.start()
+        try:
+            with pytest.raises(GoalreelError, match=re.escape(str(path))):
+                read(path)
+            assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        except pytest.fail.Exception:
+            assert read is read_spec, "of the spec alone, the rest is not looked at"
+        finally:
+            tracemalloc.stop()
+
+
+def test_what_packs_best_is_still_read(tmp_path):
+    arrays = npz.header("x", 1) | {"zeros": np.zeros(30_000_000, np.uint8)}
+    npz.write(tmp_path / "x.npz", arrays)
+    assert (tmp_path / "x.npz").stat().st_size < 30_000_000 / 200
+    assert not npz.read(tmp_path / "x.npz", "x", 1)["zeros"].any()
 
 
 @pytest.mark.parametrize("change", [{"car_boxes": float}, {"car_index": float}])

@@ -343,6 +343,39 @@ def test_text_from_outside_is_never_markup(filmed, plots, tmp_path):
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
 
 
+HOSTILE = """</title></script><script>document.title = 'run'</script> "' {{ env }}"""
+HOSTILE += """<img src=x onerror="document.title = 'run'">"""
+
+
+def test_names_of_any_kind_run_nothing_on_the_page(driver, filmed, plots, tmp_path):
+    policy = {"name": "file", "file": HOSTILE}
+    arguments = arguments_of(filmed.folder / "results", plots, env=HOSTILE, policy=policy)
+    main([*arguments, str(tmp_path / "report")])
+    driver.get((tmp_path / "report" / "index.html").as_uri())
+    wait(driver, "document.getElementById('film').readyState >= 2")
+    assert driver.get_log("browser") == []
+    assert HOSTILE in driver.title and HOSTILE in one(driver, "h1").text
+    assert f"policy file, file {HOSTILE}".casefold() in one(driver, "header p").text.casefold()
+
+
+def test_a_script_that_gets_into_the_page_does_not_run(driver, report, tmp_path):
+    shutil.copytree(report, tmp_path / "report", copy_function=os.link)
+    index = tmp_path / "report" / "index.html"
+    text = index.read_text(encoding="utf-8")
+    index.unlink()  # the original is another name of the same file
+    script = "document.documentElement.dataset.ran = 1"
+    ways = f"""<script>{script}</script><img src="no.png" onerror="{script}">
+        <script src="data:text/javascript,{script}"></script><b style="color: red">bold</b>"""
+    index.write_text(text.replace("<main>", f"<main>{ways}"), encoding="utf-8")
+    driver.get(index.as_uri())
+    wait(driver, "document.getElementById('film').readyState >= 2")
+    assert driver.execute_script("return document.documentElement.dataset.ran") is None
+    refused = [entry["message"] for entry in driver.get_log("browser")]
+    assert sum("Content Security Policy" in message for message in refused) >= 4, refused
+    made = "document.body.innerHTML = '<b>text as markup</b>'"
+    assert driver.execute_script(f"try {{ {made} }} catch (error) {{ return error.name }}")
+
+
 def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots, tmp_path):
     results, folder = filmed.folder / "results", tmp_path / "report"
     main([*arguments_of(results, plots), str(folder)])

@@ -140,3 +140,12 @@ def test_make_hands_its_options_to_snakemake():
     command = ["make", "--dry-run", "ARGS=--config reaches=20"]
     said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert ".venv/bin/snakemake --config reaches=20" in said.stdout
+
+
+def test_what_keeps_a_run_from_being_planned_is_told_in_one_message(project):
+    said = project.fail("--dry-run", IMAGEIO_FFMPEG_EXE="/no/such/ffmpeg")
+    assert "goalreel: ffmpeg does not run" in said and "/no/such/ffmpeg" in said
+    assert "Traceback" not in said
+    project.edit("scripts/goalreel/reaches.py", "import numpy as np", "import numpy as np)")
+    said = project.fail("--dry-run")
+    assert "goalreel: " in said and "reaches.py, line" in said and "Traceback" not in said

@@ -68,10 +68,15 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     """Read an atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
     patches = Patches(arrays["boxes"], arrays["pixels"])
+    keys, background = arrays["keys"], arrays["background"]
     npz.check(
         path,
-        patches.boxes.shape == (len(arrays["keys"]), 4)
-        and patches.pixels.shape == (patches.offsets[-1], 3),
+        keys.ndim == 2
+        and len(keys) > 0
+        and background.shape[2:] == (3,)
+        and background.dtype == np.uint8
+        and patches.fit(*background.shape[:2])
+        and len(patches) == len(keys),
         "its arrays do not fit together",
     )
     return Atlas(arrays["keys"], arrays["background"], patches, str(arrays["spec"]))

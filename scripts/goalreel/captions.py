@@ -7,7 +7,7 @@ no frame. How a caption is drawn stands in lettering, where it stands on the fra
 import difflib
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 # An episode of this kind fills the template when it is checked.
 _SAMPLE = {
@@ -43,6 +43,21 @@ def template_fault(template: str) -> str | None:
     if strange := sorted(set(shown) - set(CHARACTERS)):
         return f"{template!r} gives {strange[0]!r}, which the font lacks; allowed: ASCII and · ° …"
     return None
+
+
+def template_faults(path: str, value: object, schema: Mapping) -> Iterator[str]:
+    """Yield the faults of a configuration's captions: the options that are marked x-template.
+
+    path: what stands before the keys of `value`; schema: its part of the schema
+    """
+    for key, inner in schema.get("properties", {}).items():
+        given = value.get(key) if isinstance(value, Mapping) else None
+        if "properties" in inner:
+            yield from template_faults(f"{path}{key}.", given, inner)
+        elif "x-template" in inner and isinstance(given, str):
+            fault = template_fault(given)
+            if fault:
+                yield f"{path}{key}: {fault}"
 
 
 def caption(template: str, row: Mapping[str, object]) -> str:

@@ -7,11 +7,11 @@ how to apply it. How a fault is told stands in faults, which stage uses which op
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from goalreel.captions import template_fault
+from goalreel.captions import template_faults
 from goalreel.encoders import obstacles
 from goalreel.environments import environment_faults
 from goalreel.errors import GoalreelError
-from goalreel.faults import schema_faults
+from goalreel.faults import check_depth, schema_faults
 from goalreel.mountain_car import NATIVE
 from goalreel.policy_files import policy_files, policy_tools
 
@@ -26,14 +26,11 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     a policy that does not fit its environment, a size or palette that the style does not draw, a
     film that cannot be assembled as asked, more shards than a run can have.
     """
-    import yaml
-
-    # libyaml, where PyYAML has it, reads the schema in a tenth of the time.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    schema = yaml.load(schema_path.read_text(encoding="utf-8"), loader)  # noqa: S506 - both are safe
+    schema = read_schema(schema_path)
+    check_depth(given)
     config = _typed(dict(given), schema)
     faults = schema_faults(config, schema)
-    faults += [fault for fault in _template_faults("", config, schema) if not _told(fault, faults)]
+    faults += [fault for fault in template_faults("", config, schema) if not _told(fault, faults)]
     completed = _completed(config, schema)
     faults += [f for f in _environment_faults(completed) if not _told(f, faults)]
     # A section that is no mapping has its fault already, and nothing to look into.
@@ -48,6 +45,15 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
         lines = "".join(f"\n  {fault}" for fault in faults)
         raise GoalreelError(f"the configuration has {head}:{lines}")
     return completed
+
+
+def read_schema(path: Path) -> dict:
+    """Return the schema of all options."""
+    import yaml
+
+    # libyaml, where PyYAML has it, reads the schema in a tenth of the time.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), loader)  # noqa: S506 - both are safe
 
 
 def _typed(value: object, schema: Mapping) -> object:
@@ -188,18 +194,6 @@ def _file_faults(policy: Mapping) -> Iterator[str]:
         policy_tools(policy)
     except GoalreelError as error:
         yield str(error)
-
-
-def _template_faults(path: str, value: object, schema: Mapping) -> Iterator[str]:
-    """Yield the faults of captions: the options that the schema marks with x-template."""
-    for key, inner in schema.get("properties", {}).items():
-        given = value.get(key) if isinstance(value, Mapping) else None
-        if "properties" in inner:
-            yield from _template_faults(f"{path}{key}.", given, inner)
-        elif "x-template" in inner and isinstance(given, str):
-            fault = template_fault(given)
-            if fault:
-                yield f"{path}{key}: {fault}"
 
 
 def _style_faults(config: Mapping, schema: Mapping) -> Iterator[str]:

@@ -5,6 +5,10 @@ import json
 import math
 from collections.abc import Mapping
 
+from goalreel.errors import GoalreelError
+
+_MOST_LEVELS = 20
+_LONGEST = 300  # characters of a value that a message repeats
 _TYPE_NAMES = {
     "integer": "a whole number",
     "number": "a number",
@@ -16,12 +20,28 @@ _TYPE_NAMES = {
 }
 
 
+def check_depth(config: Mapping) -> None:
+    """Raise GoalreelError for values that are nested so deep that other checks may not end."""
+    for key, value in config.items():
+        level = [value]
+        for _ in range(_MOST_LEVELS):
+            level = [v for v in level if isinstance(v, Mapping | list)]
+            level = [part for v in level for part in (v.values() if isinstance(v, Mapping) else v)]
+        if level:
+            raise GoalreelError(
+                f"the configuration has a fault:\n  {key}: nested too deep; allowed: "
+                f"{_MOST_LEVELS} levels of lists and mappings"
+            )
+
+
 def schema_faults(config: Mapping, schema: Mapping) -> list[str]:
     """Return one line per key that does not fit the JSON schema, in the order of the keys."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
-    validator = extend(Draft202012Validator, {"x-words": _words, "x-one-of": _one_of})
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole)
+    checks = {"x-words": _words, "x-one-of": _one_of}
+    validator = extend(Draft202012Validator, checks, type_checker=types)
     faults: dict[str, str] = {}
     errors = validator(schema).iter_errors(config)
     for error in sorted(errors, key=lambda error: list(map(str, error.path))):
@@ -30,6 +50,11 @@ def schema_faults(config: Mapping, schema: Mapping) -> list[str]:
     for key, value in _infinite("", config):
         faults[key] = f"{key}: {value} is no number to work with; allowed: a finite one"
     return list(faults.values())
+
+
+def _is_whole(checker, value: object) -> bool:
+    """Tell whether a value is a whole number as Python counts: 30.0 is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _words(validator, words: list[str], value: object, schema: Mapping):
@@ -95,10 +120,17 @@ def _join(path: str, key: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value as YAML writes it, texts in quotes."""
-    if isinstance(value, bool | dict | list | None):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return repr(value)
+    """Return a value as YAML writes it, texts in quotes; one that is long is cut short."""
+    try:
+        if isinstance(value, bool | dict | list | None):
+            shown = json.dumps(value, ensure_ascii=False, default=str)
+        else:
+            shown = repr(value)
+    except TypeError:  # keys of a mapping that JSON has not, as dates
+        shown = repr(value)
+    except ValueError:  # a whole number of thousands of digits
+        return "a value too long to be shown"
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
 def _kind(value: object) -> str:

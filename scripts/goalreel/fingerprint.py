@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = "goalreel"
-# The package's __init__ forwards names to users, and no stage takes any there. made_of refuses
-# inputs or lets them pass as they are.
-_SHAPES_NOTHING = ("__init__.py", "made_of.py")
+# The package's __init__ forwards names to users, and no stage takes any there. made_of and
+# spec_values refuse what a stage is given or let it pass as it is.
+_SHAPES_NOTHING = ("__init__.py", "made_of.py", "spec_values.py")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

@@ -124,22 +124,12 @@ def _is_sound(cache: FrameCache) -> bool:
     sound = sound and bool((np.diff(cache.offsets) > 0).all())
     for layer in cache.layers:
         patches, index = layer.patches, layer.index
-        top, left, tall, wide = patches.boxes.T
         sound = (
             sound
-            and patches.pixels.dtype == np.uint8
-            and patches.pixels.shape == (patches.offsets[-1], 3)
-            and patches.boxes.dtype.kind == index.dtype.kind == "i"
-            and bool((patches.boxes >= 0).all())
-            and bool((top % 2 == 0).all() and (left % 2 == 0).all())
-            and _even_or_at_border(top + tall, height)
-            and _even_or_at_border(left + wide, width)
+            and patches.fit(height, width)
+            and index.dtype.kind == "i"
             and index.shape == (len(cache),)
             and int(index.min(initial=0)) >= NOTHING
             and int(index.max(initial=NOTHING)) < len(patches)
         )
     return bool(sound) and len({layer.name for layer in cache.layers}) == len(cache.layers)
-
-
-def _even_or_at_border(ends: np.ndarray, border: int) -> bool:
-    return bool(((ends % 2 == 0) | (ends == border)).all() and (ends <= border).all())

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 from goalreel.atomic import replacing
+from goalreel.errors import GoalreelError
 from goalreel.fingerprint import fingerprint
 from goalreel.sources import first_hash, sources_hash
 from goalreel.user_cache import cache_folder
@@ -16,12 +17,15 @@ _KEPT = 20  # sets of sources whose fingerprints are kept: the edits of an after
 
 
 def kept_fingerprint(script: Path) -> str:
-    """Return `fingerprint(script)`, from the user's cache folder if it was found before."""
+    """Return `fingerprint(script)`, from the user's cache folder if it was found before.
+
+    Raises GoalreelError, naming the place, if a source is no Python or imports what is not there.
+    """
     sources, place = first_hash(script.parent), cache_folder() / "fingerprints.json"
     kept = _read(place)
     found = kept.get(sources, {}).get(script.name)
     if found is None:
-        found = fingerprint(script)
+        found = _fingerprint(script)
         # An edit since the first look would file it under the wrong sources.
         if sources_hash(script.parent) == sources:
             rest = {key: kept[key] for key in list(kept)[-_KEPT + 1 :] if key != sources}
@@ -29,13 +33,24 @@ def kept_fingerprint(script: Path) -> str:
     return found
 
 
+def _fingerprint(script: Path) -> str:
+    try:
+        return fingerprint(script)
+    except SyntaxError as error:
+        raise GoalreelError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
+    except (ImportError, ValueError) as error:  # ValueError: a null byte, under Python 3.11
+        raise GoalreelError(f"{script} or a module that it imports: {error}") from None
+
+
 def _read(place: Path) -> dict[str, dict[str, str]]:
     try:
         kept = json.loads(place.read_text(encoding="ascii"))
     except (OSError, ValueError, RecursionError):
         return {}
-    names = kept.values() if isinstance(kept, dict) else [None]
-    return kept if all(isinstance(found, dict) for found in names) else {}
+    sets = kept.values() if isinstance(kept, dict) else [None]
+    sound = all(isinstance(found, dict) for found in sets)
+    sound = sound and all(isinstance(name, str) for found in sets for name in found.values())
+    return kept if sound else {}
 
 
 def _write(place: Path, kept: dict[str, dict[str, str]]) -> None:

@@ -38,6 +38,21 @@ class Patches:
         sizes = self.boxes[:, 2].astype(np.int64) * self.boxes[:, 3]
         return np.concatenate([[0], np.cumsum(sizes)])
 
+    def fit(self, height: int, width: int) -> bool:
+        """Tell whether these are boxes of pixels as told above, on frames of that size."""
+        boxes, pixels = self.boxes, self.pixels
+        if boxes.ndim != 2 or boxes.shape[1] != 4 or boxes.dtype.kind != "i" or (boxes < 0).any():
+            return False
+        top, left, tall, wide = boxes.T.astype(np.int64)
+        return bool(
+            (top % 2 == 0).all()
+            and (left % 2 == 0).all()
+            and _even_or_at_border(top + tall, height)
+            and _even_or_at_border(left + wide, width)
+            and pixels.dtype == np.uint8
+            and pixels.shape == (self.offsets[-1], 3)
+        )
+
     def take(self, chosen: np.ndarray) -> "Patches":
         """Return the chosen patches, in that order."""
         starts, ends = self.offsets[chosen].tolist(), self.offsets[np.asarray(chosen) + 1].tolist()
@@ -70,6 +85,10 @@ class Layer:
     name: str
     patches: Patches
     index: np.ndarray
+
+
+def _even_or_at_border(ends: np.ndarray, border: int) -> bool:
+    return bool(((ends % 2 == 0) | (ends == border)).all() and (ends <= border).all())
 
 
 def join(parts: Iterable[Patches]) -> Patches:

@@ -2,14 +2,11 @@
 
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
+from goalreel import npz_members
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.mp4 import read_comment
 from goalreel.plot_captions import read_caption
@@ -52,14 +49,15 @@ def read_spec(path: Path) -> dict:
             raise ValueError("no spec in it")
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise Unusable(path, f"truncated or corrupt: it tells no spec ({error})") from None
+    except (OSError, *npz_members.BROKEN) as error:
+        said = npz_members.told(error)
+        raise Unusable(path, f"truncated or corrupt: it tells no spec ({said})") from None
     return spec
 
 
 def _npz_spec(path: Path) -> str:
-    with np.load(path, allow_pickle=False) as archive:
-        return str(archive["spec"])
+    with npz_members.opened(path) as archive:
+        return str(archive.read(["spec"])["spec"])
 
 
 _READERS = {

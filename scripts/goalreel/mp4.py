@@ -9,10 +9,10 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.errors import GoalreelError, Unusable
+from goalreel.regular import open_file
 
 if TYPE_CHECKING:
     from goalreel.mp4_samples import Samples
@@ -52,7 +52,7 @@ class VideoIndex:
 def read_index(path: str | os.PathLike) -> VideoIndex:
     """Read an MP4 file's index. Raises GoalreelError if it is missing, Unusable if not whole."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_file(path) as stream:
             moov, media = _top_level(stream, os.fstat(stream.fileno()).st_size)
         index = _video_index(memoryview(moov))
         inside = index.samples.inside(media)
@@ -72,7 +72,7 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
 def read_comment(path: str | os.PathLike) -> str:
     """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_file(path) as stream:
             moov, _ = _top_level(stream, os.fstat(stream.fileno()).st_size)
         return _comment(memoryview(moov))
     except FileNotFoundError:

@@ -1,26 +1,24 @@
 """Reading and writing of .npz files: same arrays, same bytes, and a clear error for a bad file.
 
 NumPy's own savez stamps each member with the time; this writer does not, and ends the file with a
-seal. What the arrays mean is told by the modules that call this one (trajectories, atlas,
-frame_cache).
+seal. What a file may claim is held against its size in npz_members. What the arrays mean is told by
+the modules that call this one (trajectories, atlas, frame_cache).
 """
 
 import io
 import os
 import zipfile
-import zlib
 from collections.abc import Mapping
-from tokenize import TokenError
 
 import numpy as np
 
+from goalreel import npz_members
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.seal import LENGTH, check_seal, write_seal
 
 # Level 1 packs the pictures here to within 1.7 times of level 6 at 2.3 times its speed.
 _LEVEL = 1
-_BROKEN = (zipfile.BadZipFile, zlib.error)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 _HEADER = ("kind", "version")
 
@@ -52,23 +50,20 @@ def read(
     version, or holds objects.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name.removesuffix(".npy"): name for name in archive.namelist()}
-            # np.load would not read to a member's end, where its checksum is compared.
-            arrays = {name: _array(path, archive.read(members[name])) for name in _HEADER}
-            _check_kind(path, arrays, kind, version)
-            wanted = members.keys() - _HEADER if names is None else names
-            if members.keys() <= {*_HEADER, *wanted}:
+        with npz_members.opened(path) as archive:
+            _check_kind(path, archive.read(_HEADER), kind, version)
+            wanted = archive.names - {*_HEADER} if names is None else names
+            if archive.names <= {*_HEADER, *wanted}:
                 check_seal(path)
-            arrays = {name: _array(path, archive.read(members[name])) for name in wanted}
+            arrays = archive.read(wanted)
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except PermissionError as error:
         raise GoalreelError(str(error)) from None
     except KeyError as error:
         raise Unusable(path, f"it is not a goalreel {kind} file (no {error})") from None
-    except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, *_BROKEN) as error:
-        raise Unusable(path, f"it is truncated or corrupt ({error})") from None
+    except (OSError, *npz_members.BROKEN) as error:
+        raise Unusable(path, f"it is truncated or corrupt ({npz_members.told(error)})") from None
     for name, kinds in (names or {}).items():
         if arrays[name].dtype.kind not in kinds:
             raise Unusable(path, f"its array {name!r} has dtype {arrays[name].dtype}")
@@ -81,23 +76,6 @@ def _check_kind(path, arrays: Mapping[str, np.ndarray], kind: str, version: int)
         raise Unusable(
             path, f"it is a {found[0]} file of version {found[1]}, not {kind} version {version}"
         )
-
-
-def _array(path: str | os.PathLike, content: bytes) -> np.ndarray:
-    stream = io.BytesIO(content)
-    try:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            stream.seek(0)
-            return np.lib.format.read_array(stream, allow_pickle=False)
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        if dtype.hasobject or any(length < 0 for length in shape):
-            raise ValueError(f"an array of {dtype} and shape {shape}")
-        # One copy: read_array takes a file that is in memory in small pieces, each copied twice.
-        order = "F" if fortran else "C"
-        return np.ndarray(shape, dtype, content, stream.tell(), order=order).copy(order)
-    # Whatever a forged header asks for: NumPy evaluates it as a Python literal.
-    except (ValueError, TypeError, OverflowError, MemoryError, SyntaxError, TokenError) as error:
-        raise Unusable(path, f"it is truncated or corrupt ({error})") from None
 
 
 def header(kind: str, version: int) -> dict[str, np.ndarray]:

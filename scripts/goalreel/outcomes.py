@@ -15,6 +15,10 @@ import pandas as pd
 from goalreel.errors import GoalreelError
 
 _ROWS = 100_000
+_MOST_STEPS = 10_000_000  # ten times what max_steps allows: counts of steps stay below 100 MB
+_DTYPES = {"reach": "int64", "attempt": "int64", "seed": "int64", "steps": "int64"}
+_DTYPES |= {"return": "float64", "start_s": "float64", "initial_position": "float64"}
+_DTYPES |= {"reached": "bool"}
 _Z = NormalDist().inv_cdf(0.975)  # of a two-sided 95% interval
 
 
@@ -71,12 +75,16 @@ def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.Data
     """
     wanted = {*columns, "reached"}
     try:
-        with pd.read_csv(table, usecols=wanted.__contains__, chunksize=_ROWS) as reader:
+        with pd.read_csv(
+            table, usecols=wanted.__contains__, dtype=_DTYPES, chunksize=_ROWS
+        ) as reader:
             for piece in reader:
-                yield piece.astype({"reached": bool})[[*columns, "reached"]]
+                if "steps" in columns and not piece["steps"].between(0, _MOST_STEPS).all():
+                    raise ValueError(f"steps beyond 0 to {_MOST_STEPS}")
+                yield piece[[*columns, "reached"]]
     except FileNotFoundError:
         raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise GoalreelError(f"{table}: not a table of episodes ({error}); delete it") from None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
+from goalreel.regular import open_file
 
 
 def policy_files(policy: Mapping) -> dict[str, str]:
@@ -26,7 +27,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
         return {}
     try:
         paths = _with_imports(Path(path)) if policy.get("name") == "file" else [Path(path)]
-        return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+        return {str(p): hashlib.sha256(_content(p)).hexdigest() for p in paths}
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise GoalreelError(
@@ -44,8 +45,8 @@ def _with_imports(path: Path) -> list[Path]:
             continue
         found.append(module)
         try:
-            tree = ast.parse(module.read_bytes())
-        except SyntaxError:  # the job tells, with the traceback
+            tree = ast.parse(_content(module))
+        except (SyntaxError, RecursionError, MemoryError):  # the job tells, with the traceback
             continue
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -54,6 +55,11 @@ def _with_imports(path: Path) -> list[Path]:
             beside = (path.with_name(f"{name.split('.')[0]}.py") for name in names)
             queue += [candidate for candidate in beside if candidate.is_file()]
     return sorted(found)
+
+
+def _content(path: Path) -> bytes:
+    with open_file(path) as stream:
+        return stream.read()
 
 
 def policy_tools(policy: Mapping) -> tuple[str, ...]:

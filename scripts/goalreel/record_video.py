@@ -168,7 +168,8 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
 
     def stop_recording(self) -> None:
         """Finish the video. Raises GoalreelError if ffmpeg fails; there is no file then."""
-        assert self.recording, "stop_recording was called, but no recording was started"
+        # Gymnasium's own words, and its AssertionError.
+        assert self.recording, "stop_recording was called, but no recording was started"  # noqa: S101
         try:
             written = self._encoder.finish()
         except GoalreelError:

@@ -18,13 +18,16 @@ What is done with them stands in recorded.
 """
 
 import csv
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from goalreel import npz_members
 from goalreel.errors import GoalreelError
+from goalreel.regular import open_file
 
 UNKNOWN_SEED = -1
 _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
@@ -84,11 +87,10 @@ def _fault(path: str, what: str) -> GoalreelError:
 
 def _read_npz(path: str) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            columns = dict(archive)
-    except Exception as error:  # NumPy lets through whatever zipfile, zlib and its parser raise
-        said = "objects, or no .npz file at all" if "pickle" in str(error) else error
-        raise _fault(path, f"{type(error).__name__}: {said}") from None
+        with npz_members.opened(path) as archive:
+            columns = archive.read(sorted(archive.names))
+    except (OSError, *npz_members.BROKEN) as error:
+        raise _fault(path, f"{type(error).__name__}: {npz_members.told(error)}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():
         told = ", ".join(f"{name} {columns[name].shape}" for name in columns)
@@ -101,8 +103,9 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
 
 def _read_csv(path: str) -> dict[str, np.ndarray]:
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as stream:
-            lines = [row for row in csv.reader(stream) if row]
+        with open_file(path) as file:
+            text = io.TextIOWrapper(file, newline="", encoding="utf-8-sig")
+            lines = [row for row in csv.reader(text) if row]
     except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
         raise _fault(path, f"it is no CSV file with a header ({error})") from None
     if not lines:

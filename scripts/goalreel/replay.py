@@ -134,7 +134,7 @@ def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:
 
     for number, frame in enumerate(frames):
         with replacing(folder / f"{number:05d}.png") as temporary:
-            Image.fromarray(frame).save(temporary)
+            Image.fromarray(frame).save(temporary, "PNG")
 
 
 def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:

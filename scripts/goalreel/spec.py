@@ -62,10 +62,14 @@ def common_digest(spec: Mapping) -> str:
 
 
 class _Given(dict):
-    """A part of a spec; what it lacks is an error that names it."""
+    """A mapping in a spec; what it lacks is an error that names it."""
 
     def __missing__(self, key: str):
         raise GoalreelError(f"--spec lacks {key!r}; it has {', '.join(self) or 'nothing'}")
+
+
+def _no_number(constant: str):
+    raise ValueError(f"{constant} is no number to work with")
 
 
 def common_spec(specs: Mapping[Path, str]) -> Mapping:
@@ -87,8 +91,8 @@ def common_spec(specs: Mapping[Path, str]) -> Mapping:
 
 def _object(path: Path, text: str) -> dict:
     try:
-        return dict(json.loads(text))
-    except (ValueError, TypeError):
+        return {**json.loads(text)}
+    except (ValueError, TypeError, RecursionError):
         raise GoalreelError(f"{path}: holds no spec; delete it and run snakemake again") from None
 
 
@@ -118,12 +122,11 @@ def parse_spec(text: str, stage: str) -> Spec:
     Raises GoalreelError. A spec written by hand may leave out `tools`, `code` and `made_of`.
     """
     try:
-        value = json.loads(text)
-        config, shard = _Given(value["config"]), _Given(value.get("shard", {}))
-        tools, code = dict(value.get("tools", {})), value.get("code", "")
-        made_of = dict(value.get("made_of", {}))
-        spec = Spec(value["stage"], config, shard, tools, code, made_of, text)
-    except (ValueError, KeyError, TypeError) as error:
+        value = json.loads(text, object_hook=_Given, parse_constant=_no_number)
+        parts = [_Given(value.get(part, {})) for part in ("shard", "tools", "made_of")]
+        config, (shard, tools, made_of) = _Given(value["config"]), parts
+        spec = Spec(value["stage"], config, shard, tools, value.get("code", ""), made_of, text)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise GoalreelError(f"--spec is not a spec ({error!r}): {text[:200]}") from None
     if spec.stage != stage:
         raise GoalreelError(f"--spec is for the stage {spec.stage!r}, not {stage!r}")
@@ -137,7 +140,7 @@ def package_version(name: str) -> str:
     """Return an installed package's version without importing it. Raises GoalreelError."""
     try:
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+    except (importlib.metadata.PackageNotFoundError, ValueError):
         raise GoalreelError(
             f"the package {name} is not installed for {sys.executable}; "
             f"install the pinned requirements.txt"

@@ -85,4 +85,4 @@ def _save_png(path: str | os.PathLike, pixels: np.ndarray, comment: str) -> None
     words = PngImagePlugin.PngInfo()
     words.add_itxt("Comment", comment)
     with replacing(path) as temporary:
-        Image.fromarray(pixels).save(temporary, pnginfo=words, optimize=True)
+        Image.fromarray(pixels).save(temporary, "PNG", pnginfo=words, optimize=True)

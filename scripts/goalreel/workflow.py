@@ -20,6 +20,7 @@ from goalreel.errors import GoalreelError
 from goalreel.program import note_results
 from goalreel.sources import differ_from_noted, note_sources
 from goalreel.spec import canonical
+from goalreel.stages import Specs
 from goalreel.summary import VIEWS, summary, views
 
 _STARTED = time.time()
@@ -29,6 +30,27 @@ _SPEAKING = ("verify", "free_frames", "clean")  # whose logs are their result
 _CONFIG = "GOALREEL_CONFIG"
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
+
+
+class Plan(Specs):
+    """The specs as the rules ask for them.
+
+    What keeps one from being told, an ffmpeg that does not run or a module that is no Python, ends
+    the run with one message: as an exception it would come with Snakemake's traceback.
+    """
+
+    def simulate(self, wildcards) -> str:
+        """Return the spec of simulating a shard; a shard that there is not ends the run, too."""
+        try:
+            return super().simulate(wildcards)
+        except GoalreelError as error:
+            sys.exit(f"goalreel: {error}")
+
+    def _spec(self, *arguments) -> str:
+        try:
+            return super()._spec(*arguments)
+        except GoalreelError as error:
+            sys.exit(f"goalreel: {error}")
 
 
 def checked_config(given: Mapping, schema: str) -> dict:

@@ -1,0 +1,96 @@
+"""Any configuration is taken, or refused by a message that names what is wrong."""
+
+from pathlib import Path
+
+import pytest
+from fuzzing import deep, examples, junk, keys, leaves, works_or_tells
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goalreel.config import load_config, read_schema
+from goalreel.encoders import cards, choose
+from goalreel.spec import canonical
+
+_PATH = Path(__file__).parents[2] / "config.schema.yaml"
+_SCHEMA = read_schema(_PATH)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def schema_read_once():
+    """Spare each example the reading of the schema, which takes longer than all else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("goalreel.config.read_schema", lambda path: _SCHEMA)
+        yield
+
+
+_ENVS = ["MountainCar-v0", "MountainCarContinuous-v0", "CartPole-v1", "Nope-v0", "ALE/Pong-v5"]
+_ENVS += ["no_module_of_this_name:X-v0", ":", "a:", "/", "gymnasium:CartPole-v1"]
+
+
+def _fitting(schema) -> st.SearchStrategy:
+    """Return values that an option takes, and some that it nearly does."""
+    if "properties" in schema and schema.get("type") == "object":
+        options = {key: _value(inner) for key, inner in schema["properties"].items()}
+        return st.fixed_dictionaries({}, optional=options)
+    kinds = []
+    types = schema.get("type", [])
+    for kind in [types] if isinstance(types, str) else types:
+        if kind == "integer":
+            low, high = schema.get("minimum", 0), schema.get("maximum", 10)
+            kinds.append(st.sampled_from([low, high, low - 1, high + 1, str(low), float(high)]))
+        elif kind == "number":
+            kinds.append(st.floats(-1, 60) | st.sampled_from(["0.5", "1e400", "nan", "-0.0"]))
+        elif kind == "string":
+            words = [*schema.get("enum", ()), *schema.get("x-words", ())]
+            kinds.append(st.sampled_from(words) if any(words) else st.text(max_size=30))
+        elif kind == "boolean":
+            kinds.append(st.sampled_from([True, False, "true", "No"]))
+        elif kind == "array":
+            kinds.append(st.lists(st.integers(-1, 9) | leaves, max_size=4))
+        elif kind == "object":
+            inner = schema.get("properties", {})
+            some = st.sampled_from(list(inner)) if inner else keys
+            kinds.append(st.dictionaries(some | keys, st.integers(0, 9) | junk, max_size=3))
+        else:
+            kinds.append(st.sampled_from([None, "null", "~"]))
+    return st.one_of(kinds)
+
+
+def _value(schema) -> st.SearchStrategy:
+    fits = _fitting(schema)
+    return st.one_of(fits, fits, fits, fits, junk, deep)
+
+
+_OPTIONS = {key: _value(inner) for key, inner in _SCHEMA["properties"].items()}
+_OPTIONS["env"] = st.sampled_from(_ENVS) | junk.filter(lambda v: ":" not in str(v)[1:])
+_KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tuples(st.integers())
+
+
+@examples(sample=150, full=20_000)
+@given(st.fixed_dictionaries({}, optional=_OPTIONS), st.dictionaries(_KEYS, junk, max_size=1))
+def test_any_configuration_is_taken_or_refused_by_name(given_, others):
+    config = works_or_tells(lambda: load_config(given_ | others, _PATH), "the configuration has")
+    if config is not None:  # then the workflow can plan with it
+        canonical(config)
+        cards(config, choose(config))
+
+
+@examples(sample=150, full=20_000)
+@given(st.data())
+def test_one_wrong_value_is_refused_by_its_key(data):
+    names = [(key, None) for key in _SCHEMA["properties"] if key not in ("env", "env_kwargs")]
+    names += [
+        (key, inner)
+        for key, schema in _SCHEMA["properties"].items()
+        for inner in schema.get("properties", ())
+    ]
+    key, inner = data.draw(st.sampled_from(names))
+    value = data.draw(junk | deep)
+    told = f"{key}.{inner}" if inner else key
+    asked = {key: {inner: value} if inner else value}
+    # A value can break what another key is for; these two are named then.
+    others = (f"\n  {key}:", "encode.encoder:", "encode.size:", "policy.", "render.", "shard_size:")
+    config = works_or_tells(lambda: load_config(asked, _PATH), f"\n  {told}", *others)
+    if config is not None:
+        canonical(config)
+        cards(config, choose(config))

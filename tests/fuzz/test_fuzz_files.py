@@ -1,0 +1,176 @@
+"""Any file is read, or refused by its name; what is read can be used."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from conftest import DISCRETE, REPOSITORY
+from fuzzing import examples, junk, mutated_bytes, mutated_json, mutated_npz, put, works_or_tells
+from hypothesis import given
+from hypothesis import strategies as st
+from material import MAINS, made, spec_of
+
+from goalreel import kept_fingerprints
+from goalreel.atlas import read_atlas
+from goalreel.config import read_schema
+from goalreel.dictionary import read_dictionary
+from goalreel.episodes import make_environment
+from goalreel.frame_cache import open_cache
+from goalreel.learned import read_policies
+from goalreel.lineage import read_spec
+from goalreel.mp4 import read_index
+from goalreel.outcomes import reach_rate
+from goalreel.plot_captions import read_caption
+from goalreel.plot_data import read_steps
+from goalreel.policy_files import policy_files
+from goalreel.recorded import play_recording
+from goalreel.recording import read_recording
+from goalreel.spec import parse_spec
+from goalreel.spec_values import check_values
+from goalreel.styles import make_style
+from goalreel.timings import read_timings
+from goalreel.tiny import read_tiny
+from goalreel.trajectories import read_summary, read_trajectories
+
+
+@pytest.fixture(autouse=True, scope="module")
+def schema_read_once():
+    """Spare each example the reading of the schema, which takes longer than all else."""
+    schema = read_schema(REPOSITORY / "config.schema.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("goalreel.spec_values.read_schema", lambda path: schema)
+        yield
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory):
+    """Return the folder of a small finished run."""
+    return made(tmp_path_factory.getbasetemp() / "run")
+
+
+def _trajectories(path):
+    read_summary(path)
+    shard = read_trajectories(path)
+    for episode in range(len(shard)):
+        states, actions, rewards = shard.episode(episode)
+        assert len(states) == len(actions) + 1 == len(rewards) + 1
+
+
+def _frames(path):
+    cache = open_cache(path)
+    for frame in (0, len(cache) // 2, len(cache) - 1):
+        assert cache[frame].shape == cache.background.shape
+
+
+def _atlas(path):
+    atlas = read_atlas(path)
+    atlas.find(make_style(DISCRETE, {"style": "gymnasium"}).keys(np.array([-0.5])))
+    for picture in range(len(atlas.patches)):
+        atlas.patches.paste(atlas.background.copy(), picture)
+
+
+def _recording(path):
+    recording = read_recording(str(path))
+    play_recording(recording, range(1), make_environment({"env": DISCRETE}), "{}", "terminated")
+
+
+_NPZ = {
+    "trajectories/00000.npz": _trajectories,
+    "frames/00000.npz": _frames,
+    "atlas.npz": _atlas,
+    "dictionary.npz": read_dictionary,
+    "tiny.npz": read_tiny,
+    "train/policy.npz": read_policies,
+    "recording.npz": _recording,
+}
+
+
+@pytest.mark.parametrize("name", _NPZ)
+def test_any_npz_is_read_or_refused_by_name(run, tmp_path, name):
+    @examples(sample=40, full=5000)
+    @given(mutated_npz(run / name), st.booleans() | st.just(True))
+    def check(content, sealed):
+        path = put(tmp_path / "x.npz", content, sealed)
+        works_or_tells(lambda: _NPZ[name](path), str(path))
+        works_or_tells(lambda: read_spec(path), str(path))
+
+    check()
+
+
+_TABLES = {
+    "episodes.csv": read_steps,
+    "attempts.csv": partial(reach_rate, policy={"name": "pump"}),
+    "recording.csv": _recording,
+    "states.csv": _recording,
+    "tables.json": read_spec,
+    "steps.svg": lambda path: (read_caption(path), read_spec(path)),
+    "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
+    "benchmarks/concat.tsv": lambda path: read_timings(path.parent, 2, 60),
+    "segments/00000.mp4": lambda path: (_video(path), read_spec(path)),
+    "film.mp4": lambda path: (_video(path), read_spec(path)),
+}
+
+
+def _video(path):
+    index = read_index(path)
+    media = [range(path.stat().st_size)]
+    assert index.samples.payload == index.payload and index.samples.inside(media)
+    assert len(index.samples.offsets) == index.frames
+
+
+@pytest.mark.parametrize("name", _TABLES)
+def test_any_table_text_or_video_is_read_or_refused_by_name(run, tmp_path, name):
+    sound = (run / name).read_bytes()
+    strategy = mutated_bytes(sound)
+    if name == "tables.json":
+        strategy |= mutated_json(json.loads(sound)).map(lambda v: json.dumps(v).encode())
+    if name.endswith(".mp4"):  # where its index stands: elsewhere are frames
+        start = sound.index(b"moov") - 4
+        strategy |= mutated_bytes(sound[start:]).map(lambda index: sound[:start] + index)
+    if name.endswith(".csv"):
+        strategy |= _fields(sound.decode()).map(lambda text: text.encode("utf-8", "surrogatepass"))
+
+    @examples(sample=40, full=3000)
+    @given(strategy)
+    def check(content):
+        path = put(tmp_path / name.rpartition("/")[2], content, name.endswith(".mp4"))
+        works_or_tells(lambda: _TABLES[name](path), str(path))
+
+    check()
+
+
+@st.composite
+def _fields(draw, table: str):
+    """Return a table with some of its fields replaced."""
+    rows = [line.split(",") for line in table.splitlines()]
+    for _ in range(draw(st.integers(1, 3))):
+        row = draw(st.sampled_from(rows))
+        some = st.sampled_from(["", "nan", "1e400", "-1", "9" * 30, '"', "True", "a", "\0", "1.5"])
+        row[draw(st.integers(0, len(row) - 1))] = draw(some | junk.map(str))
+    return "\n".join(",".join(row) for row in rows)
+
+
+@examples(sample=40, full=2000)
+@given(st.data())
+def test_kept_fingerprints_of_any_kind_are_passed_over(run, tmp_path_factory, data):
+    folder = tmp_path_factory.getbasetemp()
+    sound = {"0" * 64: {"simulate.py": "1" * 64}}
+    place = folder / "fingerprints.json"
+    kept = mutated_json(sound).map(lambda value: json.dumps(value).encode())
+    place.write_bytes(data.draw(kept | mutated_bytes(json.dumps(sound).encode())))
+    found = works_or_tells(lambda: kept_fingerprints._read(place))
+    assert all(isinstance(code, str) for codes in found.values() for code in codes.values())
+
+
+@examples(sample=300, full=15_000)
+@given(st.data())
+def test_any_spec_is_taken_or_refused(data):
+    stage = data.draw(st.sampled_from(sorted(MAINS)))
+    value = data.draw(mutated_json(spec_of(stage)))
+    text = json.dumps(value)
+    if data.draw(st.integers(0, 3)) == 0:
+        text = data.draw(mutated_bytes(text.encode())).decode("utf-8", "surrogateescape")
+    spec = works_or_tells(lambda: parse_spec(text, stage), "--spec", "is not installed", "planned")
+    if spec is not None:
+        works_or_tells(lambda: check_values(spec), "--spec")

@@ -160,8 +160,8 @@ rule encode:
 rule concat:
     """Join all segments as they are, with a chapter for each episode."""
     input:
-        segments=expand(SEGMENT, shard=specs.shards),
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        segments=specs.all_shards(SEGMENT),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/film.mp4",
     log:
@@ -182,7 +182,7 @@ rule concat:
 rule episodes:
     """Tell of every episode its seed, its outcome and its place in the film."""
     input:
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         episodes=report(
             f"{RESULTS}/episodes.csv",

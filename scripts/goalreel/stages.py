@@ -7,7 +7,7 @@ This module is imported while the Snakefile is parsed, so it imports little.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -88,6 +88,18 @@ class Specs:
         """The names of all shards: "00000", "00001", ..."""
         count = -(-self._config["reaches"] // self._config["shard_size"])
         return [shard_name(shard) for shard in range(count)]
+
+    def all_shards(self, pattern: str) -> Callable[[object], list[str]]:
+        """Return an input function of a file of every shard: `pattern` holds {shard}.
+
+        A list in its place would be made, and taken apart by Snakemake, whenever the Snakefile is
+        parsed, which every job on a cluster does.
+        """
+        return lambda wildcards: [pattern.format(shard=shard) for shard in self.shards]
+
+    def first_shard(self, pattern: str) -> str:
+        """Return the first shard's file: `pattern` holds {shard}."""
+        return pattern.format(shard=shard_name(0))
 
     def only_mountain_car(self, files):
         """Return files that exist for the two Mountain Cars, and none for other environments."""

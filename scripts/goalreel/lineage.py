@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import read_index
+from goalreel.mp4 import read_outline
 from goalreel.plot_captions import read_caption
 
 
@@ -58,7 +58,7 @@ def _npz_spec(path: Path) -> str:
 
 _READERS = {
     ".npz": _npz_spec,
-    ".mp4": lambda path: read_index(path).comment,
+    ".mp4": lambda path: read_outline(path).comment,
     ".svg": lambda path: read_caption(path).spec,
     ".json": lambda path: path.read_text(encoding="utf-8"),
 }

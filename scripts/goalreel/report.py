@@ -16,7 +16,7 @@ import pandas as pd
 from goalreel.errors import GoalreelError
 from goalreel.folders import place, replacing_folder
 from goalreel.lineage import Made, read_made, tools_of
-from goalreel.mp4 import VideoIndex, read_index
+from goalreel.mp4 import Outline, read_outline
 from goalreel.outcomes import pieces, policy_label, reach_rate
 from goalreel.plot_captions import read_caption
 from goalreel.spec import Spec
@@ -48,7 +48,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
 
     Raises GoalreelError if the film, a table or a plot cannot be used, or they are not of one run.
     """
-    film = read_index(sources.film)
+    film = read_outline(sources.film)
     rows = pd.concat(pieces(sources.episodes, _COLUMNS), ignore_index=True)
     _check(sources, film, rows, spec)
     with replacing_folder(folder) as temporary:
@@ -62,7 +62,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     return len(rows)
 
 
-def _check(sources: Sources, film: VideoIndex, rows: pd.DataFrame, spec: Spec) -> None:
+def _check(sources: Sources, film: Outline, rows: pd.DataFrame, spec: Spec) -> None:
     reached, wanted = int(rows["reached"].sum()), spec.shard["reaches"]
     if reached != wanted:
         raise GoalreelError(f"{sources.episodes}: tells of {reached} reaches, not {wanted}")
@@ -90,7 +90,7 @@ def _data(rows: pd.DataFrame, spec: Spec) -> str:
     return json.dumps({"fps": fps, **columns}, separators=(",", ":"))
 
 
-def _page(sources: Sources, film: VideoIndex, rows: pd.DataFrame, spec: Spec) -> str:
+def _page(sources: Sources, film: Outline, rows: pd.DataFrame, spec: Spec) -> str:
     fps, results = spec.config["film.fps"], sources.film.parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import read_index
+from goalreel.mp4 import read_outline
 
 # A file of each view that is written whenever the view is made.
 _VIEWS = {
@@ -31,7 +31,7 @@ def summary(results: str | Path, shards: Iterable[str], encoder: Choice) -> str:
     """
     results, shards = Path(results), set(shards)
     film = results / "film.mp4"
-    index = read_index(film)
+    index = read_outline(film)
     seconds = index.frames * index.durations[0] / index.timescale
     reaches, episodes, frames = _count(results / "episodes.csv")
     if frames != index.frames:

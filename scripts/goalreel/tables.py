@@ -36,11 +36,12 @@ def write_tables(
     card come before it. start_s: first_frame / fps, seconds.
     Raises GoalreelError if a file cannot be used or the shards were not made alike.
     """
-    first_frame, rows, specs = 0, 0, {}
+    first_frame, rows, first = 0, 0, {}
     with replacing(episodes_csv) as episodes_part, replacing(attempts_csv) as attempts_part:
         for shard, path in enumerate(trajectories):
             summary = read_summary(path)
-            specs[path] = summary.spec
+            first = first or {path: summary.spec}
+            common_spec(first | {path: summary.spec})
             table = _frame(summary.episodes, env, shard)
             table["frames"], table["card_frames"] = table["steps"] + 1, cards
             shown = table["card_frames"] + table["frames"]
@@ -51,7 +52,6 @@ def write_tables(
             _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
             first_frame += int(shown.sum())
             rows += len(table)
-        common_spec(specs)
     return rows
 
 

@@ -206,7 +206,7 @@ def test_the_same_input_gives_the_same_bytes(source, tmp_path):
 
 
 def in_parts(made: VideoTrack, length: int):
-    """Yield a track in parts of so many samples, made one at a time; keyframes at each hundredth."""
+    """Yield a track in parts of so many samples, made one at a time; a keyframe each 100."""
     for first in range(0, len(made.sizes), length):
         cut = slice(first, first + length)
         offsets = None if made.offsets is None else made.offsets[cut]

@@ -6,14 +6,15 @@ reads, and no more of a file than is asked for. The tables of samples stand in m
 needs NumPy.
 """
 
+import contextlib
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.mp4_span import Span, boxes_in, tree_of
 
 if TYPE_CHECKING:
@@ -59,35 +60,46 @@ class VideoIndex(Outline):
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:
-    """Read an MP4 file's index. Raises GoalreelError, naming the file, if it is not whole."""
+    """Read an MP4 file's index. Raises GoalreelError if it is missing, Unusable if not whole."""
     return _read(path, _video_index)
 
 
 def read_outline(path: str | os.PathLike) -> Outline:
     """Read what an MP4 file's index tells as a whole, in memory that no film's length changes.
 
-    Raises GoalreelError, naming the file, if it is not whole.
+    Raises as read_index.
     """
     return _read(path, _outline)
 
 
-def _read(path: str | os.PathLike, take: "Callable[[Span, list[range]], tuple]"):
+def read_comment(path: str | os.PathLike) -> str:
+    """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
+    with _whole(path) as (moov, _):
+        return _comment(moov)
+
+
+def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
+    with _whole(path) as (moov, media):
+        index, inside = take(moov, media)
+    if not inside:
+        raise Unusable(
+            path,
+            f"truncated: its index tells of {index.payload} bytes of video, not all of them in "
+            f"the {sum(map(len, media))} that it holds",
+        )
+    return index
+
+
+@contextlib.contextmanager
+def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
+    """Give the block the moov box and the media; tell of what is wrong with them as its own."""
     try:
         with Path(path).open("rb") as stream:
-            moov, media = _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
-            index, inside = take(moov, media)
+            yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
-        raise GoalreelError(
-            f"{path}: not a whole MP4 file ({error}); delete it and run snakemake again"
-        ) from None
-    if not inside:
-        raise GoalreelError(
-            f"{path}: truncated: its index tells of {index.payload} bytes of video, not all of "
-            f"them in the {sum(map(len, media))} that it holds; delete it and run snakemake again"
-        )
-    return index
+        raise Unusable(path, f"not a whole MP4 file ({error})") from None
 
 
 def _top_level(file: Span) -> tuple[Span, list[range]]:

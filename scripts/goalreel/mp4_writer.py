@@ -1,8 +1,8 @@
 """Writing MP4 files: the index, then the media, whose samples are all known before.
 
-Since the index stands first, a browser plays the film while it loads; since sizes are known,
-the media are written once. The index is gathered in columns, which a long film keeps on disk. What the index holds stands in mp4_movie, how segments become one track in
-mp4_join; reading is mp4's.
+Since the index stands first, a browser plays the film while it loads; since sizes are known, the
+media are written once. The index is gathered in columns, which a long film keeps on disk. What the
+index holds stands in mp4_movie, how segments become one track in mp4_join; reading is mp4's.
 """
 
 import os
@@ -18,6 +18,7 @@ from goalreel.errors import GoalreelError
 from goalreel.mp4 import TICKS
 from goalreel.mp4_movie import FileRange, Movie, VideoTrack
 from goalreel.mp4_texts import Chapter
+from goalreel.seal import seal_mp4
 
 MOST_SAMPLES = 1 << 27  # whose tables stay below the 4 GiB of a box
 _BLOCK = 1 << 20
@@ -56,6 +57,7 @@ def write_mp4(
         stream.writelines(boxes.content([*head, *movie.box(base, wide), media]))
         stream.writelines(movie.texts.front())
         _write_media(stream, payload, movie)
+    seal_mp4(path)
 
 
 def _gathered(

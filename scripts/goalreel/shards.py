@@ -15,7 +15,7 @@ def shard_name(shard: int) -> str:
 
 @dataclass(frozen=True)
 class ShardPaths(Sequence[Path]):
-    """The files of `count` shards in turn, of which `first` is the first's; the others stand beside.
+    """The files of `count` shards in turn, beside `first`, the first one's.
 
     A path is made when it is asked for: a hundred thousand of them would take 50 MB.
     """

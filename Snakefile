@@ -36,16 +36,18 @@ TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
+PART = f"{RESULTS}/films/{{part}}.mp4"
 
 
 wildcard_constraints:
     shard=r"\d{5,9}",
+    part=r"\d{5,9}",
 
 
 rule all:
     """The film and its tables."""
     input:
-        f"{RESULTS}/film.mp4",
+        specs.whole_or_parts(f"{RESULTS}/film.mp4", f"{RESULTS}/films.csv"),
         f"{RESULTS}/episodes.csv",
         f"{RESULTS}/attempts.csv",
 
@@ -211,6 +213,7 @@ rule episodes:
         " {output.episodes:q} {output.attempts:q} {output.spec:q} 2> {log:q}"
 
 
+include: "rules/films.smk"
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"

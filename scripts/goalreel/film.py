@@ -13,10 +13,10 @@ from pathlib import Path
 
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import TICKS, Outline, VideoIndex, read_index, read_outline
+from goalreel.mp4 import MOST_FRAMES, TICKS, Outline, VideoIndex, read_index, read_outline
 from goalreel.mp4_join import Joined
 from goalreel.mp4_texts import Chapter
-from goalreel.mp4_writer import MOST_SAMPLES, write_mp4
+from goalreel.mp4_writer import write_mp4
 from goalreel.spec import common_spec
 from goalreel.trajectories import Summary, read_summary
 
@@ -45,9 +45,9 @@ def concatenate(
         _check_trajectories(shard, first, env)
         _check_source(shard, cards)
         frames += shard.index.frames
-        if frames > MOST_SAMPLES:
+        if frames > MOST_FRAMES:
             raise GoalreelError(
-                f"one film holds up to {MOST_SAMPLES:,} frames, and the shards up to {segment} "
+                f"one film holds up to {MOST_FRAMES:,} frames, and the shards up to {segment} "
                 f"have {frames:,}; set film.reaches_per_file, which makes several films, and run "
                 f"snakemake again: only they are made"
             )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Ticks of the videos' timebase per frame: any number, but the same in segments and film.
 TICKS = 512
+# Of a file: its index stays below the 4 GiB of a box.
+MOST_FRAMES = 1 << 27
 _CONFIGURATIONS = {b"avc1": b"avcC", b"vp09": b"vpcC"}  # of each kind of sample entry
 
 

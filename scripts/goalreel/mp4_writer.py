@@ -15,12 +15,11 @@ import numpy as np
 
 from goalreel import mp4_boxes as boxes
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import TICKS
+from goalreel.mp4 import MOST_FRAMES, TICKS
 from goalreel.mp4_movie import FileRange, Movie, VideoTrack
 from goalreel.mp4_texts import Chapter
 from goalreel.seal import seal_mp4
 
-MOST_SAMPLES = 1 << 27  # whose tables stay below the 4 GiB of a box
 _BLOCK = 1 << 20
 _PIECE = 1 << 16  # samples whose places are found at a time
 _BEGINS = {"avc1": b"\1", "vp09": b"\1\0\0\0"}  # of a configuration: its version
@@ -102,7 +101,7 @@ def _check_part(video: VideoTrack, movie: Movie) -> None:
             f"{video.configuration[:4].hex() or 'nothing'}; allowed: "
             f"{_BEGINS[video.codec].hex()}, its version"
         )
-    if not samples or movie.frames + samples > MOST_SAMPLES:
+    if not samples or movie.frames + samples > MOST_FRAMES:
         raise _wrong_length(movie.frames + samples)
     if int(np.min(video.sizes)) < 1 or int(np.max(video.sizes)) >> 32:
         raise GoalreelError("a film with a frame of no bytes, or of 4 GiB and more")
@@ -117,7 +116,7 @@ def _check_part(video: VideoTrack, movie: Movie) -> None:
 
 
 def _wrong_length(samples: int) -> GoalreelError:
-    return GoalreelError(f"a film of {samples} frames; allowed: 1 to {MOST_SAMPLES:,}")
+    return GoalreelError(f"a film of {samples} frames; allowed: 1 to {MOST_FRAMES:,}")
 
 
 class _Chapters:

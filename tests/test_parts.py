@@ -1,4 +1,4 @@
-"""Films in parts: each is the film of its reaches, made alone, and the tables tell which is where."""
+"""Films in parts: each is the film of its reaches alone, and the tables tell which is where."""
 
 import csv
 import json

@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None) -> None:
                 print(" ".join(rows[-1]), file=sys.stderr, flush=True)
     machine = describe_machine(available_cores())
     notes = [
-        f"One shard of {SHARD:,} reaches of {ENV} at goalreel's defaults, taken as often as needed; "
+        f"One shard of {SHARD:,} reaches of {ENV} at goalreel's defaults, taken often; "
         f"one run each. concat is the joining alone, without the checks of each shard.",
         f"Machine: {machine}.",
     ]

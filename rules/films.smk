@@ -29,7 +29,7 @@ rule part:
 rule films:
     """Tell of each part its file, its reaches, and how long and large it is."""
     input:
-        specs.all_parts(PART),
+        parts=specs.all_parts(PART),
     output:
         f"{RESULTS}/films.csv",
     log:
@@ -42,5 +42,5 @@ rule films:
         spec=specs.films,
     shell:
         'python "$SCRIPTS/films.py" --spec {params.spec:q}'
-        " --parts {input[0]:q}"
+        " --parts {input.parts[0]:q}"
         " {output:q} 2> {log:q}"

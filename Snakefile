@@ -14,7 +14,8 @@ SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
-from goalreel.workflow import checked_config, print_causes, print_summary, set_environment
+from goalreel.workflow import checked_config, print_causes, print_summary
+from goalreel.workflow import set_environment, watch_run
 from goalreel.stages import Specs
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
@@ -217,6 +218,11 @@ include: "rules/films.smk"
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
+include: "rules/operations.smk"
+
+
+onstart:
+    watch_run(workflow)
 
 
 onsuccess:
@@ -224,4 +230,4 @@ onsuccess:
 
 
 onerror:
-    print_causes(log)
+    print_causes()

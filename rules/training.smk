@@ -9,6 +9,7 @@ rule train:
     output:
         policy=LEARNED,
         episodes=f"{RESULTS}/train/log.csv",
+        sums=f"{RESULTS}/train/SHA256SUMS",
     log:
         f"{RESULTS}/logs/train.log",
     benchmark:
@@ -19,7 +20,7 @@ rule train:
         spec=specs.train,
     shell:
         'python "$SCRIPTS/train.py" --spec {params.spec:q}'
-        " {output.policy:q} {output.episodes:q} 2> {log:q}"
+        " {output.policy:q} {output.episodes:q} {output.sums:q} 2> {log:q}"
 
 
 rule learning:
@@ -30,6 +31,7 @@ rule learning:
     output:
         film=f"{RESULTS}/learning.mp4",
         table=f"{RESULTS}/learning.csv",
+        sums=f"{RESULTS}/learning.sha256",
     log:
         f"{RESULTS}/logs/learning.log",
     benchmark:
@@ -42,4 +44,4 @@ rule learning:
         'python "$SCRIPTS/learning.py" --spec {params.spec:q}'
         " --policy {input.policy:q}"
         " --atlas {input.atlas:q}"
-        " {output.film:q} {output.table:q} 2> {log:q}"
+        " {output.film:q} {output.table:q} {output.sums:q} 2> {log:q}"

@@ -105,6 +105,7 @@ rule stills:
         poster=f"{RESULTS}/stills/poster.png",
         contact_sheet=f"{RESULTS}/stills/contact_sheet.png",
         preview=f"{RESULTS}/stills/preview.webp",
+        sums=f"{RESULTS}/stills/SHA256SUMS",
     log:
         f"{RESULTS}/logs/stills.log",
     benchmark:
@@ -117,4 +118,5 @@ rule stills:
         'python "$SCRIPTS/stills.py" --spec {params.spec:q}'
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output.poster:q} {output.contact_sheet:q} {output.preview:q} 2> {log:q}"
+        " {output.poster:q} {output.contact_sheet:q} {output.preview:q}"
+        " {output.sums:q} 2> {log:q}"

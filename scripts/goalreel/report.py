@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jinja2
 
+from goalreel.checksums import write_folder_sums
 from goalreel.errors import GoalreelError
 from goalreel.folders import place, replacing_folder
 from goalreel.lineage import Made, read_made, tools_of
@@ -57,6 +58,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
         rows = write_rows(temporary / "data.js", told, spec.config["film.fps"])
         _check(sources, film, rows, spec)
         _write(temporary / "index.html", _page(sources, film, rows, spec))
+        write_folder_sums(temporary)
     return rows.episodes
 
 

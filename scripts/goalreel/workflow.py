@@ -1,15 +1,15 @@
 """What the Snakefile needs of Python besides the specs: config in, summary and causes out.
 
-This module alone knows that it runs inside Snakemake.
+This module and watch alone know that they run inside Snakemake.
 """
 
 import atexit
 import gc
 import os
-import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
 from goalreel.program import note_results
 from goalreel.sources import note_sources
-from goalreel.summary import summary, views
+from goalreel.summary import VIEWS, summary, views
 
 _STARTED = time.time()
-_LAST_LINES = 10
+_WATCHES: list = []  # of this run: one, or none where hooks are off
+_ALONE = ("free_frames", "clean")  # they would remove what other jobs are making
+_SPEAKING = ("verify", "free_frames", "clean")  # whose logs are their result
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
@@ -78,6 +80,9 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
     _end_waits()
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
+        for rule in _SPEAKING:
+            for log in [log for watch in _WATCHES for log in watch.logs.get(rule, [])]:
+                _print_last(Path(log).read_text(encoding="utf-8").rstrip())
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
             _print_last(summary(results, shards, encoder))
         _print_last(views(results, _STARTED))
@@ -85,13 +90,42 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
         _print_last(f"no summary: {error}")
 
 
-def print_causes(logs: Iterable[str]) -> None:
-    """Print why jobs failed: what their own logs end with. `logs` are Snakemake's, of this run."""
+def watch_run(workflow) -> None:
+    """Begin to take note of what happens to the jobs of a run; `workflow` is Snakemake's."""
+    from goalreel.progress_bar import show_bar
+    from goalreel.watch import Watch
+
+    jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
+    _check_company(jobs)
+    watch = Watch(jobs)
+    _WATCHES.append(watch)
+    workflow.logger_manager.logger.addHandler(watch)
+    show_bar(workflow.logger_manager.get_log_handlers(), watch)
+
+
+def _check_company(jobs: Mapping[str, int]) -> None:
+    """Raise Snakemake's error where jobs of one run would take away what others are making."""
+    from snakemake_interface_common.exceptions import WorkflowError
+
+    for rule in _ALONE:
+        if rule in jobs and len(jobs) > 1:
+            raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
+    views = sorted({*VIEWS, "plots"} & jobs.keys())
+    if "verify" in jobs and views:
+        raise WorkflowError(f"verify looks at what is there: ask for {', '.join(views)} first")
+
+
+def print_causes() -> None:
+    """Print which jobs failed, why, and the command that goes on."""
+    from goalreel.failures import command_to_go_on, failure_summary, targets_of
+
     _end_waits()
-    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
-    told = r"^Error in rule \w+:$.*?^    log: (.+?) \(check log file"
-    failed = re.findall(told, text, re.M | re.S)
-    _print_last("\n".join(f"{path}:\n{_cause(Path(path))}" for path in dict.fromkeys(failed)))
+    for watch in _WATCHES:
+        done, jobs = sum(watch.done.values()), sum(watch.planned.values())
+        told = failure_summary(watch.failures, watch.messages, done, jobs)
+        targets = targets_of(watch.failures)
+        what = "to make them again" if targets else "to go on"
+        _print_last(f"{told}\n{what}: {command_to_go_on(targets)}")
 
 
 def _end_waits() -> None:
@@ -106,16 +140,6 @@ def _end_waits() -> None:
         if isinstance(thread, threading.Timer):
             thread.cancel()
     gc.freeze()
-
-
-def _cause(log: Path) -> str:
-    said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    # The program's last words; before them may stand what ffmpeg or NumPy warned of.
-    marks = [match.start() for match in re.finditer(r"^(error: |Traceback )", said, re.M)]
-    if marks:
-        return said[marks[-1] :].rstrip()
-    last = "".join(f"{line}\n" for line in said.splitlines()[-_LAST_LINES:])
-    return f"{last}error: the job gave no cause: killed, perhaps for want of memory"
 
 
 def _print_last(text: str) -> None:

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow import checked_config, print_causes, print_summary
 from goalreel.workflow import set_environment, watch_run
+from goalreel.needs import Needs
 from goalreel.stages import Specs
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
@@ -26,7 +27,15 @@ configfile: os.path.join(BASE, "config.yaml")
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Specs(config, SCRIPTS)
-set_environment(SCRIPTS, config["results"])
+needs = Needs(config, specs.encoder)
+set_environment(SCRIPTS, config, job=workflow.remote_exec)
+
+
+# Handed on also where a cluster gives its jobs a fresh environment: a job that finds other code or
+# options than its run was planned with refuses to start.
+envvars:
+    "GOALREEL_SOURCES",
+    "GOALREEL_CONFIG",
 
 
 report: "docs/report/workflow.rst"
@@ -38,6 +47,38 @@ LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 PART = f"{RESULTS}/films/{{part}}.mp4"
+
+
+# Too small for a job of their own on a cluster; elsewhere this changes nothing.
+localrules:
+    all,
+    atlas,
+    dictionary,
+    episodes,
+    clean,
+    free_frames,
+
+
+if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
+
+    # A cluster's job has its node's cores already: its process runs the commands itself, where the
+    # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
+    # shards. Of an array's tasks the plugin must choose the command.
+    localrules:
+        simulate,
+        render,
+        encode,
+        concat,
+        plots,
+        report,
+        train,
+        learning,
+        clips,
+        grid,
+        swarm,
+        phase,
+        stills,
+        verify,
 
 
 wildcard_constraints:
@@ -66,6 +107,8 @@ rule simulate:
     conda:
         "envs/simulate.yaml"
     resources:
+        mem_mb=needs.memory("simulate"),
+        runtime=needs.minutes("simulate"),
         # Not part of the spec: it bounds the work and shapes no trajectory, so that raising it
         # makes again only the shards that had failed.
         max_attempts=config["max_attempts"],
@@ -88,6 +131,9 @@ rule atlas:
         f"{RESULTS}/benchmarks/atlas.tsv"
     conda:
         "envs/atlas.yaml"
+    resources:
+        mem_mb=needs.memory("atlas"),
+        runtime=needs.minutes("atlas"),
     params:
         spec=specs.atlas,
     shell:
@@ -107,6 +153,9 @@ rule render:
         f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
     conda:
         "envs/render.yaml"
+    resources:
+        mem_mb=needs.memory("render"),
+        runtime=needs.minutes("render"),
     params:
         spec=specs.render,
     shell:
@@ -128,6 +177,9 @@ rule dictionary:
         f"{RESULTS}/benchmarks/dictionary.tsv"
     conda:
         "envs/dictionary.yaml"
+    resources:
+        mem_mb=needs.memory("dictionary"),
+        runtime=needs.minutes("dictionary"),
     params:
         spec=specs.dictionary,
     shell:
@@ -150,6 +202,9 @@ rule encode:
         f"{RESULTS}/benchmarks/encode/{{shard}}.tsv"
     conda:
         "envs/encode.yaml"
+    resources:
+        mem_mb=needs.memory("encode"),
+        runtime=needs.minutes("encode"),
     params:
         spec=specs.encode,
     shell:
@@ -173,6 +228,9 @@ rule concat:
         f"{RESULTS}/benchmarks/concat.tsv"
     conda:
         "envs/concat.yaml"
+    resources:
+        mem_mb=needs.memory("concat"),
+        runtime=needs.minutes("concat"),
     params:
         spec=specs.concat,
     shell:
@@ -206,6 +264,9 @@ rule episodes:
         f"{RESULTS}/benchmarks/episodes.tsv"
     conda:
         "envs/episodes.yaml"
+    resources:
+        mem_mb=needs.memory("episodes"),
+        runtime=needs.minutes("episodes"),
     params:
         spec=specs.episodes,
     shell:

@@ -24,6 +24,9 @@ rule verify:
     conda:
         "../envs/verify.yaml"
     threads: 16  # as many as there are, if there are fewer
+    resources:
+        mem_mb=needs.memory("verify"),
+        runtime=needs.minutes("verify"),
     params:
         spec=specs.verify,
     shell:
@@ -36,7 +39,6 @@ rule free_frames:
     """Remove the frame caches; nothing is made again for it."""
     log:
         f"{KEPT_LOGS}/free_frames.log",
-    localrule: True
     conda:
         "../envs/clean.yaml"
     params:
@@ -49,7 +51,6 @@ rule clean:
     """Remove what goalreel made in the results, and nothing else."""
     log:
         f"{KEPT_LOGS}/clean.log",
-    localrule: True
     conda:
         "../envs/clean.yaml"
     params:

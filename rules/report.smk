@@ -42,6 +42,9 @@ rule plots:
         f"{RESULTS}/benchmarks/plots.tsv"
     conda:
         "../envs/plots.yaml"
+    resources:
+        mem_mb=needs.memory("plots"),
+        runtime=needs.minutes("plots"),
     params:
         spec=specs.plots,
     shell:
@@ -80,6 +83,9 @@ rule report:
         f"{RESULTS}/benchmarks/report.tsv"
     conda:
         "../envs/report.yaml"
+    resources:
+        mem_mb=needs.memory("report"),
+        runtime=needs.minutes("report"),
     params:
         spec=specs.report,
     shell:

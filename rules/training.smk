@@ -16,6 +16,9 @@ rule train:
         f"{RESULTS}/benchmarks/train.tsv"
     conda:
         "../envs/train.yaml"
+    resources:
+        mem_mb=needs.memory("train"),
+        runtime=needs.minutes("train"),
     params:
         spec=specs.train,
     shell:
@@ -38,6 +41,9 @@ rule learning:
         f"{RESULTS}/benchmarks/learning.tsv"
     conda:
         "../envs/learning.yaml"
+    resources:
+        mem_mb=needs.memory("learning"),
+        runtime=needs.minutes("learning"),
     params:
         spec=specs.learning,
     shell:

@@ -20,6 +20,9 @@ rule clips:
     conda:
         "../envs/clips.yaml"
     threads: 4
+    resources:
+        mem_mb=needs.memory("clips"),
+        runtime=needs.minutes("clips"),
     params:
         spec=specs.clips,
     shell:
@@ -45,6 +48,9 @@ rule grid:
         f"{RESULTS}/benchmarks/grid.tsv"
     conda:
         "../envs/grid.yaml"
+    resources:
+        mem_mb=needs.memory("grid"),
+        runtime=needs.minutes("grid"),
     params:
         spec=specs.grid,
     shell:
@@ -67,6 +73,9 @@ rule swarm:
         f"{RESULTS}/benchmarks/swarm.tsv"
     conda:
         "../envs/swarm.yaml"
+    resources:
+        mem_mb=needs.memory("swarm"),
+        runtime=needs.minutes("swarm"),
     params:
         spec=specs.swarm,
     shell:
@@ -88,6 +97,9 @@ rule phase:
         f"{RESULTS}/benchmarks/phase.tsv"
     conda:
         "../envs/phase.yaml"
+    resources:
+        mem_mb=needs.memory("phase"),
+        runtime=needs.minutes("phase"),
     params:
         spec=specs.phase,
     shell:
@@ -112,6 +124,9 @@ rule stills:
         f"{RESULTS}/benchmarks/stills.tsv"
     conda:
         "../envs/stills.yaml"
+    resources:
+        mem_mb=needs.memory("stills"),
+        runtime=needs.minutes("stills"),
     params:
         spec=specs.stills,
     shell:

@@ -5,6 +5,7 @@ This module and watch alone know that they run inside Snakemake.
 
 import atexit
 import gc
+import hashlib
 import os
 import sys
 import threading
@@ -17,13 +18,16 @@ from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
 from goalreel.program import note_results
-from goalreel.sources import note_sources
+from goalreel.sources import differ_from_noted, note_sources
+from goalreel.spec import canonical
 from goalreel.summary import VIEWS, summary, views
 
 _STARTED = time.time()
 _WATCHES: list = []  # of this run: one, or none where hooks are off
 _ALONE = ("free_frames", "clean")  # they would remove what other jobs are making
 _SPEAKING = ("verify", "free_frames", "clean")  # whose logs are their result
+_CONFIG = "GOALREEL_CONFIG"
+_CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
@@ -54,7 +58,7 @@ def check_results(results: Path, base: Path) -> None:
     )
 
 
-def set_environment(scripts: str, results: str) -> None:
+def set_environment(scripts: str, config: Mapping, job: bool) -> None:
     """Let the rules' commands find the stages' programs in $SCRIPTS, and Snakemake's own `python`.
 
     `.venv/bin/snakemake` works without an activated environment then; a conda environment, which
@@ -69,10 +73,25 @@ def set_environment(scripts: str, results: str) -> None:
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     os.environ["SCRIPTS"] = scripts
-    note_sources(Path(scripts))
-    note_results(Path(results))
+    _note_plan(Path(scripts), config, job)
+    note_results(Path(config["results"]))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
+    """Tell a cluster's jobs what this process plans with; end a job that finds something else.
+
+    A job reads the workflow again: after an edit since it was submitted, its result would be made
+    by other code or options than the submitting run records of it.
+    """
+    planned = hashlib.sha256(canonical(config).encode()).hexdigest()
+    if job and differ_from_noted(scripts):
+        sys.exit(f"goalreel: the code of {scripts} {_CHANGED}")
+    if job and os.environ.get(_CONFIG, planned) != planned:
+        sys.exit(f"goalreel: the configuration {_CHANGED}")
+    note_sources(scripts)
+    os.environ[_CONFIG] = planned
 
 
 def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:

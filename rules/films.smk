@@ -17,6 +17,9 @@ rule part:
         f"{RESULTS}/benchmarks/part/{{part}}.tsv"
     conda:
         "../envs/concat.yaml"
+    resources:
+        mem_mb=needs.memory("concat"),
+        runtime=needs.minutes("concat"),
     params:
         spec=specs.part,
     shell:

@@ -48,6 +48,7 @@ TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
+PART = f"{RESULTS}/films/{{part}}.mp4"
 
 
 # Too small for a job of their own on a cluster; elsewhere this changes nothing.
@@ -56,6 +57,7 @@ localrules:
     atlas,
     dictionary,
     episodes,
+    films,
     clean,
     free_frames,
 
@@ -70,6 +72,7 @@ if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
         render,
         encode,
         concat,
+        part,
         plots,
         report,
         train,
@@ -84,12 +87,13 @@ if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
 
 wildcard_constraints:
     shard=r"\d{5,9}",
+    part=r"\d{5,9}",
 
 
 rule all:
     """The film and its tables."""
     input:
-        f"{RESULTS}/film.mp4",
+        specs.whole_or_parts(f"{RESULTS}/film.mp4", f"{RESULTS}/films.csv"),
         f"{RESULTS}/episodes.csv",
         f"{RESULTS}/attempts.csv",
 
@@ -218,8 +222,8 @@ rule encode:
 rule concat:
     """Join all segments as they are, with a chapter for each episode."""
     input:
-        segments=expand(SEGMENT, shard=specs.shards),
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        segments=specs.all_shards(SEGMENT),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/film.mp4",
     log:
@@ -243,7 +247,7 @@ rule concat:
 rule episodes:
     """Tell of every episode its seed, its outcome and its place in the film."""
     input:
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         episodes=report(
             f"{RESULTS}/episodes.csv",
@@ -275,6 +279,7 @@ rule episodes:
         " {output.episodes:q} {output.attempts:q} {output.spec:q} 2> {log:q}"
 
 
+include: "rules/films.smk"
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"

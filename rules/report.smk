@@ -9,7 +9,7 @@ rule plots:
     input:
         episodes=rules.episodes.output.episodes,
         attempts=rules.episodes.output.attempts,
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         steps=report(
             f"{RESULTS}/plots/steps.svg",
@@ -63,9 +63,9 @@ rule report:
         attempts=rules.episodes.output.attempts,
         tables=rules.episodes.output.spec,
         plots=rules.plots.output[:4],  # without their checksums
-        trajectories=expand(TRAJECTORIES, shard=specs.shards[:1]),
-        frames=expand(FRAMES, shard=specs.shards[:1]),
-        segments=expand(SEGMENT, shard=specs.shards[:1]),
+        trajectories=specs.first_shard(TRAJECTORIES),
+        frames=specs.first_shard(FRAMES),
+        segments=specs.first_shard(SEGMENT),
         swarm=specs.only_mountain_car(rules.swarm.output),
         grid=rules.grid.output,
         atlas=specs.only_mountain_car(rules.atlas.output),

@@ -9,8 +9,8 @@ rule clips:
     input:
         atlas=specs.only_mountain_car(rules.atlas.output),
         policy=specs.learned(LEARNED),
-        frames=expand(FRAMES, shard=specs.shards),
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        frames=specs.all_shards(FRAMES),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         directory(f"{RESULTS}/clips"),
     log:
@@ -38,8 +38,8 @@ rule clips:
 rule grid:
     """Play all episodes side by side, page after page."""
     input:
-        frames=expand(FRAMES, shard=specs.shards),
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        frames=specs.all_shards(FRAMES),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/grid.mp4",
     log:
@@ -64,7 +64,7 @@ rule swarm:
     """Put all reaches on one track at the same time."""
     input:
         atlas=rules.atlas.output,
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/swarm.mp4",
     log:
@@ -88,7 +88,7 @@ rule swarm:
 rule phase:
     """Draw all trajectories in the phase plane as they grow."""
     input:
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/phase.mp4",
     log:
@@ -111,8 +111,8 @@ rule phase:
 rule stills:
     """Draw a poster, a contact sheet and a short animated preview."""
     input:
-        frames=expand(FRAMES, shard=specs.shards),
-        trajectories=expand(TRAJECTORIES, shard=specs.shards),
+        frames=specs.all_shards(FRAMES),
+        trajectories=specs.all_shards(TRAJECTORIES),
     output:
         poster=f"{RESULTS}/stills/poster.png",
         contact_sheet=f"{RESULTS}/stills/contact_sheet.png",

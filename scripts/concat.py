@@ -1,4 +1,4 @@
-"""Concatenate the segments of all shards into the film, with a chapter for each episode.
+"""Concatenate the segments of all shards, or of a part, into a film, a chapter for each episode.
 
 By hand, for two shards:
 
@@ -16,8 +16,12 @@ from goalreel import program
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = program.stage_parser(__doc__, "concat")
-    options.add_argument("--segments", type=Path, required=True, help="the segment of shard 0")
-    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument(
+        "--segments", type=Path, required=True, help="the segment of the first shard"
+    )
+    options.add_argument(
+        "--trajectories", type=Path, required=True, help="those of the first shard"
+    )
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)
 
@@ -30,6 +34,8 @@ def main(argv: list[str] | None = None) -> None:
     segments = shard_paths(arguments.segments, shards)
     trajectories = shard_paths(arguments.trajectories, shards)
     check_inputs(spec, simulate=trajectories, encode=segments)
+    first, end = spec.shard.get("first"), spec.shard["reaches"]
+    told = f"{end:,} goal reaches" if first is None else f"goal reaches {first:,} to {end - 1:,}"
     frames = concatenate(
         segments,
         trajectories,
@@ -37,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["env"],
         fps,
         spec.config["card_frames"],
-        f"{spec.config['env']}: {spec.shard['reaches']:,} goal reaches",
+        f"{spec.config['env']}: {told}",
         spec.text,
     )
     program.say(f"{frames} frames from {shards} segments")

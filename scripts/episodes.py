@@ -4,7 +4,8 @@ By hand, for two shards:
 
     python scripts/episodes.py episodes.csv attempts.csv tables.json --spec '{
         "stage": "episodes",
-        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15,
+                   "film.reaches_per_file": null},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -39,6 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["env"],
         fps,
         spec.config["card_frames"],
+        spec.config["film.reaches_per_file"],
     )
     told = with_digests(spec.text, [arguments.episodes, arguments.attempts])
     with replacing(arguments.made) as temporary:

@@ -92,6 +92,14 @@ def test_defaults_are_those_of_the_film():
         ({"encode": {"qp": "high"}}, ["encode.qp: 'high' is a text"]),
         ({"film": {"fps": 0}}, ["film.fps: 0"]),
         ({"film": {"show": "all"}}, ["film.show", "reaches, attempts"]),
+        (
+            {"film": {"reaches_per_file": 300}},
+            ["film.reaches_per_file: 300", "such as 250, or null"],
+        ),
+        (
+            {"reaches": 10**7, "shard_size": 1000},
+            ["film.reaches_per_file: null", "170,000,000 frames", "up to 7895160"],
+        ),
         ({"overlay": {"caption": "{rech}"}}, ["overlay.caption: unknown name 'rech'", "'reach'?"]),
         ({"overlay": {"caption": "{reach"}}, ["overlay.caption: '{reach' is no template"]),
         ({"overlay": {"caption": "é"}}, ["overlay.caption: 'é' holds a character", "ASCII"]),

@@ -1,5 +1,6 @@
 """MP4 files of goalreel's own writer: what decoders, ffmpeg and a browser find in them."""
 
+import filecmp
 import itertools
 import os
 import struct
@@ -19,12 +20,15 @@ from hypothesis import strategies as st
 
 from goalreel import ffmpeg, film, mp4_writer, video
 from goalreel.errors import GoalreelError
-from goalreel.film import concatenate, join
-from goalreel.mp4 import TICKS, read_index
-from goalreel.mp4_movie import Chapter, FileRange, VideoTrack
+from goalreel.film import _check_segment, _Shard, join
+from goalreel.mp4 import TICKS, read_index, read_outline
+from goalreel.mp4_movie import FileRange, VideoTrack
+from goalreel.mp4_texts import Chapter
 from goalreel.mp4_writer import write_mp4
+from goalreel.seal import LENGTH
 from goalreel.video import encode_video
 
+_SEAL = 8 + LENGTH  # the box at the end
 SIZE = (64, 48)
 LEVELS = [40, 200, 90, 150, 60, 120, 220, 180, 30, 100]  # of luma, a picture each
 
@@ -132,7 +136,7 @@ def test_what_is_written_is_what_pyav_and_the_reader_find(
     assert index.parameter_sets == (made.configuration,)
     wanted = [source[0][i] for i in order]
     assert samples_of(path) == wanted and index.payload == sum(map(len, wanted))
-    assert boxes(path.read_bytes()) == ["ftyp", "moov", "mdat"]
+    assert boxes(path.read_bytes()) == ["ftyp", "moov", "mdat", "free"]
 
     found = packets(path)
     assert [bytes(p) for p in found] == wanted
@@ -203,7 +207,16 @@ def test_the_same_input_gives_the_same_bytes(source, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_long_film_keeps_exact_times_and_costs_memory_for_its_tables_alone(source, tmp_path):
+def in_parts(made: VideoTrack, length: int):
+    """Yield a track in parts of so many samples, made one at a time; a keyframe each 100."""
+    for first in range(0, len(made.sizes), length):
+        cut = slice(first, first + length)
+        offsets = None if made.offsets is None else made.offsets[cut]
+        keyframes = range(0, len(made.sizes[cut]), 100)
+        yield replace(made, sizes=made.sizes[cut], offsets=offsets, keyframes=keyframes)
+
+
+def test_a_long_film_keeps_exact_times_and_costs_the_memory_of_a_part(source, tmp_path):
     """Three million samples at 29.97 frames/s: durations in 64 bits. Samples share bytes."""
     frames, fps = 3_000_000, Fraction(30000, 1001)
     stored, configuration = source
@@ -211,12 +224,16 @@ def test_a_long_film_keeps_exact_times_and_costs_memory_for_its_tables_alone(sou
     starts = np.array([0, *itertools.accumulate(map(len, stored))], np.int64)
     order = np.array([0, 1, 5, 6, 3, 8, 9, 2, 7, 4])[np.arange(frames) % 10]
     sizes = np.array([len(s) for s in stored], np.uint32)[order]
-    keyframes = np.arange(0, frames, 100)
-    made = VideoTrack("avc1", configuration, SIZE, fps, sizes, keyframes, starts[order])
-    path = tmp_path / "f.mp4"
-    with traced(80 * frames):  # the tables as they are written, and what they are made from
-        write_mp4(path, made, [pool], chapters=chapters_of([3000] * 1000))
-        index = read_index(path)
+    made = VideoTrack("avc1", configuration, SIZE, fps, sizes, [], starts[order])
+    path, chapters = tmp_path / "f.mp4", chapters_of([3000] * 1000)
+    with traced(4 * frames):  # a list of all samples' places would take twice that
+        write_mp4(path, in_parts(made, 50_000), [pool], chapters=chapters)
+    with traced(frames // 3):
+        outline = read_outline(path)
+    index = read_index(path)
+    assert vars(outline).items() <= vars(index).items()
+    write_mp4(tmp_path / "g.mp4", in_parts(made, 99_900), [pool], chapters=chapters)
+    assert filecmp.cmp(path, tmp_path / "g.mp4", shallow=False), "the parts change no byte"
     # A size and a place each: pairs that happen to be neighbours cost more as chunks.
     assert path.stat().st_size < 9 * frames < index.payload
     data, duration = path.read_bytes(), frames * TICKS * 1001
@@ -237,21 +254,22 @@ def test_a_film_beyond_4_gib_is_found_to_its_last_byte(source, tmp_path, monkeyp
     frames = 3_000_000
     sizes = np.full(frames, 1700, np.uint32)
     sizes[-1] = len(stored[0])
-    made = VideoTrack("avc1", configuration, SIZE, 30, sizes, range(0, frames, 100))
+    made = VideoTrack("avc1", configuration, SIZE, 30, sizes, [])
 
     def hole(stream, payload, movie):
-        stream.truncate(stream.tell() + movie.stored + sum(map(len, movie.texts)))
+        stream.truncate(stream.tell() + movie.stored + movie.texts.bytes)
 
     monkeypatch.setattr(mp4_writer, "_write_media", hole)
     path = tmp_path / "f.mp4"
-    with traced(40 * frames):
-        write_mp4(path, made, [], chapters=chapters_of([1500] * 2000))
-        index = read_index(path)
+    chapters = chapters_of([1500] * 2000)
+    with traced(4 * frames):
+        write_mp4(path, in_parts(made, 50_000), [], chapters=chapters)
+    index = read_index(path)
     with path.open("r+b") as stream:
         stream.seek(-len(stored[0]), os.SEEK_END)
         assert stream.tell() >> 32
         stream.write(stored[0])
-    assert index.samples.offsets[-1] + len(stored[0]) == path.stat().st_size
+    assert index.samples.offsets[-1] + len(stored[0]) == path.stat().st_size - _SEAL
     assert 10**6 < index.samples.chunk_bytes.max() <= (1 << 20) + 1700, "players read by chunks"
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
@@ -366,8 +384,7 @@ def test_shared_samples_are_stored_once_per_film(source, tmp_path, monkeypatch):
         shared_segment(paths[i], source, orders[i])
     encoded(paths[1])
     fake_ffmpeg(tmp_path, monkeypatch, "exit 1")
-    segments = {path: read_index(path) for path in paths}
-    frames = join(segments, tmp_path / "f.mp4", 30, "t", "c", one_chapter(270))
+    frames = join(paths, tmp_path / "f.mp4", 30, "t", "c", one_chapter(270))
     index = read_index(tmp_path / "f.mp4")
     assert index.frames == frames == 270
     shown = decoded(tmp_path / "f.mp4")
@@ -380,7 +397,7 @@ def test_shared_samples_are_stored_once_per_film(source, tmp_path, monkeypatch):
     stored = sum(sizes[i] for i in (0, 1, 2, 5)) + sum(sizes)
     data = (tmp_path / "f.mp4").read_bytes()
     texts = 2 * (2 + len(f"{HARSH} 0".encode())) + 12
-    assert len(data) - data.index(b"mdat") - 4 == stored + texts
+    assert len(data) - _SEAL - data.index(b"mdat") - 4 == stored + texts
     assert index.payload > 10 * stored
 
 
@@ -389,21 +406,21 @@ def test_samples_that_share_a_part_of_their_bytes_stay_what_they_are(source, tmp
     sizes = made.sizes - np.array([5, 0, 5, 1], np.uint32)
     made = replace(made, sizes=sizes, offsets=np.array([0, 0, 0, 1]))
     write_mp4(tmp_path / "s.mp4", made, [source[0][0]], comment="{}")
-    segment = read_index(tmp_path / "s.mp4")
-    join({tmp_path / "s.mp4": segment}, tmp_path / "f.mp4", 30, "t", "c", one_chapter(4))
+    join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", one_chapter(4))
     assert samples_of(tmp_path / "f.mp4") == samples_of(tmp_path / "s.mp4")
     assert samples_of(tmp_path / "s.mp4")[3] == source[0][0][1:]
 
 
 def test_a_film_of_other_bytes_is_never_a_result(source, tmp_path, monkeypatch):
-    def longer(path, made, _, *rest):
+    def longer(path, parts, _, *rest):
+        (made,) = parts
         sizes = made.sizes + np.uint32(1)
         write_mp4(path, replace(made, sizes=sizes), [bytes(int(sizes.sum()))], *rest)
 
-    segments = {tmp_path / "s.mp4": encoded(tmp_path / "s.mp4")}
+    encoded(tmp_path / "s.mp4")
     monkeypatch.setattr(film, "write_mp4", longer)
     with pytest.raises(GoalreelError, match="the film came out wrong"):
-        join(segments, tmp_path / "f.mp4", 30, "t", "c", one_chapter(10))
+        join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", one_chapter(10))
     assert not (tmp_path / "f.mp4").exists()
 
 
@@ -415,9 +432,8 @@ def test_segments_of_the_writer_join_as_those_of_ffmpeg_do(source, tmp_path):
     write_mp4(tmp_path / "film.mp4", made, payload, chapters=chapters_of([3, 4, 3]))
     films = []
     for i, names in enumerate(itertools.product(["x264", "ours", "film"], repeat=2)):
-        segments = {tmp_path / f"{name}.mp4": None for name in names}
-        if len(segments) == 2:
-            segments = {path: read_index(path) for path in segments}
+        segments = [tmp_path / f"{name}.mp4" for name in names]
+        if len(set(segments)) == 2:
             join(segments, tmp_path / f"f{i}.mp4", 30, "t", "c", chapters_of([8, 12]))
             films.append((tmp_path / f"f{i}.mp4").read_bytes())
     assert len(films) == 6 and len(set(films)) == 1
@@ -438,17 +454,18 @@ def test_vp9_is_joined_too_and_pictures_of_one_size(tmp_path):
     vp9(paths[0])
     write_mp4(paths[1], *whole(paths[0]), comment="{}")
     vp9(paths[2], (80, 48))
-    segments = {path: read_index(path) for path in paths[:2]}
-    assert [(i.codec, i.size) for i in segments.values()] == [("vp09", SIZE)] * 2
-    join(segments, tmp_path / "f.mp4", 30, "t", "c", one_chapter(20))
+    segments = [read_index(path) for path in paths[:2]]
+    assert [(i.codec, i.size) for i in segments] == [("vp09", SIZE)] * 2
+    join(paths[:2], tmp_path / "f.mp4", 30, "t", "c", one_chapter(20))
     with av.open(str(tmp_path / "f.mp4")) as container:
         assert container.streams.video[0].codec_context.name.endswith("vp9")
     frames = [decoded(path) for path in (paths[0], paths[1], tmp_path / "f.mp4")]
     assert len(frames[0]) == 10
     assert np.array_equal(frames[0], frames[1])
     assert np.array_equal(frames[0] + frames[1], frames[2])
+    first, other = (_Shard(path, read_index(path), path, None) for path in (paths[0], paths[2]))
     with pytest.raises(GoalreelError, match=r"c\.mp4: vp09 of 80x48 pixels, .*a\.mp4 vp09 of 64x4"):
-        concatenate([paths[0], paths[2]], [], tmp_path / "f.mp4", "", 30, 0, "", "")
+        _check_segment(other, first, 30)
 
 
 def whole(path) -> tuple[VideoTrack, list]:

@@ -37,6 +37,7 @@ CONFIG_EDITS = [
     ({"encode": "{qp: 31}"}, ENCODE),  # an option of x264, which `auto` takes then
     ({"encode": "{quality: small}"}, DICTIONARY),
     ({"encode": "{size: tiny}"}, DICTIONARY),
+    ({"film": "{reaches_per_file: 4}"}, {"part": 2, "films": 1, "episodes": 1}),
     ({"film": "{fps: 60}"}, ENCODE | {"episodes": 1}),
     ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE),
     ({"overlay": "{hud: true}"}, DICTIONARY),

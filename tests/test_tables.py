@@ -19,7 +19,7 @@ from goalreel.trajectories import write_trajectories
 COLUMNS = (
     "reach, attempt, seed, env, initial_position, steps, return, terminated, truncated, shard, "
     "first_frame, frames, start_s, card_frames, "
-    "reached"
+    "reached, film"
 )
 
 

@@ -55,8 +55,7 @@ def film(shards, dictionary, tmp_path_factory):
         segments.append(path)
     counts = [len(cache) for _, cache in shards]
     chapters = [Chapter(0, counts[0], "one"), Chapter(counts[0], counts[1], "two")]
-    indices = {path: read_index(path) for path in segments}
-    join(indices, folder / "film.mp4", 30, "film", "{}", chapters)
+    join(segments, folder / "film.mp4", 30, "film", "{}", chapters)
     return folder / "film.mp4", segments
 
 

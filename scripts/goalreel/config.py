@@ -12,6 +12,7 @@ from goalreel.encoders import obstacles
 from goalreel.environments import environment_faults
 from goalreel.errors import GoalreelError
 from goalreel.faults import check_depth, schema_faults
+from goalreel.film_faults import film_faults
 from goalreel.mountain_car import NATIVE
 from goalreel.policy_files import policy_files, policy_tools
 
@@ -24,7 +25,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
 
     Raises GoalreelError that lists every fault: unknown keys, wrong types, values out of range,
     a policy that does not fit its environment, a size or palette that the style does not draw, a
-    film that cannot be assembled as asked, more shards than a run can have.
+    film that cannot be assembled as asked, more shards or frames than a run or a film can have.
     """
     schema = read_schema(schema_path)
     check_depth(given)
@@ -40,6 +41,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     faults += [f for f in _style_faults(completed, schema) if not _told(f, faults)]
     faults += [] if faults else _encoder_faults(completed)
     faults += [] if faults else _shard_faults(completed, schema)
+    faults += [] if faults else film_faults(completed)
     if faults:
         head = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         lines = "".join(f"\n  {fault}" for fault in faults)

@@ -7,22 +7,23 @@ the file is laid out in mp4_join and mp4_writer.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import TICKS, VideoIndex, read_index
-from goalreel.mp4_join import joined
-from goalreel.mp4_movie import Chapter
+from goalreel.mp4 import MOST_FRAMES, TICKS, Outline, VideoIndex, read_index, read_outline
+from goalreel.mp4_join import Joined
+from goalreel.mp4_texts import Chapter
 from goalreel.mp4_writer import write_mp4
 from goalreel.spec import common_spec
 from goalreel.trajectories import Summary, read_summary
 
 
 def concatenate(
-    segments: list[Path],
-    trajectories: list[Path],
+    segments: Sequence[Path],
+    trajectories: Sequence[Path],
     path: str | os.PathLike,
     env: str,
     fps: int,
@@ -32,85 +33,104 @@ def concatenate(
 ) -> int:
     """Join the segments of all shards into `path`; return the number of frames.
 
-    segments, trajectories: one of each per shard, in order, the segments in one folder. cards:
-    frames of the title card that each episode starts with. Raises GoalreelError if they do not
-    belong together or the film is not exactly their sum.
+    segments, trajectories: one of each per shard, in order. cards: frames of the title card that
+    each episode starts with. Memory is that of a shard, whatever their number. Raises GoalreelError
+    if they do not belong together or the film is not exactly their sum.
     """
-    if {segment.parent for segment in segments} != {segments[0].parent}:
-        raise GoalreelError(f"the segments stand in other folders than {segments[0].parent}")
-    indices = [read_index(segment) for segment in segments]
-    _check_segments(dict(zip(segments, indices, strict=True)), fps)
-    summaries = [read_summary(shard) for shard in trajectories]
-    _check_trajectories(dict(zip(trajectories, summaries, strict=True)), env)
-    for segment, index, summary in zip(segments, indices, summaries, strict=True):
-        if _source(index) != summary.digest:
+    first, frames = None, 0
+    for segment, trajectory in zip(segments, trajectories, strict=True):
+        shard = _Shard(segment, read_index(segment), trajectory, read_summary(trajectory))
+        first = shard if first is None else first
+        _check_segment(shard, first, fps)
+        _check_trajectories(shard, first, env)
+        _check_source(shard, cards)
+        frames += shard.index.frames
+        if frames > MOST_FRAMES:
             raise GoalreelError(
-                f"{segment}: does not show the trajectories of its shard; "
-                f"delete it and its frame cache and run snakemake again"
+                f"one film holds up to {MOST_FRAMES:,} frames, and the shards up to {segment} "
+                f"have {frames:,}; set film.reaches_per_file, which makes several films, and run "
+                f"snakemake again: only they are made"
             )
-    made = dict(zip(segments, indices, strict=True))
-    return join(made, path, fps, title, comment, list(_chapters(summaries, cards)))
+    summaries = (read_summary(trajectory) for trajectory in trajectories)
+    return join(segments, path, fps, title, comment, _chapters(summaries, cards))
 
 
 def join(
-    segments: Mapping[Path, VideoIndex],
+    segments: Sequence[Path],
     path: str | os.PathLike,
     fps: int,
     title: str,
     comment: str,
-    chapters: Sequence[Chapter],
+    chapters: Iterable[Chapter],
 ) -> int:
-    """Join segments of one folder, known to be made alike, into `path`; return the frames' number.
+    """Join segments, known to be made alike, into `path`; return the number of frames.
 
     Raises GoalreelError if the chapters, or what comes out, are not exactly their sum.
     """
-    frames, told = sum(i.frames for i in segments.values()), sum(c.frames for c in chapters)
-    if frames != told:
-        raise GoalreelError(
-            f"the segments hold {frames} frames, the episodes with their title cards {told}; "
-            f"delete the segments and run snakemake again"
-        )
-    video, payload = joined(segments, fps)
     with replacing(path) as temporary:
-        write_mp4(temporary, video, payload, title, comment, chapters)
-        _check_film(read_index(temporary), segments, fps)
-    return frames
+        joined = Joined(segments, fps, temporary.parent)
+        write_mp4(temporary, joined.parts(), joined.payload(), title, comment, chapters)
+        _check_film(read_outline(temporary), joined, fps)
+    return joined.frames
 
 
-def _check_segments(indices: Mapping[Path, VideoIndex], fps: int) -> None:
-    """Refuse segments that cannot be joined without harm."""
-    first_path, first = next(iter(indices.items()))
-    for path, index in indices.items():
-        if (index.durations, index.timescale, index.reordered) != ((TICKS,), TICKS * fps, False):
-            raise GoalreelError(f"{path}: not made at a constant {fps} fps; delete it")
-        if (index.codec, index.size) != (first.codec, first.size):
-            raise GoalreelError(
-                f"{path}: {index.codec} of {index.size[0]}x{index.size[1]} pixels, {first_path} "
-                f"{first.codec} of {first.size[0]}x{first.size[1]}; delete the wrong one and run "
-                f"snakemake again"
-            )
-        if index.parameter_sets != first.parameter_sets:
-            raise GoalreelError(
-                f"{path}: its SPS and PPS differ from those of {first_path}: it was encoded with "
-                f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
-            )
-    common_spec({path: index.comment for path, index in indices.items()})
+@dataclass(frozen=True)
+class _Shard:
+    """What is told of a shard before it enters the film."""
+
+    segment: Path
+    index: VideoIndex
+    trajectory: Path
+    summary: Summary
 
 
-def _check_trajectories(summaries: Mapping[Path, Summary], env: str) -> None:
+def _check_segment(shard: _Shard, first: _Shard, fps: int) -> None:
+    """Refuse a segment that cannot be joined to the first without harm."""
+    path, index, like = shard.segment, shard.index, first.index
+    if (index.durations, index.timescale, index.reordered) != ((TICKS,), TICKS * fps, False):
+        raise GoalreelError(f"{path}: not made at a constant {fps} fps; delete it")
+    if (index.codec, index.size) != (like.codec, like.size):
+        raise GoalreelError(
+            f"{path}: {index.codec} of {index.size[0]}x{index.size[1]} pixels, {first.segment} "
+            f"{like.codec} of {like.size[0]}x{like.size[1]}; delete the wrong one and run "
+            f"snakemake again"
+        )
+    if index.parameter_sets != like.parameter_sets:
+        raise GoalreelError(
+            f"{path}: its SPS and PPS differ from those of {first.segment}: it was encoded with "
+            f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
+        )
+    common_spec({first.segment: like.comment, path: index.comment})
+
+
+def _check_trajectories(shard: _Shard, first: _Shard, env: str) -> None:
     """Refuse trajectories of another environment, unlike options or unlike machines."""
-    made = common_spec({path: summary.spec for path, summary in summaries.items()})
+    path, summary, like = shard.trajectory, shard.summary, first.summary
+    made = common_spec({first.trajectory: like.spec, path: summary.spec})
     if made["config"]["env"] != env:
         raise GoalreelError(f"the trajectories are of {made['config']['env']}, not of {env}")
-    first_path, first = next(iter(summaries.items()))
-    for path, summary in summaries.items():
-        if summary.probe != first.probe:
-            raise GoalreelError(
-                f"{path} was simulated where results differ in a last bit from those of "
-                f"{first_path}'s machine (probes {summary.probe[:8]} and {first.probe[:8]}): their "
-                f"libm differ, and so do their trajectories; delete one kind and make all on like "
-                f"machines"
-            )
+    if summary.probe != like.probe:
+        raise GoalreelError(
+            f"{path} was simulated where results differ in a last bit from those of "
+            f"{first.trajectory}'s machine (probes {summary.probe[:8]} and {like.probe[:8]}): "
+            f"their libm differ, and so do their trajectories; delete one kind and make all on "
+            f"like machines"
+        )
+
+
+def _check_source(shard: _Shard, cards: int) -> None:
+    """Refuse a segment that shows other trajectories than its shard's."""
+    if _source(shard.index) != shard.summary.digest:
+        raise GoalreelError(
+            f"{shard.segment}: does not show the trajectories of its shard; "
+            f"delete it and its frame cache and run snakemake again"
+        )
+    told = int((shard.summary.episodes.steps + 1 + cards).sum())
+    if shard.index.frames != told:
+        raise GoalreelError(
+            f"{shard.segment}: holds {shard.index.frames} frames, the episodes of its shard with "
+            f"their title cards {told}; delete it and run snakemake again"
+        )
 
 
 def _source(index: VideoIndex) -> str:
@@ -131,14 +151,13 @@ def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
             first_frame += cards + steps + 1
 
 
-def _check_film(film: VideoIndex, segments: Mapping[Path, VideoIndex], fps: int) -> None:
-    segment, frames = next(iter(segments.values())), sum(i.frames for i in segments.values())
+def _check_film(film: Outline, joined: Joined, fps: int) -> None:
     found = (film.frames, film.durations, film.timescale, film.first_pts, film.parameter_sets)
-    wanted = (frames, (TICKS,), TICKS * fps, 0, segment.parameter_sets)
-    payload = sum(index.payload for index in segments.values())
-    if found != wanted or film.reordered or film.payload != payload:
+    wanted = (joined.frames, (TICKS,), TICKS * fps, 0, joined.parameter_sets)
+    if found != wanted or film.reordered or film.payload != joined.payload_bytes:
         raise GoalreelError(
-            f"the film came out wrong: {film.frames} frames of {frames}, lasting "
+            f"the film came out wrong: {film.frames} frames of {joined.frames}, lasting "
             f"{film.durations} of 1/{film.timescale} s from {film.first_pts} on, with "
-            f"{len(film.parameter_sets)} sample descriptions and {film.payload} bytes of {payload}"
+            f"{len(film.parameter_sets)} sample descriptions and {film.payload} bytes of "
+            f"{joined.payload_bytes}"
         )

@@ -19,7 +19,6 @@ from goalreel.errors import GoalreelError
 from goalreel.film import Chapter, join
 from goalreel.frame_cache import FrameCache
 from goalreel.learned import LearnedPolicies, greedy
-from goalreel.mp4 import read_index
 from goalreel.overlay import overlaid
 from goalreel.physics import ENVIRONMENTS, probe
 from goalreel.policies import Policy
@@ -132,7 +131,7 @@ def write_film(
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")
         encode_segment(film.cache, segment, fps, encode, comment)
-        join({segment: read_index(segment)}, temporary, fps, title, comment, film.chapters)
+        join([segment], temporary, fps, title, comment, film.chapters)
 
 
 def write_table(path: str | os.PathLike, film: LearningFilm) -> None:

@@ -2,16 +2,19 @@
 
 Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC), "VP Codec ISO Media
 File Format Binding" (vpcC). Files are written by ffmpeg (video) and mp4_writer; this module only
-reads. The tables of samples stand in mp4_samples, which needs NumPy.
+reads, and no more of a file than is asked for. The tables of samples stand in mp4_samples, which
+needs NumPy.
 """
 
+import contextlib
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from goalreel.errors import GoalreelError, Unusable
+from goalreel.mp4_span import Span, boxes_in, tree_of
 from goalreel.regular import open_file
 
 if TYPE_CHECKING:
@@ -19,20 +22,20 @@ if TYPE_CHECKING:
 
 # Ticks of the videos' timebase per frame: any number, but the same in segments and film.
 TICKS = 512
+# Of a file: its index stays below the 4 GiB of a box.
+MOST_FRAMES = 1 << 27
 _CONFIGURATIONS = {b"avc1": b"avcC", b"vp09": b"vpcC"}  # of each kind of sample entry
-_CONTAINERS = {b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"udta", b"ilst", b"\xa9cmt"}
 
 
 @dataclass(frozen=True)
-class VideoIndex:
-    """The video track of an MP4 file.
+class Outline:
+    """What is told of an MP4 file's video track as a whole.
 
     frames: number of samples; durations: the distinct sample durations in units of 1 / timescale;
     reordered: whether composition times differ from decoding times; first_pts: in timescale units;
-    keyframes: 0-based numbers of the sync samples; parameter_sets: the avcC box of each sample
-    description, SPS and PPS in it, or its vpcC box; payload: bytes of all samples; comment: the
-    file's, or ""; codec: "avc1" or "vp09"; size: (width, height) in pixels, as the sample entry
-    has it; samples: where each sample stands in the file.
+    parameter_sets: the avcC box of each sample description, SPS and PPS in it, or its vpcC box;
+    payload: bytes of all samples; comment: the file's, or ""; codec: "avc1" or "vp09"; size:
+    (width, height) in pixels, as the sample entry has it.
     """
 
     frames: int
@@ -40,26 +43,46 @@ class VideoIndex:
     durations: tuple[int, ...]
     reordered: bool
     first_pts: int
-    keyframes: Sequence[int]
     parameter_sets: tuple[bytes, ...]
     payload: int
     comment: str
     codec: str
     size: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class VideoIndex(Outline):
+    """The video track of an MP4 file, sample by sample.
+
+    keyframes: 0-based numbers of the sync samples; samples: where each sample stands in the file.
+    """
+
+    keyframes: Sequence[int]
     samples: "Samples" = field(repr=False, compare=False)
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:
     """Read an MP4 file's index. Raises GoalreelError if it is missing, Unusable if not whole."""
-    try:
-        with open_file(path) as stream:
-            moov, media = _top_level(stream, os.fstat(stream.fileno()).st_size)
-        index = _video_index(memoryview(moov))
-        inside = index.samples.inside(media)
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
-        raise Unusable(path, f"not a whole MP4 file ({error})") from None
+    return _read(path, _video_index)
+
+
+def read_outline(path: str | os.PathLike) -> Outline:
+    """Read what an MP4 file's index tells as a whole, in memory that no film's length changes.
+
+    Raises as read_index.
+    """
+    return _read(path, _outline)
+
+
+def read_comment(path: str | os.PathLike) -> str:
+    """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
+    with _whole(path) as (moov, _):
+        return _comment(moov)
+
+
+def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
+    with _whole(path) as (moov, media):
+        index, inside = take(moov, media)
     if not inside:
         raise Unusable(
             path,
@@ -69,35 +92,33 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
     return index
 
 
-def read_comment(path: str | os.PathLike) -> str:
-    """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
+@contextlib.contextmanager
+def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
+    """Give the block the moov box and the media; tell of what is wrong with them as its own."""
     try:
         with open_file(path) as stream:
-            moov, _ = _top_level(stream, os.fstat(stream.fileno()).st_size)
-        return _comment(memoryview(moov))
+            yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
         raise Unusable(path, f"not a whole MP4 file ({error})") from None
 
 
-def _top_level(stream, size: int) -> tuple[bytes, list[range]]:
+def _top_level(file: Span) -> tuple[Span, list[range]]:
     """Return the moov box's content and where the contents of mdat boxes stand."""
     moov, media, place = None, [], 0
-    while place < size:
-        stream.seek(place)
-        head = stream.read(16)
+    while place < len(file):
+        head = file.read(place, min(16, len(file) - place))
         length, name = struct.unpack(">I4s", head[:8])
         start = 8
         if length == 1:
             (length,), start = struct.unpack(">Q", head[8:16]), 16
         elif length == 0:
-            length = size - place
-        if length < start or place + length > size:
+            length = len(file) - place
+        if length < start or place + length > len(file):
             raise ValueError(f"box {name!r} reaches beyond the end of the file")
         if name == b"moov":
-            stream.seek(place + start)
-            moov = stream.read(length - start)
+            moov = file.part(place + start, length - start)
         elif name == b"mdat":
             media.append(range(place + start, place + length))
         place += length
@@ -106,61 +127,63 @@ def _top_level(stream, size: int) -> tuple[bytes, list[range]]:
     return moov, media
 
 
-def _boxes(data: memoryview) -> Iterator[tuple[bytes, memoryview]]:
-    place = 0
-    while place + 8 <= len(data):
-        length, name = struct.unpack_from(">I4s", data, place)
-        start = 8
-        if length == 1:
-            (length,), start = struct.unpack_from(">Q", data, place + 8), 16
-        if length < start or place + length > len(data):
-            raise ValueError(f"box {name!r} reaches beyond its parent")
-        yield name, data[place + start : place + length]
-        place += length
-
-
-def _tree(data: memoryview) -> dict[bytes, memoryview | dict]:
-    """Return the boxes of one track or of udta, by name, containers opened."""
-    tree: dict[bytes, memoryview | dict] = {}
-    for name, content in _boxes(data):
-        if name == b"meta":
-            content = content[4:]  # a full box that holds boxes
-        tree[name] = _tree(content) if name in _CONTAINERS or name == b"meta" else content
-    return tree
-
-
-def _video_index(moov: memoryview) -> VideoIndex:
+def _video_index(moov: Span, media: list[range]) -> tuple[VideoIndex, bool]:
+    """Return the index, and whether all samples stand in the media."""
     from goalreel import mp4_samples
 
-    tracks = [_tree(content) for name, content in _boxes(moov) if name == b"trak"]
-    videos = [track for track in tracks if track[b"mdia"][b"hdlr"][8:12] == b"vide"]
+    track = _video_track(moov)
+    table = track[b"mdia"][b"minf"][b"stbl"]
+    samples = mp4_samples.read_samples(table)
+    told = _told(moov, track, len(samples.sizes), samples.payload)
+    keyframes = mp4_samples.read_keyframes(table, told["frames"])
+    return VideoIndex(**told, keyframes=keyframes, samples=samples), samples.inside(media)
+
+
+def _outline(moov: Span, media: list[range]) -> tuple[Outline, bool]:
+    """Return the outline, and whether all chunks begin in the media."""
+    from goalreel import mp4_samples
+
+    track = _video_track(moov)
+    table = track[b"mdia"][b"minf"][b"stbl"]
+    samples, payload = mp4_samples.count_samples(table)
+    return Outline(**_told(moov, track, samples, payload)), mp4_samples.chunks_inside(table, media)
+
+
+def _video_track(moov: Span) -> dict:
+    tracks = [tree_of(content) for name, content in boxes_in(moov) if name == b"trak"]
+    videos = [track for track in tracks if track[b"mdia"][b"hdlr"].read(8, 4) == b"vide"]
     if len(videos) != 1:
         raise ValueError(f"{len(videos)} video tracks")
-    media = videos[0][b"mdia"]
+    return videos[0]
+
+
+def _told(moov: Span, track: dict, samples: int, payload: int) -> dict[str, object]:
+    """Return the fields of an outline."""
+    from goalreel import mp4_samples
+
+    media = track[b"mdia"]
     table = media[b"minf"][b"stbl"]
-    samples = mp4_samples.read_samples(table)
     frames, durations = mp4_samples.read_durations(table)
-    if frames != len(samples.sizes):
-        raise ValueError(f"{frames} durations for {len(samples.sizes)} samples")
+    if frames != samples:
+        raise ValueError(f"{frames} durations for {samples} samples")
     offsets, first_offset = mp4_samples.read_composition(table)
     codec, size, parameter_sets = _descriptions(table[b"stsd"])
-    return VideoIndex(
-        frames=frames,
-        timescale=_timescale(media[b"mdhd"]),
-        durations=durations,
-        reordered=offsets > 1,
-        first_pts=first_offset - _edit_start(videos[0]),
-        keyframes=mp4_samples.read_keyframes(table, frames),
-        parameter_sets=parameter_sets,
-        payload=samples.payload,
-        comment=_comment(moov),
-        codec=codec,
-        size=size,
-        samples=samples,
-    )
+    return {
+        "frames": frames,
+        "timescale": _timescale(media[b"mdhd"]),
+        "durations": durations,
+        "reordered": offsets > 1,
+        "first_pts": first_offset - _edit_start(track),
+        "parameter_sets": parameter_sets,
+        "payload": payload,
+        "comment": _comment(moov),
+        "codec": codec,
+        "size": size,
+    }
 
 
-def _timescale(content: memoryview) -> int:
+def _timescale(box: Span) -> int:
+    content = box.read()
     return struct.unpack_from(">I", content, 20 if content[0] == 1 else 12)[0]
 
 
@@ -169,6 +192,7 @@ def _edit_start(track: dict) -> int:
     edits = track.get(b"edts", {}).get(b"elst")
     if edits is None:
         return 0
+    edits = edits.read()
     (count,) = struct.unpack_from(">I", edits, 4)
     layout, width = (">Qq", 20) if edits[0] == 1 else (">Ii", 12)
     times = [struct.unpack_from(layout, edits, 8 + i * width)[1] for i in range(count)]
@@ -177,23 +201,24 @@ def _edit_start(track: dict) -> int:
     return times[0]
 
 
-def _descriptions(content: memoryview) -> tuple[str, tuple[int, int], tuple[bytes, ...]]:
+def _descriptions(content: Span) -> tuple[str, tuple[int, int], tuple[bytes, ...]]:
     """Return the codec, the size and each sample description's configuration."""
     kinds, found = set(), []
-    for name, entry in _boxes(content[8:]):
+    for name, entry in boxes_in(content.part(8, len(content) - 8)):
         if name not in _CONFIGURATIONS:
             raise ValueError(f"a sample description {name!r} in place of avc1 or vp09")
-        kinds.add((name.decode(), struct.unpack_from(">HH", entry, 24)))
-        found.append(bytes(dict(_boxes(entry[78:]))[_CONFIGURATIONS[name]]))
+        kinds.add((name.decode(), struct.unpack(">HH", entry.read(24, 4))))
+        inside = dict(boxes_in(entry.part(78, len(entry) - 78)))
+        found.append(inside[_CONFIGURATIONS[name]].read())
     if len(kinds) != 1:
         raise ValueError(f"{len(kinds)} kinds of sample descriptions")
     ((codec, size),) = kinds
     return codec, size, tuple(found)
 
 
-def _comment(moov: memoryview) -> str:
-    udta = dict(_boxes(moov)).get(b"udta")
+def _comment(moov: Span) -> str:
+    udta = dict(boxes_in(moov)).get(b"udta")
     if udta is None:
         return ""
-    data = _tree(udta).get(b"meta", {}).get(b"ilst", {}).get(b"\xa9cmt", {}).get(b"data", b"")
-    return bytes(data[8:]).decode()
+    data = tree_of(udta).get(b"meta", {}).get(b"ilst", {}).get(b"\xa9cmt", {}).get(b"data")
+    return "" if data is None else data.read()[8:].decode()

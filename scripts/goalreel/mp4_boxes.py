@@ -1,7 +1,7 @@
 """The boxes of an MP4 file that describe it: the movie's header, its tracks' headers, its tags.
 
-A box is a list of buffers here, so that tables of a long film are never copied. Which samples a
-track has, and where they stand, is mp4_writer's; reading is mp4's.
+A box is a list of buffers and columns here, so that tables of a long film are never in memory.
+Which samples a track has, and where they stand, is mp4_writer's; reading is mp4's.
 
 Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr,
 8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), "VP Codec ISO
@@ -10,9 +10,11 @@ ilst); chpl is Nero's and stands in no standard.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-Box = list[bytes | memoryview]
+from goalreel.columns import Entries
+
+Box = list[bytes | Entries]
 
 _MATRIX = struct.pack(">9i", 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 # Track flags (8.3.2.3): a track that is not enabled waits for the viewer to choose it.
@@ -21,13 +23,13 @@ _NANOSECONDS = 100  # chpl's unit
 MOST_CHPL = 255
 
 
-def box(name: str, *children: Box | bytes | memoryview) -> Box:
+def box(name: str, *children: Box | bytes) -> Box:
     """Return a box of the given content, which is below 4 GiB."""
     parts = [p for child in children for p in (child if isinstance(child, list) else [child])]
     return [struct.pack(">I4s", 8 + size(parts), name.encode("latin-1")), *parts]
 
 
-def full_box(name: str, *children: Box | bytes | memoryview, version: int = 0, flags: int = 0):
+def full_box(name: str, *children: Box | bytes, version: int = 0, flags: int = 0):
     """Return a box that starts with its version and flags (4.2)."""
     return box(name, struct.pack(">I", version << 24 | flags), *children)
 
@@ -35,6 +37,15 @@ def full_box(name: str, *children: Box | bytes | memoryview, version: int = 0, f
 def size(parts: Box) -> int:
     """Return the number of bytes of a box."""
     return sum(len(part) for part in parts)
+
+
+def content(parts: Box) -> Iterator[bytes]:
+    """Yield the bytes of a box, a piece at a time."""
+    for part in parts:
+        if isinstance(part, Entries):
+            yield from part
+        else:
+            yield part
 
 
 def movie_header(timescale: int, duration: int, next_track: int) -> Box:

@@ -7,11 +7,17 @@ Source of the boxes: ISO/IEC 14496-12, 8.6.1 (stts, ctts, stss), 8.7.3 to 8.7.5 
 co64).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from goalreel.mp4_span import Span
+
+_BLOCK = 1 << 16  # numbers of a table that are read at a time, where none are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +78,7 @@ class Samples:
         return np.cumsum(self.chunk_samples) - self.chunk_samples
 
 
-def read_samples(table: Mapping[bytes, memoryview]) -> Samples:
+def read_samples(table: Mapping[bytes, "Span"]) -> Samples:
     """Read stsz, stsc and stco or co64 of an stbl box. Raises ValueError, LookupError."""
     sizes = _sizes(table[b"stsz"])
     if b"co64" in table:
@@ -90,13 +96,13 @@ def read_samples(table: Mapping[bytes, memoryview]) -> Samples:
     return Samples(sizes, places, np.repeat(samples, lengths))
 
 
-def read_durations(table: Mapping[bytes, memoryview]) -> tuple[int, tuple[int, ...]]:
+def read_durations(table: Mapping[bytes, "Span"]) -> tuple[int, tuple[int, ...]]:
     """Return the number of samples that stts tells of, and their distinct durations."""
     counts, durations = _entries(table[b"stts"], ">u4", 2).T
     return int(counts.sum(dtype=np.int64)), tuple(_distinct(durations).tolist())
 
 
-def read_composition(table: Mapping[bytes, memoryview]) -> tuple[int, int]:
+def read_composition(table: Mapping[bytes, "Span"]) -> tuple[int, int]:
     """Return how many offsets from decoding to composition time there are, and the first."""
     if b"ctts" not in table:
         return 1, 0
@@ -104,7 +110,7 @@ def read_composition(table: Mapping[bytes, memoryview]) -> tuple[int, int]:
     return len(_distinct(offsets)), int(offsets[0])
 
 
-def read_keyframes(table: Mapping[bytes, memoryview], frames: int) -> Sequence[int]:
+def read_keyframes(table: Mapping[bytes, "Span"], frames: int) -> Sequence[int]:
     """Return the numbers of the sync samples from 0: all where there is no stss."""
     if b"stss" not in table:
         return range(frames)
@@ -114,24 +120,60 @@ def read_keyframes(table: Mapping[bytes, memoryview], frames: int) -> Sequence[i
     return tuple((numbers - 1).tolist())
 
 
+def count_samples(table: Mapping[bytes, "Span"]) -> tuple[int, int]:
+    """Return the number of samples and the sum of their bytes, in bounded memory."""
+    box = table[b"stsz"]
+    head = box.read(0, 12)
+    same, count = int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:12], "big")
+    if same:
+        return count, same * count
+    return count, sum(int(sizes.sum(dtype=np.int64)) for sizes in _blocks(box, ">u4", 12, count))
+
+
+def chunks_inside(table: Mapping[bytes, "Span"], media: Sequence[range]) -> bool:
+    """Return whether all chunks begin in these parts of the file, in bounded memory."""
+    wide = b"co64" in table
+    box = table[b"co64" if wide else b"stco"]
+    inside, count = 0, int.from_bytes(box.read(4, 4), "big")
+    for places in _blocks(box, ">u8" if wide else ">u4", 8, count):
+        for part in media:
+            inside += int(((places >= part.start) & (places < part.stop)).sum())
+    return inside == count
+
+
+def _blocks(box: "Span", kind: str, start: int, count: int) -> Iterator[np.ndarray]:
+    """Yield the numbers of a table, a block at a time."""
+    size = np.dtype(kind).itemsize
+    if start + count * size > len(box):
+        raise ValueError("a table of samples is cut short")
+    for first in range(0, count, _BLOCK):
+        length = min(count - first, _BLOCK) * size
+        yield np.frombuffer(box.read(start + first * size, length), kind)
+
+
 def _distinct(values: np.ndarray) -> np.ndarray:
     """Return the distinct values in order, as np.unique, which imports half of NumPy first."""
     ordered = np.sort(values)
     return ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
 
 
-def _entries(content: memoryview, kind: str, columns: int = 1) -> np.ndarray:
+def _entries(box: "Span", kind: str, columns: int = 1) -> np.ndarray:
     """Return the entries of a full box, (entries, columns): after version, flags and a count."""
+    return _table(box.read(), kind, columns)
+
+
+def _table(content: bytes | memoryview, kind: str, columns: int = 1) -> np.ndarray:
     count = int.from_bytes(content[4:8], "big")
     if len(content) < 8 or 8 + count * columns * np.dtype(kind).itemsize > len(content):
         raise ValueError("a table of samples is cut short")
     return np.frombuffer(content, kind, count * columns, 8).reshape(count, columns)
 
 
-def _sizes(content: memoryview) -> np.ndarray:
+def _sizes(box: "Span") -> np.ndarray:
+    content = memoryview(box.read())
     same, count = int.from_bytes(content[4:8], "big"), int.from_bytes(content[8:12], "big")
     if same * count >> 62:
         raise ValueError("samples beyond the end of any file")
     if same:
         return np.broadcast_to(np.uint32(same), count)  # takes no memory, whatever is claimed
-    return _entries(content[4:], ">u4")[:, 0].astype(np.uint32)
+    return _table(content[4:], ">u4")[:, 0].astype(np.uint32)

@@ -1,70 +1,77 @@
-"""A track's sample tables, written: which samples make a chunk, and the boxes that say so.
+"""A track's sample tables, written: the boxes that tell of chunks and samples.
 
-All of it is arrays: a film may have ten million samples. Reading these tables is mp4_samples'.
+They are gathered a part of the track at a time: a film may have a hundred million samples. Which
+samples make a chunk is told by mp4_chunks; reading these tables is mp4_samples'.
 
 Source of the boxes: ISO/IEC 14496-12, 8.6.1 (stts, stss), 8.7.3 to 8.7.5 (stsz, stsc, stco, co64).
 """
 
+from pathlib import Path
+
 import numpy as np
 
+from goalreel.columns import Column, Entries
 from goalreel.mp4_boxes import Box, full_box
 
-_CHUNK = 1 << 20  # bytes after which a chunk ends: players read and interleave by chunks
-# A chunk costs 4 or 8 bytes, a change of their lengths 12: short runs are cheaper as chunks of 1.
-_SHORTEST_RUN = 8
+
+class SampleSizes:
+    """stsz: the bytes of each sample."""
+
+    def __init__(self, folder: Path) -> None:
+        """Begin without samples; `folder` is for the columns."""
+        self._sizes, self._same, self._first = Column(folder, ">u4"), True, 0
+
+    def append(self, sizes: np.ndarray) -> None:
+        """Add samples."""
+        self._first = self._first or int(sizes[0])
+        self._same = self._same and bool((sizes == self._first).all())
+        self._sizes.append(sizes)
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self._sizes)
+
+    def box(self, more: int = 0) -> Box:
+        """Return the box of samples that are all `more` bytes larger."""
+        count = len(self._sizes).to_bytes(4, "big")
+        if self._same:
+            return full_box("stsz", (self._first + more).to_bytes(4, "big"), count)
+        return full_box("stsz", bytes(4), count, Entries(self._sizes, ">u4", more))
 
 
-def chunks(
-    starts: np.ndarray, offsets: np.ndarray | None, breaks: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return each chunk's first sample and its number of samples.
+class SamplesOfChunks:
+    """stsc: the number of samples in each chunk, told where it changes."""
 
-    starts: (samples + 1,) int64, the bytes of all samples before each, and of all; offsets:
-    (samples,) int64, where the samples stand, None if one after another; breaks: numbers of
-    samples that a chunk starts with whatever stands before them.
+    def __init__(self, folder: Path) -> None:
+        """Begin without chunks."""
+        self._rows, self._chunks, self._before = Column(folder, ">u4", 3), 0, 0
+
+    def append(self, counts: np.ndarray) -> None:
+        """Add chunks of so many samples."""
+        new = np.flatnonzero(np.diff(counts, prepend=self._before))
+        numbers = self._chunks + new + 1
+        self._rows.append(np.stack([numbers, counts[new], np.ones_like(new)], axis=1))
+        self._chunks += len(counts)
+        self._before = int(counts[-1]) if len(counts) else self._before
+
+    def box(self) -> Box:
+        """Return the box."""
+        return table("stsc", self._rows)
+
+
+def table(name: str, entries: Column | np.ndarray, kind: str = ">u4", more: int = 0) -> Box:
+    """Return a full box of a count and as many entries: one number or a row of them each.
+
+    more: what is added to each number of a column.
     """
-    samples = len(starts) - 1
-    new = np.zeros(samples + 1, bool)  # and one behind the last
-    new[0] = True
-    new[breaks] = True
-    if offsets is not None:
-        new[1:-1] |= np.diff(offsets) != np.diff(starts[:-1])
-        new[:-1] |= _short(new[:-1])
-    runs = np.flatnonzero(new[:-1])
-    # Where a run is longer than a chunk may be, one starts at its first sample past each limit.
-    limits = -(-np.diff(starts[np.append(runs, samples)]) // _CHUNK)
-    step = np.arange(limits.sum()) - np.repeat(np.cumsum(limits) - limits, limits)
-    new[np.searchsorted(starts[:-1], np.repeat(starts[runs], limits) + step * _CHUNK)] = True
-    first = np.flatnonzero(new[:-1])
-    return first, np.diff(first, append=samples)
+    if isinstance(entries, Column):
+        return full_box(name, len(entries).to_bytes(4, "big"), Entries(entries, kind, more))
+    stored = np.ascontiguousarray(entries, kind).tobytes()
+    return full_box(name, len(entries).to_bytes(4, "big"), stored)
 
 
-def _short(new: np.ndarray) -> np.ndarray:
-    """Return which samples are in runs that are too short to make a chunk."""
-    lengths = np.diff(np.flatnonzero(new), append=len(new))
-    return np.repeat(lengths < _SHORTEST_RUN, lengths)
-
-
-def table(name: str, entries: np.ndarray, kind: str = ">u4") -> Box:
-    """Return a full box of a count and as many entries: one number or a row of them each."""
-    return full_box(name, len(entries).to_bytes(4, "big"), _bytes(entries, kind))
-
-
-def sample_sizes(sizes: np.ndarray) -> Box:
-    """Return stsz."""
-    count = len(sizes).to_bytes(4, "big")
-    if (sizes == sizes[0]).all():
-        return full_box("stsz", int(sizes[0]).to_bytes(4, "big"), count)
-    return full_box("stsz", bytes(4), count, _bytes(sizes, ">u4"))
-
-
-def chunk_places(counts: np.ndarray, places: np.ndarray, wide: bool) -> list[Box]:
-    """Return stsc and stco or, if wide, co64: each chunk's samples and first byte in the file."""
-    new = np.flatnonzero(np.diff(counts, prepend=0))
-    samples = np.stack([new + 1, counts[new], np.ones_like(new)], axis=1)
-    stored = table("co64", places, ">u8") if wide else table("stco", places)
-    return [table("stsc", samples), stored]
-
-
-def _bytes(entries: np.ndarray, kind: str) -> memoryview:
-    return memoryview(np.ascontiguousarray(entries, kind).reshape(-1).view(np.uint8))
+def chunk_places(places: Column | np.ndarray, base: int, wide: bool) -> Box:
+    """Return stco or, if wide, co64: each chunk's first byte in the file, `base` added."""
+    if not isinstance(places, Column):
+        places, base = places + base, 0
+    return table("co64", places, ">u8", base) if wide else table("stco", places, ">u4", base)

@@ -44,6 +44,7 @@ _WHOLE = {
     "train": _Need(mb=200, seconds=60),
     "learning": _Need(mb=300, seconds=60, picture_mb=50),
     "concat": _Need(mb=100, kb=6, seconds=1, ms=1),
+    "part": _Need(mb=100, kb=6, seconds=1, ms=1),
     "episodes": _Need(mb=150, kb=1, seconds=5, ms=0.2),
     "plots": _Need(mb=300, kb=1, seconds=20, ms=0.2),
     "clips": _Need(mb=500, kb=6, seconds=60, ms=1, picture_mb=50),
@@ -94,6 +95,8 @@ class Needs:
     def _of(self, rule: str) -> tuple[_Need, int]:
         if rule in _SHARDED:
             return _SHARDED[rule], self._shard
+        if rule == "part":
+            return _WHOLE[rule], self._config["film"]["reaches_per_file"] or self._config["reaches"]
         return _WHOLE[rule], self._config["reaches"]
 
     def _ms(self, rule: str, need: _Need) -> float:

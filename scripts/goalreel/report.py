@@ -10,21 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
-import numpy as np
-import pandas as pd
 
 from goalreel.checksums import write_folder_sums
 from goalreel.errors import GoalreelError
 from goalreel.folders import place, replacing_folder
 from goalreel.lineage import Made, read_made, tools_of
-from goalreel.mp4 import VideoIndex, read_index
+from goalreel.mp4 import Outline, read_outline
 from goalreel.outcomes import pieces, policy_label, reach_rate
 from goalreel.plot_captions import read_caption
+from goalreel.report_rows import COLUMNS, Told, write_rows
 from goalreel.spec import Spec
 from goalreel.timings import read_timings
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_COLUMNS = ("reach", "attempt", "seed", "steps", "return", "start_s")
 
 
 @dataclass(frozen=True)
@@ -49,50 +47,33 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
 
     Raises GoalreelError if the film, a table or a plot cannot be used, or they are not of one run.
     """
-    film = read_index(sources.film)
-    rows = pd.concat(pieces(sources.episodes, _COLUMNS), ignore_index=True)
-    _check(sources, film, rows, spec)
+    film = read_outline(sources.film)
     with replacing_folder(folder) as temporary:
         linked = [sources.film, sources.episodes, sources.attempts, *sources.plots]
         for path in [*linked, *sources.views.values()]:
             place(path, temporary / path.name)
         for name in ("report.css", "report.js"):
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
-        _write(temporary / "data.js", f"const GOALREEL = {_data(rows, spec)};\n")
+        told = pieces(sources.episodes, COLUMNS)
+        rows = write_rows(temporary / "data.js", told, spec.config["film.fps"])
+        _check(sources, film, rows, spec)
         _write(temporary / "index.html", _page(sources, film, rows, spec))
         write_folder_sums(temporary)
-    return len(rows)
+    return rows.episodes
 
 
-def _check(sources: Sources, film: VideoIndex, rows: pd.DataFrame, spec: Spec) -> None:
-    reached, wanted = int(rows["reached"].sum()), spec.shard["reaches"]
-    if reached != wanted:
-        raise GoalreelError(f"{sources.episodes}: tells of {reached} reaches, not {wanted}")
-    fps = spec.config["film.fps"]
-    last = int(_reset_frames(rows, fps).iloc[-1] + rows["steps"].iloc[-1]) + 1
-    if film.timescale != fps * film.durations[0] or last > film.frames:
+def _check(sources: Sources, film: Outline, rows: Told, spec: Spec) -> None:
+    wanted, fps = spec.shard["reaches"], spec.config["film.fps"]
+    if rows.reached != wanted:
+        raise GoalreelError(f"{sources.episodes}: tells of {rows.reached} reaches, not {wanted}")
+    if film.timescale != fps * film.durations[0] or rows.end > film.frames:
         raise GoalreelError(
-            f"{sources.film}: is of another run than {sources.episodes}, which tells of {last} "
+            f"{sources.film}: is of another run than {sources.episodes}, which tells of {rows.end} "
             f"frames at {fps} fps; delete it and run snakemake again"
         )
 
 
-def _reset_frames(rows: pd.DataFrame, fps: int) -> pd.Series:
-    """Return the number of the film's frame that shows each episode's reset state."""
-    return (rows["start_s"] * fps).round().astype(np.int64)
-
-
-def _data(rows: pd.DataFrame, spec: Spec) -> str:
-    """Return the table as JSON, by columns so that no name is repeated in each row."""
-    fps = spec.config["film.fps"]
-    columns = {name: rows[name].tolist() for name in ("reach", "attempt", "seed", "steps")}
-    columns["return"] = rows["return"].round(6).tolist()
-    columns["reached"] = rows["reached"].astype(np.int8).tolist()
-    columns["frame"] = _reset_frames(rows, fps).tolist()
-    return json.dumps({"fps": fps, **columns}, separators=(",", ":"))
-
-
-def _page(sources: Sources, film: VideoIndex, rows: pd.DataFrame, spec: Spec) -> str:
+def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
     fps, results = spec.config["film.fps"], sources.film.parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -107,9 +88,9 @@ def _page(sources: Sources, film: VideoIndex, rows: pd.DataFrame, spec: Spec) ->
         env=spec.config["env"],
         policy=policy_label(spec.config["policy"]),
         reaches=spec.shard["reaches"],
-        episodes=len(rows),
-        failed=int((~rows["reached"]).sum()),
-        steps=(int(rows["steps"].min()), int(rows["steps"].max())),
+        episodes=rows.episodes,
+        failed=rows.failed,
+        steps=rows.steps,
         frames=film.frames,
         fps=fps,
         clock=_clock(film.frames / fps),

@@ -1,6 +1,11 @@
 """The names of shards and of their files."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import overload
+
+from goalreel.errors import GoalreelError
 
 
 def shard_name(shard: int) -> str:
@@ -8,9 +13,42 @@ def shard_name(shard: int) -> str:
     return f"{shard:05d}"
 
 
-def shard_paths(first: Path, count: int) -> list[Path]:
-    """Return the files of all shards, given that of shard 0; the others stand beside it.
+@dataclass(frozen=True)
+class ShardPaths(Sequence[Path]):
+    """The files of `count` shards in turn, beside `first`, the first one's.
 
-    A rule cannot name a thousand files in its command: Linux limits an argument to 128 kB.
+    A path is made when it is asked for: a hundred thousand of them would take 50 MB.
     """
-    return [first.with_name(shard_name(shard) + first.suffix) for shard in range(count)]
+
+    first: Path
+    count: int
+
+    def __len__(self) -> int:
+        """Return the number of files."""
+        return self.count
+
+    @overload
+    def __getitem__(self, number: int) -> Path: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Path]: ...
+
+    def __getitem__(self, number):
+        """Return a file, or a list of them for a slice."""
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(self.count))]
+        if not -self.count <= number < self.count:
+            raise IndexError(number)
+        shard = int(self.first.stem) + number % self.count
+        return self.first.with_name(shard_name(shard) + self.first.suffix)
+
+
+def shard_paths(first: Path, count: int) -> ShardPaths:
+    """Return the files of `count` shards, given that of the first.
+
+    A rule cannot name a thousand files in its command: Linux limits an argument to 128 kB. Raises
+    GoalreelError if it has no shard's name.
+    """
+    if not (first.stem.isascii() and first.stem.isdecimal()):
+        raise GoalreelError(f"{first}: not named as a shard's file is, such as 00000{first.suffix}")
+    return ShardPaths(first, count)

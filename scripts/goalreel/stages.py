@@ -10,7 +10,7 @@ This module is imported while the Snakefile is parsed, so it imports little.
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from goalreel.environments import environment_files, environment_tools
 from goalreel.errors import GoalreelError
 from goalreel.kept_fingerprints import kept_fingerprint
 from goalreel.mountain_car import NATIVE
+from goalreel.parts import Part, part_name, parts_of
 from goalreel.policy_files import policy_files, policy_tools
 from goalreel.shards import shard_name
 from goalreel.spec import canonical, common_digest, package_version
@@ -76,7 +77,8 @@ _STAGES = {
     "train": _Stage(("env", "train.seed", "train.checkpoints"), (), ("numpy", "pandas")),
     "learning": _Stage(_LEARNING, ("train", "atlas"), (*_PIXELS, "pandas", "artist")),
     "concat": _Stage(_FILM, ("simulate", "encode"), ()),
-    "episodes": _Stage(_FILM, ("simulate",), ("pandas",)),
+    "episodes": _Stage((*_FILM, "film.reaches_per_file"), ("simulate",), ("pandas",)),
+    "films": _Stage(("film.fps",), (), ()),
 }
 # All that is there to be verified: each by the digest of its spec.
 _STAGES["verify"] = _Stage(_FILM, tuple(_STAGES), ("ffmpeg", "numpy"))
@@ -102,8 +104,56 @@ class Specs:
     @cached_property
     def shards(self) -> list[str]:
         """The names of all shards: "00000", "00001", ..."""
-        count = -(-self._config["reaches"] // self._config["shard_size"])
-        return [shard_name(shard) for shard in range(count)]
+        return [shard_name(shard) for shard in range(self._count)]
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The parts of the film, where it is made in parts. Raises GoalreelError if it is not."""
+        if self._per_file is None:
+            raise GoalreelError("film.reaches_per_file is null, which makes one film, film.mp4")
+        return parts_of(self._config["reaches"], self._per_file)
+
+    def _part(self, wildcards) -> Part:
+        if int(wildcards.part) >= len(self.parts):
+            raise GoalreelError(
+                f"no part {wildcards.part}: the last is {part_name(len(self.parts) - 1)}"
+            )
+        return self.parts[int(wildcards.part)]
+
+    @property
+    def _per_file(self) -> int | None:
+        return self._config["film"]["reaches_per_file"]
+
+    @property
+    def _count(self) -> int:
+        return -(-self._config["reaches"] // self._config["shard_size"])
+
+    def all_shards(self, pattern: str) -> Callable[[object], list[str]]:
+        """Return an input function of a file of every shard: `pattern` holds {shard}.
+
+        A list in its place would be made, and taken apart by Snakemake, whenever the Snakefile is
+        parsed, which every job on a cluster does.
+        """
+        return lambda wildcards: [pattern.format(shard=shard) for shard in self.shards]
+
+    def part_shards(self, pattern: str) -> Callable[[object], list[str]]:
+        """Return an input function of a file of every shard of a part: `pattern` holds {shard}."""
+        return lambda wildcards: [
+            pattern.format(shard=shard_name(shard))
+            for shard in self._part(wildcards).shards(self._config["shard_size"])
+        ]
+
+    def all_parts(self, pattern: str) -> Callable[[object], list[str]]:
+        """Return an input function of the file of every part: `pattern` holds {part}."""
+        return lambda wildcards: [pattern.format(part=part_name(i)) for i in range(len(self.parts))]
+
+    def whole_or_parts(self, whole: str, parts: str) -> str:
+        """Return the film's file, or the parts' index where the film is made in parts."""
+        return whole if self._per_file is None else parts
+
+    def first_shard(self, pattern: str) -> str:
+        """Return the first shard's file: `pattern` holds {shard}."""
+        return pattern.format(shard=shard_name(0))
 
     def only_mountain_car(self, files):
         """Return files that exist for the two Mountain Cars, and none for other environments."""
@@ -141,12 +191,28 @@ class Specs:
         """Return the spec of joining all segments."""
         return self._of_run("concat")
 
+    def part(self, wildcards) -> str:
+        """Return the spec of joining the segments of a part, whose `reaches` end before that."""
+        part = self._part(wildcards)
+        count = len(part.shards(self._config["shard_size"]))
+        return self._spec("concat", {"first": part.first, "shards": count, "reaches": part.end})
+
+    def films(self, wildcards) -> str:
+        """Return the spec of the index of all parts."""
+        shard = {"parts": len(self.parts), "reaches": self._config["reaches"]}
+        return self._spec("films", shard)
+
     def plots(self, wildcards) -> str:
         """Return the spec of the plots."""
         return self._of_run("plots")
 
     def report(self, wildcards) -> str:
-        """Return the spec of the report's page."""
+        """Return the spec of the report's page, which plays one film."""
+        if self._per_file is not None:
+            raise GoalreelError(
+                f"the report plays one film, and film.reaches_per_file is {self._per_file}; "
+                f"set it to null for a report"
+            )
         return self._of_run("report")
 
     def clips(self, wildcards) -> str:
@@ -191,11 +257,13 @@ class Specs:
         size, total = self._config["shard_size"], self._config["reaches"]
         first = int(wildcards.shard) * size
         if first >= total:
-            raise GoalreelError(f"no shard {wildcards.shard}: the last is {self.shards[-1]}")
+            raise GoalreelError(
+                f"no shard {wildcards.shard}: the last is {shard_name(self._count - 1)}"
+            )
         return self._spec(stage, {"first": first, "count": min(size, total - first)})
 
     def _of_run(self, stage: str) -> str:
-        return self._spec(stage, {"shards": len(self.shards), "reaches": self._config["reaches"]})
+        return self._spec(stage, {"shards": self._count, "reaches": self._config["reaches"]})
 
     def _spec(self, stage: str, shard: Mapping | None = None) -> str:
         return canonical({**self._common(stage), "shard": shard or {}})

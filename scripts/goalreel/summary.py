@@ -7,10 +7,11 @@ from pathlib import Path
 
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
-from goalreel.mp4 import read_index
+from goalreel.mp4 import read_outline
 
 # A file of each view that is written whenever the view is made.
 VIEWS = {
+    "films": "films.csv",
     "clips": "clips/clips.csv",
     "grid": "grid.mp4",
     "swarm": "swarm.mp4",
@@ -31,7 +32,7 @@ def summary(results: str | Path, shards: Iterable[str], encoder: Choice) -> str:
     """
     results, shards = Path(results), set(shards)
     film = results / "film.mp4"
-    index = read_index(film)
+    index = read_outline(film)
     seconds = index.frames * index.durations[0] / index.timescale
     reaches, episodes, frames = _count(results / "episodes.csv")
     if frames != index.frames:
@@ -61,6 +62,8 @@ def views(results: str | Path, since: float) -> str:
 
 
 def _view(name: str, file: Path) -> str:
+    if name == "films":
+        return _films(file)
     if name != "clips":
         return f"{file}, {file.stat().st_size / 1e6:,.1f} MB"
     with file.open(newline="", encoding="utf-8") as stream:
@@ -68,6 +71,13 @@ def _view(name: str, file: Path) -> str:
     if clips == 0:
         return "warning: the triggers of `clips` select nothing, so that there is no clip"
     return f"{file.parent}, {clips:,} videos"
+
+
+def _films(file: Path) -> str:
+    with file.open(newline="", encoding="utf-8") as stream:
+        rows = [(float(row["seconds"]), int(row["bytes"])) for row in csv.DictReader(stream)]
+    seconds, size = map(sum, zip(*rows, strict=True))
+    return f"{file}, {len(rows):,} films of {_clock(seconds)}, {size / 1e6:,.1f} MB"
 
 
 def _count(table: Path) -> tuple[int, int, int]:

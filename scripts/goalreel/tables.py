@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from goalreel.atomic import replacing
+from goalreel.parts import film_file
 from goalreel.spec import common_spec
 from goalreel.trajectories import Attempts, read_summary
 
@@ -18,6 +19,7 @@ EPISODE_COLUMNS = [
     *["reach", "attempt", "seed", "env", "initial_position", "steps", "return"],
     *["terminated", "truncated", "shard", "first_frame", "frames", "start_s", "card_frames"],
     "reached",
+    "film",
 ]
 ATTEMPT_COLUMNS = [*EPISODE_COLUMNS[:10], "reached"]
 
@@ -29,19 +31,25 @@ def write_tables(
     env: str,
     fps: int,
     cards: int,
+    per_file: int | None = None,
 ) -> int:
     """Write both tables from the trajectory files of all shards, in order; return the film's rows.
 
     first_frame: the film's frame that shows the reset state; `cards` frames of the episode's title
-    card come before it. start_s: first_frame / fps, seconds.
+    card come before it. start_s: first_frame / fps, seconds. film: the file that these count in,
+    by its path in the results; per_file: the reaches of each, None for one film.
     Raises GoalreelError if a file cannot be used or the shards were not made alike.
     """
-    first_frame, rows, specs = 0, 0, {}
+    first_frame, rows, first, film = 0, 0, {}, None
     with replacing(episodes_csv) as episodes_part, replacing(attempts_csv) as attempts_part:
         for shard, path in enumerate(trajectories):
             summary = read_summary(path)
-            specs[path] = summary.spec
+            first = first or {path: summary.spec}
+            common_spec(first | {path: summary.spec})
             table = _frame(summary.episodes, env, shard)
+            before, film = film, film_file(int(summary.attempts.reach[0]), per_file)
+            first_frame = first_frame if film == before else 0
+            table["film"] = film
             table["frames"], table["card_frames"] = table["steps"] + 1, cards
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
@@ -51,7 +59,6 @@ def write_tables(
             _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
             first_frame += int(shown.sum())
             rows += len(table)
-        common_spec(specs)
     return rows
 
 

@@ -217,8 +217,8 @@ include: "rules/report.smk"
 
 
 onsuccess:
-    print_summary(RESULTS, specs.shards, specs.encoder)
+    print_summary(RESULTS, specs.shards, specs.encoder, workflow)
 
 
 onerror:
-    print_causes(log)
+    print_causes(log, workflow)

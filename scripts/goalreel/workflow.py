@@ -16,6 +16,7 @@ from pathlib import Path
 from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
+from goalreel.object_storage import made_in_storage, readable_log, stored_summary, with_addresses
 from goalreel.sources import note_sources
 from goalreel.summary import summary, views
 
@@ -28,21 +29,28 @@ def checked_config(given: Mapping, schema: str) -> dict:
     """Return the complete configuration, or end the run with one message."""
     try:
         config = load_config(given, Path(schema))
-        check_results(Path(config["results"]), Path(schema).parent)
+        check_results(config["results"], Path(schema).parent)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     return config
 
 
-def check_results(results: Path, base: Path) -> None:
+def check_results(results: str, base: Path) -> None:
     """Raise GoalreelError if the results would stand among the workflow's own files, or on a file.
 
+    An address is refused too: Snakemake would make a folder of that name.
     A view's folder is emptied before it is made: `results: docs` would cost docs/report.
     """
-    place, base = results.resolve(), base.resolve()
+    place, base = Path(results).resolve(), base.resolve()
+    if "://" in results:
+        raise GoalreelError(
+            f"the configuration has a fault:\n  results: '{results}' is an address, not a folder; "
+            f"for object storage keep the folder and give snakemake --default-storage-provider "
+            f"and --default-storage-prefix (README, Object storage)"
+        )
     if place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
         fault = "is where the workflow's own files stand"
-    elif results.exists() and not results.is_dir():
+    elif place.exists() and not place.is_dir():
         fault = "is a file"
     else:
         return
@@ -71,9 +79,13 @@ def set_environment(scripts: str) -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
-def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
-    """Print what this run made: the film, if it made it, and the views."""
+def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow) -> None:
+    """Print what this run made: the film, if it made it, and the views.
+
+    workflow: Snakemake's. Of results on object storage it tells the addresses.
+    """
     _end_waits()
+    _print_last(stored_summary(made_in_storage(workflow)))
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
@@ -83,13 +95,18 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
         _print_last(f"no summary: {error}")
 
 
-def print_causes(logs: Iterable[str]) -> None:
-    """Print why jobs failed: what their own logs end with. `logs` are Snakemake's, of this run."""
+def print_causes(logs: Iterable[str], workflow) -> None:
+    """Print why jobs failed: what their own logs end with.
+
+    logs: Snakemake's, of this run. workflow: Snakemake's.
+    """
     _end_waits()
     text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
     told = r"^Error in rule \w+:$.*?^    log: (.+?) \(check log file"
     failed = re.findall(told, text, re.M | re.S)
-    _print_last("\n".join(f"{path}:\n{_cause(Path(path))}" for path in dict.fromkeys(failed)))
+    causes = {log: _cause(readable_log(workflow, log)) for log in dict.fromkeys(failed)}
+    told = "\n".join(f"{log}:\n{cause}" for log, cause in causes.items())
+    _print_last(with_addresses(workflow, told))
 
 
 def _end_waits() -> None:

@@ -1,0 +1,78 @@
+"""Results on object storage, as the end of a run tells of them: by their addresses.
+
+Snakemake brings inputs from there and takes outputs there, job by job; the stages see files. So
+nothing here moves a film. What is here knows Snakemake's jobs and their files, and is called by
+workflow alone.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+# What the summary calls a result, by the last part of its name.
+_NAMES = {
+    "film.mp4": "film",
+    "episodes.csv": "tables",
+    "attempts.csv": "tables",
+    "clips": "clips",
+    "grid.mp4": "grid",
+    "swarm.mp4": "swarm",
+    "phase.mp4": "phase",
+    "poster.png": "stills",
+    "contact_sheet.png": "stills",
+    "preview.webp": "stills",
+    "learning.mp4": "learning",
+    "report": "report",
+}
+
+
+def made_in_storage(workflow) -> list[str]:
+    """Return the addresses of what this run made on object storage; none for a run on disk."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    return [str(file.storage_object.query) for file in _stored(job.output for job in jobs)]
+
+
+def stored_summary(addresses: Iterable[str]) -> str:
+    """Return a line for the film, for the tables and for each view among the addresses."""
+    told: dict[str, list[str]] = {}
+    for address in addresses:
+        name = _NAMES.get(PurePosixPath(address).name)
+        if name:
+            told.setdefault(name, []).append(address)
+    order = list(dict.fromkeys(_NAMES.values()))
+    return "\n".join(f"{name:>8}  {', '.join(told[name])}" for name in order if name in told)
+
+
+def readable_log(workflow, told: str) -> Path:
+    """Return a file with a job's log, given how Snakemake tells of the log.
+
+    A log on object storage is `s3://... (send to storage)` there. A job on this machine has left
+    it here; one elsewhere has taken it to the storage, from where it is brought. If that fails,
+    the path that is returned does not exist.
+    """
+    address = told.removesuffix(" (send to storage)")
+    for file in _stored(job.log for job in workflow.dag.jobs):
+        if file.storage_object.query == address:
+            if not workflow.local_exec:
+                _retrieve(workflow, file.storage_object)
+            return Path(file)
+    return Path(told)
+
+
+def with_addresses(workflow, text: str) -> str:
+    """Return a job's words with addresses in place of the local copies, which are gone by now."""
+    files = _stored((*job.input, *job.output) for job in workflow.dag.jobs)
+    for path, address in {str(file): file.storage_object.query for file in files}.items():
+        text = text.replace(path, address)
+    return text
+
+
+def _stored(files: Iterable[Iterable]) -> list:
+    """Return those files that stand on object storage, as Snakemake's objects."""
+    return [file for several in files for file in several if getattr(file, "is_storage", False)]
+
+
+def _retrieve(workflow, storage_object) -> None:
+    # Whatever a provider raises, a run that failed still tells of its other causes.
+    with contextlib.suppress(Exception):
+        workflow.async_run(storage_object.managed_retrieve())

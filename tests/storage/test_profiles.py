@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+import yaml
 from conftest import FEW, REPOSITORY
 from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
 

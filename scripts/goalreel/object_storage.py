@@ -6,6 +6,7 @@ workflow alone.
 """
 
 import contextlib
+import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -54,15 +55,29 @@ def readable_log(workflow, told: str) -> Path:
     for file in _stored(job.log for job in workflow.dag.jobs):
         if file.storage_object.query == address:
             if not workflow.local_exec:
-                _retrieve(workflow, file.storage_object)
+                _done(workflow, file.storage_object.managed_retrieve())
             return Path(file)
     return Path(told)
 
 
-def with_addresses(workflow, text: str) -> str:
-    """Return a job's words with addresses in place of the local copies, which are gone by now."""
+def told_of_storage(workflow, text: str) -> str:
+    """Return jobs' words with addresses in place of the local copies, which are gone by now.
+
+    A stage that finds a file unusable deletes it, if it stands among the results; of an object it
+    has a copy alone. So the object is deleted here, for the next run to make it anew, and the words
+    say so.
+    """
     files = _stored((*job.input, *job.output) for job in workflow.dag.jobs)
-    for path, address in {str(file): file.storage_object.query for file in files}.items():
+    for path, file in {str(file): file for file in files}.items():
+        if path not in text:
+            continue
+        address = file.storage_object.query
+        useless = (
+            rf"error: {re.escape(path)}: cannot be used: (.*); delete it and run snakemake again"
+        )
+        if re.search(useless, text) and _done(workflow, file.storage_object.managed_remove()):
+            told = f"error: {address}: could not be used and is deleted: "
+            text = re.sub(useless, lambda m, told=told: f"{told}{m[1]}; run snakemake again", text)
         text = text.replace(path, address)
     return text
 
@@ -72,7 +87,10 @@ def _stored(files: Iterable[Iterable]) -> list:
     return [file for several in files for file in several if getattr(file, "is_storage", False)]
 
 
-def _retrieve(workflow, storage_object) -> None:
-    # Whatever a provider raises, a run that failed still tells of its other causes.
+def _done(workflow, moving) -> bool:
+    """Tell whether the storage did something, which is given as a coroutine of Snakemake's."""
+    # Whatever a provider raises, a run that failed still tells of its causes.
     with contextlib.suppress(Exception):
-        workflow.async_run(storage_object.managed_retrieve())
+        workflow.async_run(moving)
+        return True
+    return False

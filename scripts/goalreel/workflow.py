@@ -16,7 +16,7 @@ from pathlib import Path
 from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
-from goalreel.object_storage import made_in_storage, readable_log, stored_summary, with_addresses
+from goalreel.object_storage import made_in_storage, readable_log, stored_summary, told_of_storage
 from goalreel.sources import note_sources
 from goalreel.summary import summary, views
 
@@ -106,7 +106,7 @@ def print_causes(logs: Iterable[str], workflow) -> None:
     failed = re.findall(told, text, re.M | re.S)
     causes = {log: _cause(readable_log(workflow, log)) for log in dict.fromkeys(failed)}
     told = "\n".join(f"{log}:\n{cause}" for log, cause in causes.items())
-    _print_last(with_addresses(workflow, told))
+    _print_last(told_of_storage(workflow, told))
 
 
 def _end_waits() -> None:

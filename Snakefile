@@ -25,7 +25,7 @@ configfile: os.path.join(BASE, "config.yaml")
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Specs(config, SCRIPTS)
-set_environment(SCRIPTS)
+set_environment(SCRIPTS, config["results"])
 
 
 report: "docs/report/workflow.rst"

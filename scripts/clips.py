@@ -31,14 +31,19 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.clips import choose_clips, write_clips
     from goalreel.folders import replacing_folder
     from goalreel.footage import Footage
+    from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     config, shards = spec.config, spec.shard["shards"]
+    frames = shard_paths(arguments.frames, shards)
+    trajectories = shard_paths(arguments.trajectories, shards)
+    check_inputs(spec, simulate=trajectories, render=frames)
+    check_inputs(spec, atlas=arguments.atlas, train=arguments.policy)
     footage = Footage(
-        shard_paths(arguments.trajectories, shards),
-        shard_paths(arguments.frames, shards),
+        trajectories,
+        frames,
         arguments.atlas,
         arguments.policy,
         config["env"],

@@ -22,13 +22,17 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.film import concatenate
+    from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
 
     spec = program.spec_of(arguments)
     shards, fps = spec.shard["shards"], spec.config["film.fps"]
+    segments = shard_paths(arguments.segments, shards)
+    trajectories = shard_paths(arguments.trajectories, shards)
+    check_inputs(spec, simulate=trajectories, encode=segments)
     frames = concatenate(
-        shard_paths(arguments.segments, shards),
-        shard_paths(arguments.trajectories, shards),
+        segments,
+        trajectories,
         arguments.output,
         spec.config["env"],
         fps,

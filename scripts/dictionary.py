@@ -24,6 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.atlas import read_atlas
     from goalreel.coding import code_atlas
     from goalreel.dictionary import read_dictionary, write_dictionary
+    from goalreel.made_of import check_inputs
     from goalreel.overlay import clear_rows, empty_card
     from goalreel.spec import check_alike
     from goalreel.tiny import code_tiny, read_tiny, write_tiny
@@ -34,6 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     config, encode = spec.config, spec.config["encode"]
 
     def make() -> None:
+        check_inputs(spec, atlas=arguments.atlas)
         atlas = read_atlas(arguments.atlas)
         check_alike(config, "atlas is", atlas.spec)
         if encode["size"] == "tiny":

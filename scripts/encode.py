@@ -29,6 +29,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.dictionary import read_dictionary
     from goalreel.errors import GoalreelError
     from goalreel.frame_cache import open_cache
+    from goalreel.made_of import check_inputs
     from goalreel.overlay import captions, overlaid
     from goalreel.segment import assemble_segment, encode_segment, store_segment
     from goalreel.spec import check_alike
@@ -37,6 +38,8 @@ def main(argv: list[str] | None = None) -> None:
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
+    made = {"simulate": arguments.trajectories, "render": arguments.frames}
+    check_inputs(spec, **made, dictionary=arguments.dictionary)
     config, frames = spec.config, open_cache(arguments.frames)
     trajectories, env = read_trajectories(arguments.trajectories), config["env"]
     texts = captions(config["overlay.caption"], trajectories, env)

@@ -23,13 +23,16 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.atomic import replacing
+    from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
     from goalreel.tables import write_tables
 
     spec = program.spec_of(arguments)
     fps = spec.config["film.fps"]
+    trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
+    check_inputs(spec, simulate=trajectories)
     rows = write_tables(
-        shard_paths(arguments.trajectories, spec.shard["shards"]),
+        trajectories,
         arguments.episodes,
         arguments.attempts,
         spec.config["env"],

@@ -26,17 +26,16 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel import ffmpeg
     from goalreel.filmed import read_filmed
     from goalreel.grid import film_grid
+    from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    shards = spec.shard["shards"]
-    filmed = read_filmed(
-        shard_paths(arguments.frames, shards),
-        shard_paths(arguments.trajectories, shards),
-        spec.config["env"],
-    )
-    frames, pages = film_grid(
+    frames = shard_paths(arguments.frames, spec.shard["shards"])
+    trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
+    check_inputs(spec, simulate=trajectories, render=frames)
+    filmed = read_filmed(frames, trajectories, spec.config["env"])
+    shown, pages = film_grid(
         filmed,
         arguments.output,
         spec.config["grid"],
@@ -44,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["encode"],
         spec.text,
     )
-    program.say(f"{frames} frames on {pages} pages")
+    program.say(f"{shown} frames on {pages} pages")
 
 
 if __name__ == "__main__":

@@ -28,10 +28,12 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.cards import card_frames
     from goalreel.learned import read_policies
     from goalreel.learning import make_film, write_film, write_table
+    from goalreel.made_of import check_inputs
     from goalreel.styles import make_style
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
+    check_inputs(spec, train=arguments.policy, atlas=arguments.atlas)
     config = spec.config
     fps = config["film.fps"]
     policies = read_policies(arguments.policy)

@@ -23,6 +23,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel import ffmpeg
     from goalreel.axes import SIZE
+    from goalreel.made_of import check_inputs
     from goalreel.phase import portraits, read_trails
     from goalreel.shards import shard_paths
     from goalreel.views import write_view
@@ -30,6 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     paths = shard_paths(arguments.trajectories, spec.shard["shards"])
+    check_inputs(spec, simulate=paths)
     trails = read_trails(paths, spec.config["env"])
     frames = write_view(
         arguments.output,

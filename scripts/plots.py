@@ -27,10 +27,13 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel import plots
+    from goalreel.made_of import check_inputs
     from goalreel.outcomes import reach_rate
     from goalreel.plot_data import read_portrait, read_steps
+    from goalreel.shards import shard_paths
 
     spec = program.spec_of(arguments)
+    check_inputs(spec, simulate=shard_paths(arguments.trajectories, spec.shard["shards"]))
     steps = read_steps(arguments.episodes)
     rate = reach_rate(arguments.attempts, spec.config["policy"])
     portrait = read_portrait(arguments.trajectories, spec.shard["shards"], spec.config["env"])

@@ -30,6 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.frame_cache import write_cache
     from goalreel.gym_env import GymEnvironment
     from goalreel.gym_render import render_episodes
+    from goalreel.made_of import check_inputs
     from goalreel.mountain_car import NATIVE
     from goalreel.policy_files import check_files
     from goalreel.render import render_states
@@ -37,6 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.trajectories import read_trajectories
 
     spec = program.spec_of(arguments)
+    check_inputs(spec, simulate=arguments.trajectories, atlas=arguments.atlas)
     trajectories = read_trajectories(arguments.trajectories)
     if spec.config["env"] not in NATIVE:
         check_files(spec.text, environment_files(spec.config["env"]))

@@ -39,9 +39,22 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
+    from goalreel.made_of import check_inputs
     from goalreel.report import Sources, write_report
 
     spec = program.spec_of(arguments)
+    check_inputs(
+        spec,
+        simulate=arguments.trajectories,
+        render=arguments.frames,
+        encode=arguments.segments,
+        atlas=arguments.atlas,
+        concat=arguments.film,
+        episodes=arguments.tables,
+        plots=arguments.plots[0],
+        grid=arguments.grid,
+        swarm=arguments.swarm,
+    )
     views = {"Swarm": arguments.swarm, "Grid": arguments.grid}
     views = {title: path for title, path in views.items() if path is not None}
     atlas = [arguments.atlas] if arguments.atlas else []

@@ -22,6 +22,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.environments import environment_files
     from goalreel.episodes import make_environment
+    from goalreel.made_of import check_inputs
     from goalreel.policies import make_policy
     from goalreel.policy_files import check_files, policy_files
     from goalreel.reaches import simulate_reaches
@@ -30,6 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.trajectories import write_trajectories
 
     spec = program.spec_of(arguments)
+    check_inputs(spec, train=arguments.policy)
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")

@@ -28,16 +28,15 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.filmed import read_filmed, spread
+    from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
     from goalreel.stills import save_contact_sheet, save_poster, save_preview
 
     spec = program.spec_of(arguments)
-    shards = spec.shard["shards"]
-    filmed = read_filmed(
-        shard_paths(arguments.frames, shards),
-        shard_paths(arguments.trajectories, shards),
-        spec.config["env"],
-    )
+    frames = shard_paths(arguments.frames, spec.shard["shards"])
+    trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
+    check_inputs(spec, simulate=trajectories, render=frames)
+    filmed = read_filmed(frames, trajectories, spec.config["env"])
     save_poster(filmed, arguments.poster, spec.text)
     trigger = spec.config["stills"]["episode_trigger"]
     chosen = spread(filmed.by_steps(), _ROWS) if trigger is None else filmed.chosen(trigger)

@@ -24,6 +24,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel import ffmpeg
     from goalreel.atlas import read_atlas
+    from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
     from goalreel.styles import make_style
     from goalreel.swarm import count_cars
@@ -33,7 +34,9 @@ def main(argv: list[str] | None = None) -> None:
     spec.check_tool("ffmpeg", ffmpeg.version())
     env = spec.config["env"]
     goal_position(env)  # says that the view needs Mountain Car
-    shards = run_shards(shard_paths(arguments.trajectories, spec.shard["shards"]), env)
+    trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
+    check_inputs(spec, simulate=trajectories, atlas=arguments.atlas)
+    shards = run_shards(trajectories, env)
     swarm = count_cars(shards, read_atlas(arguments.atlas), make_style(env, spec.config["render"]))
     height, width = swarm.background.shape[:2]
     frames = write_view(

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,20 +90,47 @@ def test_raising_max_attempts_keeps_what_was_made(project):
 
 
 @pytest.mark.parametrize("artefact", BROKEN)
-def test_no_film_is_made_from_a_broken_artefact(project, artefact):
+def test_a_broken_artefact_costs_one_run_and_enters_no_film(project, artefact):
     project.run(config=FEW)
-    path = project.folder / "results" / artefact
-    whole, film = path.read_bytes(), project.folder / "results" / "film.mp4"
-    wanted = film.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
+    before = hashes(project.folder / "results")
+    path, film = project.folder / "results" / artefact, project.folder / "results" / "film.mp4"
+    os.truncate(path, path.stat().st_size // 2)
     said = project.fail(config=FEW)
-    last = said.rstrip().splitlines()[-1]
-    assert artefact in last and "delete it and run snakemake again" in last
-    assert not film.exists() or film.read_bytes() == wanted
-    path.unlink()
-    film.unlink(missing_ok=True)
+    assert f"{artefact}: could not be used and is deleted: " in said and not path.exists()
     project.run(config=FEW)
-    assert path.read_bytes() == whole and film.read_bytes() == wanted
+    after = hashes(project.folder / "results")
+    # What only stands between is not made again before a film needs it.
+    assert after.items() <= before.items() and after["film.mp4"] == before["film.mp4"]
+    film.unlink()
+    project.run(config=FEW)
+    assert hashes(project.folder / "results") == before
+
+
+def test_a_file_of_another_shard_or_run_enters_no_film(project):
+    """It is whole, and what it shows is sound; only its spec tells that it stands in the way."""
+    results, small = project.folder / "results", {"reaches": 4, "shard_size": 2}
+    project.run("--until", "encode", config=small | {"results": "other", "seed": 3})
+    project.run("--until", "encode", config=small)
+    strays = {
+        "trajectories/00001.npz": (results / "trajectories" / "00000.npz", "2 reaches from 0 on"),
+        "frames/00001.npz": (results / "frames" / "00000.npz", "2 reaches from 0 on"),
+        "segments/00000.mp4": (project.folder / "other" / "segments" / "00000.mp4", "options"),
+    }
+    for name, (source, fault) in strays.items():
+        path = results / name
+        whole, place = path.read_bytes(), path.stat()
+        shutil.copyfile(source, path)
+        os.utime(path, ns=(place.st_atime_ns, place.st_mtime_ns))  # so that nothing is replanned
+        if name.startswith("segments"):
+            target = "results/film.mp4"
+        else:
+            target = "results/segments/00001.mp4"
+            (results / "segments" / "00001.mp4").unlink()
+        (results / "frames" / "00001.npz").unlink() if name.startswith("traj") else None
+        said = project.fail(target, config=small)
+        assert f"{name}: could not be used and is deleted: " in said and fault in said
+        project.run(target, config=small)
+        assert path.read_bytes() == whole
 
 
 def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CONTINUOUS, DISCRETE
+from conftest import CONTINUOUS, DISCRETE, resealed
 
 from goalreel.episodes import simulate_episodes
 from goalreel.errors import GoalreelError
@@ -220,6 +220,7 @@ def test_a_policy_file_whose_arrays_do_not_fit_is_refused(tmp_path, change, mess
     write_policies(path, train(SEED, [1, 2]))
     with np.load(path, allow_pickle=False) as archive:
         np.savez(path, **(dict(archive) | change))
+    resealed(path)
     with pytest.raises(GoalreelError, match=message):
         read_policies(path)
 

@@ -3,14 +3,15 @@
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
-from goalreel.mp4 import read_index
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.mp4 import read_comment
 from goalreel.plot_captions import read_caption
 
 
@@ -36,19 +37,24 @@ class Tool:
 
 
 def read_made(path: Path, results: Path) -> Made:
+    """Return a file with its spec. Raises as `read_spec`."""
+    return Made(Path(os.path.relpath(path, results)).as_posix(), read_spec(path))
+
+
+def read_spec(path: Path) -> dict:
     """Return the spec of a trajectory file, cache, atlas, video, plot, or table's .json.
 
-    Raises GoalreelError, naming the file, if it carries none.
+    Raises GoalreelError if there is no such file, Unusable if it carries no spec.
     """
     try:
         spec = json.loads(_READERS[path.suffix](path))
         if not isinstance(spec, dict) or "stage" not in spec:
             raise ValueError("no spec in it")
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise GoalreelError(
-            f"{path}: tells no spec ({error}); delete it and run snakemake again"
-        ) from None
-    return Made(Path(os.path.relpath(path, results)).as_posix(), spec)
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise Unusable(path, f"truncated or corrupt: it tells no spec ({error})") from None
+    return spec
 
 
 def _npz_spec(path: Path) -> str:
@@ -58,7 +64,7 @@ def _npz_spec(path: Path) -> str:
 
 _READERS = {
     ".npz": _npz_spec,
-    ".mp4": lambda path: read_index(path).comment,
+    ".mp4": read_comment,
     ".svg": lambda path: read_caption(path).spec,
     ".json": lambda path: path.read_text(encoding="utf-8"),
 }

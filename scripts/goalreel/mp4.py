@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 
 if TYPE_CHECKING:
     from goalreel.mp4_samples import Samples
@@ -50,7 +50,7 @@ class VideoIndex:
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:
-    """Read an MP4 file's index. Raises GoalreelError, naming the file, if it is not whole."""
+    """Read an MP4 file's index. Raises GoalreelError if it is missing, Unusable if not whole."""
     try:
         with Path(path).open("rb") as stream:
             moov, media = _top_level(stream, os.fstat(stream.fileno()).st_size)
@@ -59,15 +59,26 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
-        raise GoalreelError(
-            f"{path}: not a whole MP4 file ({error}); delete it and run snakemake again"
-        ) from None
+        raise Unusable(path, f"not a whole MP4 file ({error})") from None
     if not inside:
-        raise GoalreelError(
-            f"{path}: truncated: its index tells of {index.payload} bytes of video, not all of "
-            f"them in the {sum(map(len, media))} that it holds; delete it and run snakemake again"
+        raise Unusable(
+            path,
+            f"truncated: its index tells of {index.payload} bytes of video, not all of them in "
+            f"the {sum(map(len, media))} that it holds",
         )
     return index
+
+
+def read_comment(path: str | os.PathLike) -> str:
+    """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
+    try:
+        with Path(path).open("rb") as stream:
+            moov, _ = _top_level(stream, os.fstat(stream.fileno()).st_size)
+        return _comment(memoryview(moov))
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
+        raise Unusable(path, f"not a whole MP4 file ({error})") from None
 
 
 def _top_level(stream, size: int) -> tuple[bytes, list[range]]:

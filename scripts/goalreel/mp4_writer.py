@@ -16,6 +16,7 @@ from goalreel import mp4_boxes as boxes
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import TICKS
 from goalreel.mp4_movie import Chapter, FileRange, Movie, VideoTrack
+from goalreel.seal import seal_mp4
 
 _MOST_SAMPLES = 1 << 27  # whose tables stay below the 4 GiB of a box
 _BLOCK = 1 << 20
@@ -50,6 +51,7 @@ def write_mp4(
     with Path(path).open("wb", buffering=_BLOCK) as stream:
         stream.writelines([*head, *movie.box(base, wide), media, movie.front])
         _write_media(stream, payload, movie)
+    seal_mp4(path)
 
 
 def _check_video(video: VideoTrack) -> None:

@@ -2,15 +2,18 @@
 
 import argparse
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.fingerprint import fingerprint
 from goalreel.sources import are_as_noted
 from goalreel.spec import Spec, parse_spec
+
+_RESULTS = "GOALREEL_RESULTS"
 
 
 def parser(doc: str) -> argparse.ArgumentParser:
@@ -55,12 +58,31 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def note_results(results: Path) -> None:
+    """Tell the jobs that this process will start where the workflow's own files stand."""
+    os.environ[_RESULTS] = str(results.resolve())
+
+
+def _without(error: Unusable) -> str:
+    """Delete a useless file of the workflow, so that the next run makes it; return what to say."""
+    results, path = os.environ.get(_RESULTS), error.path.resolve()
+    if results is None or not path.is_relative_to(results):
+        return str(error)  # the user's own, or a copy of what stands elsewhere
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return str(error)
+    return f"{error.path}: could not be used and is deleted: {error.fault}; run snakemake again"
+
+
 def run(main: Callable[[], None]) -> None:
     """Run a program's main; what a user can cause ends in one message and exit status 1."""
     # A cancelled job ends like an interrupted one: ffmpeg stopped, temporary files removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("error: terminated (SIGTERM)"))
     try:
         main()
+    except Unusable as error:
+        sys.exit(f"error: {_without(error)}")
     except GoalreelError as error:
         sys.exit(f"error: {error}")
     except MemoryError as error:

@@ -4,6 +4,7 @@ The workflow writes it (stages); a stage reads it, checks that it runs with the 
 spec names, and stores it in its artefact.
 """
 
+import hashlib
 import importlib.metadata
 import json
 import sys
@@ -24,8 +25,10 @@ class Spec:
     tools: the versions that it was planned with, by name
     code: the fingerprint of the stage's code, or ""
     config: the values of the configuration that the stage uses, by their dotted keys
-    shard: first (reach) and count (of reaches) for simulate, shards (their number) for a stage
-    that takes them all, else empty
+    shard: first (reach) and count (of reaches) for the stages of a shard, shards and reaches
+    (their numbers) for a stage that takes them all, else empty
+    made_of: for each stage whose results it takes, the digest of the spec that they were planned
+    with (`common_digest`)
     text: the canonical JSON itself
     """
 
@@ -34,6 +37,7 @@ class Spec:
     shard: Mapping
     tools: Mapping
     code: str
+    made_of: Mapping
     text: str
 
     def signed(self, source: str) -> str:
@@ -48,6 +52,12 @@ class Spec:
                 f"this job was planned with {name} {wanted}, but {sys.executable} has {found}; "
                 f"give the workflow and its jobs the same environment"
             )
+
+
+def common_digest(spec: Mapping) -> str:
+    """Return a sha256 of what a spec shares with those of the other shards: all but the shard."""
+    common = {key: value for key, value in spec.items() if key not in _PER_SHARD}
+    return hashlib.sha256(canonical(common).encode()).hexdigest()
 
 
 class _Given(dict):
@@ -104,13 +114,14 @@ def canonical(value: Mapping) -> str:
 def parse_spec(text: str, stage: str) -> Spec:
     """Read a spec and check that it is this stage's and that the Python packages are those named.
 
-    Raises GoalreelError. A spec written by hand may leave out `tools` and `code`.
+    Raises GoalreelError. A spec written by hand may leave out `tools`, `code` and `made_of`.
     """
     try:
         value = json.loads(text)
         config, shard = _Given(value["config"]), _Given(value.get("shard", {}))
         tools, code = dict(value.get("tools", {})), value.get("code", "")
-        spec = Spec(value["stage"], config, shard, tools, code, text)
+        made_of = dict(value.get("made_of", {}))
+        spec = Spec(value["stage"], config, shard, tools, code, made_of, text)
     except (ValueError, KeyError, TypeError) as error:
         raise GoalreelError(f"--spec is not a spec ({error!r}): {text[:200]}") from None
     if spec.stage != stage:

@@ -2,7 +2,9 @@
 
 A spec holds the values of the configuration that a stage uses, a fingerprint of its code, the
 versions of the tools that shape its bytes and, as `files`, the sha256 of the user's own files (a
-policy's, an environment's module), and nothing else: what is not in it reruns nothing.
+policy's, an environment's module), and nothing else: what is not in it reruns nothing. Of the
+stages whose results it takes it holds a digest of their specs, so that a stage can tell whether it
+is given what was planned.
 This module is imported while the Snakefile is parsed, so it imports little.
 """
 
@@ -20,14 +22,18 @@ from goalreel.kept_fingerprints import kept_fingerprint
 from goalreel.mountain_car import NATIVE
 from goalreel.policy_files import policy_files, policy_tools
 from goalreel.shards import shard_name
-from goalreel.spec import canonical, package_version
+from goalreel.spec import canonical, common_digest, package_version
 
 
 @dataclass(frozen=True)
 class _Stage:
-    """config: dotted keys; tools, files (of the package): what else shapes the stage's bytes."""
+    """What shapes a stage's bytes.
+
+    config: dotted keys; inputs: the stages whose results it takes; tools, files (of the package).
+    """
 
     config: tuple[str, ...]
+    inputs: tuple[str, ...]
     tools: tuple[str, ...]
     files: tuple[str, ...] = ()
 
@@ -42,34 +48,41 @@ _LEARNING = (
     *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
     *("render", "encode"),
 )
+_SHARDS = ("simulate", "render")
+_PIXELS = ("ffmpeg", "numpy", "pillow")
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 # `encode` is what encoders makes of that section: the film's encoder, or x264 for the views.
 _STAGES = {
-    "simulate": _Stage((*_EPISODE, "seed", "policy", "film.show"), ("numpy",)),
-    "atlas": _Stage(("env", "render"), ("numpy", "artist")),
-    "render": _Stage(("env", "render"), ("numpy", "artist")),
-    "dictionary": _Stage(("env", "render", "overlay.hud", "encode"), ("ffmpeg", "numpy", "pillow")),
+    "simulate": _Stage((*_EPISODE, "seed", "policy", "film.show"), ("train",), ("numpy",)),
+    "atlas": _Stage(("env", "render"), (), ("numpy", "artist")),
+    "render": _Stage(("env", "render"), ("simulate", "atlas"), ("numpy", "artist")),
+    "dictionary": _Stage(("env", "render", "overlay.hud", "encode"), ("atlas",), _PIXELS),
     "encode": _Stage(
-        (*_FILM, "overlay.caption", "overlay.hud", "encode"), ("ffmpeg", "numpy", "pillow")
+        (*_FILM, "overlay.caption", "overlay.hud", "encode"), (*_SHARDS, "dictionary"), _PIXELS
     ),
-    "grid": _Stage(("env", "film.fps", "grid", "encode"), ("ffmpeg", "numpy", "pillow")),
-    "swarm": _Stage(_SWARM, ("ffmpeg", "numpy", "pillow", "artist")),
-    "phase": _Stage(("env", "film.fps", "encode"), ("ffmpeg", "numpy", "pillow")),
-    "stills": _Stage(("env", "film.fps", "stills"), ("numpy", "pillow")),
-    "plots": _Stage(("env", "policy"), ("matplotlib", "numpy", "pandas")),
-    "report": _Stage(("env", "policy", "film.fps"), ("jinja2", "pandas"), _TEMPLATES),
-    "clips": _Stage(_CLIPS, ("ffmpeg", "numpy", "pillow", "artist")),
-    "train": _Stage(("env", "train.seed", "train.checkpoints"), ("numpy", "pandas")),
-    "learning": _Stage(_LEARNING, ("ffmpeg", "numpy", "pandas", "pillow", "artist")),
-    "concat": _Stage(_FILM, ()),
-    "episodes": _Stage(_FILM, ("pandas",)),
+    "grid": _Stage(("env", "film.fps", "grid", "encode"), _SHARDS, _PIXELS),
+    "swarm": _Stage(_SWARM, ("simulate", "atlas"), (*_PIXELS, "artist")),
+    "phase": _Stage(("env", "film.fps", "encode"), ("simulate",), _PIXELS),
+    "stills": _Stage(("env", "film.fps", "stills"), _SHARDS, ("numpy", "pillow")),
+    "plots": _Stage(("env", "policy"), ("simulate",), ("matplotlib", "numpy", "pandas")),
+    "report": _Stage(
+        ("env", "policy", "film.fps"),
+        (*_SHARDS, "atlas", "encode", "concat", "episodes", "plots", "grid", "swarm"),
+        ("jinja2", "pandas"),
+        _TEMPLATES,
+    ),
+    "clips": _Stage(_CLIPS, (*_SHARDS, "atlas", "train"), (*_PIXELS, "artist")),
+    "train": _Stage(("env", "train.seed", "train.checkpoints"), (), ("numpy", "pandas")),
+    "learning": _Stage(_LEARNING, ("train", "atlas"), (*_PIXELS, "pandas", "artist")),
+    "concat": _Stage(_FILM, ("simulate", "encode"), ()),
+    "episodes": _Stage(_FILM, ("simulate",), ("pandas",)),
 }
 # The package that draws a style, the tool "artist" of the stages above.
 _ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 # Where Gymnasium plays: what it takes, and then what the environment's own package needs.
 _GYMNASIUM = {
-    "simulate": _Stage(_STAGES["simulate"].config, ("numpy", "gymnasium")),
-    "render": _Stage(_ENVIRONMENT, ("numpy", "gymnasium")),
+    "simulate": _Stage(_STAGES["simulate"].config, ("train",), ("numpy", "gymnasium")),
+    "render": _Stage(_ENVIRONMENT, ("simulate",), ("numpy", "gymnasium")),
 }
 
 
@@ -103,76 +116,80 @@ class Specs:
 
     def simulate(self, wildcards) -> str:
         """Return the spec of simulating a shard: its first reach and its number of reaches."""
+        return self._of_shard("simulate", wildcards)
+
+    def atlas(self, wildcards) -> str:
+        """Return the spec of drawing the atlas."""
+        return self._spec("atlas")
+
+    def dictionary(self, wildcards) -> str:
+        """Return the spec of coding the atlas's pictures."""
+        return self._spec("dictionary")
+
+    def render(self, wildcards) -> str:
+        """Return the spec of rendering a shard."""
+        return self._of_shard("render", wildcards)
+
+    def encode(self, wildcards) -> str:
+        """Return the spec of encoding a shard."""
+        return self._of_shard("encode", wildcards)
+
+    def concat(self, wildcards) -> str:
+        """Return the spec of joining all segments."""
+        return self._of_run("concat")
+
+    def plots(self, wildcards) -> str:
+        """Return the spec of the plots."""
+        return self._of_run("plots")
+
+    def report(self, wildcards) -> str:
+        """Return the spec of the report's page."""
+        return self._of_run("report")
+
+    def clips(self, wildcards) -> str:
+        """Return the spec of the clips, chosen from all shards."""
+        return self._of_run("clips")
+
+    def grid(self, wildcards) -> str:
+        """Return the spec of the grid."""
+        return self._of_run("grid")
+
+    def swarm(self, wildcards) -> str:
+        """Return the spec of the swarm."""
+        return self._of_run("swarm")
+
+    def phase(self, wildcards) -> str:
+        """Return the spec of the phase plane's film."""
+        return self._of_run("phase")
+
+    def stills(self, wildcards) -> str:
+        """Return the spec of poster, contact sheet and preview."""
+        return self._of_run("stills")
+
+    def train(self, wildcards) -> str:
+        """Return the spec of training."""
+        return self._spec("train")
+
+    def learning(self, wildcards) -> str:
+        """Return the spec of the film of learning."""
+        return self._spec("learning")
+
+    def episodes(self, wildcards) -> str:
+        """Return the spec of the tables over all shards."""
+        return self._of_run("episodes")
+
+    def _of_shard(self, stage: str, wildcards) -> str:
         size, total = self._config["shard_size"], self._config["reaches"]
         first = int(wildcards.shard) * size
         if first >= total:
             raise GoalreelError(f"no shard {wildcards.shard}: the last is {self.shards[-1]}")
-        return self._spec("simulate", {"first": first, "count": min(size, total - first)})
+        return self._spec(stage, {"first": first, "count": min(size, total - first)})
 
-    def atlas(self, wildcards) -> str:
-        """Return the spec of drawing the atlas."""
-        return self._spec("atlas", {})
+    def _of_run(self, stage: str) -> str:
+        return self._spec(stage, {"shards": len(self.shards), "reaches": self._config["reaches"]})
 
-    def dictionary(self, wildcards) -> str:
-        """Return the spec of coding the atlas's pictures."""
-        return self._spec("dictionary", {})
-
-    def render(self, wildcards) -> str:
-        """Return the spec of rendering a shard, which is the same for all."""
-        return self._spec("render", {})
-
-    def encode(self, wildcards) -> str:
-        """Return the spec of encoding a shard, which is the same for all."""
-        return self._spec("encode", {})
-
-    def concat(self, wildcards) -> str:
-        """Return the spec of joining all segments."""
-        shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
-        return self._spec("concat", shard)
-
-    def plots(self, wildcards) -> str:
-        """Return the spec of the plots."""
-        return self._spec("plots", {"shards": len(self.shards)})
-
-    def report(self, wildcards) -> str:
-        """Return the spec of the report's page."""
-        shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
-        return self._spec("report", shard)
-
-    def clips(self, wildcards) -> str:
-        """Return the spec of the clips, chosen from all shards."""
-        return self._spec("clips", {"shards": len(self.shards)})
-
-    def grid(self, wildcards) -> str:
-        """Return the spec of the grid."""
-        return self._spec("grid", {"shards": len(self.shards)})
-
-    def swarm(self, wildcards) -> str:
-        """Return the spec of the swarm."""
-        return self._spec("swarm", {"shards": len(self.shards)})
-
-    def phase(self, wildcards) -> str:
-        """Return the spec of the phase plane's film."""
-        return self._spec("phase", {"shards": len(self.shards)})
-
-    def stills(self, wildcards) -> str:
-        """Return the spec of poster, contact sheet and preview."""
-        return self._spec("stills", {"shards": len(self.shards)})
-
-    def train(self, wildcards) -> str:
-        """Return the spec of training."""
-        return self._spec("train", {})
-
-    def learning(self, wildcards) -> str:
-        """Return the spec of the film of learning."""
-        return self._spec("learning", {})
-
-    def episodes(self, wildcards) -> str:
-        """Return the spec of the tables over all shards."""
-        return self._spec("episodes", {"shards": len(self.shards)})
-
-    def _spec(self, stage: str, shard: Mapping) -> str:
-        return canonical({**self._common(stage), "shard": shard})
+    def _spec(self, stage: str, shard: Mapping | None = None) -> str:
+        return canonical({**self._common(stage), "shard": shard or {}})
 
     @cache  # noqa: B019 - there is one Specs, and it lives as long as the workflow
     def _common(self, stage: str) -> dict:
@@ -191,8 +208,22 @@ class Specs:
             "config": {key: _lookup(config, key) for key in plan.config},
             "code": kept_fingerprint(self._folder / f"{stage}.py"),
             "tools": {tool: _version(tool) for tool in map(self._tool, (*plan.tools, *tools))},
+            "made_of": {name: self._digest(name) for name in self._inputs(stage)},
         }
         return common | ({"files": files} if files else {})
+
+    @cache  # noqa: B019 - as above
+    def _digest(self, stage: str) -> str:
+        return common_digest(self._common(stage))
+
+    def _inputs(self, stage: str) -> list[str]:
+        """Return the stages whose results a stage takes: some are made for some runs only."""
+        missing = set() if self.encoder.assembled else {"dictionary"}
+        if self._config["env"] not in NATIVE:
+            missing |= {"atlas", "swarm"}
+        if stage != "learning" and not self.learned("train"):
+            missing.add("train")
+        return [name for name in _STAGES[stage].inputs if name not in missing]
 
     def _tool(self, name: str) -> str:
         return _ARTISTS[self._config["render"]["style"]] if name == "artist" else name

@@ -13,6 +13,7 @@ from goalreel import ffmpeg
 from goalreel.atomic import replacing
 from goalreel.errors import GoalreelError
 from goalreel.mp4 import TICKS, VideoIndex, read_index
+from goalreel.seal import seal_mp4
 
 # Nothing fades here: weighted prediction would take a fifth of the time for the same bytes.
 _X264 = "scenecut=0:open-gop=0:weightp=0"
@@ -47,6 +48,7 @@ def encode_video(
         source = raw_frames("yuv420p", size, rate, BT709)
         written = ffmpeg.run(source + mp4_file(temporary, rate, encode, output, comment), frames)
         check(read_index(temporary), written, rate, keyframes)
+        seal_mp4(temporary)
     return written
 
 

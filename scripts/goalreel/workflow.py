@@ -17,6 +17,7 @@ from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
 from goalreel.object_storage import made_in_storage, readable_log, stored_summary, told_of_storage
+from goalreel.program import note_results
 from goalreel.sources import note_sources
 from goalreel.summary import summary, views
 
@@ -59,7 +60,7 @@ def check_results(results: str, base: Path) -> None:
     )
 
 
-def set_environment(scripts: str) -> None:
+def set_environment(scripts: str, results: str) -> None:
     """Let the rules' commands find the stages' programs in $SCRIPTS, and Snakemake's own `python`.
 
     `.venv/bin/snakemake` works without an activated environment then; a conda environment, which
@@ -75,6 +76,7 @@ def set_environment(scripts: str) -> None:
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     os.environ["SCRIPTS"] = scripts
     note_sources(Path(scripts))
+    note_results(Path(results))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 

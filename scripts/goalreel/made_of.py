@@ -1,0 +1,66 @@
+"""Whether a stage is given what the workflow planned for it, told from the specs in the files.
+
+A file of another run, or of another shard, may have been copied over one of this run: it is whole,
+and its seal fits. What specs are stands in spec, who plans them in stages.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from goalreel import ffmpeg
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.lineage import read_spec
+from goalreel.seal import check_seal
+from goalreel.spec import Spec, common_digest, package_version
+
+
+def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
+    """Raise Unusable, naming the file, if an input was not made as `spec` was planned.
+
+    inputs: by the name of the stage that made them, a file, or those of all shards in order; None
+    for none. The seals of videos are checked too; readers of .npz files check theirs. A spec by
+    hand names no `made_of`, and nothing is checked.
+    """
+    for stage, paths in inputs.items():
+        if stage not in spec.made_of or paths is None:
+            continue
+        reach, all_shards = spec.shard.get("first", 0), not isinstance(paths, Path)
+        for path in paths if all_shards else [paths]:
+            if path.suffix == ".mp4":
+                check_seal(path)
+            reach = _reach_after(spec, stage, path, reach)
+        if all_shards and reach != spec.shard["reaches"]:
+            raise Unusable(path, f"it holds reaches up to {reach}, not {spec.shard['reaches']}")
+
+
+def _check_tools(path: Path, made: Mapping) -> None:
+    """Raise GoalreelError where a file is not to blame, but a job that runs elsewhere."""
+    for name, version in made.get("tools", {}).items():
+        found = version
+        with contextlib.suppress(GoalreelError):  # an environment of its own may lack the tool
+            found = ffmpeg.version() if name == "ffmpeg" else package_version(name)
+        if found != version:
+            raise GoalreelError(
+                f"{path} was made with {name} {version}, but {sys.executable} has {found}; give "
+                f"the workflow and its jobs the same environment, or delete the file"
+            )
+
+
+def _reach_after(spec: Spec, stage: str, path: Path, reach: int) -> int:
+    """Check a file, which begins with `reach` if it is a shard's; return the reach after it."""
+    made = read_spec(path)
+    if made["stage"] != stage:
+        raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {stage!r}")
+    if common_digest(made) != spec.made_of[stage]:
+        _check_tools(path, made)
+        raise Unusable(path, "it was made by other options, code or tools than this run's")
+    if "first" not in made["shard"]:
+        return reach
+    first, count = made["shard"]["first"], made["shard"]["count"]
+    planned = spec.shard.get("count", count)
+    if (first, count) != (reach, planned):
+        wanted = f"{planned} from {reach} on"
+        raise Unusable(path, f"it holds {count} reaches from {first} on, not {wanted}")
+    return first + count

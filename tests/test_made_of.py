@@ -1,0 +1,125 @@
+"""A stage takes only what the workflow planned for it."""
+
+import dataclasses
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import FEW, REPOSITORY, resealed, simulated
+
+from goalreel.config import load_config
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.made_of import check_inputs
+from goalreel.seal import check_seal, seal_mp4
+from goalreel.shards import shard_paths
+from goalreel.spec import parse_spec
+from goalreel.stages import Specs
+from goalreel.trajectories import write_trajectories
+
+
+def of_shard(shard: int) -> SimpleNamespace:
+    """Return what Snakemake hands to a function of a rule."""
+    return SimpleNamespace(shard=f"{shard:05d}")
+
+
+def specs_of(**config) -> Specs:
+    given = load_config(FEW | config, REPOSITORY / "config.schema.yaml")
+    return Specs(given, REPOSITORY / "scripts")
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Return the trajectory files of both shards."""
+    paths = shard_paths(tmp_path / "00000.npz", 2)
+    for number, path in enumerate(paths):
+        played = simulated(reaches=range(3 * number, 3 * number + 3))
+        spec = specs_of().simulate(of_shard(number))
+        write_trajectories(path, dataclasses.replace(played, spec=spec))
+    return paths
+
+
+def test_what_was_planned_is_taken(shards):
+    check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+    for number, path in enumerate(shards):
+        check_inputs(parse_spec(specs_of().render(of_shard(number)), "render"), simulate=path)
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
+def test_shards_of_another_run_are_refused_by_name(shards, change):
+    spec = parse_spec(specs_of(**change).concat(None), "concat")
+    with pytest.raises(Unusable, match="other options|reaches from|reaches up to") as error:
+        check_inputs(spec, simulate=shards)
+    assert error.value.path in shards
+
+
+def test_shards_in_another_order_are_refused(shards):
+    spec = parse_spec(specs_of().concat(None), "concat")
+    with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
+        check_inputs(spec, simulate=shards[::-1])
+    with pytest.raises(Unusable, match="up to 3, not 6"):
+        check_inputs(spec, simulate=shards[:1])
+    with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
+        check_inputs(parse_spec(specs_of().render(of_shard(0)), "render"), simulate=shards[1])
+
+
+def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
+    spec = parse_spec(specs_of().encode(of_shard(0)), "encode")
+    with pytest.raises(Unusable, match="by the stage 'simulate', not 'render'"):
+        check_inputs(spec, render=shards[0])
+    (tmp_path / "empty.npz").write_bytes(b"")
+    with pytest.raises(Unusable, match="tells no spec"):
+        check_inputs(spec, simulate=tmp_path / "empty.npz")
+    with pytest.raises(GoalreelError, match="no such file"):
+        check_inputs(spec, simulate=tmp_path / "missing.npz")
+
+
+def test_a_job_with_other_tools_blames_no_file(shards):
+    spec = json.loads(specs_of().simulate(of_shard(0)))
+    spec["tools"]["numpy"] = "1.0"
+    played = dataclasses.replace(simulated(), spec=json.dumps(spec))
+    write_trajectories(shards[0], played)
+    with pytest.raises(GoalreelError, match=r"made with numpy 1\.0, but .* has") as error:
+        check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+    assert not isinstance(error.value, Unusable)
+
+
+def test_a_spec_by_hand_takes_what_it_is_given(shards):
+    spec = json.loads(specs_of(seed=1).concat(None))
+    del spec["made_of"]
+    check_inputs(parse_spec(json.dumps(spec), "concat"), simulate=shards)
+
+
+def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
+    plan, other = specs_of(), specs_of(render={"style": "vector"})
+    before, after = (json.loads(s.encode(of_shard(0)))["made_of"] for s in (plan, other))
+    assert before["simulate"] == after["simulate"]
+    assert all(before[stage] != after[stage] for stage in ("render", "dictionary"))
+    assert "train" not in json.loads(plan.simulate(of_shard(0)))["made_of"]
+    learned = specs_of(policy={"name": "sarsa"})
+    assert "train" in json.loads(learned.simulate(of_shard(0)))["made_of"]
+    assert json.loads(plan.simulate(of_shard(0)))["made_of"] == {}
+
+
+def test_any_changed_byte_breaks_a_videos_seal(tmp_path):
+    path = tmp_path / "v.mp4"
+    path.write_bytes(bytes(range(256)) * 3)
+    with pytest.raises(Unusable, match="the seal, is missing"):
+        check_seal(path)
+    seal_mp4(path)
+    check_seal(path)
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(Unusable, match="truncated or corrupt"):
+            check_seal(path)
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(Unusable, match="truncated or corrupt"):
+            check_seal(path)
+
+
+def test_a_sealed_archive_is_read_by_numpy(shards):
+    resealed(shards[0])
+    with np.load(shards[0], allow_pickle=False) as archive:
+        assert str(archive["kind"]) == "trajectories"

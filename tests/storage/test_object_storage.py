@@ -5,9 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import hashes
+from conftest import REPOSITORY, hashes
 from object_store import BUCKET, NO_CLUSTER, StoredProject, cluster_bin, s3_server
 from PIL import Image
+
+from goalreel.errors import GoalreelError
+from goalreel.timings import Timing, read_timings
+from goalreel.workflow import check_results
 
 pytestmark = [
     pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER),
@@ -138,7 +142,13 @@ def film_of(results: dict[str, str]) -> dict[str, str]:
     return {name: sha for name, sha in results.items() if name.split("/")[0] not in views}
 
 
-def test_an_address_for_the_results_is_refused_with_the_way_to_do_it(stored):
-    said = stored.fail(config=BASE | {"results": "s3://films/run"})
-    assert "results: 's3://films/run' is an address, not a folder" in said
-    assert "--default-storage-prefix" in said and "Traceback" not in said
+def test_an_address_for_the_results_is_refused_with_the_way_to_do_it():
+    with pytest.raises(
+        GoalreelError, match="is an address, not a folder; .*default-storage-prefix"
+    ):
+        check_results("s3://films/run", REPOSITORY)
+
+
+def test_where_no_benchmark_is_the_report_has_no_speeds_and_is_made(tmp_path):
+    """As in a pod: the stages ran in others."""
+    assert read_timings(tmp_path, 2, 100) == [Timing("all", 0, 0, 0, None)]

@@ -14,7 +14,8 @@ SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
-from goalreel.workflow import checked_config, print_causes, print_summary, set_environment
+from goalreel.workflow import check_start, checked_config, print_causes, print_summary
+from goalreel.workflow import set_environment
 from goalreel.stages import Specs
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
@@ -214,6 +215,10 @@ rule episodes:
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
+
+
+onstart:
+    check_start(workflow, SCRIPTS, config)
 
 
 onsuccess:

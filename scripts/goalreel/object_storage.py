@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from goalreel.errors import GoalreelError
+
 # What the summary calls a result, by the last part of its name.
 _NAMES = {
     "film.mp4": "film",
@@ -42,6 +44,28 @@ def stored_summary(addresses: Iterable[str]) -> str:
             told.setdefault(name, []).append(address)
     order = list(dict.fromkeys(_NAMES.values()))
     return "\n".join(f"{name:>8}  {', '.join(told[name])}" for name in order if name in told)
+
+
+def check_sources(workflow, needed: Iterable[Path]) -> None:
+    """Raise GoalreelError if jobs on other machines would lack files that they need.
+
+    Where no disk is shared Snakemake sends its jobs what git knows of in the folder where it runs,
+    and no more; each job would fail then, far from here.
+    """
+    try:
+        _ = workflow.source_archive
+    except AssertionError:  # nothing is sent: the jobs read the files themselves
+        return
+    sent = {Path(name).resolve() for name in workflow.dag.get_sources() if name[:2] != ".."}
+    lacking = [path for path in needed if path.resolve() not in sent]
+    if lacking:
+        workflow.cleanup_source_archive()
+        more = f" and {len(lacking) - 1:,} more" if lacking[1:] else ""
+        raise GoalreelError(
+            f"the jobs are sent what git knows of in {Path.cwd()}, and would lack "
+            f"{lacking[0]}{more}; start snakemake at the top of a git checkout, and `git add` "
+            f"what is new there"
+        )
 
 
 def readable_log(workflow, told: str) -> Path:

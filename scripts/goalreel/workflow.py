@@ -16,7 +16,13 @@ from pathlib import Path
 from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
-from goalreel.object_storage import made_in_storage, readable_log, stored_summary, told_of_storage
+from goalreel.object_storage import (
+    check_sources,
+    made_in_storage,
+    readable_log,
+    stored_summary,
+    told_of_storage,
+)
 from goalreel.program import note_results
 from goalreel.sources import note_sources
 from goalreel.summary import summary, views
@@ -79,6 +85,21 @@ def set_environment(scripts: str, results: str) -> None:
     note_results(Path(results))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+def check_start(workflow, scripts: str, config: Mapping) -> None:
+    """End a run whose jobs would not find the workflow's own files, or the user's policy."""
+    folder, policy = Path(scripts), config["policy"].get("file")
+    needed = [
+        *folder.glob("*.py"),
+        *folder.glob("goalreel/**/*.*"),
+        folder.parent / "config.schema.yaml",
+    ]
+    needed = sorted(path for path in needed if "__pycache__" not in path.parts)
+    try:
+        check_sources(workflow, [*needed, *([Path(policy)] if policy else [])])
+    except GoalreelError as error:
+        sys.exit(f"goalreel: {error}")
 
 
 def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow) -> None:

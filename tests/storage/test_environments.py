@@ -95,7 +95,7 @@ CONDA = """\
 #!/bin/sh
 case "$*" in
 --version) echo 'conda 24.11.0';;
-'info --json') echo '{"conda_version": "24.11.0", "platform": "linux-64", "conda_prefix": "/none"}';;
+'info --json') echo '{"conda_version": "24.11", "platform": "linux-64", "conda_prefix": "/"}';;
 'config --get channel_priority --json') echo '{"get": {"channel_priority": "strict"}}';;
 *) exit 1;;
 esac

@@ -57,15 +57,18 @@ def stored(tmp_path_factory, user_cache, pods) -> StoredProject:
     with s3_server(folder / "server.log") as address:
         (folder / "project").mkdir()
         project = StoredProject(folder / "project", user_cache, address)
-        project.said = project.run(
-            *["--executor", "cluster-generic", "--cluster-generic-submit-cmd", f"{pods}/submit"],
-            *["--cluster-generic-status-cmd", f"{pods}/status", "--shared-fs-usage", "none"],
-            *["--job-deploy-sources", "--seconds-between-status-checks", "1"],
-            *["--groups", *(f"{rule}=all" for rule in EVERY_RULE)],
-            profile="kubernetes",
-            config=BASE,
-        )
+        groups = ["--groups", *(f"{rule}=all" for rule in EVERY_RULE)]
+        project.said = project.run(*in_pods(pods), *groups, profile="kubernetes", config=BASE)
         yield project
+
+
+def in_pods(pods: Path) -> list[str]:
+    """Return the options that have jobs run by the two programs, and share no disk."""
+    return [
+        *("--executor", "cluster-generic", "--cluster-generic-submit-cmd", f"{pods}/submit"),
+        *("--cluster-generic-status-cmd", f"{pods}/status", "--shared-fs-usage", "none"),
+        *("--job-deploy-sources", "--seconds-between-status-checks", "1"),
+    ]
 
 
 def stats(said: str) -> dict[str, int]:
@@ -80,6 +83,15 @@ def test_jobs_without_a_shared_disk_make_a_local_runs_bytes(stored, filmed, pods
     (pod,) = pods.glob("pod.*")
     assert (pod / "scripts" / "goalreel" / "physics.py").is_file()
     assert not (stored.folder / "results").exists()
+
+
+def test_a_file_that_jobs_elsewhere_would_lack_is_named_before_they_start(stored, pods):
+    policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
+    (stored.folder / "mine.py").write_text(policy)  # git does not know of it
+    config = BASE | {"policy": "{name: file, file: mine.py}"}
+    said = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
+    assert f"git knows of in {stored.folder}, and would lack mine.py; " in said
+    assert "Traceback" not in said and "Submitted job" not in said
 
 
 def test_logs_and_benchmarks_are_there_too(stored, filmed):

@@ -90,12 +90,8 @@ def set_environment(scripts: str, results: str) -> None:
 def check_start(workflow, scripts: str, config: Mapping) -> None:
     """End a run whose jobs would not find the workflow's own files, or the user's policy."""
     folder, policy = Path(scripts), config["policy"].get("file")
-    needed = [
-        *folder.glob("*.py"),
-        *folder.glob("goalreel/**/*.*"),
-        folder.parent / "config.schema.yaml",
-    ]
-    needed = sorted(path for path in needed if "__pycache__" not in path.parts)
+    programs = [*folder.rglob("*.py"), *folder.glob("goalreel/templates/*")]
+    needed = [folder.parent / "config.schema.yaml", *sorted(programs)]
     try:
         check_sources(workflow, [*needed, *([Path(policy)] if policy else [])])
     except GoalreelError as error:

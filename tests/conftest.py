@@ -11,6 +11,7 @@ import sys
 import zipfile
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import av
 import pytest
@@ -50,6 +51,11 @@ GYMNASIUM = {"style": "gymnasium", "width": 600, "height": 400, "palette": "ligh
 STYLES = {env: make_style(env, GYMNASIUM) for env in (DISCRETE, CONTINUOUS)}
 LOSSLESS = QP | {"qp": 0}
 HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
+
+
+def of_shard(shard: int) -> SimpleNamespace:
+    """Return the wildcards that Snakemake hands to the function of a shard's spec."""
+    return SimpleNamespace(shard=f"{shard:05d}")
 
 
 def resealed(path: Path) -> None:

@@ -4,11 +4,10 @@ import hashlib
 import subprocess
 import sys
 from importlib.util import find_spec
-from types import SimpleNamespace
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, of_shard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -254,7 +253,8 @@ def test_mountain_car_is_planned_without_gymnasium():
         "import sys; from pathlib import Path\n"
         "from goalreel.config import load_config; from goalreel.stages import Specs\n"
         "specs = Specs(load_config({}, Path('../config.schema.yaml')), Path('.'))\n"
-        "specs.encode(None), specs.render(None), specs.atlas(None)\n"
+        "from types import SimpleNamespace; first = SimpleNamespace(shard='00000')\n"
+        "specs.encode(first), specs.render(first), specs.atlas(first)\n"
         "assert not {'numpy', 'gymnasium', 'pygame', 'pandas'} & set(sys.modules)"
     )
     said = subprocess.run(
@@ -269,7 +269,7 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
     def spec(text, env="CartPole-v1"):
         path.write_text(text)
         config = load(env=env, policy={"name": "file", "file": str(path)})
-        return Specs(config, REPOSITORY / "scripts").simulate(SimpleNamespace(shard="00000"))
+        return Specs(config, REPOSITORY / "scripts").simulate(of_shard(0))
 
     assert spec("a = 1") == spec("a = 1") != spec("a = 2")
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
@@ -339,10 +339,7 @@ KEYS = st.sampled_from(
 def test_any_junk_either_works_or_gets_a_message(junk):
     try:
         specs = Specs(load_config(junk, SCHEMA), REPOSITORY / "scripts")
-        assert (
-            specs.encode(None)
-            and specs.render(None)
-            and specs.simulate(SimpleNamespace(shard="00000"))
-        )
+        for spec in (specs.simulate, specs.render, specs.encode):
+            assert spec(of_shard(0))
     except GoalreelError as error:
         assert "fault" in str(error)

@@ -169,7 +169,7 @@ def test_arrays_that_do_not_fit_together_are_refused(files, how):
         ({"encode": ENCODE | {"card_qp": 7}}, "not of.*'card_qp': 7"),
         (
             {"encode": ENCODE | {"size": "tiny", "quality": "best"}},
-            "not a goalreel tiny dictionary",
+            "it is a dictionary file of version 1, not tiny dictionary",
         ),
     ],
 )

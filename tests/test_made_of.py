@@ -2,11 +2,10 @@
 
 import dataclasses
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import FEW, REPOSITORY, resealed, simulated
+from conftest import FEW, REPOSITORY, of_shard, resealed, simulated
 
 from goalreel.config import load_config
 from goalreel.errors import GoalreelError, Unusable
@@ -16,11 +15,6 @@ from goalreel.shards import shard_paths
 from goalreel.spec import parse_spec
 from goalreel.stages import Specs
 from goalreel.trajectories import write_trajectories
-
-
-def of_shard(shard: int) -> SimpleNamespace:
-    """Return what Snakemake hands to a function of a rule."""
-    return SimpleNamespace(shard=f"{shard:05d}")
 
 
 def specs_of(**config) -> Specs:

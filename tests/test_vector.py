@@ -6,7 +6,7 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, REPOSITORY, simulated
+from conftest import CONTINUOUS, DISCRETE, REPOSITORY, of_shard, simulated
 
 from goalreel.atlas import Atlas, draw_atlas, read_atlas, write_atlas
 from goalreel.config import load_config
@@ -235,7 +235,7 @@ def test_the_spec_names_the_package_that_draws():
     for style, package in (("vector", "pillow"), ("gymnasium", "pygame-ce")):
         config = load_config({"render": {"style": style}}, REPOSITORY / "config.schema.yaml")
         specs = Specs(config, REPOSITORY / "scripts")
-        for spec in (specs.atlas(None), specs.render(None)):
+        for spec in (specs.atlas(None), specs.render(of_shard(0))):
             assert set(json.loads(spec)["tools"]) == {"numpy", package}
 
 

@@ -125,7 +125,8 @@ def test_parsing_the_workflow_imports_nothing_heavy():
         "import goalreel.workflow, goalreel.stages\n"
         "from goalreel.config import load_config; from pathlib import Path\n"
         "config = load_config({}, Path('config.schema.yaml'))\n"
-        "goalreel.stages.Specs(config, 'scripts').encode(None)\n"
+        "import types; first = types.SimpleNamespace(shard='00000')\n"
+        "goalreel.stages.Specs(config, 'scripts').encode(first)\n"
         "print(*{'numpy', 'pandas', 'pygame', 'gymnasium', 'PIL'} & set(sys.modules))"
     )
     said = subprocess.run(

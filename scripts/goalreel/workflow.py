@@ -121,7 +121,7 @@ def print_causes(logs: Iterable[str], workflow) -> None:
     """
     _end_waits()
     text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
-    told = r"^Error in rule \w+:$.*?^    log: (.+?) \(check log file"
+    told = r"^ *Error in rule \w+:$.*?^ +log: (.+?) \(check log file"  # a group's are indented
     failed = re.findall(told, text, re.M | re.S)
     causes = {log: _cause(readable_log(workflow, log)) for log in dict.fromkeys(failed)}
     told = "\n".join(f"{log}:\n{cause}" for log, cause in causes.items())

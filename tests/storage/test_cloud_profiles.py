@@ -131,19 +131,29 @@ def given_by_batch(asked: list[list[int]]) -> list[list[int]]:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+def threads_of(rule: str) -> int:
+    """Return the threads of a rule, as the workflow says."""
+    texts = [path.read_text(encoding="utf-8") for path in REPOSITORY.glob("rules/*.smk")]
+    texts.append((REPOSITORY / "Snakefile").read_text(encoding="utf-8"))
+    (body,) = [
+        body for text in texts for body in re.findall(rf"^rule {rule}:\n(?: .*\n|\n)*", text, re.M)
+    ]
+    told = re.search(r"^    threads: (\d+)$", body, re.M)
+    return int(told[1]) if told else 1
+
+
 @needs_cluster
 def test_aws_batch_gives_every_job_what_it_asks_for_or_more(planned):
     profile = yaml.safe_load(text("aws-batch"))
     rules = set(re.findall(r"^(?:local)?rule (\w+):$", planned["aws-batch"], re.M)) - {"all"}
     assert rules <= set(profile["set-resources"])
-    most = profile["group-components"]["shard"]
+    most = {rule: profile["group-components"][group] for rule, group in profile["groups"].items()}
     asked = [
-        [cores, cores * eval(rule["mem_mb"], {"attempt": attempt})]  # noqa: S307
-        for rule in profile["set-resources"].values()
+        [threads * jobs, jobs * eval(given["mem_mb"], {"attempt": attempt})]  # noqa: S307
+        for rule, given in profile["set-resources"].items()
+        for threads in [threads_of(rule)]
         for attempt in range(1, profile["retries"] + 2)
-        for cores in range(1, most + 1)
+        for jobs in range(1, most.get(rule, 1) + 1)
     ]
-    assert len(asked) > 90
+    assert [4, 8192] in asked and [1, 6144] in asked and [2, 12288] in asked
     assert given_by_batch(asked) == asked
-    ((cores, memory),) = given_by_batch([[4, 2048]])  # as `clips`, a job of four threads
-    assert cores == 4 and memory >= 2048

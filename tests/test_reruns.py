@@ -132,6 +132,7 @@ CODE_EDITS = [
     ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | DRAWN),
     ("scripts/goalreel/summary.py", '"film"', '"movie"', NOTHING),
     ("scripts/goalreel/faults.py", "cutoff=0.5", "cutoff=0.6", NOTHING),
+    ("scripts/goalreel/made_of.py", "reaches up to", "reaches until", NOTHING),
     ("scripts/goalreel/replay.py", "100 / fps", "99 / fps", NOTHING),
     ("config.yaml", "# frames per second", "# pictures per second", NOTHING),
     ("config.yaml", "quality: balanced", "quality: best", DICTIONARY),

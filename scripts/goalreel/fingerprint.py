@@ -11,6 +11,9 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = "goalreel"
+# The package's __init__ forwards names to users, and no stage takes any there. made_of refuses
+# inputs or lets them pass as they are.
+_SHAPES_NOTHING = ("__init__.py", "made_of.py")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -47,8 +50,7 @@ def _imported(path: Path, root: Path) -> tuple[Path, ...]:
             # `from goalreel import npz` names a module; `from goalreel.npz import read` does not.
             inner = (f"{base}.{alias.name}" for alias in node.names)
             found.update(_file(name, root) for name in inner if _exists(name, root))
-    # The package's __init__ forwards names to users, and no stage takes any there.
-    return tuple(sorted(found - {None, root / _PACKAGE / "__init__.py"}))
+    return tuple(sorted(found - {None, *(root / _PACKAGE / name for name in _SHAPES_NOTHING)}))
 
 
 def _base(node: ast.ImportFrom, path: Path, root: Path) -> str:

@@ -73,7 +73,10 @@ def test_a_log_without_a_cause_is_shown_as_it_is(tmp_path):
     job, run = tmp_path / "job.log", tmp_path / "run.log"
     job.write_text("bash: line 1: python: command not found\n")
     run.write_text(f"Error in rule encode:\n    jobid: 3\n    log: {job} (check log file(s))\n")
-    code = f"from goalreel.workflow import print_causes; print_causes([{str(run)!r}])"
+    code = (
+        "from types import SimpleNamespace as Of; from goalreel.workflow import print_causes\n"
+        f"print_causes([{str(run)!r}], Of(dag=Of(jobs=[])))"  # of no job on object storage
+    )
     said = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY / "scripts", capture_output=True, text=True
     )

@@ -10,7 +10,7 @@ film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
 
 test: .venv/installed-for-tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff format --check .

@@ -11,6 +11,7 @@ from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
 
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
 CLOUDS = ["kubernetes", "aws-batch"]
+pytestmark = pytest.mark.xdist_group("cloud profiles")  # one worker has what they share
 needs_cluster = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
 
 

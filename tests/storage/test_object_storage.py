@@ -15,7 +15,7 @@ from goalreel.workflow import check_results
 
 pytestmark = [
     pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER),
-    pytest.mark.xdist_group("object storage"),
+    pytest.mark.xdist_group("object storage"),  # one worker has its server and its project
 ]
 BASE = {"reaches": 8, "shard_size": 4}
 ADDRESS = f"s3://{BUCKET}/run/results"
@@ -111,11 +111,19 @@ def test_the_summary_says_where_the_film_is(stored):
     assert last[1].split() == ["tables", f"{ADDRESS}/episodes.csv,", f"{ADDRESS}/attempts.csv"]
 
 
-def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored):
-    """The rerun is by another executor, in the same folder."""
-    before = stored.hashes()
-    assert "Nothing to be done" in stored.run(config=BASE)
-    said = stored.run("all", "stills", "report", config=BASE | {"reaches": 10})
+@pytest.fixture(scope="module")
+def grown(stored) -> tuple[dict, str, str]:
+    """Return the hashes before a rerun and then a growth of the film, and what both say.
+
+    They are by another executor, in the same folder.
+    """
+    before, rerun = stored.hashes(), stored.run(config=BASE)
+    return before, rerun, stored.run("all", "stills", "report", config=BASE | {"reaches": 10})
+
+
+def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored, grown):
+    before, rerun, said = grown
+    assert "Nothing to be done" in rerun
     views = {"stills": 1, "plots": 1, "grid": 1, "swarm": 1, "report": 1}
     shard = {"simulate": 1, "render": 1, "encode": 1}
     assert stats(said) == shard | views | {"concat": 1, "episodes": 1}
@@ -131,7 +139,7 @@ def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored):
     assert told["stills"].startswith(f"{ADDRESS}/stills/poster.png, ")
 
 
-def test_a_corrupt_object_is_named_and_deleted_and_the_next_run_makes_what_is_lost(stored):
+def test_a_corrupt_object_is_named_and_deleted_and_the_next_run_makes_what_is_lost(stored, grown):
     config = BASE | {"reaches": 10}
     before = stored.hashes()
     content = bytearray(stored.read("trajectories/00001.npz"))

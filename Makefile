@@ -28,3 +28,9 @@ lint: .venv/installed-for-tests
 .venv/installed-for-tests: requirements-test.txt .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	@touch $@
+
+# Snakemake with its plugins for clusters and object storage, for the tests of these alone.
+.venv-cluster/installed: requirements-cluster-test.txt
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-cluster-test.txt
+	@touch $@

@@ -15,7 +15,8 @@ sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow import check_start, checked_config, print_causes, print_summary
-from goalreel.workflow import set_environment
+from goalreel.workflow import set_environment, watch_run
+from goalreel.needs import Needs
 from goalreel.stages import Specs
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
@@ -26,7 +27,15 @@ configfile: os.path.join(BASE, "config.yaml")
 
 config = checked_config(config, os.path.join(BASE, "config.schema.yaml"))
 specs = Specs(config, SCRIPTS)
-set_environment(SCRIPTS, config["results"])
+needs = Needs(config, specs.encoder)
+set_environment(SCRIPTS, config, job=workflow.remote_exec)
+
+
+# Handed on also where a cluster gives its jobs a fresh environment: a job that finds other code or
+# options than its run was planned with refuses to start.
+envvars:
+    "GOALREEL_SOURCES",
+    "GOALREEL_CONFIG",
 
 
 report: "docs/report/workflow.rst"
@@ -37,6 +46,38 @@ TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
+
+
+# Too small for a job of their own on a cluster; elsewhere this changes nothing.
+localrules:
+    all,
+    atlas,
+    dictionary,
+    episodes,
+    clean,
+    free_frames,
+
+
+if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
+
+    # A cluster's job has its node's cores already: its process runs the commands itself, where the
+    # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
+    # shards. Of an array's tasks the plugin must choose the command.
+    localrules:
+        simulate,
+        render,
+        encode,
+        concat,
+        plots,
+        report,
+        train,
+        learning,
+        clips,
+        grid,
+        swarm,
+        phase,
+        stills,
+        verify,
 
 
 wildcard_constraints:
@@ -64,6 +105,8 @@ rule simulate:
     conda:
         "envs/simulate.yaml"
     resources:
+        mem_mb=needs.memory("simulate"),
+        runtime=needs.minutes("simulate"),
         # Not part of the spec: it bounds the work and shapes no trajectory, so that raising it
         # makes again only the shards that had failed.
         max_attempts=config["max_attempts"],
@@ -86,6 +129,9 @@ rule atlas:
         f"{RESULTS}/benchmarks/atlas.tsv"
     conda:
         "envs/atlas.yaml"
+    resources:
+        mem_mb=needs.memory("atlas"),
+        runtime=needs.minutes("atlas"),
     params:
         spec=specs.atlas,
     shell:
@@ -105,6 +151,9 @@ rule render:
         f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
     conda:
         "envs/render.yaml"
+    resources:
+        mem_mb=needs.memory("render"),
+        runtime=needs.minutes("render"),
     params:
         spec=specs.render,
     shell:
@@ -126,6 +175,9 @@ rule dictionary:
         f"{RESULTS}/benchmarks/dictionary.tsv"
     conda:
         "envs/dictionary.yaml"
+    resources:
+        mem_mb=needs.memory("dictionary"),
+        runtime=needs.minutes("dictionary"),
     params:
         spec=specs.dictionary,
     shell:
@@ -148,6 +200,9 @@ rule encode:
         f"{RESULTS}/benchmarks/encode/{{shard}}.tsv"
     conda:
         "envs/encode.yaml"
+    resources:
+        mem_mb=needs.memory("encode"),
+        runtime=needs.minutes("encode"),
     params:
         spec=specs.encode,
     shell:
@@ -171,6 +226,9 @@ rule concat:
         f"{RESULTS}/benchmarks/concat.tsv"
     conda:
         "envs/concat.yaml"
+    resources:
+        mem_mb=needs.memory("concat"),
+        runtime=needs.minutes("concat"),
     params:
         spec=specs.concat,
     shell:
@@ -204,6 +262,9 @@ rule episodes:
         f"{RESULTS}/benchmarks/episodes.tsv"
     conda:
         "envs/episodes.yaml"
+    resources:
+        mem_mb=needs.memory("episodes"),
+        runtime=needs.minutes("episodes"),
     params:
         spec=specs.episodes,
     shell:
@@ -215,10 +276,12 @@ rule episodes:
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
+include: "rules/operations.smk"
 
 
 onstart:
     check_start(workflow, SCRIPTS, config)
+    watch_run(workflow)
 
 
 onsuccess:
@@ -226,4 +289,4 @@ onsuccess:
 
 
 onerror:
-    print_causes(log, workflow)
+    print_causes(workflow)

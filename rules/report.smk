@@ -35,12 +35,16 @@ rule plots:
             labels={"plot": "reach rate"},
             caption="../docs/report/reach_rate.rst",
         ),
+        sums=f"{RESULTS}/plots/SHA256SUMS",
     log:
         f"{RESULTS}/logs/plots.log",
     benchmark:
         f"{RESULTS}/benchmarks/plots.tsv"
     conda:
         "../envs/plots.yaml"
+    resources:
+        mem_mb=needs.memory("plots"),
+        runtime=needs.minutes("plots"),
     params:
         spec=specs.plots,
     shell:
@@ -58,7 +62,7 @@ rule report:
         episodes=rules.episodes.output.episodes,
         attempts=rules.episodes.output.attempts,
         tables=rules.episodes.output.spec,
-        plots=rules.plots.output,
+        plots=rules.plots.output[:4],  # without their checksums
         trajectories=expand(TRAJECTORIES, shard=specs.shards[:1]),
         frames=expand(FRAMES, shard=specs.shards[:1]),
         segments=expand(SEGMENT, shard=specs.shards[:1]),
@@ -79,6 +83,9 @@ rule report:
         f"{RESULTS}/benchmarks/report.tsv"
     conda:
         "../envs/report.yaml"
+    resources:
+        mem_mb=needs.memory("report"),
+        runtime=needs.minutes("report"),
     params:
         spec=specs.report,
     shell:

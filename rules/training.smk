@@ -9,17 +9,21 @@ rule train:
     output:
         policy=LEARNED,
         episodes=f"{RESULTS}/train/log.csv",
+        sums=f"{RESULTS}/train/SHA256SUMS",
     log:
         f"{RESULTS}/logs/train.log",
     benchmark:
         f"{RESULTS}/benchmarks/train.tsv"
     conda:
         "../envs/train.yaml"
+    resources:
+        mem_mb=needs.memory("train"),
+        runtime=needs.minutes("train"),
     params:
         spec=specs.train,
     shell:
         'python "$SCRIPTS/train.py" --spec {params.spec:q}'
-        " {output.policy:q} {output.episodes:q} 2> {log:q}"
+        " {output.policy:q} {output.episodes:q} {output.sums:q} 2> {log:q}"
 
 
 rule learning:
@@ -30,16 +34,20 @@ rule learning:
     output:
         film=f"{RESULTS}/learning.mp4",
         table=f"{RESULTS}/learning.csv",
+        sums=f"{RESULTS}/learning.sha256",
     log:
         f"{RESULTS}/logs/learning.log",
     benchmark:
         f"{RESULTS}/benchmarks/learning.tsv"
     conda:
         "../envs/learning.yaml"
+    resources:
+        mem_mb=needs.memory("learning"),
+        runtime=needs.minutes("learning"),
     params:
         spec=specs.learning,
     shell:
         'python "$SCRIPTS/learning.py" --spec {params.spec:q}'
         " --policy {input.policy:q}"
         " --atlas {input.atlas:q}"
-        " {output.film:q} {output.table:q} 2> {log:q}"
+        " {output.film:q} {output.table:q} {output.sums:q} 2> {log:q}"

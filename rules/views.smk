@@ -20,6 +20,9 @@ rule clips:
     conda:
         "../envs/clips.yaml"
     threads: 4
+    resources:
+        mem_mb=needs.memory("clips"),
+        runtime=needs.minutes("clips"),
     params:
         spec=specs.clips,
     shell:
@@ -45,6 +48,9 @@ rule grid:
         f"{RESULTS}/benchmarks/grid.tsv"
     conda:
         "../envs/grid.yaml"
+    resources:
+        mem_mb=needs.memory("grid"),
+        runtime=needs.minutes("grid"),
     params:
         spec=specs.grid,
     shell:
@@ -67,6 +73,9 @@ rule swarm:
         f"{RESULTS}/benchmarks/swarm.tsv"
     conda:
         "../envs/swarm.yaml"
+    resources:
+        mem_mb=needs.memory("swarm"),
+        runtime=needs.minutes("swarm"),
     params:
         spec=specs.swarm,
     shell:
@@ -88,6 +97,9 @@ rule phase:
         f"{RESULTS}/benchmarks/phase.tsv"
     conda:
         "../envs/phase.yaml"
+    resources:
+        mem_mb=needs.memory("phase"),
+        runtime=needs.minutes("phase"),
     params:
         spec=specs.phase,
     shell:
@@ -105,16 +117,21 @@ rule stills:
         poster=f"{RESULTS}/stills/poster.png",
         contact_sheet=f"{RESULTS}/stills/contact_sheet.png",
         preview=f"{RESULTS}/stills/preview.webp",
+        sums=f"{RESULTS}/stills/SHA256SUMS",
     log:
         f"{RESULTS}/logs/stills.log",
     benchmark:
         f"{RESULTS}/benchmarks/stills.tsv"
     conda:
         "../envs/stills.yaml"
+    resources:
+        mem_mb=needs.memory("stills"),
+        runtime=needs.minutes("stills"),
     params:
         spec=specs.stills,
     shell:
         'python "$SCRIPTS/stills.py" --spec {params.spec:q}'
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output.poster:q} {output.contact_sheet:q} {output.preview:q} 2> {log:q}"
+        " {output.poster:q} {output.contact_sheet:q} {output.preview:q}"
+        " {output.sums:q} 2> {log:q}"

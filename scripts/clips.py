@@ -28,6 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel import ffmpeg
+    from goalreel.checksums import write_folder_sums
     from goalreel.clips import choose_clips, write_clips
     from goalreel.folders import replacing_folder
     from goalreel.footage import Footage
@@ -61,6 +62,7 @@ def main(argv: list[str] | None = None) -> None:
             spec.text,
             arguments.threads,
         )
+        write_folder_sums(folder)
     episodes = len(footage.attempts.reach)
     if not chosen:
         program.say(f"warning: {config['clips']} selects nothing of {episodes} episodes")

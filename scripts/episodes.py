@@ -19,10 +19,11 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("episodes", type=Path, help="the table of filmed episodes, .csv")
     options.add_argument("attempts", type=Path, help="the table of all episodes, .csv")
-    options.add_argument("made", type=Path, help="the spec of both tables, .json")
+    options.add_argument("made", type=Path, help="the spec of both tables, and their sha256, .json")
     arguments = options.parse_args(argv)
 
     from goalreel.atomic import replacing
+    from goalreel.checksums import with_digests
     from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
     from goalreel.tables import write_tables
@@ -39,8 +40,9 @@ def main(argv: list[str] | None = None) -> None:
         fps,
         spec.config["card_frames"],
     )
+    told = with_digests(spec.text, [arguments.episodes, arguments.attempts])
     with replacing(arguments.made) as temporary:
-        temporary.write_text(spec.text + "\n", encoding="ascii")
+        temporary.write_text(told, encoding="ascii")
     program.say(f"{rows} filmed episodes")
 
 

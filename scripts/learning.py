@@ -3,6 +3,7 @@
 By hand:
 
     python scripts/learning.py --policy policy.npz --atlas atlas.npz learning.mp4 learning.csv
+        learning.sha256
         --spec '{"stage": "learning", "config": {"env": "MountainCar-v0", "seed": 2025,
         "film.fps": 30, "train.attempts": 4, "overlay.title_card": 0.5, "overlay.hud": false,
         "render": {"style": "gymnasium"},
@@ -21,11 +22,13 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--atlas", type=Path, required=True)
     options.add_argument("film", type=Path, help="the film to write, .mp4")
     options.add_argument("table", type=Path, help="the table of filmed attempts to write, .csv")
+    options.add_argument("sums", type=Path, help="the checksum of the table to write")
     arguments = options.parse_args(argv)
 
     from goalreel import ffmpeg
     from goalreel.atlas import read_atlas
     from goalreel.cards import card_frames
+    from goalreel.checksums import write_sums
     from goalreel.learned import read_policies
     from goalreel.learning import make_film, write_film, write_table
     from goalreel.made_of import check_inputs
@@ -50,6 +53,7 @@ def main(argv: list[str] | None = None) -> None:
     title = f"{config['env']}: learned in {int(policies.ages[-1]):,} episodes"
     write_film(arguments.film, film, title, fps, config["encode"], spec.signed(film.cache.source))
     write_table(arguments.table, film)
+    write_sums(arguments.sums, [arguments.table])
     program.say(
         f"{len(film.chapters)} attempts at {len(policies.ages)} ages, {len(film.cache)} frames"
     )

@@ -2,8 +2,8 @@
 
 By hand, for two shards:
 
-    python scripts/plots.py steps.svg initial_position.svg phase.svg reach_rate.svg --spec '{
-        "stage": "plots",
+    python scripts/plots.py steps.svg initial_position.svg phase.svg reach_rate.svg
+        SHA256SUMS --spec '{"stage": "plots",
         "config": {"env": "MountainCar-v0", "policy": {"name": "pump", "epsilon": 0}},
         "shard": {"shards": 2}}' --episodes results/episodes.csv
         --attempts results/attempts.csv --trajectories results/trajectories/00000.npz
@@ -24,9 +24,11 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("initial_position", type=Path, help="steps by initial position, .svg")
     options.add_argument("phase", type=Path, help="the phase portrait, .svg")
     options.add_argument("reach_rate", type=Path, help="the reach rate, .svg")
+    options.add_argument("sums", type=Path, help="checksums of the four to write")
     arguments = options.parse_args(argv)
 
     from goalreel import plots
+    from goalreel.checksums import write_sums
     from goalreel.made_of import check_inputs
     from goalreel.outcomes import reach_rate
     from goalreel.plot_data import read_portrait, read_steps
@@ -41,6 +43,8 @@ def main(argv: list[str] | None = None) -> None:
     plots.plot_initial_position(arguments.initial_position, steps, spec.text)
     plots.plot_phase(arguments.phase, portrait, spec.text)
     plots.plot_reach_rate(arguments.reach_rate, [rate], spec.text)
+    made = [arguments.steps, arguments.initial_position, arguments.phase, arguments.reach_rate]
+    write_sums(arguments.sums, made)
     program.say(f"4 plots of {steps.reaches} reaches in {rate.attempts} attempts")
 
 

@@ -8,6 +8,7 @@ longest. By hand, for a run of two shards:
         "config": {"env": "MountainCar-v0", "film.fps": 30, "stills": {"episode_trigger": null}},
         "shard": {"shards": 2}
     }' --trajectories results/trajectories/00000.npz poster.png contact_sheet.png preview.webp
+        SHA256SUMS
 """
 
 from pathlib import Path
@@ -25,8 +26,10 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("poster", type=Path, help="to write, .png")
     options.add_argument("contact_sheet", type=Path, help="to write, .png")
     options.add_argument("preview", type=Path, help="to write, .webp")
+    options.add_argument("sums", type=Path, help="checksums of the three to write")
     arguments = options.parse_args(argv)
 
+    from goalreel.checksums import write_sums
     from goalreel.filmed import read_filmed, spread
     from goalreel.made_of import check_inputs
     from goalreel.shards import shard_paths
@@ -45,6 +48,7 @@ def main(argv: list[str] | None = None) -> None:
         chosen = list(filmed.places())
     save_contact_sheet(filmed, arguments.contact_sheet, chosen[:_MOST], spec.text)
     told = save_preview(filmed, arguments.preview, spec.config["film.fps"], spec.text)
+    write_sums(arguments.sums, [arguments.poster, arguments.contact_sheet, arguments.preview])
     program.say(f"poster and contact sheet drawn; preview: {told}")
 
 

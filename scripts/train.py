@@ -2,7 +2,7 @@
 
 By hand:
 
-    python scripts/train.py policy.npz log.csv --spec '{"stage": "train",
+    python scripts/train.py policy.npz log.csv SHA256SUMS --spec '{"stage": "train",
         "config": {"env": "MountainCar-v0", "train.seed": 7,
         "train.checkpoints": [1, 10, 50, 100, 250]}}'
 """
@@ -17,8 +17,10 @@ def main(argv: list[str] | None = None) -> None:
     options = program.stage_parser(__doc__, "train")
     options.add_argument("policy", type=Path, help="the policy file to write, .npz")
     options.add_argument("log", type=Path, help="the table of training episodes, .csv")
+    options.add_argument("sums", type=Path, help="the checksum of the table to write")
     arguments = options.parse_args(argv)
 
+    from goalreel.checksums import write_sums
     from goalreel.errors import GoalreelError
     from goalreel.learned import write_policies
     from goalreel.physics import DISCRETE
@@ -30,6 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     policies = train(spec.config["train.seed"], spec.config["train.checkpoints"], spec.text)
     write_policies(arguments.policy, policies)
     write_log(arguments.log, policies.log)
+    write_sums(arguments.sums, [arguments.log])
     program.say(
         f"{len(policies.log.episode)} episodes of {int(policies.log.steps.sum())} steps, "
         f"{int(policies.log.reached.sum())} of them reached the goal; "

@@ -181,7 +181,8 @@ def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
     for number in range(2):
         paths = tmp_path / f"{number}.mp4", tmp_path / f"{number}.csv"
         inputs = ["--policy", tmp_path / "policy.npz", "--atlas", tmp_path / "atlas.npz"]
-        stage.main([*map(str, [*inputs, *paths]), "--spec", spec])
+        sums = tmp_path / "learning.sha256"
+        stage.main([*map(str, [*inputs, *paths, sums]), "--spec", spec])
         made.append([path.read_bytes() for path in paths])
     assert made[0] == made[1]
     table = pd.read_csv(tmp_path / "0.csv")

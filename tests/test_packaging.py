@@ -62,7 +62,7 @@ def test_every_program_explains_itself(script):
 
 def test_readmes_speeds_are_those_that_were_measured():
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    for name in ("peers.md", "quality.md"):
+    for name in ("peers.md", "quality.md", "shards.md"):
         measured = (REPOSITORY / "benchmarks" / name).read_text(encoding="utf-8").strip()
         assert measured in readme, name
 

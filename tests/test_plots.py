@@ -29,7 +29,8 @@ def draw(results, folder, **environment) -> list:
     subprocess.run(
         [sys.executable, REPOSITORY / "scripts" / "plots.py", "--spec", spec]
         + ["--episodes", results / "episodes.csv", "--attempts", results / "attempts.csv"]
-        + ["--trajectories", results / "trajectories" / "00000.npz", *made],
+        + ["--trajectories", results / "trajectories" / "00000.npz", *made]
+        + [folder / "SHA256SUMS"],
         check=True,
         env=os.environ | environment,
     )

@@ -113,7 +113,7 @@ CODE_EDITS = [
     ("scripts/goalreel/yuv.py", "_BITS = 22", "_BITS = 21", DICTIONARY),
     ("scripts/goalreel/video.py", '"-bf", "0"', '"-bf", "1"', DICTIONARY),
     ("scripts/goalreel/ffmpeg.py", "_PIPE_BYTES = 1 << 20", "_PIPE_BYTES = 1 << 19", DICTIONARY),
-    ("scripts/goalreel/spec.py", '("shard", "source")', '("source", "shard")', ALL | DRAWN),
+    ("scripts/goalreel/spec.py", '("shard", "source", "', '("source", "shard", "', ALL | DRAWN),
     ("scripts/encode.py", "frames in", "pictures in", ENCODE),
     ("scripts/goalreel/overlay.py", "_TOP, _SIZE = 7, 18", "_TOP, _SIZE = 8, 18", DICTIONARY),
     ("scripts/goalreel/hud.py", 'f"step {n}"', 'f"Step {n}"', DICTIONARY),

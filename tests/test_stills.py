@@ -189,7 +189,7 @@ def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, fi
     )
     names = ["poster.png", "contact_sheet.png", "preview.webp"]
     arguments = ["--frames", str(files[0][0]), "--trajectories", str(files[1][0])]
-    outputs = [str(tmp_path / "program" / name) for name in names]
+    outputs = [str(tmp_path / "program" / name) for name in [*names, "SHA256SUMS"]]
     program("stills").main(["--spec", spec, *arguments, *outputs])
     save_poster(filmed, tmp_path / names[0], spec)
     save_contact_sheet(filmed, tmp_path / names[1], spread(filmed.by_steps(), 8), spec)
@@ -197,4 +197,6 @@ def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, fi
     for name in names:
         assert (tmp_path / name).read_bytes() == (tmp_path / "program" / name).read_bytes()
     assert Image.open(tmp_path / names[0]).text["Comment"] == spec
-    assert sorted(p.name for p in (tmp_path / "program").iterdir()) == sorted(names)
+    assert sorted(p.name for p in (tmp_path / "program").iterdir()) == sorted(
+        [*names, "SHA256SUMS"]
+    )

@@ -73,6 +73,28 @@ def output(arguments: list[str], frames: Iterable) -> tuple[bytes, int]:
         return file.read(), written
 
 
+def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:
+    """Decode a file's video; return the number of frames, and what the decoder complained of.
+
+    Raises GoalreelError if ffmpeg fails.
+    """
+    # file: else a name such as "a:b.mp4" would be taken for a protocol.
+    arguments = ["-threads", str(threads), "-i", f"file:{path}", "-map", "0:v:0"]
+    arguments += ["-fps_mode", "passthrough", "-progress", "pipe:1", "-f", "null", "-"]
+    with tempfile.TemporaryFile() as file:
+        with Stream(arguments, output=file) as stream:
+            said = stream.end()
+        file.seek(0)
+        told = [line for line in file.read().splitlines() if line.startswith(b"frame=")]
+    return int(told[-1].removeprefix(b"frame=")) if told else 0, said
+
+
+def chapters(path: str | os.PathLike) -> int:
+    """Return the number of a file's chapters. Raises GoalreelError if ffmpeg fails."""
+    metadata, _ = output(["-loglevel", "error", "-i", f"file:{path}", "-f", "ffmetadata", "-"], ())
+    return metadata.count(b"\n[CHAPTER]\n")
+
+
 class Stream:
     """A running ffmpeg that takes buffers on its standard input until `finish` or `abort`.
 
@@ -145,13 +167,17 @@ class Stream:
 
         If an interrupt breaks the wait, finish can be called again.
         """
+        if said := self.end():
+            print(said, file=sys.stderr)  # warnings belong into the job's log
+        return self.written
+
+    def end(self) -> str:
+        """Let ffmpeg come to its end as `finish` does; return what it said."""
         self._push()
         status, said = self._end()
         if status:
             raise GoalreelError(_failure(self._command, status, said))
-        if said:
-            print(said, file=sys.stderr)  # warnings belong into the job's log
-        return self.written
+        return said
 
     def abort(self) -> None:
         """Kill ffmpeg if it still runs."""

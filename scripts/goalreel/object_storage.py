@@ -8,9 +8,13 @@ workflow alone.
 import contextlib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from goalreel.errors import GoalreelError
+from goalreel.failures import Failure
+
+_SENT = " (send to storage)"  # what Snakemake adds to the address of a file that it takes there
 
 # What the summary calls a result, by the last part of its name.
 _NAMES = {
@@ -68,14 +72,22 @@ def check_sources(workflow, needed: Iterable[Path]) -> None:
         )
 
 
-def readable_log(workflow, told: str) -> Path:
+def with_stored_logs(workflow, failure: Failure) -> Failure:
+    """Return a failure of a job elsewhere with its logs on object storage brought here."""
+    if failure.logs:
+        return failure
+    told = [log for log in failure.system_logs if log.endswith(_SENT)]
+    return replace(failure, logs=[str(_readable_log(workflow, log)) for log in told])
+
+
+def _readable_log(workflow, told: str) -> Path:
     """Return a file with a job's log, given how Snakemake tells of the log.
 
     A log on object storage is `s3://... (send to storage)` there. A job on this machine has left
     it here; one elsewhere has taken it to the storage, from where it is brought. If that fails,
     the path that is returned does not exist.
     """
-    address = told.removesuffix(" (send to storage)")
+    address = told.removesuffix(_SENT)
     for file in _stored(job.log for job in workflow.dag.jobs):
         if file.storage_object.query == address:
             if not workflow.local_exec:

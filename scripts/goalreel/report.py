@@ -13,6 +13,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 
+from goalreel.checksums import write_folder_sums
 from goalreel.errors import GoalreelError
 from goalreel.folders import place, replacing_folder
 from goalreel.lineage import Made, read_made, tools_of
@@ -59,6 +60,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
         _write(temporary / "data.js", f"const GOALREEL = {_data(rows, spec)};\n")
         _write(temporary / "index.html", _page(sources, film, rows, spec))
+        write_folder_sums(temporary)
     return len(rows)
 
 

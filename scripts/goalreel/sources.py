@@ -37,6 +37,11 @@ def are_as_noted(folder: Path) -> bool:
     return noted is not None and noted == sources_hash(folder)
 
 
+def differ_from_noted(folder: Path) -> bool:
+    """Tell whether a workflow started this process that plans with other sources."""
+    return os.environ.get(_PLANNED, first_hash(folder)) != first_hash(folder)
+
+
 @cache
 def first_hash(folder: Path) -> str:
     """Return the sources' hash when this process first asked: all its fingerprints go with it."""

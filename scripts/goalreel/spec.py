@@ -14,7 +14,8 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError
 
-_PER_SHARD = ("shard", "source")  # what differs among the specs of one film's shards
+# What differs among the specs of one film's shards, and what tables.json tells besides.
+_PER_SHARD = ("shard", "source", "sha256")
 
 
 @dataclass(frozen=True)

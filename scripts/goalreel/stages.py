@@ -9,6 +9,7 @@ This module is imported while the Snakefile is parsed, so it imports little.
 """
 
 import hashlib
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -77,6 +78,8 @@ _STAGES = {
     "concat": _Stage(_FILM, ("simulate", "encode"), ()),
     "episodes": _Stage(_FILM, ("simulate",), ("pandas",)),
 }
+# All that is there to be verified: each by the digest of its spec.
+_STAGES["verify"] = _Stage(_FILM, tuple(_STAGES), ("ffmpeg", "numpy"))
 # The package that draws a style, the tool "artist" of the stages above.
 _ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 # Where Gymnasium plays: what it takes, and then what the environment's own package needs.
@@ -178,6 +181,12 @@ class Specs:
         """Return the spec of the tables over all shards."""
         return self._of_run("episodes")
 
+    def verify(self, wildcards) -> str:
+        """Return the spec of verifying all results, another each time: bit rot leaves no trace."""
+        shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
+        shard |= {"size": self._config["shard_size"], "asked": time.time_ns()}
+        return self._spec("verify", shard)
+
     def _of_shard(self, stage: str, wildcards) -> str:
         size, total = self._config["shard_size"], self._config["reaches"]
         first = int(wildcards.shard) * size
@@ -221,7 +230,7 @@ class Specs:
         missing = set() if self.encoder.assembled else {"dictionary"}
         if self._config["env"] not in NATIVE:
             missing |= {"atlas", "swarm"}
-        if stage != "learning" and not self.learned("train"):
+        if stage not in ("learning", "verify") and not self.learned("train"):
             missing.add("train")
         return [name for name in _STAGES[stage].inputs if name not in missing]
 

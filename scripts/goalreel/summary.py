@@ -10,7 +10,7 @@ from goalreel.errors import GoalreelError
 from goalreel.mp4 import read_index
 
 # A file of each view that is written whenever the view is made.
-_VIEWS = {
+VIEWS = {
     "clips": "clips/clips.csv",
     "grid": "grid.mp4",
     "swarm": "swarm.mp4",
@@ -55,7 +55,7 @@ def summary(results: str | Path, shards: Iterable[str], encoder: Choice) -> str:
 
 def views(results: str | Path, since: float) -> str:
     """Return a line for each view that was made after `since` (seconds since the epoch)."""
-    made = [(name, Path(results, file)) for name, file in _VIEWS.items()]
+    made = [(name, Path(results, file)) for name, file in VIEWS.items()]
     made = [(name, file) for name, file in made if file.is_file() and file.stat().st_mtime >= since]
     return "\n".join(f"{name:>8}  {_view(name, file)}" for name, file in made)
 

@@ -1,15 +1,16 @@
 """What the Snakefile needs of Python besides the specs: config in, summary and causes out.
 
-This module alone knows that it runs inside Snakemake.
+This module and watch alone know that they run inside Snakemake.
 """
 
 import atexit
 import gc
+import hashlib
 import os
-import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,16 +20,21 @@ from goalreel.errors import GoalreelError
 from goalreel.object_storage import (
     check_sources,
     made_in_storage,
-    readable_log,
     stored_summary,
     told_of_storage,
+    with_stored_logs,
 )
 from goalreel.program import note_results
-from goalreel.sources import note_sources
-from goalreel.summary import summary, views
+from goalreel.sources import differ_from_noted, note_sources
+from goalreel.spec import canonical
+from goalreel.summary import VIEWS, summary, views
 
 _STARTED = time.time()
-_LAST_LINES = 10
+_WATCHES: list = []  # of this run: one, or none where hooks are off
+_ALONE = ("free_frames", "clean")  # they would remove what other jobs are making
+_SPEAKING = ("verify", "free_frames", "clean")  # whose logs are their result
+_CONFIG = "GOALREEL_CONFIG"
+_CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
@@ -66,7 +72,7 @@ def check_results(results: str, base: Path) -> None:
     )
 
 
-def set_environment(scripts: str, results: str) -> None:
+def set_environment(scripts: str, config: Mapping, job: bool) -> None:
     """Let the rules' commands find the stages' programs in $SCRIPTS, and Snakemake's own `python`.
 
     `.venv/bin/snakemake` works without an activated environment then; a conda environment, which
@@ -81,8 +87,8 @@ def set_environment(scripts: str, results: str) -> None:
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     os.environ["SCRIPTS"] = scripts
-    note_sources(Path(scripts))
-    note_results(Path(results))
+    _note_plan(Path(scripts), config, job)
+    note_results(Path(config["results"]))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
@@ -98,6 +104,21 @@ def check_start(workflow, scripts: str, config: Mapping) -> None:
         sys.exit(f"goalreel: {error}")
 
 
+def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
+    """Tell a cluster's jobs what this process plans with; end a job that finds something else.
+
+    A job reads the workflow again: after an edit since it was submitted, its result would be made
+    by other code or options than the submitting run records of it.
+    """
+    planned = hashlib.sha256(canonical(config).encode()).hexdigest()
+    if job and differ_from_noted(scripts):
+        sys.exit(f"goalreel: the code of {scripts} {_CHANGED}")
+    if job and os.environ.get(_CONFIG, planned) != planned:
+        sys.exit(f"goalreel: the configuration {_CHANGED}")
+    note_sources(scripts)
+    os.environ[_CONFIG] = planned
+
+
 def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow) -> None:
     """Print what this run made: the film, if it made it, and the views.
 
@@ -107,6 +128,9 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow
     _print_last(stored_summary(made_in_storage(workflow)))
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
+        for rule in _SPEAKING:
+            for log in [log for watch in _WATCHES for log in watch.logs.get(rule, [])]:
+                _print_last(Path(log).read_text(encoding="utf-8").rstrip())
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
             _print_last(summary(results, shards, encoder))
         _print_last(views(results, _STARTED))
@@ -114,18 +138,44 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow
         _print_last(f"no summary: {error}")
 
 
-def print_causes(logs: Iterable[str], workflow) -> None:
-    """Print why jobs failed: what their own logs end with.
+def watch_run(workflow) -> None:
+    """Begin to take note of what happens to the jobs of a run; `workflow` is Snakemake's."""
+    from goalreel.progress_bar import show_bar
+    from goalreel.watch import Watch
 
-    logs: Snakemake's, of this run. workflow: Snakemake's.
-    """
+    jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
+    _check_company(jobs)
+    watch = Watch(jobs)
+    _WATCHES.append(watch)
+    workflow.logger_manager.logger.addHandler(watch)
+    show_bar(workflow.logger_manager.get_log_handlers(), watch)
+
+
+def _check_company(jobs: Mapping[str, int]) -> None:
+    """Raise Snakemake's error where jobs of one run would take away what others are making."""
+    from snakemake_interface_common.exceptions import WorkflowError
+
+    for rule in _ALONE:
+        if rule in jobs and len(jobs) > 1:
+            raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
+    views = sorted({*VIEWS, "plots"} & jobs.keys())
+    if "verify" in jobs and views:
+        raise WorkflowError(f"verify looks at what is there: ask for {', '.join(views)} first")
+
+
+def print_causes(workflow) -> None:
+    """Print which jobs failed, why, and the command that goes on. `workflow` is Snakemake's."""
+    from goalreel.failures import command_to_go_on, failure_summary, targets_of
+
     _end_waits()
-    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
-    told = r"^ *Error in rule \w+:$.*?^ +log: (.+?) \(check log file"  # a group's are indented
-    failed = re.findall(told, text, re.M | re.S)
-    causes = {log: _cause(readable_log(workflow, log)) for log in dict.fromkeys(failed)}
-    told = "\n".join(f"{log}:\n{cause}" for log, cause in causes.items())
-    _print_last(told_of_storage(workflow, told))
+    for watch in _WATCHES:
+        done, jobs = sum(watch.done.values()), sum(watch.planned.values())
+        failures = [with_stored_logs(workflow, failure) for failure in watch.failures]
+        told = failure_summary(failures, watch.messages, done, jobs)
+        told = told_of_storage(workflow, told)
+        targets = targets_of(watch.failures)
+        what = "to make them again" if targets else "to go on"
+        _print_last(f"{told}\n{what}: {command_to_go_on(targets)}")
 
 
 def _end_waits() -> None:
@@ -140,16 +190,6 @@ def _end_waits() -> None:
         if isinstance(thread, threading.Timer):
             thread.cancel()
     gc.freeze()
-
-
-def _cause(log: Path) -> str:
-    said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    # The program's last words; before them may stand what ffmpeg or NumPy warned of.
-    marks = [match.start() for match in re.finditer(r"^(error: |Traceback )", said, re.M)]
-    if marks:
-        return said[marks[-1] :].rstrip()
-    last = "".join(f"{line}\n" for line in said.splitlines()[-_LAST_LINES:])
-    return f"{last}error: the job gave no cause: killed, perhaps for want of memory"
 
 
 def _print_last(text: str) -> None:

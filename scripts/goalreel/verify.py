@@ -1,0 +1,164 @@
+"""Verification of a run: every file in the results, and what they must count together.
+
+What makes a single file sound stands in verify_files. Shards are checked side by side, each within
+the memory of one; nothing is kept of a shard but its numbers.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from goalreel import ffmpeg
+from goalreel import verify_files as files
+from goalreel.checksums import read_digests
+from goalreel.errors import Unusable
+from goalreel.shards import shard_name
+from goalreel.verdicts import Verdict
+from goalreel.verify_files import Plan
+from goalreel.verify_views import check_views
+
+
+@dataclass
+class _Shard:
+    """The verdicts on a shard's three files, and its episodes and attempts."""
+
+    verdicts: tuple[Verdict, Verdict, Verdict]
+    episodes: int = 0
+    attempts: int = 0
+
+
+def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
+    """Check all results; return a verdict for each stage, in the order of the data flow.
+
+    Raises OSError if a folder cannot be read, GoalreelError if ffmpeg does not run.
+    """
+    simulate, render, encode = (Verdict(stage) for stage in ("simulate", "render", "encode"))
+    episodes = attempts = 0
+    with ThreadPoolExecutor(threads) as pool:
+        for shard in _mapped(pool, lambda s: _check_shard(results, plan, s), range(plan.shards)):
+            for whole, part in zip((simulate, render, encode), shard.verdicts, strict=True):
+                whole.add(part)
+            episodes, attempts = episodes + shard.episodes, attempts + shard.attempts
+        for verdict in (simulate, render, encode):
+            for part in _mapped(pool, _check_left, _left(results, verdict.stage, plan)):
+                verdict.add(part)
+    # Counts hold where nothing is damaged: a fault of one shard needs no second name.
+    whole = not any(v.faults or (v.missing and v is not render) for v in (simulate, render, encode))
+    frames = encode.frames if whole else None
+    film = _check_film(results, plan, frames, episodes if whole else None, threads)
+    tables = _check_tables(results, plan, frames, (episodes, attempts) if whole else None)
+    chain = [simulate, render, encode, film, tables]
+    return [*_check_pictures(results, plan), *chain, *check_views(results, plan)]
+
+
+def _mapped(pool: ThreadPoolExecutor, function: Callable, items: Iterable) -> Iterator:
+    """Map as the pool does, with some hundred items in it at a time."""
+    items = iter(items)
+    while batch := list(itertools.islice(items, 256)):
+        yield from pool.map(function, batch)
+
+
+def _check_shard(results: Path, plan: Plan, shard: int) -> _Shard:
+    name = shard_name(shard)
+    simulate, render, encode = (Verdict(stage) for stage in ("simulate", "render", "encode"))
+    path = results / "trajectories" / f"{name}.npz"
+    made = simulate.check(path, lambda: files.sound_trajectories(path, plan, shard))
+    cache, segment = results / "frames" / f"{name}.npz", results / "segments" / f"{name}.mp4"
+    render.frames = render.check(cache, lambda: files.check_cache(cache, plan, shard, made)) or 0
+    told = encode.check(segment, lambda: files.check_segment(segment, plan, shard, made))
+    encode.frames = told or 0
+    if made is None:
+        return _Shard((simulate, render, encode))
+    simulate.frames = int(made.offsets[-1])
+    return _Shard((simulate, render, encode), len(made), len(made.attempts.reach))
+
+
+_FOLDERS = {"simulate": "trajectories", "render": "frames", "encode": "segments"}
+
+
+def _left(results: Path, stage: str, plan: Plan) -> Iterator[tuple[str, Path]]:
+    """Yield the files of shards that a longer film left: they need only be whole."""
+    for path in sorted((results / _FOLDERS[stage]).glob("[0-9]*.*")):
+        known = path.suffix in (".npz", ".mp4") and path.stem.isdigit()
+        if known and int(path.stem) >= plan.shards:
+            yield stage, path
+
+
+def _check_left(left: tuple[str, Path]) -> Verdict:
+    verdict = Verdict(left[0])
+    verdict.check(left[1], lambda: files.check_whole(left[1]))
+    return verdict
+
+
+def _check_film(
+    results: Path, plan: Plan, frames: int | None, episodes: int | None, threads: int
+) -> Verdict:
+    verdict, path = Verdict("concat"), results / "film.mp4"
+
+    def check() -> int:
+        files.check_whole(path)
+        files.check_made(path, "concat", plan, {"shards": plan.shards, "reaches": plan.reaches})
+        found, said = ffmpeg.decoded(path, threads)
+        if said:
+            raise Unusable(path, f"its decoder complains: {said.splitlines()[0]}")
+        if found != files.read_index(path).frames or found != (frames or found):
+            raise Unusable(path, f"{found} frames come out of it, not {frames or 'all'}")
+        chapters = ffmpeg.chapters(path)
+        if chapters != (episodes or chapters):
+            raise Unusable(path, f"it has {chapters} chapters, not {episodes}")
+        return found
+
+    verdict.frames = verdict.check(path, check) or 0
+    verdict.note = "sound, every frame decoded" if verdict.files else ""
+    return verdict
+
+
+def _check_tables(
+    results: Path, plan: Plan, frames: int | None, rows: tuple[int, int] | None
+) -> Verdict:
+    verdict, made, told = Verdict("episodes"), results / "tables.json", {}
+
+    def check_made() -> None:
+        told.update(read_digests(made))
+        files.check_made(made, "episodes", plan)
+
+    verdict.check(made, check_made)
+    damaged = files.check_digests(results, told)
+    for number, name in enumerate(("episodes.csv", "attempts.csv")):
+        path = results / name
+
+        def check(path: Path = path, wanted: int | None = rows and rows[number]) -> int:
+            if path in damaged and path.exists():
+                raise Unusable(path, damaged[path])
+            found, shown = files.count_table(path)
+            if found != (wanted or found):
+                raise Unusable(path, f"it has {found} rows, not {wanted}")
+            return shown
+
+        shown = verdict.check(path, check)
+        if name == "episodes.csv" and shown is not None:
+            verdict.frames = shown
+            if shown != (frames or shown):
+                verdict.faults[path] = f"it tells of {shown} frames, not {frames}"
+    return verdict
+
+
+def _check_pictures(results: Path, plan: Plan) -> list[Verdict]:
+    """Check the atlas and the dictionary, which the film needs where they are planned."""
+    verdicts = []
+    for stage in ("atlas", "dictionary"):
+        verdict, path = Verdict(stage), results / f"{stage}.npz"
+        if stage in plan.made_of:
+            verdict.check(path, lambda p=path, s=stage: _check_planned(p, s, plan))
+            verdicts.append(verdict)
+        elif path.is_file():
+            verdict.check(path, lambda p=path: files.check_whole(p))
+            verdicts.append(verdict)
+    return verdicts
+
+
+def _check_planned(path: Path, stage: str, plan: Plan) -> None:
+    files.check_whole(path)
+    files.check_made(path, stage, plan)

@@ -1,0 +1,202 @@
+"""A SLURM of one node for the tests: munged, slurmctld and slurmd on loopback, and their end.
+
+Everything it has (key, socket, configuration, state, logs) stands in one temporary folder, its
+ports are free ones, and its daemons are stopped by their process ids. No file of the system's own
+SLURM is read. It enforces memory limits by polling, each second, as it may have no cgroups.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "srun")
+_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+_SECONDS = 300  # that anything may take before a test gives up on it
+
+_CONFIGURATION = """
+ClusterName=goalreel
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={daemon}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CredType=cred/munge
+SlurmUser={user}
+SlurmdUser={user}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
+JobAcctGatherParams=OverMemoryKill
+MpiDefault=none
+MailProg=/bin/true
+ReturnToService=2
+KillWait=2
+MinJobAge=3600
+SlurmdParameters=config_overrides
+NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=16000 State=UNKNOWN
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def cluster_python() -> str:
+    """Return the Python that has Snakemake's cluster plugins, or skip the test."""
+    folder = Path(os.environ.get("GOALREEL_CLUSTER_BIN", REPOSITORY / ".venv-cluster" / "bin"))
+    python = folder / "python"
+    if not python.is_file():
+        pytest.skip(
+            f"no {python}: the cluster plugins are missing; install them by "
+            f"`make .venv-cluster/installed`, or name their folder in GOALREEL_CLUSTER_BIN"
+        )
+    return str(python)
+
+
+class Cluster:
+    """A running SLURM; `environment` is what its commands and Snakemake need."""
+
+    def __init__(self):
+        """Start the daemons and wait until the node takes jobs; skip where SLURM is missing."""
+        missing = [name for name in _PROGRAMS if not shutil.which(name, path=_PATH)]
+        if missing:
+            pytest.skip(f"SLURM is not installed (slurm-wlm and munge): no {', '.join(missing)}")
+        self.folder = Path(tempfile.mkdtemp(prefix="goalreel-slurm-"))  # sockets need short paths
+        self._daemons: list[subprocess.Popen] = []
+        for name in ("state", "spool", "munge", "bin"):
+            (self.folder / name).mkdir(mode=0o700)
+        configuration = self.folder / "slurm.conf"
+        self.environment = {
+            "SLURM_CONF": str(configuration),
+            # The plugin's job step removes SLURM_CONF before it calls srun.
+            "PATH": os.pathsep.join([str(self.folder / "bin"), _PATH]),
+        }
+        wrapper = self.folder / "bin" / "srun"
+        real = shutil.which("srun", path=_PATH)
+        wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={configuration} exec {real} "$@"\n')
+        wrapper.chmod(0o755)
+        key = self.folder / "munge" / "key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        controller, daemon = _free_ports(2)
+        configuration.write_text(
+            _CONFIGURATION.format(
+                host=socket.gethostname().partition(".")[0],
+                user=subprocess.check_output(["id", "-un"], text=True).strip(),
+                folder=self.folder,
+                controller=controller,
+                daemon=daemon,
+            )
+        )
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        munge = self.folder / "munge"
+        self._daemon(
+            "munged",
+            "--foreground",
+            "--force",
+            f"--key-file={munge}/key",
+            f"--socket={munge}/socket",
+            f"--pid-file={munge}/pid",
+            f"--log-file={munge}/log",
+            f"--seed-file={munge}/seed",
+        )
+        self.wait(lambda: (munge / "socket").exists(), "munged has a socket")
+        self._daemon("slurmctld", "-D", "-f", self.environment["SLURM_CONF"])
+        self._daemon("slurmd", "-D", "-N", "node1", "-f", self.environment["SLURM_CONF"])
+        self.wait(lambda: self.command("sinfo", "-h", "-o", "%T") == "idle\n", "the node is idle")
+
+    def _daemon(self, name: str, *options: str) -> None:
+        with (self.folder / f"{name}.out").open("w") as said:
+            program = shutil.which(name, path=_PATH)
+            self._daemons.append(
+                subprocess.Popen(
+                    [program, *options],
+                    env=os.environ | self.environment,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+
+    def command(self, *words: str) -> str:
+        """Run one of SLURM's commands and return what it prints, "" if it fails."""
+        answer = subprocess.run(
+            words,
+            env=os.environ | self.environment,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+        )
+        return answer.stdout if answer.returncode == 0 else ""
+
+    def jobs(self, state: str = "all", but: Iterable[str] = ()) -> list[str]:
+        """Return the ids of the jobs in a state, the oldest first, without those of `but`."""
+        told = self.command("squeue", "-h", f"--states={state}", "-o", "%i")
+        return sorted(set(told.split()).difference(but), key=int)
+
+    def told(self, job: str) -> dict[str, str]:
+        """Return what SLURM tells of a job, by its names."""
+        words = self.command("scontrol", "show", "job", job).split()
+        return dict(word.split("=", 1) for word in words if "=" in word)
+
+    def wait(self, done, what: str, process: subprocess.Popen | None = None):
+        """Wait until `done` returns something true, and return it; fail if it never does."""
+        end = time.monotonic() + _SECONDS
+        while time.monotonic() < end:
+            found = done()
+            if found:
+                return found
+            if process is not None and process.poll() is not None:
+                pytest.fail(f"snakemake ended before {what}:\n{process.communicate()[0]}")
+            time.sleep(0.2)
+        logs = "".join(path.read_text()[-2000:] for path in self.folder.glob("*.log"))
+        pytest.fail(f"never: {what}\n{logs}")
+
+    def stop(self) -> None:
+        """Cancel all jobs, end the daemons and delete the folder."""
+        if len(self._daemons) == 3:
+            active = "pending,running,completing"
+            self.command("scancel", *self.jobs(active)) if self.jobs(active) else None
+            end = time.monotonic() + 10
+            while self.jobs(active) and time.monotonic() < end:
+                time.sleep(0.2)
+        for daemon in reversed(self._daemons):
+            daemon.send_signal(signal.SIGTERM)
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait(10)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for opened in sockets:
+        opened.bind(("127.0.0.1", 0))
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports

@@ -1,0 +1,56 @@
+"""Films by way of any command that submits job scripts: here a qsub with an empty environment."""
+
+import pytest
+from conftest import FEW, Project, hashes
+from slurm_cluster import cluster_python
+
+PROFILE = ("--workflow-profile", "profiles/cluster-generic", "--latency-wait", "10")
+
+# Grid Engine's options come first and the job script last; it prints the job's id.
+QSUB = """#!/bin/sh
+echo "$@" >> '{folder}/submitted'
+for script; do :; done
+{before}
+env -i PATH=/usr/bin:/bin HOME='{folder}' sh "$script" > '{folder}/said' 2>&1 &
+echo $!
+"""
+
+
+@pytest.fixture
+def project(tmp_path, user_cache):
+    """Return a fresh copy of the workflow, whose Snakemake has the cluster plugins."""
+    python = cluster_python()
+    (tmp_path / "project").mkdir()
+    project = Project(tmp_path / "project", user_cache)
+    project.python = python
+    return project
+
+
+def with_qsub(tmp_path, before=":") -> dict:
+    """Return the environment in which `qsub` is a script that runs `before` and then the job."""
+    qsub = tmp_path / "bin" / "qsub"
+    qsub.parent.mkdir()
+    qsub.write_text(QSUB.format(folder=tmp_path, before=before))
+    qsub.chmod(0o755)
+    return {"PATH": f"{qsub.parent}:/usr/bin:/bin"}
+
+
+def test_a_film_by_qsub_is_the_local_one(project, tmp_path, filmed):
+    config = {"reaches": 8, "shard_size": 4}  # as the fixture `filmed`
+    project.run(*PROFILE, config=config, **with_qsub(tmp_path))
+    assert hashes(project.folder / "results") == hashes(filmed.folder / "results")
+    assert project.jobs(config=config) == {}
+    submitted = (tmp_path / "submitted").read_text().splitlines()
+    asked = "-l h_vmem=700M -l h_rt=00:18:00"  # encode's memory; twice simulate, render and encode
+    assert len(submitted) == 2 and asked in submitted[0], submitted
+
+
+def test_a_job_refuses_options_that_were_edited_since_it_was_submitted(project, tmp_path):
+    edit = f"sed -i 's/^seed: .*/seed: 7/' '{project.folder}/config.yaml'"
+    environment = with_qsub(tmp_path, edit)
+    target = "results/trajectories/00000.npz"
+    project.fail(*PROFILE, "--retries", "0", target, config=FEW, **environment)
+    told = (tmp_path / "said").read_text()
+    assert "the configuration has changed since the run that submitted this job began" in told
+    assert "Traceback" not in told
+    assert not (project.folder / target).exists()

@@ -1,0 +1,203 @@
+"""Verify finds any bad byte; free_frames and clean remove what is goalreel's and nothing else."""
+
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from conftest import REPOSITORY, Project, hashes
+
+from goalreel.artefacts import sort_out
+from goalreel.checksums import SUMS, read_sums, write_folder_sums
+from goalreel.cleaning import clean, free_frames
+from goalreel.config import load_config
+from goalreel.spec import parse_spec
+from goalreel.stages import Specs
+from goalreel.verdicts import remove
+from goalreel.verify import verify
+from goalreel.verify_files import Plan
+
+BASE = {"reaches": 8, "shard_size": 4}
+
+
+@pytest.fixture
+def done(filmed, tmp_path) -> Project:
+    """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
+    shutil.copytree(filmed.folder, tmp_path / "project")
+    project = Project.__new__(Project)
+    project.folder, project.cache = tmp_path / "project", filmed.cache
+    return project
+
+
+def planned(project: Project, **config) -> Plan:
+    """Return what the workflow plans in a project."""
+    schema = project.folder / "config.schema.yaml"
+    specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
+    spec = parse_spec(specs.verify(None), "verify")
+    numbers = (spec.shard[name] for name in ("shards", "reaches", "size"))
+    return Plan(spec.made_of, spec.config["card_frames"], *numbers)
+
+
+def flip(path, place: int) -> None:
+    """Change one bit of a file, and not its time stamp: bit rot leaves none."""
+    status = path.stat()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1 << place % 8
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def found(verdicts) -> set:
+    return {path for verdict in verdicts for path in verdict.faults}
+
+
+def test_one_bad_bit_anywhere_is_found_and_the_file_named(done):
+    results, plan, chance = done.folder / "results", planned(done), random.Random(5)  # noqa: S311
+    assert not found(verify(results, plan, 2))
+    for name in hashes(results):
+        path = results / name
+        whole = path.read_bytes()
+        places = {chance.randrange(len(whole)), len(whole) - 1}
+        for place in places:
+            flip(path, place)
+            named = found(verify(results, plan, 2))
+            assert path in named, (name, place)
+            # What tables.json says of the tables is lost with it; nothing else is suspected.
+            assert named == {path}, (name, place)
+            path.write_bytes(whole)
+
+
+def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
+    results, plan = done.folder / "results", planned(done)
+    shards = [results / "segments" / f"{shard}.mp4" for shard in ("00000", "00001")]
+    os.truncate(shards[0], shards[0].stat().st_size - 1)
+    shutil.copyfile(results / "trajectories" / "00000.npz", results / "trajectories" / "00001.npz")
+    (results / "attempts.csv").unlink()
+    (results / "frames" / "00001.npz").unlink()
+    verdicts = verify(results, plan, 2)
+    assert found(verdicts) == {shards[0], results / "trajectories" / "00001.npz"}
+    words = {verdict.stage: verdict.word for verdict in verdicts}
+    assert words["episodes"] == "1 missing" and words["render"] == "1 freed"
+    again = remove(verdicts)
+    assert set(again) == found(verdicts) | {results / "attempts.csv"}
+    assert not any(path.exists() for path in again)
+
+
+def test_results_of_other_options_are_found(done):
+    verdicts = {v.stage: v for v in verify(done.folder / "results", planned(done, seed=7), 2)}
+    assert len(verdicts["simulate"].faults) == 2
+    assert all("other options" in fault for fault in verdicts["concat"].faults.values())
+    assert not verdicts["atlas"].faults and not verdicts["dictionary"].faults
+
+
+def test_shards_of_a_longer_film_need_only_be_whole(done):
+    results, plan = done.folder / "results", planned(done)
+    for folder, kind in (("trajectories", "npz"), ("segments", "mp4")):
+        files = results / folder
+        shutil.copyfile(files / f"00000.{kind}", files / f"00007.{kind}")
+    flip(results / "segments" / "00007.mp4", 99)
+    assert found(verify(results, plan, 2)) == {results / "segments" / "00007.mp4"}
+
+
+def test_the_command_that_verify_prints_makes_everything_again(done):
+    results = done.folder / "results"
+    before = hashes(results)
+    for name in ("trajectories/00000.npz", "segments/00001.mp4", "episodes.csv", "atlas.npz"):
+        flip(results / name, 500)
+    said = done.fail("-j", "2", "verify", config=BASE)
+    *told, last = said.rstrip().splitlines()
+    assert last.startswith("to make them again: ")
+    line = next(line for line in told if line.split()[:1] == ["dictionary"])
+    assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "sound"]
+    assert not (results / "verify.csv").exists()
+    command = shlex.split(last.removeprefix("to make them again: "))
+    environment = os.environ | {"XDG_CACHE_HOME": str(done.cache)}
+    subprocess.run(command, cwd=done.folder, env=environment, check=True, capture_output=True)
+    assert hashes(results) == before
+    assert done.jobs(config=BASE) == {}
+    for _ in range(2):  # it runs whenever it is asked for
+        said = done.run("-j", "2", "verify", config=BASE)
+        assert re.search(r"concat +1 file .* sound, every frame decoded", said), said
+    assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
+
+
+def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
+    folder = tmp_path / "clips"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a b.txt").write_text("a")
+    (folder / "deep" / "c").write_text("c")
+    write_folder_sums(folder)
+    if shutil.which("sha256sum"):
+        subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=folder, check=True)
+    assert set(read_sums(folder / SUMS)) == {folder / "a b.txt", folder / "deep" / "c"}
+    for name in ("../x", "/etc/passwd", ""):
+        (folder / SUMS).write_text(f"{0:064d}  {name}\n")
+        with pytest.raises(Exception, match="no checksums in it"):
+            read_sums(folder / SUMS)
+
+
+def test_freed_frame_caches_cause_no_reruns(done):
+    results = done.folder / "results"
+    size = sum(path.stat().st_size for path in (results / "frames").iterdir())
+    said = done.run("free_frames", config=BASE)
+    assert f"2 frame caches removed from results, {size / 1e6:,.1f} MB freed" in said
+    assert not (results / "frames").exists()
+    assert done.jobs(config=BASE) == {}
+    grown = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
+    assert done.jobs(config=BASE | {"reaches": 12}) == grown
+    assert done.jobs("grid", config=BASE) == {"render": 2, "grid": 1}
+    assert not found(verify(results, planned(done), 2))
+
+
+def test_clean_removes_what_goalreel_made_and_nothing_else(done):
+    results = done.folder / "results"
+    mine = ["notes.txt", "film.mov", "segments/mine.mp4", "frames/00000.npy", "clips/holiday.mp4"]
+    left = [".film.mp4.goalreel-abc.mp4", "frames/.00001.npz.goalreel-x_z.npz"]
+    for name in [*mine, *left]:
+        (results / name).parent.mkdir(exist_ok=True)
+        (results / name).write_text("x")
+    (results / "empty").mkdir()
+    assert "a target of its own" in done.fail("clean", "all", "--forceall", config=BASE)
+    assert (results / "film.mp4").is_file()
+    said = done.run("clean", config=BASE)
+    assert re.search(r"\d+ files removed from results, \d+\.\d MB freed", said)
+    stay = {path.relative_to(results).as_posix() for path in results.rglob("*") if path.is_file()}
+    assert stay == set(mine) and "5 files stay that are not goalreel's" in said
+    assert all(name in said for name in mine) and (results / "empty").is_dir()
+    for name in mine:
+        (results / name).unlink()
+    assert "0 files removed" in clean(results) and not sort_out(results)[0]
+
+
+def test_verify_does_not_run_beside_what_it_is_to_verify(done):
+    said = done.fail("verify", "grid", config=BASE)
+    assert "verify looks at what is there: ask for grid first" in said
+    assert not (done.folder / "results" / "grid.mp4").exists()
+
+
+def test_the_folder_of_results_goes_with_its_last_file(done):
+    results = done.folder / "results"
+    outside = done.folder / "outside.npz"
+    outside.write_text("x")
+    (results / "frames" / "00009.npz").symlink_to(outside)
+    free_frames(results)
+    clean(results)
+    assert not results.exists() and outside.read_text() == "x"
+
+
+@pytest.mark.parametrize("script", ["clean", "free_frames", "verify"])
+def test_operations_work_by_hand(script, done):
+    program = [REPOSITORY / "scripts" / f"{script}.py"]
+    program.append("results/verify.csv" if script == "verify" else "results")
+    if script == "verify":
+        config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}
+        shard = {"shards": 2, "reaches": 8, "size": 4}
+        spec = {"stage": "verify", "config": config, "shard": shard}
+        program += ["--spec", json.dumps(spec)]
+    command = ["python", *map(str, program)]
+    said = subprocess.run(command, cwd=done.folder, capture_output=True, text=True, check=True)
+    assert "MB" in said.stderr

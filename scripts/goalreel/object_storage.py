@@ -14,8 +14,6 @@ from pathlib import Path, PurePosixPath
 from goalreel.errors import GoalreelError
 from goalreel.failures import Failure
 
-_SENT = " (send to storage)"  # what Snakemake adds to the address of a file that it takes there
-
 # What the summary calls a result, by the last part of its name.
 _NAMES = {
     "film.mp4": "film",
@@ -73,27 +71,21 @@ def check_sources(workflow, needed: Iterable[Path]) -> None:
 
 
 def with_stored_logs(workflow, failure: Failure) -> Failure:
-    """Return a failure of a job elsewhere with its logs on object storage brought here."""
-    if failure.logs:
-        return failure
-    told = [log for log in failure.system_logs if log.endswith(_SENT)]
-    return replace(failure, logs=[str(_readable_log(workflow, log)) for log in told])
+    """Return a job's failure with its logs on object storage as files of this machine.
 
-
-def _readable_log(workflow, told: str) -> Path:
-    """Return a file with a job's log, given how Snakemake tells of the log.
-
-    A log on object storage is `s3://... (send to storage)` there. A job on this machine has left
-    it here; one elsewhere has taken it to the storage, from where it is brought. If that fails,
-    the path that is returned does not exist.
+    A job on this machine has left them here; one elsewhere has taken them to the storage, from
+    where they are brought.
     """
-    address = told.removesuffix(_SENT)
-    for file in _stored(job.log for job in workflow.dag.jobs):
-        if file.storage_object.query == address:
+    found = []
+    for job in workflow.dag.jobs:
+        same = (
+            job.rule.name == failure.rule and job.wildcards_dict.get("shard", "") == failure.shard
+        )
+        for file in _stored([job.log]) if same else ():
             if not workflow.local_exec:
                 _done(workflow, file.storage_object.managed_retrieve())
-            return Path(file)
-    return Path(told)
+            found.append(str(file))
+    return replace(failure, logs=[*failure.logs, *found])
 
 
 def told_of_storage(workflow, text: str) -> str:

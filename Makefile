@@ -11,7 +11,7 @@ film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
 
 test: .venv/installed-for-tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # All of tests/faults, and a table of what came of each fault; TIMES=3 makes three times as many
 # random trials.

@@ -14,8 +14,8 @@ SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
-from goalreel.workflow import Plan, checked_config, print_causes, print_summary
-from goalreel.workflow import set_environment, watch_run
+from goalreel.workflow import Plan, check_start, checked_config, print_causes
+from goalreel.workflow import print_summary, set_environment, watch_run
 from goalreel.needs import Needs
 from goalreel.stale_locks import release_stale_locks
 
@@ -287,12 +287,13 @@ include: "rules/operations.smk"
 
 
 onstart:
+    check_start(workflow, SCRIPTS, config)
     watch_run(workflow)
 
 
 onsuccess:
-    print_summary(RESULTS, specs.shards, specs.encoder)
+    print_summary(RESULTS, specs.shards, specs.encoder, workflow)
 
 
 onerror:
-    print_causes()
+    print_causes(workflow)

@@ -129,9 +129,12 @@ def _heed_ctrl_c() -> None:
 
 
 class Project:
-    """A copy of the workflow in a folder of its own, and runs of it."""
+    """A copy of the workflow in a folder of its own, and runs of it.
 
-    python = sys.executable  # whose Snakemake runs it
+    python: the interpreter that they use; tests of clusters and of object storage have their own.
+    """
+
+    python = sys.executable
 
     def __init__(self, folder: Path, cache: Path):
         """Copy the sources to `folder`; `cache` stands for the user's cache folder."""
@@ -161,7 +164,7 @@ class Project:
     def start(self, *options: str, config: dict | None = None, within=(), **environment: str):
         """Start Snakemake, by the command `within` if there is one, and return the process."""
         values = [f"{key}={value}" for key, value in (config or {}).items()]
-        command = [*within, self.python, "-m", "snakemake", *options]
+        command = [*within, str(self.python), "-m", "snakemake", *options]
         return subprocess.Popen(
             command + (["--config", *values] if values else []),
             cwd=self.folder,

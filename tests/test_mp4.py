@@ -266,7 +266,7 @@ def test_a_film_beyond_4_gib_is_found_to_its_last_byte(source, tmp_path, monkeyp
         write_mp4(path, in_parts(made, 50_000), [], chapters=chapters)
     index = read_index(path)
     with path.open("r+b") as stream:
-        stream.seek(-len(stored[0]), os.SEEK_END)
+        stream.seek(-len(stored[0]) - _SEAL, os.SEEK_END)
         assert stream.tell() >> 32
         stream.write(stored[0])
     assert index.samples.offsets[-1] + len(stored[0]) == path.stat().st_size - _SEAL

@@ -52,7 +52,8 @@ def _check_tools(path: Path, made: Mapping) -> None:
     """Raise GoalreelError where a file is not to blame, but a job that runs elsewhere."""
     for name, version in made.get("tools", {}).items():
         found = version
-        with contextlib.suppress(GoalreelError):  # an environment of its own may lack the tool
+        # An environment of the stage's own may lack the tool.
+        with contextlib.suppress(GoalreelError, ImportError):
             found = ffmpeg.version() if name == "ffmpeg" else package_version(name)
         if found != version:
             raise GoalreelError(

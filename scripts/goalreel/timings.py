@@ -39,7 +39,8 @@ def read_timings(benchmarks: Path, shards: int, frames: int) -> list[Timing]:
         spent = [_seconds(path) for path in files if path.is_file()]
         if spent:
             seconds[stage] = (len(spent), sum(spent))
-    jobs, total = (sum(column) for column in zip(*seconds.values(), strict=True) or ((), ()))
+    # None at all where the stages ran elsewhere and left their benchmarks on object storage.
+    jobs, total = sum(jobs for jobs, _ in seconds.values()), sum(s for _, s in seconds.values())
     rows = [*((stage, *spent) for stage, spent in seconds.items()), ("all", jobs, total)]
     return [
         Timing(stage, jobs, spent, spent / total if total else 0, frames / spent if spent else None)

@@ -17,6 +17,13 @@ from pathlib import Path
 from goalreel.config import load_config
 from goalreel.encoders import Choice
 from goalreel.errors import GoalreelError
+from goalreel.object_storage import (
+    check_sources,
+    made_in_storage,
+    stored_summary,
+    told_of_storage,
+    with_stored_logs,
+)
 from goalreel.program import note_results
 from goalreel.sources import differ_from_noted, note_sources
 from goalreel.spec import canonical
@@ -57,21 +64,28 @@ def checked_config(given: Mapping, schema: str) -> dict:
     """Return the complete configuration, or end the run with one message."""
     try:
         config = load_config(given, Path(schema))
-        check_results(Path(config["results"]), Path(schema).parent)
+        check_results(config["results"], Path(schema).parent)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     return config
 
 
-def check_results(results: Path, base: Path) -> None:
+def check_results(results: str, base: Path) -> None:
     """Raise GoalreelError if the results would stand among the workflow's own files, or on a file.
 
+    An address is refused too: Snakemake would make a folder of that name.
     A view's folder is emptied before it is made: `results: docs` would cost docs/report.
     """
-    place, base = results.resolve(), base.resolve()
+    place, base = Path(results).resolve(), base.resolve()
+    if "://" in results:
+        raise GoalreelError(
+            f"the configuration has a fault:\n  results: '{results}' is an address, not a folder; "
+            f"for object storage keep the folder and give snakemake --default-storage-provider "
+            f"and --default-storage-prefix (README, Object storage)"
+        )
     if place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
         fault = "is where the workflow's own files stand"
-    elif results.exists() and not results.is_dir():
+    elif place.exists() and not place.is_dir():
         fault = "is a file"
     else:
         return
@@ -101,6 +115,17 @@ def set_environment(scripts: str, config: Mapping, job: bool) -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
+def check_start(workflow, scripts: str, config: Mapping) -> None:
+    """End a run whose jobs would not find the workflow's own files, or the user's policy."""
+    folder, policy = Path(scripts), config["policy"].get("file")
+    programs = [*folder.rglob("*.py"), *folder.glob("goalreel/templates/*")]
+    needed = [folder.parent / "config.schema.yaml", *sorted(programs)]
+    try:
+        check_sources(workflow, [*needed, *([Path(policy)] if policy else [])])
+    except GoalreelError as error:
+        sys.exit(f"goalreel: {error}")
+
+
 def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
     """Tell a cluster's jobs what this process plans with; end a job that finds something else.
 
@@ -116,9 +141,13 @@ def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
     os.environ[_CONFIG] = planned
 
 
-def print_summary(results: str, shards: Iterable[str], encoder: Choice) -> None:
-    """Print what this run made: the film, if it made it, and the views."""
+def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow) -> None:
+    """Print what this run made: the film, if it made it, and the views.
+
+    workflow: Snakemake's. Of results on object storage it tells the addresses.
+    """
     _end_waits()
+    _print_last(stored_summary(made_in_storage(workflow)))
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
         for rule in _SPEAKING:
@@ -156,14 +185,16 @@ def _check_company(jobs: Mapping[str, int]) -> None:
         raise WorkflowError(f"verify looks at what is there: ask for {', '.join(views)} first")
 
 
-def print_causes() -> None:
-    """Print which jobs failed, why, and the command that goes on."""
+def print_causes(workflow) -> None:
+    """Print which jobs failed, why, and the command that goes on. `workflow` is Snakemake's."""
     from goalreel.failures import command_to_go_on, failure_summary, targets_of
 
     _end_waits()
     for watch in _WATCHES:
         done, jobs = sum(watch.done.values()), sum(watch.planned.values())
-        told = failure_summary(watch.failures, watch.messages, done, jobs)
+        failures = [with_stored_logs(workflow, failure) for failure in watch.failures]
+        told = failure_summary(failures, watch.messages, done, jobs)
+        told = told_of_storage(workflow, told)
         targets = targets_of(watch.failures)
         what = "to make them again" if targets else "to go on"
         _print_last(f"{told}\n{what}: {command_to_go_on(targets)}")

@@ -1,0 +1,114 @@
+"""Containers and conda hold what a run here holds: the same files, packages and Python."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPOSITORY, SOURCES
+from object_store import NO_CLUSTER, cluster_bin
+
+CONTAINERFILE = (REPOSITORY / "Containerfile").read_text(encoding="utf-8")
+IGNORED = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()
+
+
+def steps(name: str) -> list[list[str]]:
+    """Return the words of each of the Containerfile's steps of that name."""
+    joined = CONTAINERFILE.replace("\\\n", " ")
+    return [shlex.split(line)[1:] for line in joined.splitlines() if line.startswith(f"{name} ")]
+
+
+def copied(folder: Path) -> None:
+    """Copy what the Containerfile copies, to `folder` in place of the image's root."""
+    for *sources, target in steps("COPY"):
+        for source in sources:
+            assert f"!{source}" in IGNORED, f".dockerignore keeps {source} from the image"
+            path, place = REPOSITORY / source, folder / target.lstrip("/")
+            if path.is_dir():
+                ignore = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(path, place, ignore=ignore, dirs_exist_ok=True)
+            else:
+                assert target.endswith("/")
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place / path.name)
+
+
+def test_one_python_for_containers_and_conda_and_it_is_the_oldest_that_is_supported():
+    (base,) = steps("FROM")
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', read("pyproject.toml"))[1]
+    assert base == [f"python:{oldest}-slim"]
+    for path in (REPOSITORY / "envs").glob("*.yaml"):
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))["dependencies"]
+        assert f"python={oldest}" in given, path.name
+
+
+def read(name: str) -> str:
+    return (REPOSITORY / name).read_text(encoding="utf-8")
+
+
+def test_the_image_has_pinned_packages_and_no_root():
+    (install,) = [words for words in steps("RUN") if "pip" in words]
+    assert "--require-hashes" in install
+    name = Path(install[install.index("--requirement") + 1]).name
+    assert name == "requirements-cluster.txt"
+    assert all(int(user) > 0 for (user,) in steps("USER")) and steps("USER")
+
+
+def test_the_image_holds_the_whole_workflow_which_plans_a_run_in_another_folder(tmp_path):
+    copied(tmp_path)
+    held = {path.name for path in (tmp_path / "goalreel").iterdir()}
+    assert held == {*SOURCES, "requirements-cluster.txt"}
+    (tmp_path / "work").mkdir()
+    (command,) = re.findall(r'^CMD \["snakemake", "--snakefile", "(.*)"\]$', CONTAINERFILE, re.M)
+    said = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--snakefile", tmp_path / command.lstrip("/"), "-n"],
+        cwd=tmp_path / "work",
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 0, said.stderr
+    assert "simulate" in said.stdout + said.stderr
+    assert {path.name for path in (tmp_path / "work").iterdir()} <= {".snakemake"}
+
+
+HADOLINT = cluster_bin() and cluster_bin() / "hadolint"
+
+
+@pytest.mark.skipif(not (HADOLINT and HADOLINT.is_file()), reason=NO_CLUSTER)
+def test_the_containerfile_passes_its_linter():
+    said = subprocess.run(
+        [HADOLINT, "--failure-threshold", "style", REPOSITORY / "Containerfile"],
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 0 and not said.stdout, said.stdout
+
+
+# It answers what Snakemake asks before it plans, and fails at anything else.
+CONDA = """\
+#!/bin/sh
+case "$*" in
+--version) echo 'conda 24.11.0';;
+'info --json') echo '{"conda_version": "24.11", "platform": "linux-64", "conda_prefix": "/"}';;
+'config --get channel_priority --json') echo '{"get": {"channel_priority": "strict"}}';;
+*) exit 1;;
+esac
+"""
+VIEWS = ("clips", "grid", "swarm", "phase", "stills", "learning", "report")
+
+
+def test_with_conda_every_stage_is_planned_in_an_environment_of_its_own(project, tmp_path):
+    """Planned only: no environment is made here."""
+    (tmp_path / "conda").write_text(CONDA)
+    (tmp_path / "conda").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    config = {"reaches": 1, "policy": "{name: sarsa}"}
+    said = project.run("all", *VIEWS, "--sdm", "conda", "-n", config=config, PATH=path)
+    planned = set(re.findall(r"Conda environment (?:\S*/)?envs/(\w+)\.yaml will be created", said))
+    assert planned == {path.stem for path in (REPOSITORY / "envs").glob("*.yaml")}

@@ -29,8 +29,9 @@ def main(argv: list[str] | None = None) -> None:
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    shards, reaches, size = (spec.shard[name] for name in ("shards", "reaches", "size"))
-    plan = Plan(spec.made_of, spec.config["card_frames"], shards, reaches, size)
+    numbers = (spec.shard[name] for name in ("shards", "reaches", "size"))
+    config, per_file = spec.config, spec.shard.get("per_file")
+    plan = Plan(spec.made_of, config["film.fps"], config["card_frames"], *numbers, per_file)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)
     faults = {path: fault for verdict in verdicts for path, fault in verdict.faults.items()}

@@ -38,8 +38,8 @@ def planned(project: Project, **config) -> Plan:
     schema = project.folder / "config.schema.yaml"
     specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
     spec = parse_spec(specs.verify(None), "verify")
-    numbers = (spec.shard[name] for name in ("shards", "reaches", "size"))
-    return Plan(spec.made_of, spec.config["card_frames"], *numbers)
+    numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    return Plan(spec.made_of, spec.config["film.fps"], spec.config["card_frames"], *numbers)
 
 
 def flip(path, place: int) -> None:
@@ -123,6 +123,22 @@ def test_the_command_that_verify_prints_makes_everything_again(done):
         said = done.run("-j", "2", "verify", config=BASE)
         assert re.search(r"concat +1 file .* sound, every frame decoded", said), said
     assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
+
+
+def test_a_film_in_parts_is_verified_part_by_part(project):
+    config, results = BASE | {"film": "{reaches_per_file: 4}"}, project.folder / "results"
+    said = project.run("-j", "2", "verify", config=config)
+    assert re.search(r"concat +3 files .* sound, every frame decoded", said), said
+    plan = planned(project, film={"reaches_per_file": 4})
+    assert not found(verify(results, plan, 2))
+    for name in ("films/00000.mp4", "films/00001.mp4", "films.csv"):
+        whole = (results / name).read_bytes()
+        flip(results / name, len(whole) // 2)
+        assert found(verify(results, plan, 2)) == {results / name}
+        (results / name).write_bytes(whole)
+    shutil.copyfile(results / "films" / "00000.mp4", results / "films" / "00001.mp4")
+    assert results / "films" / "00001.mp4" in found(verify(results, plan, 2))
+    assert sort_out(results)[1] == []
 
 
 def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):

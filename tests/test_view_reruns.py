@@ -80,7 +80,7 @@ def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done)
 
 
 def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
-    results, plan = done.folder / "results", Plan({}, 15, 2, 4, 2)
+    results, plan = done.folder / "results", Plan({}, 30, 15, 2, 4, 2, None)
     assert not found(check_views(results, plan))
     film = [*results.glob("[!gspl]*.*"), *(p for n in FILM for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]

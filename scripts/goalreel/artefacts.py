@@ -15,6 +15,7 @@ _NAMES = re.compile(
             r"(film|grid|swarm|phase|learning)\.mp4",
             r"(episodes|attempts|learning|verify)\.csv|tables\.json|learning\.sha256",
             r"(atlas|dictionary)\.npz",
+            rf"films\.csv|films/{_SHARD}\.mp4",
             rf"(trajectories|frames)/{_SHARD}\.npz|segments/{_SHARD}\.mp4",
             rf"train/(policy\.npz|log\.csv|{SUMS})",
             rf"stills/(poster\.png|contact_sheet\.png|preview\.webp|{SUMS})",

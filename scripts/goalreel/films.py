@@ -4,6 +4,7 @@ Which reaches stand in which part is told by parts; how one is made, by film.
 """
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable
@@ -19,28 +20,35 @@ COLUMNS = ("file", "first_reach", "reaches", "frames", "seconds", "bytes")
 def write_index(parts: Iterable[Path], path: str | os.PathLike, fps: int, reaches: int) -> int:
     """Write a row for each part, in order, to `path`; return the frames of all.
 
-    file: by its path from the table's folder. Raises Unusable, naming the file, if a part is not
-    whole, not at `fps`, or does not go on where the one before ends, up to `reaches`.
+    Raises as `index_of`.
     """
-    total, reach = 0, 0
+    text, frames = index_of(parts, Path(path).parent, fps, reaches)
     with replacing(path) as temporary:
-        with temporary.open("w", newline="", encoding="utf-8") as stream:
-            table = csv.writer(stream, lineterminator="\n")
-            table.writerow(COLUMNS)
-            for part in parts:
-                film = read_outline(part)
-                first, end = _reaches(part, film)
-                if first != reach or film.timescale != fps * film.durations[0]:
-                    raise Unusable(
-                        part, f"not the part that begins with reach {reach}, at {fps} fps"
-                    )
-                name = Path(os.path.relpath(part, Path(path).parent)).as_posix()
-                size, seconds = part.stat().st_size, film.frames / fps
-                table.writerow([name, first, end - first, film.frames, seconds, size])
-                total, reach = total + film.frames, end
-        if reach != reaches:
-            raise Unusable(part, f"it ends before reach {reach}, the run before {reaches}")
-    return total
+        temporary.write_text(text, encoding="utf-8", newline="")
+    return frames
+
+
+def index_of(parts: Iterable[Path], folder: Path, fps: int, reaches: int) -> tuple[str, int]:
+    """Return the text of the index that stands in `folder`, and the frames of all parts.
+
+    file: by its path from there. Raises Unusable, naming the file, if a part is not whole, not at
+    `fps`, or does not go on where the one before ends, up to `reaches`.
+    """
+    total, reach, text = 0, 0, io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for part in parts:
+        film = read_outline(part)
+        first, end = _reaches(part, film)
+        if first != reach or film.timescale != fps * film.durations[0]:
+            raise Unusable(part, f"not the part that begins with reach {reach}, at {fps} fps")
+        name = Path(os.path.relpath(part, folder)).as_posix()
+        size, seconds = part.stat().st_size, film.frames / fps
+        table.writerow([name, first, end - first, film.frames, seconds, size])
+        total, reach = total + film.frames, end
+    if reach != reaches:
+        raise Unusable(part, f"it ends before reach {reach}, the run before {reaches}")
+    return text.getvalue(), total
 
 
 def _reaches(path: Path, film: Outline) -> tuple[int, int]:

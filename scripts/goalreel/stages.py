@@ -11,7 +11,6 @@ This module is imported while the Snakefile is parsed, so it imports little.
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -25,70 +24,7 @@ from goalreel.parts import Part, part_name, parts_of
 from goalreel.policy_files import policy_files, policy_tools
 from goalreel.shards import shard_name
 from goalreel.spec import canonical, common_digest, package_version
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """What shapes a stage's bytes.
-
-    config: dotted keys; inputs: the stages whose results it takes; tools, files (of the package).
-    """
-
-    config: tuple[str, ...]
-    inputs: tuple[str, ...]
-    tools: tuple[str, ...]
-    files: tuple[str, ...] = ()
-
-
-_ENVIRONMENT = ("env", "env_kwargs", "max_steps")
-_EPISODE = (*_ENVIRONMENT, "success")
-_FILM = ("env", "film.fps", "card_frames")
-_CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render", "encode")
-_TEMPLATES = tuple(f"templates/report.{kind}" for kind in ("html.j2", "css", "js"))
-_SWARM = ("env", "film.fps", "render", "encode")
-_LEARNING = (
-    *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
-    *("render", "encode"),
-)
-_SHARDS = ("simulate", "render")
-_PIXELS = ("ffmpeg", "numpy", "pillow")
-# max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
-# `encode` is what encoders makes of that section: the film's encoder, or x264 for the views.
-_STAGES = {
-    "simulate": _Stage((*_EPISODE, "seed", "policy", "film.show"), ("train",), ("numpy",)),
-    "atlas": _Stage(("env", "render"), (), ("numpy", "artist")),
-    "render": _Stage(("env", "render"), ("simulate", "atlas"), ("numpy", "artist")),
-    "dictionary": _Stage(("env", "render", "overlay.hud", "encode"), ("atlas",), _PIXELS),
-    "encode": _Stage(
-        (*_FILM, "overlay.caption", "overlay.hud", "encode"), (*_SHARDS, "dictionary"), _PIXELS
-    ),
-    "grid": _Stage(("env", "film.fps", "grid", "encode"), _SHARDS, _PIXELS),
-    "swarm": _Stage(_SWARM, ("simulate", "atlas"), (*_PIXELS, "artist")),
-    "phase": _Stage(("env", "film.fps", "encode"), ("simulate",), _PIXELS),
-    "stills": _Stage(("env", "film.fps", "stills"), _SHARDS, ("numpy", "pillow")),
-    "plots": _Stage(("env", "policy"), ("simulate",), ("matplotlib", "numpy", "pandas")),
-    "report": _Stage(
-        ("env", "policy", "film.fps"),
-        (*_SHARDS, "atlas", "encode", "concat", "episodes", "plots", "grid", "swarm"),
-        ("jinja2", "pandas"),
-        _TEMPLATES,
-    ),
-    "clips": _Stage(_CLIPS, (*_SHARDS, "atlas", "train"), (*_PIXELS, "artist")),
-    "train": _Stage(("env", "train.seed", "train.checkpoints"), (), ("numpy", "pandas")),
-    "learning": _Stage(_LEARNING, ("train", "atlas"), (*_PIXELS, "pandas", "artist")),
-    "concat": _Stage(_FILM, ("simulate", "encode"), ()),
-    "episodes": _Stage((*_FILM, "film.reaches_per_file"), ("simulate",), ("pandas",)),
-    "films": _Stage(("film.fps",), (), ()),
-}
-# All that is there to be verified: each by the digest of its spec.
-_STAGES["verify"] = _Stage(_FILM, tuple(_STAGES), ("ffmpeg", "numpy"))
-# The package that draws a style, the tool "artist" of the stages above.
-_ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
-# Where Gymnasium plays: what it takes, and then what the environment's own package needs.
-_GYMNASIUM = {
-    "simulate": _Stage(_STAGES["simulate"].config, ("train",), ("numpy", "gymnasium")),
-    "render": _Stage(_ENVIRONMENT, ("simulate",), ("numpy", "gymnasium")),
-}
+from goalreel.stage_table import ARTISTS, GYMNASIUM, STAGES
 
 
 class Specs:
@@ -250,7 +186,8 @@ class Specs:
     def verify(self, wildcards) -> str:
         """Return the spec of verifying all results, another each time: bit rot leaves no trace."""
         shard = {"shards": len(self.shards), "reaches": self._config["reaches"]}
-        shard |= {"size": self._config["shard_size"], "asked": time.time_ns()}
+        shard |= {"size": self._config["shard_size"], "per_file": self._per_file}
+        shard["asked"] = time.time_ns()
         return self._spec("verify", shard)
 
     def _of_shard(self, stage: str, wildcards) -> str:
@@ -271,12 +208,12 @@ class Specs:
     @cache  # noqa: B019 - there is one Specs, and it lives as long as the workflow
     def _common(self, stage: str) -> dict:
         env, policy = self._config["env"], self._config["policy"]
-        plan, tools, files = _STAGES[stage], (), self._files(_STAGES[stage].files)
+        plan, tools, files = STAGES[stage], (), self._files(STAGES[stage].files)
         config = self._config
         if stage in ("dictionary", "encode"):
             config = {**config, "encode": self.encoder.settings}
-        if env not in NATIVE and stage in _GYMNASIUM:
-            plan = _GYMNASIUM[stage]
+        if env not in NATIVE and stage in GYMNASIUM:
+            plan = GYMNASIUM[stage]
             tools, files = environment_tools(env), environment_files(env)
         if stage == "simulate":
             tools, files = (*tools, *policy_tools(policy)), files | policy_files(policy)
@@ -300,10 +237,10 @@ class Specs:
             missing |= {"atlas", "swarm"}
         if stage not in ("learning", "verify") and not self.learned("train"):
             missing.add("train")
-        return [name for name in _STAGES[stage].inputs if name not in missing]
+        return [name for name in STAGES[stage].inputs if name not in missing]
 
     def _tool(self, name: str) -> str:
-        return _ARTISTS[self._config["render"]["style"]] if name == "artist" else name
+        return ARTISTS[self._config["render"]["style"]] if name == "artist" else name
 
     def _files(self, names: tuple[str, ...]) -> dict[str, str]:
         """Return the sha256 of files of the package that are no Python."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from goalreel import ffmpeg
 from goalreel import verify_files as files
 from goalreel.checksums import read_digests
-from goalreel.errors import Unusable
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.films import index_of
 from goalreel.shards import shard_name
 from goalreel.verdicts import Verdict
 from goalreel.verify_files import Plan
@@ -95,24 +96,43 @@ def _check_left(left: tuple[str, Path]) -> Verdict:
 def _check_film(
     results: Path, plan: Plan, frames: int | None, episodes: int | None, threads: int
 ) -> Verdict:
-    verdict, path = Verdict("concat"), results / "film.mp4"
-
-    def check() -> int:
-        files.check_whole(path)
-        files.check_made(path, "concat", plan, {"shards": plan.shards, "reaches": plan.reaches})
-        found, said = ffmpeg.decoded(path, threads)
-        if said:
-            raise Unusable(path, f"its decoder complains: {said.splitlines()[0]}")
-        if found != files.read_index(path).frames or found != (frames or found):
-            raise Unusable(path, f"{found} frames come out of it, not {frames or 'all'}")
-        chapters = ffmpeg.chapters(path)
-        if chapters != (episodes or chapters):
-            raise Unusable(path, f"it has {chapters} chapters, not {episodes}")
-        return found
-
-    verdict.frames = verdict.check(path, check) or 0
-    verdict.note = "sound, every frame decoded" if verdict.files else ""
+    verdict, chapters = Verdict("concat"), 0
+    for name, shard in plan.films().items():
+        path = results / name
+        found = verdict.check(path, lambda p=path, s=shard: _decoded(p, s, plan, threads))
+        if found is not None:
+            verdict.frames, chapters = verdict.frames + found, chapters + ffmpeg.chapters(path)
+    if verdict.files == len(plan.films()):
+        verdict.note = "sound, every frame decoded"
+        if verdict.frames != (frames or verdict.frames):
+            verdict.faults[path] = f"{verdict.frames} frames come out of it, not {frames}"
+        elif chapters != (episodes or chapters):
+            verdict.faults[path] = f"it has {chapters} chapters, not {episodes}"
+    if plan.per_file is not None:
+        index = results / "films.csv"
+        verdict.check(index, lambda: _check_index(index, plan))
     return verdict
+
+
+def _decoded(path: Path, shard: dict[str, int], plan: Plan, threads: int) -> int:
+    """Return a film's frames, its file checked and every frame decoded."""
+    files.check_whole(path)
+    files.check_made(path, "concat", plan, shard)
+    found, said = ffmpeg.decoded(path, threads)
+    if said:
+        raise Unusable(path, f"its decoder complains: {said.splitlines()[0]}")
+    if found != files.read_index(path).frames:
+        raise Unusable(path, f"{found} frames come out of it, not all")
+    return found
+
+
+def _check_index(path: Path, plan: Plan) -> None:
+    """Hold the index of the parts against what they tell; it has no checksum of its own."""
+    if not path.exists():
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it")
+    parts = [path.parent / name for name in plan.films()]
+    if path.read_bytes() != index_of(parts, path.parent, plan.fps, plan.reaches)[0].encode():
+        raise Unusable(path, "it is not the index of the parts beside it")
 
 
 def _check_tables(

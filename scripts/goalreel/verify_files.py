@@ -13,6 +13,7 @@ from goalreel.errors import GoalreelError, Unusable
 from goalreel.frame_cache import open_cache
 from goalreel.lineage import read_spec
 from goalreel.mp4 import read_index
+from goalreel.parts import WHOLE, film_file, parts_of
 from goalreel.seal import check_seal
 from goalreel.spec import common_digest
 from goalreel.trajectories import Trajectories, read_trajectories
@@ -22,22 +23,37 @@ OTHER = "it was made by other options, code or tools than this run's"
 
 @dataclass(frozen=True)
 class Plan:
-    """What the workflow plans now: of each stage the digest of its spec, and the film's cards.
+    """What the workflow plans now: of each stage the digest of its spec, and what is counted.
 
     made_of: see spec.Spec; cards: title-card frames of each episode; shards, reaches: their
-    numbers; size: reaches of a shard but the last
+    numbers; size: reaches of a shard but the last; per_file: of a film but the last, or None
     """
 
     made_of: Mapping[str, str]
+    fps: int
     cards: int
     shards: int
     reaches: int
     size: int
+    per_file: int | None
 
     def reaches_of(self, shard: int) -> dict[str, int]:
         """Return a shard's reaches as its spec tells them."""
         first = shard * self.size
         return {"first": first, "count": min(self.size, self.reaches - first)}
+
+    def films(self) -> dict[str, dict[str, int]]:
+        """Return the films by their names in the results, and their reaches as their specs do."""
+        if self.per_file is None:
+            return {WHOLE: {"shards": self.shards, "reaches": self.reaches}}
+        return {
+            film_file(part.first, self.per_file): {
+                "first": part.first,
+                "shards": len(part.shards(self.size)),
+                "reaches": part.end,
+            }
+            for part in parts_of(self.reaches, self.per_file)
+        }
 
 
 def check_whole(path: Path) -> None:

@@ -46,10 +46,9 @@ class Plan(Specs):
     the run with one message: as an exception it would come with Snakemake's traceback.
     """
 
-    def simulate(self, wildcards) -> str:
-        """Return the spec of simulating a shard; a shard that there is not ends the run, too."""
+    def _of_shard(self, *arguments) -> str:
         try:
-            return super().simulate(wildcards)
+            return super()._of_shard(*arguments)
         except GoalreelError as error:
             sys.exit(f"goalreel: {error}")
 
@@ -180,7 +179,7 @@ def _check_company(jobs: Mapping[str, int]) -> None:
     for rule in _ALONE:
         if rule in jobs and len(jobs) > 1:
             raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
-    views = sorted({*VIEWS, "plots"} & jobs.keys())
+    views = sorted(({*VIEWS, "plots"} - {"films"}) & jobs.keys())
     if "verify" in jobs and views:
         raise WorkflowError(f"verify looks at what is there: ask for {', '.join(views)} first")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,7 +35,7 @@ def test_a_failing_job_ends_with_its_cause(project):
     said = project.fail(config=FEW | {"policy": "{name: random}", "max_attempts": 2})
     cause, log, command = said.rstrip().splitlines()[-3:]
     assert "still open after max_attempts: 2; raise max_attempts" in cause
-    assert log.endswith("log: results/logs/simulate/00000.log")
+    assert re.search(r"log: results/logs/simulate/0000[01]\.log$", log)
     assert command.startswith("to go on: ")
     assert not list((project.folder / "results").rglob("*.mp4"))
 
@@ -56,7 +57,7 @@ def test_a_killed_job_is_told_as_such(project):
 
 
 def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project):
-    config = {"reaches": 20, "shard_size": 1}
+    config = {"reaches": 8, "shard_size": 1}
     process = project.start("-j", "1", config=config)
     trajectories = project.folder / "results" / "trajectories"
     deadline = time.monotonic() + 120
@@ -68,7 +69,7 @@ def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project
     project.restore("scripts")
     project.run(config=config)
     made = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]
-    wanted = simulated(reaches=range(20), seed=2025)
+    wanted = simulated(reaches=range(8), seed=2025)
     assert np.array_equal(np.concatenate([shard.states for shard in made]), wanted.states)
 
 
@@ -135,7 +136,7 @@ def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on_where_it_stopped(project, ending):
-    config = {"reaches": 80, "shard_size": 10, "encode": "{preset: slow}"}
+    config = {"reaches": 40, "shard_size": 5, "encode": "{preset: slow}"}
     process = project.start("-j", "2", config=config)
     segments = project.folder / "results" / "segments"
     deadline = time.monotonic() + 120

@@ -89,7 +89,7 @@ _CONFIGS = {
     "encode": (_FILM | {"overlay.caption": "Reach {reach}", "overlay.hud": False,
                         "encode": ASSEMBLED}, {}),
     "concat": (_FILM, _SHARDS),
-    "episodes": (_FILM, {"shards": 2}),
+    "episodes": (_FILM | {"film.reaches_per_file": None}, {"shards": 2}),
     "plots": ({"env": DISCRETE, "policy": PUMP}, {"shards": 2}),
     "report": ({"env": DISCRETE, "policy": PUMP, "film.fps": 30}, _SHARDS),
     "clips": ({"env": DISCRETE, "film.fps": 30, "overlay.caption": "", "overlay.hud": True,

@@ -38,7 +38,8 @@ for profile in sys.argv[1:]:
             plugin.validate_settings(plugin.get_settings(args))
         if args.default_storage_provider:
             plugin = providers.get_plugin(args.default_storage_provider)
-            plugin.validate_settings(plugin.get_settings(args).get_settings())
+            if plugin.settings_cls:  # fs has none
+                plugin.validate_settings(plugin.get_settings(args).get_settings())
         told[profile] = {"executor": args.executor, "storage": args.default_storage_provider}
     except (SystemExit, Exception) as error:
         told[profile] = {"error": said.getvalue()[-300:] + repr(error)}

@@ -3,7 +3,7 @@
 simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
 What repeats is made once: the atlas has every picture drawn, the dictionary has it coded.
 Views of it (clips, grid, ...) stand in rules/views.smk. Options: config.yaml. What a stage does:
-scripts/STAGE.py. What makes it run again: its `spec`.
+scripts/STAGE.py. What makes it run again: its `spec`. What it asks of a cluster: its `needs`.
 """
 
 import os
@@ -33,13 +33,6 @@ if workflow.is_main_process:
     release_stale_locks()
 
 
-# Handed on also where a cluster gives its jobs a fresh environment: a job that finds other code or
-# options than its run was planned with refuses to start.
-envvars:
-    "GOALREEL_SOURCES",
-    "GOALREEL_CONFIG",
-
-
 report: "docs/report/workflow.rst"
 
 
@@ -49,40 +42,6 @@ LEARNED = f"{RESULTS}/train/policy.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 PART = f"{RESULTS}/films/{{part}}.mp4"
-
-
-# Too small for a job of their own on a cluster; elsewhere this changes nothing.
-localrules:
-    all,
-    atlas,
-    dictionary,
-    episodes,
-    films,
-    clean,
-    free_frames,
-
-
-if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
-
-    # A cluster's job has its node's cores already: its process runs the commands itself, where the
-    # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
-    # shards. Of an array's tasks the plugin must choose the command.
-    localrules:
-        simulate,
-        render,
-        encode,
-        concat,
-        part,
-        plots,
-        report,
-        train,
-        learning,
-        clips,
-        grid,
-        swarm,
-        phase,
-        stills,
-        verify,
 
 
 wildcard_constraints:
@@ -284,6 +243,7 @@ include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
 include: "rules/operations.smk"
+include: "rules/cluster.smk"
 
 
 onstart:

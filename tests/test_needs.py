@@ -36,7 +36,7 @@ def test_every_rule_asks_for_its_own_memory_and_time(rule):
 
 def local_rules() -> set[str]:
     """Return the names after all `localrules:`, those of a cluster's job included."""
-    text = (REPOSITORY / "Snakefile").read_text(encoding="utf-8")
+    text = (REPOSITORY / "rules" / "cluster.smk").read_text(encoding="utf-8")
     blocks = re.findall(r"^ *localrules:\n((?: +\w+,\n)+)", text, re.M)
     return set(re.findall(r"\w+", "".join(blocks)))
 

@@ -25,9 +25,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import films
 import numpy as np
 import stages
+import video_peers
 from sample import Sample
 from table import NOT_INSTALLED, Contender, Row, as_csv, as_markdown, describe_machine, make_rows
 
@@ -122,12 +122,12 @@ def film(folder: Path, results: Path, options: argparse.Namespace) -> Iterator[M
     setting = folder / "cache", options.reaches, options.cores
     for number, (key, config) in enumerate(FILMS.items()):
         place = results.parent if key == COLD else folder / str(number)
-        yield key, films.film_with_goalreel(place, *setting, config)
+        yield key, video_peers.film_with_goalreel(place, *setting, config)
     moviepy = _installed("moviepy")  # RecordVideo writes its films with it
-    episodes = films.recorded_episodes(results, options.peer_episodes)
+    episodes = video_peers.recorded_episodes(results, options.peer_episodes)
     for key, work in (
-        (RECORD_VIDEO, films.film_with_record_video),
-        (("film", "moviepy, one ImageClip per frame"), films.film_with_image_clips),
+        (RECORD_VIDEO, video_peers.film_with_record_video),
+        (("film", "moviepy, one ImageClip per frame"), video_peers.film_with_image_clips),
     ):
         yield key, work(episodes, folder / work.__name__) if moviepy else None
 

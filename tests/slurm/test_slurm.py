@@ -108,7 +108,6 @@ def test_a_run_whose_submitter_is_killed_resumes(project, cluster, tmp_path):
     cluster.wait(lambda: cluster.jobs("running"), "a job runs", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    run(project, cluster, *SLURM, "--unlock", config=FEW)
     run(project, cluster, *SLURM, config=FEW)
     compare(project, tmp_path, FEW)
 

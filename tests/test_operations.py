@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import REPOSITORY, Project, hashes
@@ -214,6 +215,6 @@ def test_operations_work_by_hand(script, done):
         shard = {"shards": 2, "reaches": 8, "size": 4}
         spec = {"stage": "verify", "config": config, "shard": shard}
         program += ["--spec", json.dumps(spec)]
-    command = ["python", *map(str, program)]
+    command = [sys.executable, *map(str, program)]
     said = subprocess.run(command, cwd=done.folder, capture_output=True, text=True, check=True)
     assert "MB" in said.stderr

@@ -196,6 +196,14 @@ def test_verify_does_not_run_beside_what_it_is_to_verify(done):
     assert not (done.folder / "results" / "grid.mp4").exists()
 
 
+@pytest.mark.parametrize("targets", [("clean", "all"), ("results/film.mp4", "free_frames")])
+def test_what_removes_results_runs_alone_even_beside_what_is_made(targets, done):
+    before = hashes(done.folder / "results")
+    said = done.fail(*targets, config=BASE)
+    assert "is a target of its own: run it alone" in said
+    assert hashes(done.folder / "results") == before
+
+
 def test_the_folder_of_results_goes_with_its_last_file(done):
     results = done.folder / "results"
     outside = done.folder / "outside.npz"

@@ -40,12 +40,13 @@ class Watch(logging.Handler):
 
     planned: the number of jobs of each rule; done: of those that have finished; seconds: what they
     took in sum, from their submission on; logs: of the first of them; listeners: called whenever a
-    job has finished
+    job has finished; at_close: called when Snakemake closes its log, which each of its ends does
     """
 
-    def __init__(self, planned: Mapping[str, int]):
+    def __init__(self, planned: Mapping[str, int], at_close: Callable[[], None] = lambda: None):
         """Begin to watch a run of so many jobs of each rule."""
         super().__init__()
+        self._at_close = at_close
         self.started = time.monotonic()
         self.planned = Counter(planned)
         self.done: Counter[str] = Counter()
@@ -67,6 +68,11 @@ class Watch(logging.Handler):
     def frames(self) -> dict[str, float]:
         """Return how many frames a shard has on average, by the rule whose logs told it."""
         return {rule: sum(told) / len(told) for rule, told in self._frames.items()}
+
+    def close(self) -> None:
+        """End the watch."""
+        super().close()
+        self._at_close()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note of a record."""

@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from functools import partial
 from pathlib import Path
 
 from goalreel.config import load_config
@@ -157,6 +158,7 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow
         _print_last(views(results, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")
+    _WATCHES.clear()
 
 
 def watch_run(workflow) -> None:
@@ -165,19 +167,22 @@ def watch_run(workflow) -> None:
     from goalreel.watch import Watch
 
     jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
-    _check_company(jobs)
-    watch = Watch(jobs)
+    _check_company(jobs, {job.rule.name for job in workflow.dag.targetjobs})
+    watch = Watch(jobs, at_close=partial(print_causes, workflow))
     _WATCHES.append(watch)
     workflow.logger_manager.logger.addHandler(watch)
     show_bar(workflow.logger_manager.get_log_handlers(), watch)
 
 
-def _check_company(jobs: Mapping[str, int]) -> None:
-    """Raise Snakemake's error where jobs of one run would take away what others are making."""
+def _check_company(jobs: Mapping[str, int], targets: Set[str]) -> None:
+    """Raise Snakemake's error where jobs of one run would take away what others are making.
+
+    targets: the rules that were asked for; one that has nothing to do has no job.
+    """
     from snakemake_interface_common.exceptions import WorkflowError
 
     for rule in _ALONE:
-        if rule in jobs and len(jobs) > 1:
+        if rule in jobs and {*jobs, *targets} != {rule}:
             raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
     views = sorted(({*VIEWS, "plots"} - {"films"}) & jobs.keys())
     if "verify" in jobs and views:
@@ -185,7 +190,11 @@ def _check_company(jobs: Mapping[str, int]) -> None:
 
 
 def print_causes(workflow) -> None:
-    """Print which jobs failed, why, and the command that goes on. `workflow` is Snakemake's."""
+    """Print, once, which jobs failed, why, and the command that goes on; `workflow` is Snakemake's.
+
+    Snakemake calls no hook when it leaves a run by an exception, as it does with --keep-going at a
+    job whose input another job has refused; the watch, which it closes, calls this then.
+    """
     from goalreel.failures import command_to_go_on, failure_summary, targets_of
 
     _end_waits()
@@ -197,15 +206,16 @@ def print_causes(workflow) -> None:
         targets = targets_of(watch.failures)
         what = "to make them again" if targets else "to go on"
         _print_last(f"{told}\n{what}: {command_to_go_on(targets)}")
+    _WATCHES.clear()
 
 
 def _end_waits() -> None:
     """Let the process end as soon as Snakemake has ended; no job is left here.
 
-    Its scheduler sets a timer whenever it starts a job, to look for more a second later
-    (job_scheduler.py, 9.27: the limit of jobs per timespan), and nothing cancels them: after a
-    short last job a run would sit idle for up to a second. The other wait is Python's own, see
-    `set_environment`.
+    Its scheduler sets a timer whenever it starts a job, to look for more a timespan later
+    (job_scheduler.py, 9.27: max-jobs-per-timespan, a minute in the profiles), and nothing cancels
+    them: after a short last job a run would sit idle for so long. The other wait is Python's own,
+    see `set_environment`.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):

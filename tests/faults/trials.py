@@ -64,6 +64,7 @@ def ends_right(
         assert culprits, said
         unnamed = [culprit for culprit in culprits if culprit not in said]
         assert not unnamed, f"{unnamed} are not named in\n{said}"
+        assert said.rstrip().splitlines()[-1].startswith("to "), f"no command goes on after\n{said}"
         process = project.start("-j", "2", config=config)
         said, outcome = ended(process), "refused by name, then made again"
     assert process.returncode == 0, said

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import FEW, REPOSITORY, of_shard, resealed, simulated
 
+from goalreel import program
 from goalreel.config import load_config
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.made_of import check_inputs
@@ -47,6 +48,19 @@ def test_shards_of_another_run_are_refused_by_name(shards, change):
     with pytest.raises(Unusable, match="other options|reaches from|reaches up to") as error:
         check_inputs(spec, simulate=shards)
     assert error.value.path in shards
+
+
+def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch):
+    for path in shards:
+        path.write_bytes(path.read_bytes()[:500])
+    spec = parse_spec(specs_of().concat(None), "concat")
+    monkeypatch.setenv("GOALREEL_RESULTS", str(shards[0].parent))
+    with pytest.raises(SystemExit) as error:
+        program.run(lambda: check_inputs(spec, simulate=shards))
+    told = str(error.value).splitlines()
+    for path, line in zip(shards, told, strict=True):
+        assert str(path) in line and "is deleted: truncated or corrupt" in line
+        assert not path.exists()
 
 
 def test_shards_in_another_order_are_refused(shards):

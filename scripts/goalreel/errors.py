@@ -11,8 +11,8 @@ class GoalreelError(Exception):
 class Unusable(GoalreelError):  # noqa: N818 - the file is, which is said of it
     """A file of the run that is not what goalreel wrote there, or not for this run.
 
-    path: the file; fault: what is wrong with it. Nothing is lost with it, since the workflow makes
-    it again.
+    path: the file; fault: what is wrong with it; others: more such files that were found with it.
+    Nothing is lost with them, since the workflow makes them again.
     """
 
     def __init__(self, path: str | os.PathLike, fault: str) -> None:
@@ -20,3 +20,4 @@ class Unusable(GoalreelError):  # noqa: N818 - the file is, which is said of it
         super().__init__(f"{path}: cannot be used: {fault}; delete it and run snakemake again")
         self.path = Path(path)
         self.fault = fault
+        self.others: tuple[Unusable, ...] = ()

@@ -19,23 +19,37 @@ from goalreel.spec import Spec, common_digest, package_version
 
 
 def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
-    """Raise Unusable, naming the file, if an input was not made as `spec` was planned.
+    """Raise Unusable, naming all such files, if inputs were not made as `spec` was planned.
 
     inputs: by the name of the stage that made them, a file, or those of all shards in order; None
     for none. The seals of videos are checked too; readers of .npz files check theirs. A spec by
     hand names no `made_of`, and nothing is checked.
     """
+    faults: list[Unusable] = []
     for stage, paths in inputs.items():
-        if stage not in spec.made_of or paths is None:
-            continue
-        reach, all_shards = spec.shard.get("first", 0), not isinstance(paths, Path)
-        for path in paths if all_shards else [paths]:
+        if stage in spec.made_of and paths is not None:
+            faults += _unusable(spec, stage, paths)
+    if faults:
+        faults[0].others = tuple(faults[1:])
+        raise faults[0]
+
+
+def _unusable(spec: Spec, stage: str, paths: Path | Iterable[Path]) -> list[Unusable]:
+    """Return what is wrong with the files of a stage."""
+    all_shards, faults = not isinstance(paths, Path), []
+    reach: int | None = spec.shard.get("first", 0)
+    for path in paths if all_shards else [paths]:
+        try:
             _date_back(path)
             if path.suffix == ".mp4":
                 check_seal(path)
             reach = _reach_after(spec, stage, path, reach)
-        if all_shards and reach != spec.shard["reaches"]:
-            raise Unusable(path, f"it holds reaches up to {reach}, not {spec.shard['reaches']}")
+        except Unusable as fault:
+            faults.append(fault)
+            reach = None  # where the next shard is to begin is not known
+    if all_shards and reach not in (None, wanted := spec.shard["reaches"]):
+        faults.append(Unusable(path, f"it holds reaches up to {reach}, not {wanted}"))
+    return faults
 
 
 def _date_back(path: Path) -> None:
@@ -62,8 +76,11 @@ def _check_tools(path: Path, made: Mapping) -> None:
             )
 
 
-def _reach_after(spec: Spec, stage: str, path: Path, reach: int) -> int:
-    """Check a file, which begins with `reach` if it is a shard's; return the reach after it."""
+def _reach_after(spec: Spec, stage: str, path: Path, reach: int | None) -> int | None:
+    """Check a file, which begins with `reach` if it is a shard's; return the reach after it.
+
+    reach: None where that is not known; then any will do.
+    """
     made = read_spec(path)
     if made["stage"] != stage:
         raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {stage!r}")
@@ -73,8 +90,8 @@ def _reach_after(spec: Spec, stage: str, path: Path, reach: int) -> int:
     if "first" not in made["shard"]:
         return reach
     first, count = made["shard"]["first"], made["shard"]["count"]
-    planned = spec.shard.get("count", count)
-    if (first, count) != (reach, planned):
-        wanted = f"{planned} from {reach} on"
+    planned, begin = spec.shard.get("count", count), first if reach is None else reach
+    if (first, count) != (begin, planned):
+        wanted = f"{planned} from {begin} on"
         raise Unusable(path, f"it holds {count} reaches from {first} on, not {wanted}")
     return first + count

@@ -90,7 +90,8 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except Unusable as error:
-        sys.exit(f"error: {_without(error)}")
+        lines = [_without(fault) for fault in (error, *error.others)]
+        sys.exit("error: " + "\n".join(lines))
     except GoalreelError as error:
         sys.exit(f"error: {error}")
     except MemoryError as error:

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from conftest import DISCRETE, STYLES
 
+import clean
 import clips
 import concat
 import dictionary
 import encode
 import episodes
+import free_frames
 import grid
 import learning
 import phase
@@ -26,6 +28,7 @@ import simulate
 import stills
 import swarm
 import train
+import verify
 from goalreel.atlas import Atlas, write_atlas
 from goalreel.layers import cut_patches
 from goalreel.tiny import TinyDictionary, write_tiny
@@ -38,6 +41,7 @@ MAINS = {
         *(clips, grid, swarm, phase, stills, train, learning),
     )
 }
+OPERATIONS = {module.__name__: module.main for module in (clean, free_frames, verify)}
 X264 = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
 ASSEMBLED = {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}
 RENDER = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
@@ -106,6 +110,7 @@ _CONFIGS = {
     "learning": ({"env": DISCRETE, "seed": 2025, "film.fps": 30, "train.attempts": 1,
                   "overlay.title_card": 0.1, "overlay.hud": True, "render": RENDER,
                   "encode": X264}, {}),
+    "verify": (_FILM, _SHARDS | {"size": 2}),
 }  # fmt: skip
 
 

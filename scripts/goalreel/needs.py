@@ -34,8 +34,8 @@ class _Need:
 
 
 _SHARDED = {
-    "simulate": _Need(mb=60, kb=15, seconds=1, ms=0.2),
-    "render": _Need(mb=150, kb=40, seconds=1, ms=0.4, picture_mb=25),
+    "simulate": _Need(mb=60, kb=15, seconds=1, ms=0.4),
+    "render": _Need(mb=150, kb=40, seconds=1, ms=0.7, picture_mb=25),
     "encode": _Need(mb=100, kb=200, seconds=1, ms=3, picture_mb=120),
 }
 _WHOLE = {
@@ -43,8 +43,8 @@ _WHOLE = {
     "dictionary": _Need(mb=250, seconds=10, picture_mb=40),
     "train": _Need(mb=200, seconds=60),
     "learning": _Need(mb=300, seconds=60, picture_mb=50),
-    "concat": _Need(mb=100, kb=6, seconds=1, ms=1),
-    "part": _Need(mb=100, kb=6, seconds=1, ms=1),
+    "concat": _Need(mb=100, kb=0.1, seconds=1, ms=1),
+    "part": _Need(mb=100, kb=0.1, seconds=1, ms=1),
     "episodes": _Need(mb=150, kb=1, seconds=5, ms=0.2),
     "plots": _Need(mb=300, kb=1, seconds=20, ms=0.2),
     "clips": _Need(mb=500, kb=6, seconds=60, ms=1, picture_mb=50),

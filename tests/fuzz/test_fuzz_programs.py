@@ -226,8 +226,9 @@ def test_operations_on_any_folder_end_well(operation, run, place, quiet, capsys)
             spec = spec_of(operation)
             argv += ["--spec", json.dumps(data.draw(mutated_json(spec) | st.just(spec)))]
         argv[:0] = data.draw(st.lists(st.sampled_from(["--threads", "2", "-1", "x"]), max_size=1))
+        own = ("in/run", os.path.normpath(results))
         try:
-            _ends_well(OPERATIONS[operation], argv, place, run, capsys, own=("in/run", os.path.normpath(results)))
+            _ends_well(OPERATIONS[operation], argv, place, run, capsys, own=own)
             assert not (where / "a b").exists() or (where / "a b").read_text() == "mine"
         finally:
             shutil.rmtree(where, ignore_errors=True)

@@ -1,5 +1,6 @@
 """What several test modules share: shards made in process, and the workflow run as a user would."""
 
+import fcntl
 import hashlib
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -143,6 +145,18 @@ class Project:
         for name in SOURCES:
             self.restore(name)
 
+    @classmethod
+    def at(cls, folder: Path, cache: Path) -> "Project":
+        """Return the project of a folder that holds the workflow already."""
+        project = cls.__new__(cls)
+        project.folder, project.cache = folder, cache
+        return project
+
+    def copied(self, folder: Path) -> "Project":
+        """Return a copy with its results, their time stamps and Snakemake's notes of them."""
+        shutil.copytree(self.folder, folder)
+        return Project.at(folder, self.cache)
+
     def restore(self, name: str) -> None:
         """Bring one of the sources back to what the repository has, with a new time stamp."""
         source, target = REPOSITORY / name, self.folder / name
@@ -202,9 +216,41 @@ class Project:
 
 
 @pytest.fixture(scope="session")
-def user_cache(tmp_path_factory) -> Path:
+def common(tmp_path_factory) -> Path:
+    """Return a folder that all workers of a test run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def user_cache(common) -> Path:
     """Return a user's cache folder, so that the atlas is drawn once for all runs."""
-    return tmp_path_factory.mktemp("cache")
+    folder = common / "cache"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def once(common, user_cache) -> Callable[[str, Callable[[Project], str]], Project]:
+    """Return a function that gives the project of a name, which the first worker to ask makes.
+
+    It takes what makes it of a fresh copy of the workflow and returns what was said; tests only
+    read it.
+    """
+
+    def made(name: str, make: Callable[[Project], str]) -> Project:
+        folder, said = common / name, common / f"{name}.said"
+        with (common / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not said.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                said.write_text(make(Project(folder, user_cache)), encoding="utf-8")
+        project = Project.at(folder, user_cache)
+        project.said = said.read_text(encoding="utf-8")
+        return project
+
+    return made
 
 
 @pytest.fixture
@@ -216,8 +262,8 @@ def project(tmp_path, user_cache) -> Project:
 
 
 @pytest.fixture(scope="session")
-def filmed(tmp_path_factory, user_cache) -> Project:
+def filmed(once) -> Project:
     """Return a project with a finished film of 8 reaches in 2 shards; tests only read it."""
-    project = Project(tmp_path_factory.mktemp("filmed"), user_cache)
-    project.said = project.run("-j", "2", config={"reaches": 8, "shard_size": 4})
-    return project
+    return once(
+        "filmed", lambda fresh: fresh.run("-j", "2", config={"reaches": 8, "shard_size": 4})
+    )

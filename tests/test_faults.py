@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +15,8 @@ from conftest import FEW, REPOSITORY, Project, hashes, simulated
 
 import goalreel
 
+BY_X264 = FEW | {"encode": "{encoder: x264}"}  # which needs no dictionary
+
 
 def running(project: Project, script: str) -> int | None:
     """Return the process of a stage's program that this project runs, if there is one."""
@@ -26,9 +27,6 @@ def running(project: Project, script: str) -> int | None:
             if program == [script] and (folder / "cwd").readlink() == project.folder:
                 return int(folder.name)
     return None
-
-
-BROKEN = ["trajectories/00000.npz", "frames/00000.npz", "segments/00000.mp4"]
 
 
 def test_a_failing_job_ends_with_its_cause(project):
@@ -82,50 +80,6 @@ def test_raising_max_attempts_keeps_what_was_made(project):
     assert jobs["simulate"] == 6 - len(made)
 
 
-@pytest.mark.parametrize("artefact", BROKEN)
-def test_a_broken_artefact_costs_one_run_and_enters_no_film(project, artefact):
-    project.run(config=FEW)
-    before = hashes(project.folder / "results")
-    path, film = project.folder / "results" / artefact, project.folder / "results" / "film.mp4"
-    os.truncate(path, path.stat().st_size // 2)
-    said = project.fail(config=FEW)
-    assert f"{artefact}: could not be used and is deleted: " in said and not path.exists()
-    project.run(config=FEW)
-    after = hashes(project.folder / "results")
-    # What only stands between is not made again before a film needs it.
-    assert after.items() <= before.items() and after["film.mp4"] == before["film.mp4"]
-    film.unlink()
-    project.run(config=FEW)
-    assert hashes(project.folder / "results") == before
-
-
-def test_a_file_of_another_shard_or_run_enters_no_film(project):
-    """It is whole, and what it shows is sound; only its spec tells that it stands in the way."""
-    results, small = project.folder / "results", {"reaches": 4, "shard_size": 2}
-    project.run("--until", "encode", config=small | {"results": "other", "seed": 3})
-    project.run("--until", "encode", config=small)
-    strays = {
-        "trajectories/00001.npz": (results / "trajectories" / "00000.npz", "2 reaches from 0 on"),
-        "frames/00001.npz": (results / "frames" / "00000.npz", "2 reaches from 0 on"),
-        "segments/00000.mp4": (project.folder / "other" / "segments" / "00000.mp4", "options"),
-    }
-    for name, (source, fault) in strays.items():
-        path = results / name
-        whole, place = path.read_bytes(), path.stat()
-        shutil.copyfile(source, path)
-        os.utime(path, ns=(place.st_atime_ns, place.st_mtime_ns))  # so that nothing is replanned
-        if name.startswith("segments"):
-            target = "results/film.mp4"
-        else:
-            target = "results/segments/00001.mp4"
-            (results / "segments" / "00001.mp4").unlink()
-        (results / "frames" / "00001.npz").unlink() if name.startswith("traj") else None
-        said = project.fail(target, config=small)
-        assert f"{name}: could not be used and is deleted: " in said and fault in said
-        project.run(target, config=small)
-        assert path.read_bytes() == whole
-
-
 def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
     spec = '{"stage":"episodes","config":{},"shard":{},"tools":{"pandas":"0.0.1"}}'
     command = [sys.executable, REPOSITORY / "scripts" / "episodes.py", "--spec", spec]
@@ -135,8 +89,8 @@ def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_goes_on_where_it_stopped(project, ending):
-    config = {"reaches": 40, "shard_size": 5, "encode": "{preset: slow}"}
+def test_an_interrupted_run_goes_on_where_it_stopped(project, once, ending):
+    config = {"reaches": 16, "shard_size": 2, "encode": "{preset: medium}"}
     process = project.start("-j", "2", config=config)
     segments = project.folder / "results" / "segments"
     deadline = time.monotonic() + 120
@@ -153,22 +107,20 @@ def test_an_interrupted_run_goes_on_where_it_stopped(project, ending):
     project.run(config=config)
     kept = [path for path, mtime in times.items() if path.stat().st_mtime_ns == mtime]
     assert len(kept) == 8 - jobs["encode"]
-    folder = project.folder.parent / "undisturbed"
-    folder.mkdir()
-    Project(folder, project.cache).run(config=config)
-    assert hashes(folder / "results") == hashes(project.folder / "results")
+    undisturbed = once("undisturbed", lambda fresh: fresh.run(config=config))
+    assert hashes(undisturbed.folder / "results") == hashes(project.folder / "results")
 
 
 def test_a_corrupt_atlas_in_the_users_cache_is_drawn_again(project, tmp_path):
     project.cache = tmp_path / "own cache"
-    project.run(config=FEW)
+    project.run(config=BY_X264)
     (kept,) = project.cache.rglob("atlas-*.npz")
     wanted = hashes(project.folder / "results")
     for damage in (b"", b"rubbish"):
         kept.write_bytes(damage)
         (project.folder / "results" / "atlas.npz").unlink()
         (project.folder / "results" / "film.mp4").unlink()
-        project.run("--forcerun", "atlas", config=FEW)
+        project.run("--forcerun", "atlas", config=BY_X264)
         assert hashes(project.folder / "results") == wanted
 
 
@@ -176,5 +128,5 @@ def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path)
     project.cache = tmp_path / "own cache"
     project.cache.mkdir()
     (project.cache / "goalreel").write_text("a file where a folder is wanted")
-    project.run(config=FEW)
+    project.run(config=BY_X264)
     assert "not kept" in (project.folder / "results" / "logs" / "atlas.log").read_text()

@@ -28,10 +28,7 @@ BASE = {"reaches": 8, "shard_size": 4}
 @pytest.fixture
 def done(filmed, tmp_path) -> Project:
     """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
-    shutil.copytree(filmed.folder, tmp_path / "project")
-    project = Project.__new__(Project)
-    project.folder, project.cache = tmp_path / "project", filmed.cache
-    return project
+    return filmed.copied(tmp_path / "project")
 
 
 def planned(project: Project, **config) -> Plan:

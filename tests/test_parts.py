@@ -21,13 +21,9 @@ def rows(path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def parted(tmp_path_factory, user_cache):
+def parted(once):
     """Return a project whose film of 8 reaches is made in two parts; tests only read it."""
-    from conftest import Project
-
-    project = Project(tmp_path_factory.mktemp("parted"), user_cache)
-    project.said = project.run("-j", "2", config=TWO)
-    return project
+    return once("parted", lambda fresh: fresh.run("-j", "2", config=TWO))
 
 
 def test_a_part_is_the_film_of_its_reaches_and_the_tables_tell_where_they_stand(parted, filmed):

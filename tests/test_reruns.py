@@ -1,7 +1,6 @@
 """An edit reruns exactly the jobs that it changes: the table, from dry runs."""
 
 import os
-import shutil
 import stat
 
 import pytest
@@ -23,11 +22,7 @@ ONE_SHARD = {"simulate": 1, "render": 1, "encode": 1} | END
 @pytest.fixture
 def done(filmed, tmp_path) -> Project:
     """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
-    folder = tmp_path / "project"
-    shutil.copytree(filmed.folder, folder)  # copy2: with all time stamps
-    project = Project.__new__(Project)
-    project.folder, project.cache = folder, filmed.cache
-    return project
+    return filmed.copied(tmp_path / "project")
 
 
 CONFIG_EDITS = [
@@ -80,14 +75,10 @@ X264_EDITS = [
 
 
 @pytest.fixture(scope="module")
-def encoded(filmed, user_cache, tmp_path_factory) -> Project:
+def encoded(once) -> Project:
     """Return a project with a finished film by x264; tests only read it."""
-    project = Project(tmp_path_factory.mktemp("encoded"), user_cache)
-    shutil.copytree(filmed.folder / "results", project.folder / "results")
-    shutil.copytree(filmed.folder / ".snakemake", project.folder / ".snakemake")
-    (project.folder / "results" / "dictionary.npz").unlink()
-    project.run("-j", "2", config=BASE | {"encode": "{encoder: x264}"})
-    return project
+    config = BASE | {"encode": "{encoder: x264}"}
+    return once("encoded", lambda fresh: fresh.run("-j", "2", config=config))
 
 
 @pytest.mark.parametrize(("encode", "jobs"), X264_EDITS)

@@ -18,13 +18,13 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path, u
     assert len(wanted) == 12
     # The processors that NumPy knows special code for; without it, it takes the plain code.
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
-    for name, cores, environment in (
-        ("one core", "1", {}),
-        ("plain CPU", "2", {"NPY_DISABLE_CPU_FEATURES": dispatched}),
+    drawn_anew = tmp_path / "cache"  # and the dictionary coded
+    for name, cores, cache, environment in (
+        ("one core", "1", user_cache, {}),
+        ("plain CPU", "2", drawn_anew, {"NPY_DISABLE_CPU_FEATURES": dispatched}),
     ):
         folder = tmp_path / name
         folder.mkdir()
-        cache = tmp_path / f"cache of {name}"  # so that the atlas is drawn anew too
         other = Project(folder, cache)
         other.run("-j", cores, config=config, **environment)
         assert hashes(folder / "results") == wanted, name

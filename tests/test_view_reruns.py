@@ -30,20 +30,15 @@ LISTS = ("SHA256SUMS", "learning.sha256")
 
 
 @pytest.fixture(scope="module")
-def viewed(tmp_path_factory, user_cache) -> Project:
+def viewed(once) -> Project:
     """Return a project with a finished film and all views."""
-    project = Project(tmp_path_factory.mktemp("viewed"), user_cache)
-    project.said = project.run("-j", "2", *TARGETS, config=BASE)
-    return project
+    return once("viewed", lambda fresh: fresh.run("-j", "2", *TARGETS, config=BASE))
 
 
 @pytest.fixture
 def done(viewed, tmp_path) -> Project:
     """Return a copy of it, with all time stamps."""
-    shutil.copytree(viewed.folder, tmp_path / "project")
-    project = Project.__new__(Project)
-    project.folder, project.cache = tmp_path / "project", viewed.cache
-    return project
+    return viewed.copied(tmp_path / "project")
 
 
 def test_a_run_tells_of_every_view_that_it_made(viewed):

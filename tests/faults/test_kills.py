@@ -59,11 +59,9 @@ def test_a_run_that_is_stopped(project, filmed, record_property, ending, trial):
 
 
 @pytest.fixture(scope="module")
-def encoded(tmp_path_factory, user_cache) -> Project:
+def encoded(once) -> Project:
     """Return a project with a finished film by x264."""
-    project = Project(tmp_path_factory.mktemp("encoded"), user_cache)
-    project.run("-j", "2", config=BY_X264)
-    return project
+    return once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))
 
 
 def killed_one(project, random, config, programs, option="") -> str:

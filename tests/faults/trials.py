@@ -78,14 +78,6 @@ def ends_right(
     return outcome
 
 
-def copy_of(project: Project, folder: Path) -> Project:
-    """Return a copy of a project with its results, their times and Snakemake's notes of them."""
-    shutil.copytree(project.folder, folder)
-    copy = Project.__new__(Project)
-    copy.folder, copy.cache = folder, project.cache
-    return copy
-
-
 def forget(project: Project, *names: str) -> None:
     """Remove results, as if the run had not come so far."""
     for name in names:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def _ends_well(main, argv, place: Path, run: Path, capsys, strange=False, own=("
     before = _seen(place)
     status: object = 0
     capsys.readouterr()
+    sys.stderr.reconfigure(errors="backslashreplace")  # as Python's own is
     handler = signal.getsignal(signal.SIGTERM)
     try:
         with contextlib.chdir(place), bounded():

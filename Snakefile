@@ -52,7 +52,7 @@ wildcard_constraints:
 rule all:
     """The film and its tables."""
     input:
-        specs.whole_or_parts(f"{RESULTS}/film.mp4", f"{RESULTS}/films.csv"),
+        specs.films_of(f"{RESULTS}/film.mp4", f"{RESULTS}/films.csv", PART),
         f"{RESULTS}/episodes.csv",
         f"{RESULTS}/attempts.csv",
 

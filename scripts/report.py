@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> None:
                 *[*stages, arguments.film, arguments.tables],
                 *[*views.values(), arguments.plots[0]],
             ],
-            benchmarks=arguments.benchmarks or arguments.film.with_name("benchmarks"),
+            benchmarks=arguments.benchmarks or arguments.film.parent / "benchmarks",
         ),
         spec,
     )

@@ -1,14 +1,14 @@
 """Check every file of the results: its checksum, its spec, and what all of them must count.
 
-A line for each stage tells what was found. What is damaged is removed, and the last line names
-what is to be made again. By hand, with the spec of the workflow as the job's own command has it:
+A line for each stage tells what was found. In the workflow what is damaged is removed, and the last
+line names what is to be made again. By hand nothing is removed; the spec is that of the job's own
+command:
 
     python scripts/verify.py results/verify.csv --spec '{"stage": "verify", "config": {
         "env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}, "made_of": {...},
         "shard": {"shards": 2, "reaches": 250, "size": 125}}'
 """
 
-import shlex
 from pathlib import Path
 
 from goalreel import program
@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel import ffmpeg
     from goalreel.errors import GoalreelError
-    from goalreel.verdicts import remove, write_verdicts
+    from goalreel.verdicts import remove, told_faults, write_verdicts
     from goalreel.verify import verify
     from goalreel.verify_files import Plan
 
@@ -34,15 +34,11 @@ def main(argv: list[str] | None = None) -> None:
     plan = Plan(spec.made_of, config["film.fps"], config["card_frames"], *numbers, per_file)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)
-    faults = {path: fault for verdict in verdicts for path, fault in verdict.faults.items()}
-    again = remove(verdicts)
-    lines = [str(verdict) for verdict in verdicts]
-    if again:
-        lines += [f"{path}: {faults.get(path, 'missing')}" for path in again]
-        removed = "; what is damaged is removed" if faults else ""
-        lines = [f"the results are not whole{removed}", *lines]
-        raise GoalreelError("\n".join([*lines, f"make again: {shlex.join(map(str, again))}"]))
-    program.say("\n".join(lines))
+    planned = program.results() == arguments.output.parent.resolve()
+    again = remove(verdicts) if planned else []
+    if fault := told_faults(verdicts, again):
+        raise GoalreelError(fault)
+    program.say("\n".join(map(str, verdicts)))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The end of a failed run: which jobs failed, each cause once, and the command that goes on."""
 
+import dataclasses
 import logging
 import os
 import shlex
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import DISCRETE
 
-from goalreel.failures import Failure, cause_of, command_to_go_on, failure_summary
+from goalreel.failures import Failure, cause_of, command_to_go_on, failure_summary, targets_of
 from goalreel.watch import Watch
 
 
@@ -129,6 +130,33 @@ def test_the_command_that_goes_on_is_the_command_that_was_given(words, monkeypat
     given = [".venv/bin/python", "-m", "snakemake", *words]
     assert shlex.split(command_to_go_on()) == [*given, "verify", "-k"]
     assert shlex.split(command_to_go_on(["a b", "c"])) == [*given, "a b", "c", "-k"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("-Fj2 verify", "-j2 a b"),
+        ("-j 2 -R render encode -k verify", "-j 2 -k a b"),
+        ("-d verify -j2 verify -F", "-d verify -j2 a b"),
+        ("-nF verify --forcerun x", "-n a b"),
+    ],
+)
+def test_the_command_makes_nothing_again_that_is_made(given, wanted, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/elsewhere/bin/snakemake", *given.split()])
+    assert command_to_go_on(["a", "b"]) == f"/elsewhere/bin/snakemake {wanted}"
+
+
+def test_snakemakes_tracebacks_and_late_interrupts_are_told_in_a_line(tmp_path):
+    said = 'Error:\nTraceback (most recent call last):\n  File "x"\nOSError: [Errno 30] Read-only\n'
+    assert failure_summary([], [said], 0, 2).splitlines()[1:] == ["OSError: [Errno 30] Read-only"]
+    text = "Traceback (most recent call last):\n  import ast\nKeyboardInterrupt\n"
+    assert cause_of(log_of(tmp_path, "00000", text)) == "error: interrupted (SIGINT)"
+
+
+def test_names_with_line_breaks_are_made_again(tmp_path):
+    text = "error: the results are not whole\nmake again: 'odd\nplace/film.mp4' b\n"
+    failure = dataclasses.replace(log_of(tmp_path, "", text), rule="verify")
+    assert targets_of([failure]) == ["odd\nplace/film.mp4", "b"]
 
 
 def test_the_command_of_a_failed_run_finishes_it(project):

@@ -84,14 +84,34 @@ def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
         check_inputs(spec, simulate=tmp_path / "missing.npz")
 
 
-def test_a_job_with_other_tools_blames_no_file(shards):
+def test_a_file_of_other_tools_is_refused_with_their_names(shards):
     spec = json.loads(specs_of().simulate(of_shard(0)))
     spec["tools"]["numpy"] = "1.0"
     played = dataclasses.replace(simulated(), spec=json.dumps(spec))
     write_trajectories(shards[0], played)
-    with pytest.raises(GoalreelError, match=r"made with numpy 1\.0, but .* has") as error:
+    with pytest.raises(Unusable, match=r"made with numpy 1\.0, and this run is with"):
         check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
-    assert not isinstance(error.value, Unusable)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"shard": 5}, {"shard": {"first": 0, "count": "9"}}, {"tools": [1]}, {"config": None}],
+)
+def test_a_spec_of_another_form_is_no_spec(shards, change):
+    spec = json.loads(specs_of().simulate(of_shard(0))) | change
+    write_trajectories(shards[0], dataclasses.replace(simulated(), spec=json.dumps(spec)))
+    with pytest.raises(Unusable, match="tells no spec"):
+        check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+
+
+def test_a_spec_without_a_shard_is_refused(shards):
+    spec = json.loads(specs_of().simulate(of_shard(0)))
+    for missing in ("shard", "count"):
+        left = {k: v for k, v in spec.items() if k != missing}
+        left |= {"shard": {"first": 0}} if missing == "count" else {}
+        write_trajectories(shards[0], dataclasses.replace(simulated(), spec=json.dumps(left)))
+        with pytest.raises(Unusable):
+            check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
 
 
 def test_a_spec_by_hand_takes_what_it_is_given(shards):

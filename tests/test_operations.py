@@ -8,17 +8,20 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import REPOSITORY, Project, hashes
 
+from goalreel import ffmpeg
 from goalreel.artefacts import sort_out
 from goalreel.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.cleaning import clean, free_frames
 from goalreel.config import load_config
+from goalreel.errors import GoalreelError
 from goalreel.spec import parse_spec
 from goalreel.stages import Specs
-from goalreel.verdicts import remove
+from goalreel.verdicts import remove, told_faults
 from goalreel.verify import verify
 from goalreel.verify_files import Plan
 
@@ -185,6 +188,100 @@ def test_clean_removes_what_goalreel_made_and_nothing_else(done):
     for name in mine:
         (results / name).unlink()
     assert "0 files removed" in clean(results) and not sort_out(results)[0]
+
+
+def mine(folder):
+    """Put a file of the user's own into a folder; return it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mine.txt").write_text("mine")
+    return folder / "mine.txt"
+
+
+def test_verify_removes_nothing_of_the_users(done):
+    """A folder of his own by a view's name, and a file of his among a view's that is damaged."""
+    done.run("clips", config=BASE | {"clips": "{episode_trigger: [0]}"})
+    results = done.folder / "results"
+    kept = [mine(results / name) for name in ("clips", "stills", "report")]
+    (results / "plots").mkdir()
+    assert {v.stage: v.word for v in verify(results, planned(done), 1)}["plots"] == "not made"
+    (clip,) = results.glob("clips/*.mp4")
+    flip(clip, 50)
+    said = done.fail("verify", config=BASE)
+    assert "mine.txt is not goalreel's: move it away" in said
+    assert all(path.read_text() == "mine" for path in kept)
+    for path in kept:
+        path.unlink()
+    (results / "stills").rmdir()
+    (results / "report").rmdir()
+    done.fail("verify", config=BASE)
+    assert not (results / "clips").exists()
+
+
+def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
+    """A decoder that was killed, a disk that fails: the files may be sound."""
+    results = done.folder / "results"
+    before = hashes(results)
+
+    def killed(*_):
+        raise GoalreelError("ffmpeg was killed by SIGKILL")
+
+    def failing(path):
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr(ffmpeg, "decoded", killed)
+    monkeypatch.setattr("goalreel.seal.open_file", failing)
+    verdicts = verify(results, planned(done), 1)
+    told = {v.stage: (v.word, set(v.faults)) for v in verdicts}
+    assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
+    assert remove(verdicts) == [] and hashes(results) == before
+    assert "not whole" in told_faults(verdicts, [])
+
+
+def test_by_hand_nothing_is_removed(done):
+    flip(done.folder / "results" / "segments" / "00001.mp4", 900)
+    before = hashes(done.folder / "results")
+    shard = {"shards": 2, "reaches": 8, "size": 4}
+    config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}
+    for change in ({}, {"made_of": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
+        spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)
+        command = [sys.executable, "scripts/verify.py", "results/verify.csv", "--spec", spec]
+        ended = subprocess.run(command, cwd=done.folder, capture_output=True, text=True)
+        assert ended.returncode == 1 and ended.stderr.startswith("error: "), ended.stderr
+        (done.folder / "results" / "verify.csv").unlink(missing_ok=True)
+        assert hashes(done.folder / "results") == before
+
+
+def test_films_of_other_options_are_read_too(done):
+    parts = {"film": "{reaches_per_file: 4}"}
+    done.run("-j", "2", config=BASE | parts)
+    flip(done.folder / "results" / "film.mp4", 900)
+    said = done.fail("verify", config=BASE | parts)
+    assert "results/film.mp4: " in said and "make again" not in said
+    assert not (done.folder / "results" / "film.mp4").exists()
+
+
+def test_a_pipe_in_a_files_place_is_not_waited_for(done):
+    for name in ("segments/00001.mp4", "episodes.csv"):
+        path = done.folder / "results" / name
+        path.unlink()
+        os.mkfifo(path)
+    verdicts = verify(done.folder / "results", planned(done), 1)
+    told = found(verdicts) | {path for v in verdicts for path in v.unchecked}
+    assert {path.name for path in told} >= {"00001.mp4", "episodes.csv"}
+
+
+@pytest.mark.parametrize("target", ["clean", "free_frames"])
+def test_what_removes_results_waits_for_no_living_run(target, project):
+    """Both look at the kernel's lock that each run holds (stale_locks)."""
+    run = project.start("-j", "1", config={"reaches": 40, "shard_size": 4, "encode": "{qp: 9}"})
+    deadline = time.monotonic() + 120
+    frames = project.folder / "results" / "frames"
+    while not list(frames.glob("[0-9]*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    said = project.fail(target)
+    assert f"{target} would remove what another run is making in this folder" in said
+    assert run.communicate()[0] is not None and run.returncode == 0
+    project.run(target)
 
 
 def test_verify_does_not_run_beside_what_it_is_to_verify(done):

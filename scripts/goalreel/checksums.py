@@ -6,11 +6,12 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from goalreel.atomic import replacing
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.regular import open_file
 from goalreel.spec import canonical
 
 SUMS = "SHA256SUMS"
@@ -19,12 +20,18 @@ _ITSELF = "this file without this line"
 
 def sha256_of(path: str | os.PathLike) -> str:
     """Return a file's sha256 in hexadecimal, read in pieces. Raises OSError."""
-    with Path(path).open("rb") as stream:
+    with open_file(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_sums(sums: Path, files: Iterable[Path]) -> None:
-    """Write the checksums of files, which stand in the folder of `sums` or below it."""
+def write_sums(sums: Path, files: Collection[Path]) -> None:
+    """Write the checksums of files, which must stand in the folder of `sums` or below it.
+
+    Raises GoalreelError if one does not.
+    """
+    for file in files:
+        if not file.is_relative_to(sums.parent):
+            raise GoalreelError(f"{sums}: {file} stands elsewhere; choose the same folder for both")
     lines = [f"{sha256_of(file)}  {file.relative_to(sums.parent).as_posix()}" for file in files]
     with replacing(sums) as temporary:
         temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -52,13 +59,16 @@ def read_digests(path: Path) -> dict[str, str]:
     Raises GoalreelError if there is no such file, Unusable unless it is as it was written.
     """
     try:
-        text = path.read_text(encoding="ascii")
+        with open_file(path) as stream:
+            text = stream.read().decode("ascii")
         told = json.loads(text)
         own, itself = dict(told["sha256"]), told["sha256"].pop(_ITSELF)
         sound = _digest(told) == itself and text == canonical(told | {"sha256": own}) + "\n"
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
         raise Unusable(path, f"it tells no checksums ({error!r})") from None
     if not sound:
         raise Unusable(path, "it is corrupt (its sha256 is not the one that it tells)")
@@ -72,11 +82,13 @@ def _digest(told: dict) -> str:
 def read_sums(sums: Path) -> dict[Path, str]:
     """Return the files that `sums` tells of, and their sha256.
 
-    Raises GoalreelError, naming the file, if it is no checksum file or names others' files.
+    Raises GoalreelError if it cannot be read, Unusable if it is no checksum file or names others'
+    files.
     """
     found = {}
     try:
-        lines = sums.read_text(encoding="utf-8").split("\n")
+        with open_file(sums) as stream:
+            lines = stream.read().decode().split("\n")
         if lines.pop():
             raise ValueError("its last line has no end")
         for line in lines:
@@ -87,5 +99,7 @@ def read_sums(sums: Path) -> dict[Path, str]:
             int(digest, 16)
             found[sums.parent / name] = digest
     except (OSError, ValueError) as error:
-        raise GoalreelError(f"{sums}: no checksums in it ({error}); delete it") from None
+        if blames_the_machine(error):
+            raise GoalreelError(f"{sums}: cannot be read: {error}") from None
+        raise Unusable(sums, f"no checksums in it ({error})") from None
     return found

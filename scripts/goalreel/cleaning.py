@@ -18,10 +18,15 @@ def clean(results: Path) -> str:
     told = _remove(made, results)
     if not others:
         return told
-    named = [f"  {path}" for path in others[:_MOST_NAMED]]
+    named = [f"  {_printable(path)}" for path in others[:_MOST_NAMED]]
     more = [f"  and {len(others) - _MOST_NAMED:,} more"] if len(others) > _MOST_NAMED else []
     count = "1 file stays that is" if len(others) == 1 else f"{len(others):,} files stay that are"
     return "\n".join([told, f"{count} not goalreel's:", *named, *more])
+
+
+def _printable(path: Path) -> str:
+    """Return a path in one line that tells a terminal nothing else."""
+    return str(path) if str(path).isprintable() else repr(str(path))
 
 
 def free_frames(results: Path) -> str:

@@ -1,5 +1,6 @@
 """The exceptions that a user may see. What they say is complete: no traceback is needed."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -21,3 +22,13 @@ class Unusable(GoalreelError):  # noqa: N818 - the file is, which is said of it
         self.path = Path(path)
         self.fault = fault
         self.others: tuple[Unusable, ...] = ()
+
+
+def blames_the_machine(error: BaseException) -> bool:
+    """Tell whether a file that could not be read may be sound: no right, no handles, a bad disk.
+
+    An EINVAL comes of a place in the file that cannot be, EISDIR of a folder in its stead; zipfile
+    raises OSError without a number too.
+    """
+    number = error.errno if isinstance(error, OSError) else None
+    return number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)

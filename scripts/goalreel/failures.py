@@ -8,19 +8,24 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _LAST_LINES = 10
 _MOST_LINES = 40  # of one cause: ffmpeg's words and its command may be many
 _MOST_SHARDS = 5
-_NO_CAUSE = "error: the job gave no cause: killed, perhaps for want of memory"
+_NO_CAUSE = (
+    "error: the job gave no cause: killed, perhaps for want of memory, or without room on the disk "
+    "for its log"
+)
 # What the scheduler's plugins append to every message of theirs.
 _ADVICE = re.compile(r"For further error details see the cluster/cloud log.*", re.S)
 _STOPPED = ("error: terminated (SIGTERM)", "error: interrupted (SIGINT)")
 # They would make again what this run has made.
-_NOT_AGAIN = {"-F", "--forceall", "-f", "--force"}
+_NOT_AGAIN = {"--forceall", "--force"}
+_WITH_NAMES = {"-R", "--forcerun"}
+_CLUSTER = re.compile(r"-([knpq]*)[fF]+([^fF].*)?")  # -F, -Fj2, ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def failure_summary(
         lines += [f"{rule}{names}{same}:", *(f"  {line}" for line in _shortened(cause))]
         lines += [f"  log: {log}" for log in [*first.logs, *first.system_logs]]
     for message in {_pattern(text): text for text in reversed(messages)}.values():
-        lines += _shortened(message)
+        lines += _shortened(_without_traceback(message))
     failed = sum(map(len, groups.values()))
     what = (
         f"{failed:,} {'job' if failed == 1 else 'jobs'} failed" if failed else "the run was stopped"
@@ -88,7 +93,7 @@ def targets_of(failures: Sequence[Failure]) -> list[str] | None:
     """Return what `verify`, if it failed, says is to be made again; None if it says nothing."""
     logs = [log for failure in failures if failure.rule == "verify" for log in failure.logs]
     said = "".join(map(_read, logs))
-    named = re.search(r"^make again: (.+)$", said, re.M)
+    named = re.search(r"^make again: (.+)", said, re.M | re.S)  # names may hold line breaks
     return shlex.split(named[1]) if named else None
 
 
@@ -97,11 +102,25 @@ def command_to_go_on(targets: Iterable[str] | None = None) -> str:
 
     targets: what it is to make, in place of the target `verify`.
     """
-    words = [word for word in sys.argv[1:] if word not in _NOT_AGAIN]
+    words = list(_without_force(sys.argv[1:]))
     if targets is not None:
-        place = words.index("verify") if "verify" in words else 0
+        # The last one, as a folder of that name may stand before.
+        place = len(words) - 1 - words[::-1].index("verify") if "verify" in words else 0
         words[place : place + ("verify" in words)] = targets
     return shlex.join([*_program(), *words])
+
+
+def _without_force(words: Iterable[str]) -> Iterator[str]:
+    """Yield the words of a command without those that make again what has been made."""
+    named = False
+    for word in words:
+        named = word in _WITH_NAMES or (named and not word.startswith("-"))
+        if named or word in _NOT_AGAIN:
+            continue
+        cluster = _CLUSTER.fullmatch(word)
+        left = f"-{cluster[1]}{cluster[2] or ''}" if cluster else word
+        if left != "-":
+            yield left
 
 
 def _program() -> list[str]:
@@ -129,6 +148,8 @@ def _culprits(failures: Sequence[Failure]) -> list[Failure]:
 def _last_words(log: str) -> str:
     """Return the last error of a program's log; before it may stand what ffmpeg warned of."""
     said = _read(log)
+    if said.rstrip().endswith("\nKeyboardInterrupt"):  # before the program could say it itself
+        return _STOPPED[1]
     marks = [match.start() for match in re.finditer(r"^(error: |Traceback )", said, re.M)]
     return said[marks[-1] :].rstrip() if marks else ""
 
@@ -151,6 +172,12 @@ def _pattern(cause: str) -> str:
     lines = cause.splitlines()
     told = lines[-1:] if lines[0].startswith("Traceback") else lines[:3]
     return re.sub(r"\d+", "#", re.sub(r"\.goalreel-\w+", "", "\n".join(told)))
+
+
+def _without_traceback(message: str) -> str:
+    """Return an error of Snakemake's own in its last line, where it comes with a traceback."""
+    lines = message.rstrip().splitlines()
+    return lines[-1] if any("Traceback (most recent" in line for line in lines) else message
 
 
 def _shortened(cause: str) -> list[str]:

@@ -67,6 +67,8 @@ def join(
 
     Raises GoalreelError if the chapters, or what comes out, are not exactly their sum.
     """
+    if any(Path(segment).resolve() == Path(path).resolve() for segment in segments):
+        raise GoalreelError(f"{path}: it is one of the segments; choose another file for the film")
     with replacing(path) as temporary:
         joined = Joined(segments, fps, temporary.parent)
         write_mp4(temporary, joined.parts(), joined.payload(), title, comment, chapters)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel import npz_members
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.mp4 import read_comment
 from goalreel.plot_captions import read_caption
+from goalreel.spec import has_form
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,14 @@ def read_spec(path: Path) -> dict:
     """
     try:
         spec = json.loads(_READERS[path.suffix](path))
-        if not isinstance(spec, dict) or "stage" not in spec:
+        if not has_form(spec) or "stage" not in spec:
             raise ValueError("no spec in it")
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, *npz_members.BROKEN) as error:
         said = npz_members.told(error)
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
         raise Unusable(path, f"truncated or corrupt: it tells no spec ({said})") from None
     return spec
 

@@ -6,7 +6,6 @@ and its seal fits. What specs are stands in spec, who plans them in stages.
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -62,18 +61,21 @@ def _date_back(path: Path) -> None:
             os.utime(path, (now, now))
 
 
-def _check_tools(path: Path, made: Mapping) -> None:
-    """Raise GoalreelError where a file is not to blame, but a job that runs elsewhere."""
+def _told_otherwise(spec: Spec, made: Mapping) -> str:
+    """Return in which way a file was made otherwise than planned: a tool is named if one differs.
+
+    What a stage's spec does not name is taken to be what is installed where it runs.
+    """
     for name, version in made.get("tools", {}).items():
         found = version
         # An environment of the stage's own may lack the tool.
         with contextlib.suppress(GoalreelError, ImportError):
-            found = ffmpeg.version() if name == "ffmpeg" else package_version(name)
-        if found != version:
-            raise GoalreelError(
-                f"{path} was made with {name} {version}, but {sys.executable} has {found}; give "
-                f"the workflow and its jobs the same environment, or delete the file"
+            found = spec.tools.get(name) or (
+                ffmpeg.version() if name == "ffmpeg" else package_version(name)
             )
+        if found != version:
+            return f"it was made with {name} {version}, and this run is with {found}"
+    return "it was made by other options, code or tools than this run's"
 
 
 def _reach_after(spec: Spec, stage: str, path: Path, reach: int | None) -> int | None:
@@ -85,11 +87,11 @@ def _reach_after(spec: Spec, stage: str, path: Path, reach: int | None) -> int |
     if made["stage"] != stage:
         raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {stage!r}")
     if common_digest(made) != spec.made_of[stage]:
-        _check_tools(path, made)
-        raise Unusable(path, "it was made by other options, code or tools than this run's")
-    if "first" not in made["shard"]:
+        raise Unusable(path, _told_otherwise(spec, made))
+    shard = made.get("shard", {})
+    if "first" not in shard:
         return reach
-    first, count = made["shard"]["first"], made["shard"]["count"]
+    first, count = shard["first"], shard.get("count", 0)
     planned, begin = spec.shard.get("count", count), first if reach is None else reach
     if (first, count) != (begin, planned):
         wanted = f"{planned} from {begin} on"

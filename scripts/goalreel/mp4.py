@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.mp4_span import Span, boxes_in, tree_of
 from goalreel.regular import open_file
 
@@ -101,6 +101,8 @@ def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
         raise Unusable(path, f"not a whole MP4 file ({error})") from None
 
 

@@ -6,6 +6,7 @@ the modules that call this one (trajectories, atlas, frame_cache).
 """
 
 import io
+import json
 import os
 import zipfile
 from collections.abc import Mapping
@@ -14,8 +15,9 @@ import numpy as np
 
 from goalreel import npz_members
 from goalreel.atomic import replacing
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.seal import LENGTH, check_seal, write_seal
+from goalreel.spec import has_form
 
 # Level 1 packs the pictures here to within 1.7 times of level 6 at 2.3 times its speed.
 _LEVEL = 1
@@ -58,16 +60,25 @@ def read(
             arrays = archive.read(wanted)
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except PermissionError as error:
-        raise GoalreelError(str(error)) from None
     except KeyError as error:
         raise Unusable(path, f"it is not a goalreel {kind} file (no {error})") from None
     except (OSError, *npz_members.BROKEN) as error:
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
         raise Unusable(path, f"it is truncated or corrupt ({npz_members.told(error)})") from None
     for name, kinds in (names or {}).items():
         if arrays[name].dtype.kind not in kinds:
             raise Unusable(path, f"its array {name!r} has dtype {arrays[name].dtype}")
+    if names and "spec" in names and not _is_spec(str(arrays["spec"])):
+        raise Unusable(path, "it tells no spec")
     return arrays
+
+
+def _is_spec(text: str) -> bool:
+    try:
+        return has_form(json.loads(text))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _check_kind(path, arrays: Mapping[str, np.ndarray], kind: str, version: int) -> None:

@@ -71,10 +71,16 @@ def note_results(results: Path) -> None:
     os.environ[_RESULTS] = str(results.resolve())
 
 
+def results() -> Path | None:
+    """Return the folder of the workflow that started this job, None of a program by hand."""
+    noted = os.environ.get(_RESULTS)
+    return Path(noted) if noted else None
+
+
 def _without(error: Unusable) -> str:
     """Delete a useless file of the workflow, so that the next run makes it; return what to say."""
-    results, path = os.environ.get(_RESULTS), error.path.resolve()
-    if results is None or not path.is_relative_to(results):
+    folder, path = results(), error.path.resolve()
+    if folder is None or not path.is_relative_to(folder):
         return str(error)  # the user's own, or a copy of what stands elsewhere
     try:
         path.unlink(missing_ok=True)

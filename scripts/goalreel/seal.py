@@ -9,7 +9,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.regular import open_file
 
 _MARK = b"goalreel sha256 "
 LENGTH = len(_MARK) + 64
@@ -39,10 +40,10 @@ def check_seal(path: str | os.PathLike) -> None:
     Raises GoalreelError if it cannot be read.
     """
     try:
-        with Path(path).open("rb") as stream:
+        with open_file(path) as stream:
             body = max(stream.seek(0, os.SEEK_END) - LENGTH, 0)
             stream.seek(body)
-            seal = stream.read()
+            seal = stream.read(LENGTH)
             if not seal.startswith(_MARK):
                 raise Unusable(path, "it is truncated or corrupt (its end, the seal, is missing)")
             if seal != _MARK + _sha256(stream, body):
@@ -50,7 +51,9 @@ def check_seal(path: str | os.PathLike) -> None:
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except OSError as error:
-        raise GoalreelError(f"{path}: cannot be read: {error}") from None
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
+        raise Unusable(path, f"it cannot be read ({error})") from None
 
 
 def _sha256(stream, length: int) -> bytes:

@@ -55,6 +55,18 @@ class Spec:
             )
 
 
+def has_form(value) -> bool:
+    """Tell whether a value from a file has the form of a spec; what it lacks is told elsewhere."""
+    if not isinstance(value, dict) or not isinstance(value.get("stage", ""), str):
+        return False
+    parts = [value.get(part, {}) for part in ("config", "shard", "tools", "made_of")]
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    _, shard, *texts = parts
+    numbers = all(isinstance(number, int) for number in shard.values())
+    return numbers and all(isinstance(text, str) for part in texts for text in part.values())
+
+
 def common_digest(spec: Mapping) -> str:
     """Return a sha256 of what a spec shares with those of the other shards: all but the shard."""
     common = {key: value for key, value in spec.items() if key not in _PER_SHARD}
@@ -123,6 +135,9 @@ def parse_spec(text: str, stage: str) -> Spec:
     """
     try:
         value = json.loads(text, object_hook=_Given, parse_constant=_no_number)
+        for part in ("config", "shard", "tools", "made_of"):
+            if not isinstance(value.get(part, {}), dict):
+                raise TypeError(f"{part} is no mapping")
         parts = [_Given(value.get(part, {})) for part in ("shard", "tools", "made_of")]
         config, (shard, tools, made_of) = _Given(value["config"]), parts
         spec = Spec(value["stage"], config, shard, tools, value.get("code", ""), made_of, text)

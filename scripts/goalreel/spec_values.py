@@ -24,8 +24,10 @@ def check_values(spec: Spec) -> None:
     """Raise GoalreelError that lists each value of the spec's that its option does not take."""
     options = read_schema(_SCHEMA)
     config, known = _nested(spec.config), options["properties"]
-    encode = known["encode"]["properties"] | {
+    chosen = known["encode"]["properties"]
+    encode = chosen | {
         "encoder": {"type": "string", "enum": ["x264", "assemble"]},  # auto has been resolved
+        **{key: chosen[key] | {"type": chosen[key]["type"][0]} for key in ("preset", "qp", "crf")},
         "card_qp": {"type": "integer", "minimum": 1, "maximum": 51},
     }
     derived = {
@@ -37,7 +39,8 @@ def check_values(spec: Spec) -> None:
     counts = {
         **{"first": known["reaches"] | {"minimum": 0}, "count": known["shard_size"]},
         **{"shards": known["reaches"] | {"maximum": options["x-max-shards"]}},
-        **{"reaches": known["reaches"]},
+        **{"reaches": known["reaches"], "size": known["shard_size"]},
+        **{"per_file": known["film"]["properties"]["reaches_per_file"]},
     }
     faults += [f"shard.{fault}" for fault in schema_faults(spec.shard, {"properties": counts})]
     env, kwargs = config.get("env"), config.get("env_kwargs")

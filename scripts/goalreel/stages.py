@@ -83,9 +83,14 @@ class Specs:
         """Return an input function of the file of every part: `pattern` holds {part}."""
         return lambda wildcards: [pattern.format(part=part_name(i)) for i in range(len(self.parts))]
 
-    def whole_or_parts(self, whole: str, parts: str) -> str:
-        """Return the film's file, or the parts' index where the film is made in parts."""
-        return whole if self._per_file is None else parts
+    def films_of(self, whole: str, index: str, part: str) -> Callable[[object], list[str]]:
+        """Return an input function of the film's file, or of the parts' index and all parts.
+
+        The parts are named too: Snakemake makes what is missing for something that is there only
+        where it is asked for.
+        """
+        parts = self.all_parts(part)
+        return lambda wildcards: [whole] if self._per_file is None else [index, *parts(wildcards)]
 
     def first_shard(self, pattern: str) -> str:
         """Return the first shard's file: `pattern` holds {shard}."""
@@ -143,7 +148,7 @@ class Specs:
         return self._of_run("plots")
 
     def report(self, wildcards) -> str:
-        """Return the spec of the report's page, which plays one film."""
+        """Return the spec of the report's page, which plays one film. Raises GoalreelError."""
         if self._per_file is not None:
             raise GoalreelError(
                 f"the report plays one film, and film.reaches_per_file is {self._per_file}; "

@@ -38,6 +38,23 @@ def release_stale_locks(folder: Path = Path(".snakemake")) -> None:
         fcntl.flock(stream, fcntl.LOCK_SH)
 
 
+def work_alone() -> bool:
+    """Tell whether no other run is at work in this folder, on this machine; none can begin then.
+
+    It waits until this process has ended.
+    """
+    if not _HELD:  # the folder cannot be written, or not be locked
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(_HELD[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fcntl.flock(_HELD[-1], fcntl.LOCK_SH)  # the attempt may have given it up
+        return False
+    return True
+
+
 def _release(stream: IO, folder: Path, alone: bool) -> None:
     """Remove the locks if all runs since there were none began on this machine, and are gone."""
     here = socket.gethostname()

@@ -71,6 +71,7 @@ def read_tiny(path: str | os.PathLike) -> TinyDictionary:
     arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
     offsets = arrays["offsets"]
     sound = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0
+    sound = sound and arrays["frames"].ndim == 1
     sound = sound and arrays["digests"].shape == (len(offsets) - 1, 16)
     sound = sound and (np.diff(offsets) > 0).all() and offsets[-1] == len(arrays["frames"])
     npz.check(path, bool(sound), "its arrays do not fit together")

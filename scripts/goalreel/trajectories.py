@@ -157,6 +157,7 @@ def read_summary(path: str | os.PathLike) -> Summary:
 def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
     columns = [arrays[_column(field.name)] for field in fields(Attempts)]
     attempts = Attempts(*columns)
+    npz.check(path, attempts.reach.ndim == 1, "its columns are none")
     rows = len(attempts.reach)
     npz.check(
         path,

@@ -15,6 +15,7 @@ from goalreel import verify_files as files
 from goalreel.checksums import read_digests
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.films import index_of
+from goalreel.parts import WHOLE
 from goalreel.shards import shard_name
 from goalreel.verdicts import Verdict
 from goalreel.verify_files import Plan
@@ -88,9 +89,17 @@ def _left(results: Path, stage: str, plan: Plan) -> Iterator[tuple[str, Path]]:
 
 
 def _check_left(left: tuple[str, Path]) -> Verdict:
-    verdict = Verdict(left[0])
+    verdict = Verdict(left[0], spare={left[1]})
     verdict.check(left[1], lambda: files.check_whole(left[1]))
     return verdict
+
+
+def _films_left(results: Path, plan: Plan) -> Iterator[tuple[str, Path]]:
+    """Yield the films of other options, in one file or in parts, as `_left` does."""
+    planned = plan.films()
+    for path in [results / WHOLE, *sorted((results / "films").glob("[0-9]*.mp4"))]:
+        if path.exists() and path.relative_to(results).as_posix() not in planned:
+            yield "concat", path
 
 
 def _check_film(
@@ -111,6 +120,8 @@ def _check_film(
     if plan.per_file is not None:
         index = results / "films.csv"
         verdict.check(index, lambda: _check_index(index, plan))
+    for left in _films_left(results, plan):
+        verdict.add(_check_left(left))
     return verdict
 
 
@@ -145,13 +156,13 @@ def _check_tables(
         files.check_made(made, "episodes", plan)
 
     verdict.check(made, check_made)
-    damaged = files.check_digests(results, told)
     for number, name in enumerate(("episodes.csv", "attempts.csv")):
         path = results / name
 
         def check(path: Path = path, wanted: int | None = rows and rows[number]) -> int:
-            if path in damaged and path.exists():
-                raise Unusable(path, damaged[path])
+            listed = path.name in told and path.exists()
+            if listed and (fault := files.fault_of(path, told[path.name])):
+                raise Unusable(path, fault)
             found, shown = files.count_table(path)
             if found != (wanted or found):
                 raise Unusable(path, f"it has {found} rows, not {wanted}")

@@ -4,16 +4,18 @@ Which files a run has, and what they must count together, stands in verify.
 """
 
 import csv
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.checksums import read_sums, sha256_of
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.frame_cache import open_cache
 from goalreel.lineage import read_spec
 from goalreel.mp4 import read_index
 from goalreel.parts import WHOLE, film_file, parts_of
+from goalreel.regular import open_file
 from goalreel.seal import check_seal
 from goalreel.spec import common_digest
 from goalreel.trajectories import Trajectories, read_trajectories
@@ -74,8 +76,8 @@ def check_made(path: Path, stage: str, plan: Plan, shard: Mapping | None = None)
         raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {stage!r}")
     if common_digest(made) != plan.made_of.get(stage, common_digest(made)):
         raise Unusable(path, OTHER)
-    if shard is not None and made["shard"] != shard:
-        raise Unusable(path, f"it is of {made['shard']}, not of {dict(shard)}")
+    if shard is not None and (found := made.get("shard")) != shard:
+        raise Unusable(path, f"it is of {found}, not of {dict(shard)}")
 
 
 def sound_trajectories(path: Path, plan: Plan, shard: int) -> Trajectories:
@@ -117,26 +119,23 @@ def check_segment(path: Path, plan: Plan, shard: int, trajectories: Trajectories
 def check_sums(sums: Path) -> dict[Path, str]:
     """Return what is wrong with files that a list of checksums tells of, by their paths.
 
-    Raises GoalreelError if the list itself cannot be read.
+    Raises GoalreelError if the list, or one of the files, cannot be read.
     """
     return {
-        path: fault for path, digest in read_sums(sums).items() if (fault := _fault(path, digest))
+        path: fault for path, digest in read_sums(sums).items() if (fault := fault_of(path, digest))
     }
 
 
-def check_digests(folder: Path, digests: Mapping[str, str]) -> dict[Path, str]:
-    """Return what is wrong with files of a folder, given their sha256 by name."""
-    paths = {folder / name: digest for name, digest in digests.items()}
-    return {path: fault for path, digest in paths.items() if (fault := _fault(path, digest))}
-
-
-def _fault(path: Path, digest: str) -> str:
+def fault_of(path: Path, digest: str) -> str:
+    """Return what is wrong with a file by its sha256, "" for nothing; see check_sums."""
     try:
         found = sha256_of(path)
     except FileNotFoundError:
         return "it is missing"
     except OSError as error:
-        return f"it cannot be read: {error}"
+        if not blames_the_machine(error):
+            return f"it cannot be read: {error}"
+        raise GoalreelError(f"{path}: cannot be read: {error}") from None
     return "" if found == digest else "its sha256 is not the one that was noted"
 
 
@@ -147,12 +146,14 @@ def count_table(path: Path) -> tuple[int, int]:
     """
     rows = frames = 0
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
+        with io.TextIOWrapper(open_file(path), encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
                 rows += 1
                 frames += int(row.get("card_frames") or 0) + int(row["steps"]) + 1
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise GoalreelError(f"{path}: cannot be read: {error}") from None
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise Unusable(path, f"it is no table of episodes ({error})") from None
     return rows, frames

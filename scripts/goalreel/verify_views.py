@@ -4,7 +4,7 @@ from pathlib import Path
 
 from goalreel import verify_files as files
 from goalreel.checksums import SUMS
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.verdicts import Verdict
 from goalreel.verify_files import Plan
 
@@ -36,6 +36,7 @@ def check_views(results: Path, plan: Plan) -> list[Verdict]:
         if stage in _WHOLE_FOLDERS and verdict.faults:
             path, fault = next(iter(verdict.faults.items()))
             verdict.faults = {results / stage: f"{path.name}: {fault}"}
+            verdict.listed = {results / sums, *results.glob(f"{stage}/*.mp4"), *verdict.listed}
         verdicts.append(verdict)
     return verdicts
 
@@ -52,17 +53,20 @@ def _check_listed(verdict: Verdict, sums: Path | None) -> None:
     """Check the files that a list of checksums tells of; those without a list cannot be."""
     if sums is None or not sums.parent.is_dir():
         return
-    if not sums.is_file():
-        if sums.name == SUMS or verdict.files:
-            verdict.faults[sums] = "the list of checksums is missing"
+    if not sums.exists():
+        if verdict.files or (sums.name == SUMS and any(sums.parent.iterdir())):
+            verdict.unchecked[sums] = "the list of checksums is missing"
         return
     try:
+        verdict.listed = set(files.read_sums(sums))
         damaged = files.check_sums(sums)
-    except GoalreelError as error:
-        verdict.faults[sums] = str(error)
+    except Unusable as error:
+        verdict.faults[sums] = error.fault
         return
-    listed = files.read_sums(sums)
-    for path in listed:
+    except GoalreelError as error:
+        verdict.unchecked[sums] = str(error).removeprefix(f"{sums}: ")
+        return
+    for path in verdict.listed:
         if path in damaged and not path.exists():  # or it is the list that is damaged
             verdict.faults[sums] = f"it tells of {path.name}, which is missing"
         elif path in damaged:

@@ -85,7 +85,8 @@ class Watch(logging.Handler):
             self.handleError(record)
 
     def _begin(self, record) -> None:
-        shard = dict(record.wildcards or {}).get("shard", "")
+        wildcards = dict(record.wildcards or {})
+        shard = wildcards.get("shard", wildcards.get("part", ""))
         logs = list(record.log or [])
         job = _Job(record.rule_name, shard, logs, time.monotonic(), [_stamp(log) for log in logs])
         if record.jobid not in self._jobs:
@@ -135,8 +136,11 @@ class Watch(logging.Handler):
 
     def _error(self, record) -> None:
         """Keep an error that is no job's own: an output that is missing, say."""
-        if "CalledProcessError" not in record.getMessage():  # which comes with a job's failure
-            self.messages.append(record.getMessage())
+        said = record.getMessage()
+        # What comes with a job's failure; and an input that the job has refused and deleted.
+        refused = self._failed and re.search(r"Missing files after \d+ seconds", said)
+        if "CalledProcessError" not in said and not refused:
+            self.messages.append(said)
 
 
 _TAKE = {

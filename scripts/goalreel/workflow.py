@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import partial, wraps
 from pathlib import Path
 
 from goalreel.config import load_config
@@ -29,6 +29,7 @@ from goalreel.program import note_results
 from goalreel.sources import differ_from_noted, note_sources
 from goalreel.spec import canonical
 from goalreel.stages import Specs
+from goalreel.stale_locks import work_alone
 from goalreel.summary import VIEWS, summary, views
 
 _STARTED = time.time()
@@ -40,6 +41,19 @@ _CHANGED = "has changed since the run that submitted this job began; run snakema
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
+def _ending(method: Callable) -> Callable:
+    """Return a method that ends the run with one message where `method` raises GoalreelError."""
+
+    @wraps(method)
+    def told(*arguments):
+        try:
+            return method(*arguments)
+        except GoalreelError as error:
+            sys.exit(f"goalreel: {error}")
+
+    return told
+
+
 class Plan(Specs):
     """The specs as the rules ask for them.
 
@@ -47,17 +61,8 @@ class Plan(Specs):
     the run with one message: as an exception it would come with Snakemake's traceback.
     """
 
-    def _of_shard(self, *arguments) -> str:
-        try:
-            return super()._of_shard(*arguments)
-        except GoalreelError as error:
-            sys.exit(f"goalreel: {error}")
-
-    def _spec(self, *arguments) -> str:
-        try:
-            return super()._spec(*arguments)
-        except GoalreelError as error:
-            sys.exit(f"goalreel: {error}")
+    _of_shard, _part = _ending(Specs._of_shard), _ending(Specs._part)
+    _spec, report = _ending(Specs._spec), _ending(Specs.report)
 
 
 def checked_config(given: Mapping, schema: str) -> dict:
@@ -175,18 +180,18 @@ def watch_run(workflow) -> None:
 
 
 def _check_company(jobs: Mapping[str, int], targets: Set[str]) -> None:
-    """Raise Snakemake's error where jobs of one run would take away what others are making.
+    """End the run where its jobs, or those of another run, would take away what others are making.
 
     targets: the rules that were asked for; one that has nothing to do has no job.
     """
-    from snakemake_interface_common.exceptions import WorkflowError
-
     for rule in _ALONE:
         if rule in jobs and {*jobs, *targets} != {rule}:
-            raise WorkflowError(f"{rule} is a target of its own: run it alone, then the others")
+            sys.exit(f"goalreel: {rule} is a target of its own: run it alone, then the others")
+        if rule in jobs and not work_alone():
+            sys.exit(f"goalreel: {rule} would remove what another run is making in this folder")
     views = sorted(({*VIEWS, "plots"} - {"films"}) & jobs.keys())
     if "verify" in jobs and views:
-        raise WorkflowError(f"verify looks at what is there: ask for {', '.join(views)} first")
+        sys.exit(f"goalreel: verify looks at what is there: ask for {', '.join(views)} first")
 
 
 def print_causes(workflow) -> None:

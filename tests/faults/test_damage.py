@@ -135,6 +135,21 @@ def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, 
     noted(record_property, "cut after a finished run, time stamp new", outcome)
 
 
+@trials(sample=1, full=2)
+def test_damage_in_a_film_of_parts(once, tmp_path, record_property, trial):
+    """The job that finds it fails when the part has been made before; the next run makes it."""
+    config = SMALL | {"film": "{reaches_per_file: 4}"}
+    parted = once("parted", lambda fresh: fresh.run("-j", "2", config=config))
+    wanted = hashes(parted.folder / "results")
+    project, random = parted.copied(tmp_path / "project"), dice("parts", trial)
+    names = files_of("segments")
+    for name in names:
+        path = project.folder / "results" / name
+        replaced(path, cut(path.read_bytes(), random), keep_times=False)
+    outcome = ends_right(project, config, wanted, culprits=names)
+    noted(record_property, "segments of a film in parts cut", outcome, len(names))
+
+
 @pytest.mark.parametrize("kind", [*AFTER, "film.mp4", "episodes.csv"] if FULL else ["film.mp4"])
 @pytest.mark.parametrize("damage", DAMAGES if FULL else ["one byte changed"])
 def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_property, damage, kind):

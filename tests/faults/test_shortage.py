@@ -74,6 +74,25 @@ def test_the_results_folder_is_read_only(project, wanted, mounted, record_proper
 
 
 @only_full
+def test_results_that_are_there_become_read_only(
+    filmed, wanted, mounted, tmp_path, record_property
+):
+    project = filmed.copied(tmp_path / "project")
+    results = project.folder / "results"
+    (results / "film.mp4").unlink()
+    mounted(results, "--bind", str(results))
+    subprocess.run(["mount", "-o", "remount,bind,ro", str(results)], check=True)
+    process = project.start("-j", "2", config=SMALL)
+    said, _ = process.communicate(timeout=BOUND)
+    # Snakemake's own traceback stands before; what goalreel says last is one line.
+    told = said[said.index("the run was stopped") :]
+    assert process.returncode != 0 and "Traceback" not in told, said
+    assert "Read-only file system" in told
+    subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)
+    noted(record_property, "finished results become read-only", ends_right(project, SMALL, wanted))
+
+
+@only_full
 def test_the_results_folder_may_not_be_written(project, wanted, record_property):
     results = project.folder / "results"
     results.mkdir(mode=0o555)

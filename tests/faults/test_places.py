@@ -1,12 +1,13 @@
 """Clocks that jump and folders with unusual names change nothing."""
 
 import os
+import shlex
 import time
 from pathlib import Path
 
 import pytest
 from conftest import HARSH, Project, hashes
-from trials import FULL, SMALL, ends_right, noted, only_full, trials
+from trials import FULL, SMALL, ends_right, noted, only_full, replaced, trials
 
 NEWLINE = HARSH + "\nand 'a second' line"
 HOUR = 3600

@@ -105,6 +105,7 @@ def read_policies(path: str | os.PathLike) -> LearnedPolicies:
         and bool((np.diff(ages) > 0).all())
         and weights.shape == (len(ages), ACTIONS, TILES)
         and bool(np.isfinite(weights).all())
+        and log.episode.shape == (ages[-1],)
         and np.array_equal(log.episode, np.arange(1, ages[-1] + 1))
         and all(column.shape == log.episode.shape for column in log.columns().values()),
         "its arrays do not fit together",

@@ -157,7 +157,7 @@ def read_summary(path: str | os.PathLike) -> Summary:
 def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
     columns = [arrays[_column(field.name)] for field in fields(Attempts)]
     attempts = Attempts(*columns)
-    npz.check(path, attempts.reach.ndim == 1, "its columns are none")
+    npz.check(path, attempts.reach.ndim == arrays["offsets"].ndim == 1, "its arrays are no columns")
     rows = len(attempts.reach)
     npz.check(
         path,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from goalreel import npz_members
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.mp4 import read_comment
 from goalreel.plot_captions import read_caption
+from goalreel.regular import open_file
 from goalreel.spec import has_form
 
 
@@ -63,8 +65,14 @@ def _npz_spec(path: Path) -> str:
         return str(archive.read(["spec"])["spec"])
 
 
+def _pt_spec(path: Path) -> str:
+    with open_file(path) as stream, zipfile.ZipFile(stream) as archive:
+        return archive.read("archive/spec.json").decode()
+
+
 _READERS = {
     ".npz": _npz_spec,
+    ".pt": _pt_spec,
     ".mp4": read_comment,
     ".svg": lambda path: read_caption(path).spec,
     ".json": lambda path: path.read_text(encoding="utf-8"),

@@ -1,0 +1,59 @@
+"""The variants of training that are compared: one known good setting, and what each changes of it.
+
+The baseline's hyperparameters are those of RL Baselines3 Zoo for MountainCar-v0
+(hyperparams/dqn.yml). What a variant is for stands beside it; docs/training.md has what came of it.
+"""
+
+from dataclasses import dataclass, replace
+
+from goalreel.errors import GoalreelError
+
+SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the environment solved
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    frames, start, target_every, train_every: in steps of environments, which is what a frame is
+    exploration: the share of all frames over which epsilon falls from 1 to `final_epsilon`
+    lanes: environments that are stepped side by side
+    wrapped: whether they are Gymnasium's own with its wrappers, or physics' lanes
+    skip: steps that an action lasts
+    parallel: whether playing has a process of its own
+    """
+
+    frames: int = 120_000
+    learning_rate: float = 4e-3
+    batch: int = 128
+    buffer: int = 10_000
+    start: int = 1_000
+    discount: float = 0.98
+    target_every: int = 600
+    train_every: int = 16
+    gradient_steps: int = 8
+    exploration: float = 0.2
+    final_epsilon: float = 0.07
+    hidden: tuple[int, ...] = (256, 256)
+    double: bool = False
+    no_grad: bool = True
+    lanes: int = 1
+    wrapped: bool = True
+    skip: int = 1
+    parallel: bool = False
+
+
+_BASELINE = Settings()
+VARIANTS = {"baseline": _BASELINE}
+
+
+def settings_of(variant: str) -> Settings:
+    """Return a variant's settings. Raises GoalreelError if there is none."""
+    if variant not in VARIANTS:
+        raise GoalreelError(f"no variant {variant!r}; allowed: {', '.join(VARIANTS)}")
+    return VARIANTS[variant]
+
+
+def changed(**values) -> Settings:
+    """Return the baseline with other values."""
+    return replace(_BASELINE, **values)

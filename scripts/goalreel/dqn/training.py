@@ -1,0 +1,105 @@
+"""A training in one process: play, learn, and look every 5,000 frames how good the policy is."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from goalreel.dqn.evaluation import Evaluation, evaluate
+from goalreel.dqn.learner import Learner, weights_of
+from goalreel.dqn.log import Log
+from goalreel.dqn.play import cars_of, choose, epsilon_at, transitions
+from goalreel.dqn.replay import StateReplay
+from goalreel.dqn.settings import SOLVED, Settings
+
+EVALUATE_EVERY = 5_000
+
+
+@dataclass
+class Trained:
+    """What a training gives.
+
+    seconds: of the clock, which stands while a policy is evaluated; solved: frames and seconds to
+    the first evaluation of SOLVED or better, None if there was none; weights: of each evaluation
+    """
+
+    log: Log
+    frames: int = 0
+    seconds: float = 0.0
+    solved: tuple[int, float] | None = None
+    evaluations: list[Evaluation] = field(default_factory=list)
+    weights: list[dict[str, np.ndarray]] = field(default_factory=list)
+
+
+class Clock:
+    """Seconds of work."""
+
+    def __init__(self):
+        """Start it."""
+        self._before, self._began = 0.0, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """What has run so far."""
+        return self._before + time.perf_counter() - self._began
+
+    def without(self, what: Callable, *arguments):
+        """Return what a call returns, with the clock standing meanwhile."""
+        before = self.seconds
+        try:
+            return what(*arguments)
+        finally:
+            self._before, self._began = before, time.perf_counter()
+
+
+class Dues:
+    """How often something is due that is due every so many frames."""
+
+    def __init__(self, every: int, first: int = 0):
+        """Begin at frame `first`."""
+        self._every, self._next = every, first + every
+
+    def passed(self, frame: int) -> int:
+        """Return how many times it has become due up to `frame`, since it was asked last."""
+        times = max(0, (frame - self._next) // self._every + 1)
+        self._next += times * self._every
+        return times
+
+
+def train(settings: Settings, seed: int) -> Trained:
+    """Train; the same settings and seed give the same weights, bit for bit, on one thread."""
+    generator = np.random.default_rng(seed)
+    cars, learner = cars_of(settings, seed), Learner(settings, seed)
+    replay, log = StateReplay(settings.buffer), Log(settings.lanes)
+    trained, clock = Trained(log), Clock()
+    learning, targets, looks = (
+        Dues(settings.train_every, settings.start),
+        Dues(settings.target_every),
+        Dues(EVALUATE_EVERY),
+    )
+    discount, frame, seen = settings.discount**settings.skip, 0, cars.seen
+    while frame < settings.frames:
+        epsilon = epsilon_at(settings, frame)
+        actions = choose(learner.values, seen, epsilon, generator)
+        step = cars.step(actions)
+        replay.append(transitions(seen, actions, step, discount))
+        frame, seen = frame + step.frames, step.seen
+        log.played(step, frame, clock.seconds, epsilon)
+        for _ in range(learning.passed(frame) * settings.gradient_steps):
+            log.learned(learner.learn(replay.sample(settings.batch, generator)))
+        if targets.passed(frame):
+            learner.update_target()
+        if looks.passed(frame):
+            clock.without(look, trained, learner, frame, clock.seconds)
+    trained.frames, trained.seconds = frame, clock.seconds
+    return trained
+
+
+def look(trained: Trained, learner: Learner, frame: int, seconds: float) -> None:
+    """Evaluate the policy and keep its weights."""
+    found = evaluate(learner.values, frame)
+    trained.evaluations.append(found)
+    trained.weights.append(weights_of(learner.model))
+    if trained.solved is None and found.mean >= SOLVED:
+        trained.solved = frame, seconds

@@ -1,0 +1,57 @@
+"""Memory that processes share by a file descriptor, without a name.
+
+A child gets the descriptor when it is started (`subprocess.Popen(pass_fds=...)`), whatever Python
+it runs. Since no name is made, none is left behind, also by a process that is killed: the kernel
+frees the memory with the last process that has it. Imported by collectors under other versions of
+Python and NumPy, so it needs these alone.
+"""
+
+import mmap
+import os
+import tempfile
+from collections.abc import Mapping
+
+import numpy as np
+
+LINE = 64  # bytes of a cache line: what two processes write shares none
+
+Fields = Mapping[str, tuple[str, tuple[int, ...]]]
+"""Arrays by name: their dtype, as NumPy spells it, and their shape."""
+
+
+def create(size: int) -> int:
+    """Return the descriptor of `size` bytes of zeroes; who creates them closes it."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("goalreel", os.MFD_CLOEXEC)
+    else:  # macOS: a file whose name is gone already
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    try:
+        os.truncate(fd, size)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def layout(fields: Fields) -> tuple[dict[str, int], int]:
+    """Return where each array begins, on a cache line of its own, and the bytes of all."""
+    places, end = {}, 0
+    for name, (dtype, shape) in fields.items():
+        places[name] = end
+        size = np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
+        end += -(-size // LINE) * LINE
+    return places, max(end, LINE)
+
+
+def arrays(fd: int, fields: Fields) -> dict[str, np.ndarray]:
+    """Return the arrays of a descriptor's memory, which live on when it is closed.
+
+    Raises ValueError if the memory is smaller than the fields ask for.
+    """
+    places, size = layout(fields)
+    memory = mmap.mmap(fd, size)
+    return {
+        name: np.ndarray(shape, dtype, memory, places[name])
+        for name, (dtype, shape) in fields.items()
+    }

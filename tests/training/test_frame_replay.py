@@ -1,0 +1,169 @@
+"""The replay buffer of frames: stacks are Gymnasium's, and hold frames of one episode alone."""
+
+import threading
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from goalreel.errors import GoalreelError
+from goalreel.pixels.frame_replay import FrameReplay, step_fields
+
+SHAPE = (4, 3)
+
+
+class Counting(gym.Env):
+    """Shows a number of its own at each step; ends by termination or by truncation."""
+
+    observation_space = gym.spaces.Box(0, 255, SHAPE, np.uint8)
+    action_space = gym.spaces.Discrete(3)
+
+    def __init__(self, seed: int):
+        """Begin with an episode that has not begun."""
+        self._dice, self._shown = np.random.default_rng(seed), 0
+
+    def _frame(self) -> np.ndarray:
+        self._shown += 1
+        frame = np.zeros(SHAPE, np.uint8)
+        frame.reshape(-1)[:3] = self._shown % 256, self._shown // 256 % 256, self._shown // 65536
+        return frame
+
+    def reset(self, *, seed=None, options=None):
+        """Begin an episode of up to 12 steps."""
+        self._left = int(self._dice.integers(1, 13))
+        self._terminates = bool(self._dice.integers(2))
+        return self._frame(), {}
+
+    def step(self, action):
+        """Take a step."""
+        self._left -= 1
+        ended = self._left == 0
+        terminated = ended and self._terminates
+        return self._frame(), float(self._dice.normal()), terminated, ended and not terminated, {}
+
+
+def number(frame: np.ndarray) -> int:
+    """Return the number that a frame shows, which no other frame of its environment does."""
+    low, middle, high = frame.reshape(-1)[:3].astype(int)
+    return low + 256 * middle + 65536 * high
+
+
+def recorded(env: int, steps: int, stack: int, drops=()):
+    """Play an environment through Gymnasium's FrameStackObservation.
+
+    Returns the rows for the replay, those in `drops` missing, and by the number that a step's last
+    frame shows: its stack, action, reward, next stack, and whether it terminated.
+    """
+    play = gym.wrappers.FrameStackObservation(Counting(env), stack, padding_type="reset")
+    dice = np.random.default_rng(100 + env)
+    rows, truth, age = [], {}, 0
+    stacks, _ = play.reset()
+    while len(rows) < steps:
+        action = int(dice.integers(3))
+        after, reward, terminated, truncated, _ = play.step(action)
+        rows.append((stacks[-1], env, action, reward, age, terminated))
+        truth[number(stacks[-1])] = (stacks.copy(), action, reward, after.copy(), terminated)
+        stacks, age = after, age + 1
+        if truncated:
+            rows.append((stacks[-1], env, 0, 0.0, age, False))
+        if terminated or truncated:
+            stacks, age = play.reset()[0], 0
+    kept, gap, base = [], False, 0
+    for i, row in enumerate(rows):
+        if i in drops:
+            gap = True
+            continue
+        base = row[4] if gap or row[4] == 0 else base
+        gap = False
+        kept.append((*row[:4], row[4] - base, row[5]))
+    columns = zip(*kept, strict=True)
+    fields = step_fields(SHAPE)
+    return {n: np.array(c, fields[n][0]) for n, c in zip(fields, columns, strict=True)}, truth
+
+
+def in_turns(parts):
+    """Return the rows of several environments as a ring has them: in turns."""
+    order = np.argsort(np.concatenate([np.arange(len(p["env"])) for p in parts]), kind="stable")
+    return {name: np.concatenate([p[name] for p in parts])[order] for name in parts[0]}
+
+
+@pytest.mark.parametrize("stack", [1, 2, 4])
+@pytest.mark.parametrize("size", [5000, 300])
+def test_samples_are_what_gymnasium_stacks(stack, size):
+    played = [recorded(env, 2000, stack) for env in range(3)]
+    replay = FrameReplay(3, size, SHAPE, stack, margin=32)
+    rows = in_turns([rows for rows, _ in played])
+    for start in range(0, len(rows["env"]), 500):
+        replay.append({name: column[start : start + 500] for name, column in rows.items()})
+    seen, dice = set(), np.random.default_rng(0)
+    for _ in range(40):
+        batch = replay.sample(200, dice)
+        for i, stacks in enumerate(batch.stacks):
+            matches = [
+                truth[number(stacks[-1])] for _, truth in played if number(stacks[-1]) in truth
+            ]
+            same = [m for m in matches if np.isclose(m[2], batch.rewards[i], rtol=1e-6)]
+            assert len(same) == 1, "it is a step that was played"
+            before, action, _, after, terminated = same[0]
+            assert np.array_equal(stacks, before)
+            assert (batch.actions[i], batch.terminated[i]) == (action, terminated)
+            assert terminated or np.array_equal(batch.next_stacks[i], after)
+            seen.add(float(batch.rewards[i]))
+    assert len(seen) > (600 if size == 300 else 3500), "all that may be sampled is"
+
+
+def test_steps_beside_dropped_ones_are_not_sampled():
+    drops = set(np.random.default_rng(3).choice(1000, 200, replace=False).tolist())
+    rows, truth = recorded(0, 1000, 2, drops)
+    replay = FrameReplay(1, 4000, SHAPE, 2, margin=10)
+    replay.append(rows)
+    batch = replay.sample(5000, np.random.default_rng(0))
+    for i, stacks in enumerate(batch.stacks):
+        before, _, _, after, terminated = truth[number(stacks[-1])]
+        assert terminated or number(batch.next_stacks[i][-1]) == number(after[-1])
+        padded = number(stacks[0]) == number(stacks[1])  # a stack begins anew after a gap
+        assert padded or np.array_equal(stacks, before)
+
+
+def test_sampling_while_another_thread_appends_sees_whole_stacks():
+    """Each frame tells its own number: in a stack they follow each other."""
+    stack, replay = 4, FrameReplay(2, 200, SHAPE, 4, margin=20)
+    stop, failures = threading.Event(), []
+
+    def write():
+        step = 0
+        while not stop.is_set():
+            count = np.arange(step, step + 40) // 2
+            frames = np.zeros((40, *SHAPE), np.uint8)
+            frames.reshape(40, -1)[:, :3] = np.stack(
+                [count % 256, count // 256 % 256, count // 65536], axis=1
+            )
+            env = np.arange(40) % 2
+            columns = (frames, env, env, count, np.minimum(count, 1 << 30), env * 0)
+            replay.append(dict(zip(step_fields(SHAPE), columns, strict=True)))
+            step += 40
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    dice, taken = np.random.default_rng(0), 0
+    while taken < 200:
+        batch = replay.sample(64, dice)
+        if batch is None:
+            continue
+        taken += 1
+        for stacks, after in zip(batch.stacks, batch.next_stacks, strict=True):
+            last = number(stacks[-1])
+            wanted = [max(last - back, 0) for back in range(stack)][::-1]
+            if [number(f) for f in stacks] != wanted or number(after[-1]) != last + 1:
+                failures.append(wanted)
+    stop.set()
+    writer.join()
+    assert not failures
+    assert int(replay.count.max()) > 10 * replay.size, "the writer went round many times"
+
+
+def test_a_buffer_larger_than_the_memory_is_refused_before_it_is_taken():
+    with pytest.raises(GoalreelError, match=r"1,000,000,000 steps takes .* GiB free, which is eno"):
+        FrameReplay(10, 10**8, (84, 84), 4, 32)
+    with pytest.raises(GoalreelError, match="needs more than 69 for each"):
+        FrameReplay(2, 69, SHAPE, 4, 32)

@@ -1,0 +1,123 @@
+"""Rings between two processes: every item arrives once, whole and in order, and nothing stays."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+
+from goalreel.pixels import shared
+from goalreel.pixels.ring import Ring
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps shared memory that has a name
+ITEMS = 3_000_000
+CAPACITY = 1000  # wraps 3,000 times
+FIELDS = {"number": ("<i8", ()), "noise": ("<u8", (6,)), "sum": ("<u8", ())}
+
+# Writes all items in batches of any size, and pauses now and then, in the middle of a batch too.
+WRITER = """
+import random, sys, time
+import numpy as np
+from goalreel.pixels import ring
+
+hasty = sys.argv[3] == "hasty"  # tells of items before it writes them: the control
+fields, capacity, items = eval(sys.argv[4])
+target = ring.Ring(fields, capacity, int(sys.argv[1]))
+dice, noise = random.Random(int(sys.argv[2])), np.random.default_rng(int(sys.argv[2]))
+done = 0
+while done < items:
+    most = min(dice.choice([1, 2, 7, 50, 300, 2000]), items - done)
+    places = target.space(most)
+    count = len(places["number"])
+    if not count:
+        continue
+    if hasty:
+        target.commit(count)
+    numbers = np.arange(done, done + count)
+    values = noise.integers(0, 2**63, (count, 6), np.uint64)
+    places["sum"][:] = values.sum(axis=1) ^ numbers.astype(np.uint64)
+    if dice.random() < 0.01:
+        time.sleep(0.001)
+    places["number"][:], places["noise"][:] = numbers, values
+    if not hasty:
+        target.commit(count)
+    done += count
+"""
+
+
+def is_whole(items, first: int) -> bool:
+    """Tell whether items are those from `first` on, each as it was written."""
+    numbers = np.arange(first, first + len(items["number"]))
+    sums = items["noise"].sum(axis=1) ^ numbers.astype(np.uint64)
+    return np.array_equal(items["number"], numbers) and np.array_equal(items["sum"], sums)
+
+
+def received(kind: str, items: int) -> tuple[int, int]:
+    """Move items from another process; return how many came, and at how many looks one was bad."""
+    ring = Ring(FIELDS, CAPACITY)
+    told = [str(ring.fd), "7", kind, repr((FIELDS, CAPACITY, items))]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, *told], pass_fds=[ring.fd], env=environment
+    ) as writer:
+        dice, done, bad = np.random.default_rng(1), 0, 0
+        while done < items and (writer.poll() in (None, 0) or len(ring)):
+            seen = ring.items(int(dice.choice([1, 3, 100, 5000])))
+            count = len(seen["number"])
+            bad += not is_whole(seen, done)
+            ring.release(count)
+            done += count
+        writer.kill()
+    os.close(ring.fd)
+    return done, bad
+
+
+def test_nothing_is_lost_reordered_or_seen_half_written():
+    assert received("patient", ITEMS) == (ITEMS, 0)
+
+
+def test_the_check_would_see_it():
+    """A writer that tells of its items too early is found out by the same reader."""
+    _, bad = received("hasty", ITEMS // 10)
+    assert bad > 0
+
+
+def test_push_writes_what_fits():
+    ring = Ring({"x": ("<i4", (2,))}, 5)
+    rows = np.arange(16, dtype=np.int32).reshape(8, 2)
+    assert ring.push({"x": rows}) == 5 and ring.push({"x": rows}) == 0 and len(ring) == 5
+    ring.release(len(ring.items(3)["x"]))
+    assert ring.push({"x": rows[5:]}) == 3
+    seen = []
+    while len(ring):
+        seen += ring.items(9)["x"].tolist()
+        ring.release(len(ring.items(9)["x"]))
+    assert seen == rows[3:].tolist()
+    with pytest.raises(ValueError, match="0 items"):
+        Ring({"x": ("<i4", ())}, 0)
+    with pytest.raises(ValueError, match="mmap length"):
+        Ring({"x": ("<i4", ())}, 1000, ring.fd)
+
+
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="Linux keeps named memory there")
+def test_a_killed_process_leaves_no_memory_behind():
+    before = sorted(MEMORY.iterdir())
+    code = "import os; from goalreel.pixels.ring import Ring; Ring({'x': ('<u1', (1 << 20,))}, 64)"
+    command = [sys.executable, "-c", f"{code}; os.kill(os.getpid(), 9)"]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    assert subprocess.run(command, env=environment).returncode == -9
+    assert sorted(MEMORY.iterdir()) == before
+
+
+def test_arrays_outlive_their_descriptor():
+    fields = {"a": ("<f8", (3,)), "b": ("u1", (5, 5))}
+    fd = shared.create(shared.layout(fields)[1])
+    one, two = shared.arrays(fd, fields), shared.arrays(fd, fields)
+    os.close(fd)
+    one["a"][:], one["b"][:] = 1.5, 7
+    assert two["a"].tolist() == [1.5] * 3 and (two["b"] == 7).all()
+    starts = {name: array.ctypes.data % shared.LINE for name, array in one.items()}
+    assert set(starts.values()) == {0}

@@ -20,7 +20,11 @@ def chosen(name: str) -> set[str]:
     return set(re.findall(r"^([a-zA-Z][\w-]+)", text, re.M))
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in REPOSITORY.glob("*.in")))
+# What training needs has no pins: PyTorch's builds differ by where they are installed from.
+PINNED = sorted(path.stem for path in REPOSITORY.glob("*.in") if path.stem != "requirements-train")
+
+
+@pytest.mark.parametrize("name", PINNED)
 def test_every_choice_is_pinned_with_hashes_and_no_address(name):
     text = (REPOSITORY / f"{name}.txt").read_text(encoding="utf-8")
     assert chosen(f"{name}.in") <= set(pins(f"{name}.txt"))

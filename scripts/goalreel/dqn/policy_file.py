@@ -22,6 +22,7 @@ import numpy as np
 
 from goalreel.atomic import replacing
 from goalreel.dqn.greedy import Network
+from goalreel.dqn.settings import Settings
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.physics import DISCRETE
 from goalreel.pytorch import import_torch
@@ -128,3 +129,14 @@ def _check(kept: Checkpoints, found: tuple) -> None:
         sizes = tuple(len(bias) for _, bias in network.layers[:-1])
         if sizes != kept.hidden:
             raise GoalreelError(f"its hidden layers are of {sizes}, not of {kept.hidden}")
+
+
+def checkpoints_of(trained, settings: Settings, spec: str) -> Checkpoints:
+    """Return what to keep of a training (training.Trained)."""
+    return Checkpoints(
+        settings.hidden,
+        tuple(evaluation.frames for evaluation in trained.evaluations),
+        tuple(evaluation.mean for evaluation in trained.evaluations),
+        tuple(trained.weights),
+        spec,
+    )

@@ -44,16 +44,19 @@ class Settings:
 
 
 _BASELINE = Settings()
-VARIANTS = {"baseline": _BASELINE}
+_BARE = replace(_BASELINE, wrapped=False, skip=4)  # without Gymnasium's wrappers, frames skipped
+VARIANTS = {
+    "baseline": _BASELINE,
+    "without_no_grad": replace(_BASELINE, no_grad=False),
+    "environments_3": replace(_BASELINE, lanes=3),
+    "environments_16": replace(_BASELINE, lanes=16),
+    "wrappers_environments": replace(_BARE, lanes=16),
+    "fast": replace(_BARE, lanes=8, batch=256, gradient_steps=2),
+}
 
 
-def settings_of(variant: str) -> Settings:
-    """Return a variant's settings. Raises GoalreelError if there is none."""
+def settings_of(variant: str, frames: int) -> Settings:
+    """Return a variant's settings for so many frames. Raises GoalreelError if there is none."""
     if variant not in VARIANTS:
         raise GoalreelError(f"no variant {variant!r}; allowed: {', '.join(VARIANTS)}")
-    return VARIANTS[variant]
-
-
-def changed(**values) -> Settings:
-    """Return the baseline with other values."""
-    return replace(_BASELINE, **values)
+    return replace(VARIANTS[variant], frames=frames)

@@ -90,7 +90,7 @@ def train(settings: Settings, seed: int) -> Trained:
             log.learned(learner.learn(replay.sample(settings.batch, generator)))
         if targets.passed(frame):
             learner.update_target()
-        if looks.passed(frame):
+        if looks.passed(frame) or frame >= settings.frames:
             clock.without(look, trained, learner, frame, clock.seconds)
     trained.frames, trained.seconds = frame, clock.seconds
     return trained

@@ -1,0 +1,139 @@
+"""Deep Q-learning: the same settings and seed give the same weights, and the car learns."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from goalreel.errors import GoalreelError
+
+torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+
+from goalreel.dqn.evaluation import evaluate  # noqa: E402
+from goalreel.dqn.greedy import Network  # noqa: E402
+from goalreel.dqn.log import COLUMNS  # noqa: E402
+from goalreel.dqn.metrics import metrics_of  # noqa: E402
+from goalreel.dqn.play import choose, epsilon_at  # noqa: E402
+from goalreel.dqn.policy_file import checkpoints_of, read_checkpoints, write_checkpoints  # noqa: E402
+from goalreel.dqn.replay import Batch, StateReplay  # noqa: E402
+from goalreel.dqn.settings import VARIANTS, settings_of  # noqa: E402
+from goalreel.dqn.training import Dues, train  # noqa: E402
+from goalreel.physics import DISCRETE  # noqa: E402
+
+SHORT = replace(settings_of("baseline", 1600), hidden=(16, 16), start=200)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_same_seed_gives_the_same_weights(variant):
+    settings = replace(settings_of(variant, 1600), hidden=(16, 16), start=200)
+    one, again, other = (train(settings, seed) for seed in (1, 1, 2))
+    assert len(one.weights) == 1 and one.frames >= 1600
+    for name, weights in one.weights[0].items():
+        assert np.array_equal(weights, again.weights[0][name])
+    assert any(not np.array_equal(w, other.weights[0][n]) for n, w in one.weights[0].items())
+
+
+def test_no_grad_changes_no_weight():
+    """It saves time alone: the targets are detached either way."""
+    one, other = train(SHORT, 1), train(replace(SHORT, no_grad=False), 1)
+    for name, weights in one.weights[0].items():
+        assert np.array_equal(weights, other.weights[0][name])
+
+
+def test_wrapped_cars_and_lanes_teach_the_same():
+    for lanes in (1, 3):
+        settings = replace(SHORT, lanes=lanes)
+        one, other = train(settings, 1), train(replace(settings, wrapped=False), 1)
+        for name, weights in one.weights[0].items():
+            assert np.array_equal(weights, other.weights[0][name])
+
+
+def test_the_log_has_a_row_for_each_episode_and_second(tmp_path):
+    trained = train(SHORT, 1)
+    trained.log.write(tmp_path / "log.csv")
+    with (tmp_path / "log.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert tuple(rows[0]) == COLUMNS
+    episodes = [row for row in rows if row["kind"] == "episode"]
+    assert [int(row["episode"]) for row in episodes] == list(range(1, len(episodes) + 1))
+    assert len(episodes) == 1600 // 200, "nothing reaches the goal so early"
+    assert all(int(row["steps"]) == 200 and float(row["return"]) == -200 for row in episodes)
+    metrics = metrics_of(trained, "baseline", 1)
+    assert metrics.solved_frames is None and metrics.best == metrics.last == -200
+    assert "baseline, seed 1: 1,600 frames" in str(metrics) and "not solved" in str(metrics)
+
+
+def test_what_was_trained_is_what_is_played(tmp_path):
+    """The network's greedy choices, and so its evaluation, survive the policy file."""
+    trained = train(SHORT, 3)
+    write_checkpoints(tmp_path / "p.pt", checkpoints_of(trained, SHORT, '{"stage":"dqn"}'))
+    kept = read_checkpoints(tmp_path / "p.pt")
+    network = kept.network(kept.choose("last"))
+    assert isinstance(network, Network)
+
+    def values(seen):
+        return np.eye(3)[network.act(seen)]
+
+    again = evaluate(values, trained.frames)
+    assert np.array_equal(again.returns, trained.evaluations[-1].returns)
+
+
+def test_evaluation_is_gymnasiums_episodes():
+    import gymnasium as gym
+
+    def values(seen):  # along the velocity
+        return np.eye(3)[np.where(seen[:, 1] >= 0, 2, 0)]
+
+    found = evaluate(values, 0, episodes=5).returns
+    env = gym.make(DISCRETE.id)
+    for number, wanted in enumerate(found):
+        seen, _ = env.reset(seed=10_000 + number)
+        total, over = 0.0, False
+        while not over:
+            seen, reward, terminated, truncated, _ = env.step(2 if seen[1] >= 0 else 0)
+            total, over = total + reward, terminated or truncated
+        assert total == wanted
+
+
+def test_things_are_due_as_often_as_frames_pass():
+    due = Dues(16, first=1000)
+    frames = (500, 1000, 1015, 1016, 1047, 1048, 1100)
+    assert [due.passed(frame) for frame in frames] == [0, 0, 0, 1, 1, 1, 3]
+    assert due.passed(1100) == 0
+
+
+def test_epsilon_falls_and_stays():
+    settings = settings_of("baseline", 100_000)
+    assert [round(epsilon_at(settings, f), 3) for f in (0, 10_000, 20_000, 99_999)] == [
+        *(1.0, 0.535, 0.07, 0.07),
+    ]
+    dice = np.random.default_rng(0)
+    seen = np.zeros((4000, 2), np.float32)
+    chosen = choose(lambda s: np.tile([0.0, 0.0, 1.0], (len(s), 1)), seen, 0.3, dice)
+    assert abs((chosen != 2).mean() - 0.2) < 0.03
+
+
+def test_the_oldest_transitions_are_written_over():
+    replay = StateReplay(10)
+    for number in range(4):
+        count = np.full(4, number)
+        seen = np.stack([count, count], 1).astype(np.float32)
+        replay.append(Batch(seen, count, count.astype(np.float32), seen + 1, count * 0.0))
+    batch = replay.sample(500, np.random.default_rng(0))
+    assert len(replay) == 10 and set(batch.actions.tolist()) == {1, 2, 3}
+    assert np.array_equal(batch.seen[:, 0], batch.rewards) and batch.seen.dtype == np.float32
+    assert np.array_equal(batch.after, batch.seen + 1)
+
+
+def test_an_unknown_variant_is_refused():
+    with pytest.raises(GoalreelError, match="no variant 'basline'; allowed: baseline, "):
+        settings_of("basline", 100)

@@ -235,7 +235,7 @@ def once(common, user_cache) -> Callable[[str, Callable[[Project], str]], Projec
     """Return a function that gives the project of a name, which the first worker to ask makes.
 
     It takes what makes it of a fresh copy of the workflow and returns what was said; tests only
-    read it.
+    read it. A name stands for one way to make it, in all test modules.
     """
 
     def made(name: str, make: Callable[[Project], str]) -> Project:

@@ -139,7 +139,7 @@ def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, 
 def test_damage_in_a_film_of_parts(once, tmp_path, record_property, trial):
     """The job that finds it fails when the part has been made before; the next run makes it."""
     config = SMALL | {"film": "{reaches_per_file: 4}"}
-    parted = once("parted", lambda fresh: fresh.run("-j", "2", config=config))
+    parted = once("filmed in parts", lambda fresh: fresh.run("-j", "2", config=config))
     wanted = hashes(parted.folder / "results")
     project, random = parted.copied(tmp_path / "project"), dice("parts", trial)
     names = files_of("segments")

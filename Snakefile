@@ -39,6 +39,7 @@ report: "docs/report/workflow.rst"
 RESULTS = config["results"]
 TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 LEARNED = f"{RESULTS}/train/policy.npz"
+TRAINED = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 PART = f"{RESULTS}/films/{{part}}.mp4"
@@ -47,6 +48,8 @@ PART = f"{RESULTS}/films/{{part}}.mp4"
 wildcard_constraints:
     shard=r"\d{5,9}",
     part=r"\d{5,9}",
+    variant=r"[a-z0-9_]+",
+    seed=r"\d+",
 
 
 rule all:
@@ -60,7 +63,7 @@ rule all:
 rule simulate:
     """Play a shard's episodes, bit for bit as Gymnasium would."""
     input:
-        specs.learned(LEARNED),
+        specs.learned(LEARNED, TRAINED),
     output:
         TRAJECTORIES,
     log:

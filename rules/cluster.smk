@@ -33,6 +33,7 @@ if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
         plots,
         report,
         train,
+        dqn,
         learning,
         clips,
         grid,

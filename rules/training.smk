@@ -1,6 +1,7 @@
-"""Learning to drive: the trainer, whose policy `simulate` may play, and a film of its progress.
+"""Learning to drive: the trainers, whose policies `simulate` may play, and a film of progress.
 
-train -> learning, and policy.npz for simulate where policy.name is sarsa.
+train -> learning, and policy.npz for simulate where policy.name is sarsa; dqn {variant} {seed} ->
+policy.pt for simulate where it is dqn.
 """
 
 
@@ -24,6 +25,29 @@ rule train:
     shell:
         'python "$SCRIPTS/train.py" --spec {params.spec:q}'
         " {output.policy:q} {output.episodes:q} {output.sums:q} 2> {log:q}"
+
+
+rule dqn:
+    """Train by deep Q-learning, a variant from a seed."""
+    output:
+        policy=TRAINED,
+        table=f"{RESULTS}/train/{{variant}}/{{seed}}/log.csv",
+        metrics=f"{RESULTS}/train/{{variant}}/{{seed}}/metrics.json",
+    log:
+        f"{RESULTS}/logs/dqn/{{variant}}.{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/dqn/{{variant}}.{{seed}}.tsv"
+    conda:
+        "../envs/dqn.yaml"
+    threads: workflow.cores or 1  # alone on the machine, since it is timed
+    resources:
+        mem_mb=needs.memory("dqn"),
+        runtime=needs.minutes("dqn"),
+    params:
+        spec=specs.dqn,
+    shell:
+        'python "$SCRIPTS/dqn.py" --spec {params.spec:q}'
+        " {output.policy:q} {output.table:q} {output.metrics:q} 2> {log:q}"
 
 
 rule learning:

@@ -8,7 +8,7 @@ rule clips:
     """Film chosen episodes and snippets as videos of their own."""
     input:
         atlas=specs.only_mountain_car(rules.atlas.output),
-        policy=specs.learned(LEARNED),
+        policy=specs.learned(LEARNED, TRAINED),
         frames=specs.all_shards(FRAMES),
         trajectories=specs.all_shards(TRAJECTORIES),
     output:

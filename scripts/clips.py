@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--atlas", type=Path, nargs="?", help="every picture (Mountain Car)")
-    options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa")
+    options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa and dqn")
     options.add_argument("--threads", type=int, default=1, help="videos encoded at the same time")
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
@@ -41,7 +41,8 @@ def main(argv: list[str] | None = None) -> None:
     frames = shard_paths(arguments.frames, shards)
     trajectories = shard_paths(arguments.trajectories, shards)
     check_inputs(spec, simulate=trajectories, render=frames)
-    check_inputs(spec, atlas=arguments.atlas, train=arguments.policy)
+    policy = arguments.policy
+    check_inputs(spec, atlas=arguments.atlas, train=policy, dqn=policy)
     footage = Footage(
         trajectories,
         frames,

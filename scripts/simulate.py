@@ -15,7 +15,7 @@ from goalreel import program
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = program.stage_parser(__doc__, "simulate")
-    options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa")
+    options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa and dqn")
     options.add_argument("--max-attempts", type=int, default=100, help="episodes for one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     arguments = options.parse_args(argv)
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.trajectories import write_trajectories
 
     spec = program.spec_of(arguments)
-    check_inputs(spec, train=arguments.policy)
+    check_inputs(spec, train=arguments.policy, dqn=arguments.policy)
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")

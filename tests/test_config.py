@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goalreel.config import load_config
+from goalreel.dqn.settings import VARIANTS
 from goalreel.errors import GoalreelError
 from goalreel.options import options_table
 from goalreel.policies import make_policy
@@ -316,12 +317,15 @@ def test_a_shard_may_be_larger_than_the_film():
 def test_every_policy_of_the_schema_is_known_to_the_code():
     schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]["policy"]
     assert set(schema["x-fits"]) == set(schema["properties"]["name"]["enum"])
-    for name in set(schema["x-fits"]) - {"file", "recorded", "sb3", "sarsa"}:
+    for name in set(schema["x-fits"]) - {"file", "recorded", "sb3", "sarsa", "dqn"}:
         make_policy({"name": name, "epsilon": 0.5})
     with pytest.raises(GoalreelError, match="policy.file: nothing.py: no Python file"):
         make_policy({"name": "file", "file": "nothing.py", "function": "act"})
     with pytest.raises(GoalreelError, match="sarsa is learned first"):
         make_policy({"name": "sarsa", "epsilon": 0.0})
+    with pytest.raises(GoalreelError, match="dqn is trained first"):
+        make_policy({"name": "dqn", "epsilon": 0.0, "variant": "fast", "checkpoint": "best"})
+    assert tuple(schema["properties"]["variant"]["enum"]) == tuple(VARIANTS)
     assert tuple(schema["properties"]["algorithm"]["enum"]) == ALGORITHMS
     with pytest.raises(GoalreelError, match="unknown policy 'pmup'"):
         make_policy({"name": "pmup", "epsilon": 0.5})

@@ -120,7 +120,7 @@ def test_it_does_not_depend_on_where_the_project_stands(project, tmp_path):
 
 STAGES = ["simulate", "atlas", "render", "dictionary", "encode", "concat", "episodes", "films"]
 STAGES += ["train", "learning", "clips", "grid", "swarm", "phase", "stills", "plots", "report"]
-STAGES += ["verify"]
+STAGES += ["verify", "dqn"]
 
 
 def other_pythons() -> list[str]:
@@ -168,8 +168,9 @@ def test_a_stages_conda_environment_holds_what_it_imports_at_the_pinned_versions
     )
     wanted = {DISTRIBUTIONS.get(name, name) for name in imported_packages(stage)}
     assert {line.split("==")[0] for line in pip} == wanted
-    pins = (REPOSITORY / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    files = [REPOSITORY / name for name in ("requirements.txt", "requirements-train.in")]
+    pins = [pin for path in files for pin in path.read_text(encoding="utf-8").splitlines()]
     for line in pip:
-        assert any(pin.startswith(f"{line} ") for pin in pins), f"{line} is not the pinned version"
+        assert any(f"{pin} ".startswith(f"{line} ") for pin in pins), f"{line} is not the version"
     rules = [REPOSITORY / "Snakefile", *(REPOSITORY / "rules").glob("*.smk")]
     assert any(f'envs/{stage}.yaml"' in path.read_text(encoding="utf-8") for path in rules)

@@ -18,10 +18,11 @@ _NAMES = re.compile(
             rf"films\.csv|films/{_SHARD}\.mp4",
             rf"(trajectories|frames)/{_SHARD}\.npz|segments/{_SHARD}\.mp4",
             rf"train/(policy\.npz|log\.csv|{SUMS})",
+            r"train/\w+/\d+/(policy\.pt|log\.csv|metrics\.json)",
             rf"stills/(poster\.png|contact_sheet\.png|preview\.webp|{SUMS})",
             rf"plots/(steps|initial_position|phase|reach_rate)\.svg|plots/{SUMS}",
             r"replay/\d{5}\.png",
-            rf"(logs|benchmarks)/\w+(/{_SHARD})?\.(log|tsv)",
+            rf"(logs|benchmarks)/\w+(/({_SHARD}|\w+\.\d+))?\.(log|tsv)",
         ]
     )
 )

@@ -78,7 +78,7 @@ def _typed(value: object, schema: Mapping) -> object:
         return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
     if "x-template" in schema and isinstance(value, str) and value.strip().lower() in _NULLS:
         return ""
-    if "string" in types and "number" not in types:
+    if "string" in types and not {"number", "integer"} & set(types):
         return str(value) if type(value) in (int, float) else value
     if "boolean" in types:
         words = {"true": True, "false": False}

@@ -42,6 +42,7 @@ _WHOLE = {
     "atlas": _Need(mb=200, seconds=3, picture_mb=25),
     "dictionary": _Need(mb=250, seconds=10, picture_mb=40),
     "train": _Need(mb=200, seconds=60),
+    "dqn": _Need(mb=1000, seconds=600),
     "learning": _Need(mb=300, seconds=60, picture_mb=50),
     "concat": _Need(mb=100, kb=0.1, seconds=1, ms=1),
     "part": _Need(mb=100, kb=0.1, seconds=1, ms=1),
@@ -59,7 +60,7 @@ _TINY_SECONDS = 100.0  # more for its dictionary, which is coded as VP9
 _X264_MS, _TINY_MS = 130.0, 50.0  # for each reach, to encode it
 _GYMNASIUM_MS = 5.0  # to step, draw and encode a frame of another environment
 _STEPS = 500  # of its episodes, if max_steps does not say
-_SB3_MB = 3000  # PyTorch
+_TORCH_MB = 3000  # to load PyTorch
 
 
 class Needs:
@@ -76,8 +77,8 @@ class Needs:
         """Return the function of (wildcards, attempt) that tells a rule's memory in MB."""
         need, reaches = self._of(rule)
         used = need.mb + need.kb * reaches / 1000 + need.picture_mb * self._pictures
-        if rule == "simulate" and self._config["policy"]["name"] == "sb3":
-            used += _SB3_MB
+        if rule == "simulate" and self._config["policy"]["name"] in ("sb3", "dqn"):
+            used += _TORCH_MB
         return _doubling(_STEP * -(-int(_OWN_MB + used) // _STEP))
 
     def minutes(self, rule: str) -> Callable[..., int]:

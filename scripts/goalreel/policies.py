@@ -105,8 +105,8 @@ def _drawn(space: ActionSpace, generators: Pcg64) -> tuple[np.ndarray, Pcg64]:
 def make_policy(config: Mapping, learned: Path | None = None) -> Policy:
     """Return the policy of a checked `policy` section: its name, and what else it takes.
 
-    learned: the trainer's file, for sarsa, which plays its last checkpoint. Raises GoalreelError
-    for a name that is not known here, and for a file that cannot be used.
+    learned: the trainer's file, for sarsa, which plays its last checkpoint, and for dqn. Raises
+    GoalreelError for a name that is not known here, and for a file that cannot be used.
     """
     name = config["name"]
     if name == "file":
@@ -124,6 +124,14 @@ def make_policy(config: Mapping, learned: Path | None = None) -> Policy:
         if learned is None:
             raise GoalreelError("the policy sarsa is learned first; name its file with --policy")
         return Policy(greedy(read_policies(learned).weights[-1]), epsilon)
+    if name == "dqn":
+        from goalreel.dqn.policy_file import read_checkpoints
+
+        if learned is None:
+            raise GoalreelError("the policy dqn is trained first; name its file with --policy")
+        kept = read_checkpoints(learned)
+        network = kept.network(kept.choose(config.get("checkpoint", "best")))
+        return Policy(lambda observations, env: network.act(observations), epsilon)
     if name == "random":
         return Policy(pump, 1.0)  # every action is drawn: the rule is never asked
     if name == "near_optimal":

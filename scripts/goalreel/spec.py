@@ -16,6 +16,7 @@ from goalreel.errors import GoalreelError
 
 # What differs among the specs of one film's shards, and what tables.json tells besides.
 _PER_SHARD = ("shard", "source", "sha256")
+_APART = {"torch": "requirements-train.in"}  # what is no part of requirements.txt
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def package_version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
+        wanted = _APART.get(name, "the pinned requirements.txt")
         raise GoalreelError(
-            f"the package {name} is not installed for {sys.executable}; "
-            f"install the pinned requirements.txt"
+            f"the package {name} is not installed for {sys.executable}; install {wanted}"
         ) from None

@@ -31,6 +31,7 @@ def check_values(spec: Spec) -> None:
         "card_qp": {"type": "integer", "minimum": 1, "maximum": 51},
     }
     derived = {
+        "variant": known["policy"]["properties"]["variant"],
         "card_frames": {"type": "integer", "minimum": 0, "maximum": _MOST_CARDS},
         "encode": known["encode"] | {"properties": encode},
     }

@@ -34,7 +34,7 @@ _PIXELS = ("ffmpeg", "numpy", "pillow")
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
 # `encode` is what encoders makes of that section: the film's encoder, or x264 for the views.
 STAGES = {
-    "simulate": Stage((*_EPISODE, "seed", "policy", "film.show"), ("train",), ("numpy",)),
+    "simulate": Stage((*_EPISODE, "seed", "policy", "film.show"), ("train", "dqn"), ("numpy",)),
     "atlas": Stage(("env", "render"), (), ("numpy", "artist")),
     "render": Stage(("env", "render"), ("simulate", "atlas"), ("numpy", "artist")),
     "dictionary": Stage(("env", "render", "overlay.hud", "encode"), ("atlas",), _PIXELS),
@@ -52,8 +52,9 @@ STAGES = {
         ("jinja2", "pandas"),
         _TEMPLATES,
     ),
-    "clips": Stage(_CLIPS, (*_SHARDS, "atlas", "train"), (*_PIXELS, "artist")),
+    "clips": Stage(_CLIPS, (*_SHARDS, "atlas", "train", "dqn"), (*_PIXELS, "artist")),
     "train": Stage(("env", "train.seed", "train.checkpoints"), (), ("numpy", "pandas")),
+    "dqn": Stage(("env", "dqn.frames", "train.seed", "variant"), (), ("numpy", "torch")),
     "learning": Stage(_LEARNING, ("train", "atlas"), (*_PIXELS, "pandas", "artist")),
     "concat": Stage(_FILM, ("simulate", "encode"), ()),
     "episodes": Stage((*_FILM, "film.reaches_per_file"), ("simulate",), ("pandas",)),
@@ -65,6 +66,6 @@ STAGES["verify"] = Stage(_FILM, tuple(STAGES), ("ffmpeg", "numpy"))
 ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 # Where Gymnasium plays: what it takes, and then what the environment's own package needs.
 GYMNASIUM = {
-    "simulate": Stage(STAGES["simulate"].config, ("train",), ("numpy", "gymnasium")),
+    "simulate": Stage(STAGES["simulate"].config, (), ("numpy", "gymnasium")),
     "render": Stage(_ENVIRONMENT, ("simulate",), ("numpy", "gymnasium")),
 }

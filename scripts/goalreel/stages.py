@@ -34,6 +34,7 @@ class Specs:
         """Take the complete configuration and the folder of the stages' scripts."""
         self.encoder = choose(config)
         derived = {"encode": x264(config["encode"]), "card_frames": cards(config, self.encoder)}
+        derived["variant"] = config["policy"].get("variant")
         self._config = {**config, **derived}
         self._folder = Path(folder)
 
@@ -104,9 +105,15 @@ class Specs:
         """Return files that exist for assembled films, and none for others."""
         return files if self.encoder.assembled else []
 
-    def learned(self, file: str):
-        """Return the trainer's policy if it plays, else nothing."""
-        return file if self._config["policy"]["name"] == "sarsa" else []
+    def learned(self, sarsa: str, dqn: str):
+        """Return the file of the policy that plays if it is learned here, else nothing.
+
+        dqn: holds {variant} and {seed}
+        """
+        config, policy = self._config, self._config["policy"]
+        if policy["name"] == "dqn":
+            return dqn.format(variant=policy["variant"], seed=config["train"]["seed"])
+        return sarsa if policy["name"] == "sarsa" else []
 
     def simulate(self, wildcards) -> str:
         """Return the spec of simulating a shard: its first reach and its number of reaches."""
@@ -180,6 +187,12 @@ class Specs:
         """Return the spec of training."""
         return self._spec("train")
 
+    def dqn(self, wildcards) -> str:
+        """Return the spec of deep Q-learning, of a variant from a seed."""
+        common = self._common("dqn")
+        chosen = {"variant": wildcards.variant, "train.seed": int(wildcards.seed)}
+        return canonical(common | {"config": common["config"] | chosen, "shard": {}})
+
     def learning(self, wildcards) -> str:
         """Return the spec of the film of learning."""
         return self._spec("learning")
@@ -240,8 +253,11 @@ class Specs:
         missing = set() if self.encoder.assembled else {"dictionary"}
         if self._config["env"] not in NATIVE:
             missing |= {"atlas", "swarm"}
-        if stage not in ("learning", "verify") and not self.learned("train"):
+        policy = self._config["policy"]["name"]
+        if stage not in ("learning", "verify") and policy != "sarsa":
             missing.add("train")
+        if policy != "dqn":
+            missing.add("dqn")
         return [name for name in STAGES[stage].inputs if name not in missing]
 
     def _tool(self, name: str) -> str:

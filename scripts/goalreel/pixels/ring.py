@@ -8,7 +8,7 @@ That is right where other processors see a processor's writes in the order that 
 where an aligned 64-bit number is read and written whole. x86-64 keeps that order (Intel SDM,
 volume 3A, 8.2.2: writes are not reordered with other writes, reads not with other reads), as long
 as memcpy ends its non-temporal writes with a fence, as glibc's does. Other processors, Arm's for
-one, do not: there `_fence` takes and releases a lock of the process's own, twice, that nobody
+one, do not: there `fence` takes and releases a lock of the process's own, twice, that nobody
 contends for (Arm ARM, B2.3: a release is ordered before the acquire that follows it). A test moves
 millions of items with a checksum each between two processes.
 """
@@ -60,12 +60,12 @@ class Ring:
         """
         head = int(self._head[0])
         free = self.capacity - (head - int(self._tail[0]))
-        _fence()  # what is written there now comes after what the reader took
+        fence()  # what is written there now comes after what the reader took
         return self._piece(head, min(most, free))
 
     def commit(self, count: int) -> None:
         """Hand the first `count` places of the last `space` to the reader."""
-        _fence()  # the items come before the number that tells of them
+        fence()  # the items come before the number that tells of them
         self._head[0] += count
 
     def items(self, most: int) -> dict[str, np.ndarray]:
@@ -75,12 +75,12 @@ class Ring:
         """
         tail = int(self._tail[0])
         written = int(self._head[0]) - tail
-        _fence()  # the items are read after the number that tells of them
+        fence()  # the items are read after the number that tells of them
         return self._piece(tail, min(most, written))
 
     def release(self, count: int) -> None:
         """Give the first `count` items of the last `items` back to the writer."""
-        _fence()  # they are read before the number that gives them back
+        fence()  # they are read before the number that gives them back
         self._tail[0] += count
 
     def push(self, rows: Mapping[str, np.ndarray]) -> int:
@@ -106,7 +106,8 @@ class Ring:
 _lock = threading.Lock()
 
 
-def _fence() -> None:
+def fence() -> None:
+    """Keep what is read and written before apart from what comes after, for other processors."""
     if not _ORDERED:
         for _ in range(2):
             with _lock:

@@ -1,0 +1,42 @@
+"""Train a policy by deep Q-learning: one variant of the settings, from one seed.
+
+By hand, where PyTorch is installed (requirements-train.in):
+
+    python scripts/dqn.py policy.pt log.csv metrics.json --spec '{"stage": "dqn", "config":
+        {"env": "MountainCar-v0", "dqn.frames": 120000, "variant": "baseline", "train.seed": 1}}'
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "dqn")
+    options.add_argument("policy", type=Path, help="the checkpoints to write, .pt")
+    options.add_argument("log", type=Path, help="the table of episodes and seconds, .csv")
+    options.add_argument("metrics", type=Path, help="what came of it, .json")
+    arguments = options.parse_args(argv)
+
+    from goalreel.dqn.metrics import metrics_of, write_metrics
+    from goalreel.dqn.policy_file import checkpoints_of, write_checkpoints
+    from goalreel.dqn.settings import settings_of
+    from goalreel.pytorch import import_torch
+
+    spec = program.spec_of(arguments)
+    import_torch("to train").set_num_threads(1)  # the same weights, whatever the machine's cores
+    from goalreel.dqn.training import train
+
+    variant, seed = spec.config["variant"], spec.config["train.seed"]
+    settings = settings_of(variant, spec.config["dqn.frames"])
+    trained = train(settings, seed)
+    write_checkpoints(arguments.policy, checkpoints_of(trained, settings, spec.text))
+    trained.log.write(arguments.log)
+    metrics = metrics_of(trained, variant, seed)
+    write_metrics(arguments.metrics, metrics, spec.text)
+    program.say(str(metrics))
+
+
+if __name__ == "__main__":
+    program.run(main)

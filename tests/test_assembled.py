@@ -4,6 +4,7 @@ What each is held against: the dictionary's picture, decoded alone over its epis
 and the frame cache.
 """
 
+import dataclasses
 import json
 import time
 from fractions import Fraction
@@ -31,6 +32,7 @@ from conftest import CONTINUOUS, DISCRETE, STYLES, decoded, simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goalreel.assembled import layers_of
 from goalreel.assembly import ordered
 from goalreel.coding import code_atlas
 from goalreel.dictionary import read_dictionary
@@ -351,3 +353,9 @@ def test_a_browser_seeks_to_the_very_frames(films, tmp_path):
             }
             assert near[frame] < 1, near
             assert near[frame] == min(near.values()), near
+
+
+def test_a_cache_without_pictures_of_the_car_is_refused(cache):
+    bare = dataclasses.replace(cache, layers=())
+    with pytest.raises(GoalreelError, match="layers none: only one with 'car'"):
+        layers_of(bare)

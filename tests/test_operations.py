@@ -320,3 +320,12 @@ def test_operations_work_by_hand(script, done):
     command = [sys.executable, *map(str, program)]
     said = subprocess.run(command, cwd=done.folder, capture_output=True, text=True, check=True)
     assert "MB" in said.stderr
+
+
+def test_checksums_take_any_name(tmp_path):
+    name = "odd \udcff é"  # a byte that is no UTF-8
+    (tmp_path / name).write_text("x")
+    write_folder_sums(tmp_path)
+    assert list(read_sums(tmp_path / SUMS)) == [tmp_path / name]
+    said = subprocess.run(["sha256sum", "-c", SUMS], cwd=tmp_path, capture_output=True)
+    assert said.returncode == 0

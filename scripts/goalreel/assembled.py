@@ -35,9 +35,8 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     Each episode's first frame must show its card: the track, the caption, the HUD as at the reset.
     Raises GoalreelError if it does not, or a picture is not in the dictionary.
     """
-    layers = {layer.name: layer for layer in cache.layers}
-    picture, caption = layers.pop(PICTURE), layers.pop(CAPTION, None)
-    hud, starts, store = list(layers.values()), cache.offsets[:-1], Store()
+    picture, caption, hud = layers_of(cache)
+    starts, store = cache.offsets[:-1], Store()
     on_card = [NOTHING, *(layer.index[starts[0]] for layer in hud)]
     shown = np.logical_or.reduce(
         [layer.index != there for layer, there in zip((picture, *hud), on_card, strict=True)]
@@ -54,6 +53,20 @@ def samples_of(cache: FrameCache, dictionary: Dictionary, trajectories: Trajecto
     rows[starts, 0] = _idr_pictures(caption, cache, dictionary, store)
     counts = np.arange(len(cache)) - np.repeat(starts, np.diff(cache.offsets))
     return restarted(rows, counts, store)
+
+
+def layers_of(cache: FrameCache) -> tuple[Layer, Layer | None, list[Layer]]:
+    """Return the pictures, the caption if there is one, and the HUD's layers.
+
+    Raises GoalreelError if the cache has no pictures.
+    """
+    layers = {layer.name: layer for layer in cache.layers}
+    if PICTURE not in layers:
+        raise GoalreelError(
+            f"a frame cache of the layers {', '.join(layers) or 'none'}: only one with "
+            f"{PICTURE!r}, of a Mountain Car, can be assembled"
+        )
+    return layers.pop(PICTURE), layers.pop(CAPTION, None), list(layers.values())
 
 
 def check_pictures(

@@ -16,6 +16,7 @@ from goalreel.spec import canonical
 
 SUMS = "SHA256SUMS"
 _ITSELF = "this file without this line"
+_AS_IT_IS = "surrogateescape"  # of names that are no UTF-8, as Python reads them from a folder
 
 
 def sha256_of(path: str | os.PathLike) -> str:
@@ -34,7 +35,8 @@ def write_sums(sums: Path, files: Collection[Path]) -> None:
             raise GoalreelError(f"{sums}: {file} stands elsewhere; choose the same folder for both")
     lines = [f"{sha256_of(file)}  {file.relative_to(sums.parent).as_posix()}" for file in files]
     with replacing(sums) as temporary:
-        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        text = "".join(f"{line}\n" for line in lines)
+        temporary.write_bytes(text.encode("utf-8", _AS_IT_IS))
 
 
 def write_folder_sums(folder: Path) -> None:
@@ -88,7 +90,7 @@ def read_sums(sums: Path) -> dict[Path, str]:
     found = {}
     try:
         with open_file(sums) as stream:
-            lines = stream.read().decode().split("\n")
+            lines = stream.read().decode("utf-8", _AS_IT_IS).split("\n")
         if lines.pop():
             raise ValueError("its last line has no end")
         for line in lines:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.assembled import CAPTION, PICTURE, check_pictures
+from goalreel.assembled import CAPTION, check_pictures, layers_of
 from goalreel.errors import GoalreelError
 from goalreel.frame_cache import FrameCache
 from goalreel.layers import NOTHING, Layer
@@ -49,10 +49,9 @@ def stored_samples(
     Each episode's first frame must be its card. Raises GoalreelError if it is not, there is a HUD,
     a picture is not in the dictionary, or ffmpeg fails.
     """
-    layers = {layer.name: layer for layer in cache.layers}
-    picture, starts = layers.pop(PICTURE), cache.offsets[:-1]
-    caption = layers.pop(CAPTION, None)
-    if layers or (picture.index[starts] != NOTHING).any():
+    picture, caption, hud = layers_of(cache)
+    starts = cache.offsets[:-1]
+    if hud or (picture.index[starts] != NOTHING).any():
         raise GoalreelError(
             "a tiny film's episodes begin with a title card and have no HUD; choose encode.size: "
             "normal"

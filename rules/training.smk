@@ -39,7 +39,6 @@ rule dqn:
         f"{RESULTS}/benchmarks/dqn/{{variant}}.{{seed}}.tsv"
     conda:
         "../envs/dqn.yaml"
-    threads: workflow.cores or 1  # alone on the machine, since it is timed
     resources:
         mem_mb=needs.memory("dqn"),
         runtime=needs.minutes("dqn"),

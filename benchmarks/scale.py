@@ -14,17 +14,15 @@ is deleted.
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample import ENV, ROOT, MismatchError
+from sample import ENV, MismatchError
 from table import available_cores, csv_text, describe_machine, markdown
+from timed_run import timed_run
 
 _BYTES = 150_000  # of disk for a reach, with some to spare
 HEADER = ("reaches", "shard size", "step", "jobs", "s per 1,000 reaches", "CPU s per 1,000 reaches")
@@ -108,26 +106,13 @@ def film(
 
     peaks = folder / "peaks"
     peaks.mkdir(parents=True)
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
-    command += ["--directory", str(folder), "-j", str(cores), "--config", f"reaches={reaches}"]
-    command += [f"shard_size={shard_size}", f"env={ENV}", "results=results"]
-    environment = os.environ | {
+    environment = {
         "XDG_CACHE_HOME": str(cache),
         "PYTHONPATH": str(Path(__file__).resolve().with_name("peaks")),
         "GOALREEL_PEAKS": str(peaks),
     }
-    start = time.perf_counter()
-    answer = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    seconds = time.perf_counter() - start
-    if answer.returncode:
-        raise RuntimeError(f"snakemake ended with status {answer.returncode}:\n{answer.stdout}")
+    config = [f"reaches={reaches}", f"shard_size={shard_size}"]
+    seconds = timed_run(folder, cores, config, environment)
     needs = needed(peaks)
     path = folder / "results" / "film.mp4"
     frames = read_index(path).frames

@@ -4,16 +4,14 @@ What each of them played is checked against goalreel's recording, outside the ti
 Who is measured when, and what becomes of the samples, stands in peers.
 """
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sample import ENV, ROOT, MismatchError, Sample
+from sample import ENV, MismatchError, Sample
+from timed_run import timed_run
 
 FPS = 30
 
@@ -55,24 +53,8 @@ def film_with_goalreel(
     folder.mkdir(parents=True)
     cache.mkdir(parents=True, exist_ok=True)
     before = _kept(cache)
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
-    command += ["--directory", str(folder), "-j", str(cores)]
-    command += ["--config", f"reaches={reaches}", f"env={ENV}", "results=results"]
-    command += config
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
-    start = time.perf_counter()
-    answer = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    seconds = time.perf_counter() - start
-    if answer.returncode:
-        raise RuntimeError(f"snakemake ended with status {answer.returncode}:\n{answer.stdout}")
-
+    words = [f"reaches={reaches}", *config]
+    seconds = timed_run(folder, cores, words, {"XDG_CACHE_HOME": str(cache)})
     after = _kept(cache)
     if not after or (before and after != before):
         raise MismatchError(f"{cache}: the run did not keep or did not take atlas and dictionary")

@@ -101,7 +101,8 @@ def _told(error) -> list[tuple[str, str]]:
     if error.validator == "pattern":
         return [(key, f"{shown} {schema.get('x-unfit') or _unfit_folder(value)}")]
     if error.validator == "x-words":
-        return [(key, f"unknown value {shown}{_nearest(value, schema['x-words'])}")]
+        other = f"; or {schema['x-or']}" if "x-or" in schema else ""
+        return [(key, f"unknown value {shown}{_nearest(value, schema['x-words'])}{other}")]
     if error.validator == "x-one-of":
         names = ", ".join(schema["x-one-of"])
         return [(key, f"{shown} names {error.message}; allowed: exactly one of {names}")]

@@ -16,7 +16,8 @@ from goalreel.errors import GoalreelError
 
 # What differs among the specs of one film's shards, and what tables.json tells besides.
 _PER_SHARD = ("shard", "source", "sha256")
-_APART = {"torch": "requirements-train.in"}  # what is no part of requirements.txt
+# What is no part of requirements.txt, and how to get it.
+_APART = {"torch": "it: pip install -r requirements-train.in"}
 
 
 @dataclass(frozen=True)

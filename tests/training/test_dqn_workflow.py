@@ -101,11 +101,11 @@ def test_misspelt_variants_are_corrected(project):
     said = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
     assert "policy.variant" in said and "baseline" in said and "Traceback" not in said
     said = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
-    assert "policy.checkpoint" in said and "best" in said
+    assert "did you mean 'best'? (allowed: best, last); or an age in frames" in said
 
 
 @pytest.mark.skipif(TORCH, reason="PyTorch is there")
 def test_without_pytorch_it_is_asked_for(project):
     said = project.fail("-n", config={"policy": "{name: dqn}"})
-    told = f"the package torch is not installed for {sys.executable}; install requirements-train.in"
-    assert told in said and "Traceback" not in said
+    told = f"the package torch is not installed for {sys.executable}; install it: pip install -r"
+    assert f"{told} requirements-train.in" in said and "Traceback" not in said

@@ -1,0 +1,36 @@
+"""A run of the whole workflow in a folder of its own, and how long it took."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sample import ENV, ROOT
+
+
+def timed_run(
+    folder: Path, cores: int, config: Sequence[str], environment: Mapping[str, str]
+) -> float:
+    """Run `snakemake` in `folder`, its results in `folder`/results; return its seconds.
+
+    config: KEY=VALUE words. environment: what is set beside this process's own. Raises RuntimeError
+    with all that was said if it fails.
+    """
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--directory", str(folder), "-j", str(cores)]
+    command += ["--config", f"env={ENV}", "results=results", *config]
+    start = time.perf_counter()
+    answer = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    seconds = time.perf_counter() - start
+    if answer.returncode:
+        raise RuntimeError(f"snakemake ended with status {answer.returncode}:\n{answer.stdout}")
+    return seconds

@@ -243,6 +243,7 @@ rule episodes:
 
 include: "rules/films.smk"
 include: "rules/training.smk"
+include: "rules/pixels.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
 include: "rules/operations.smk"

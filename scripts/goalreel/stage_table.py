@@ -55,6 +55,7 @@ STAGES = {
     "clips": Stage(_CLIPS, (*_SHARDS, "atlas", "train", "dqn"), (*_PIXELS, "artist")),
     "train": Stage(("env", "train.seed", "train.checkpoints"), (), ("numpy", "pandas")),
     "dqn": Stage(("env", "dqn.frames", "train.seed", "variant"), (), ("numpy", "torch")),
+    "pixels": Stage(("pixels",), (), ("matplotlib", "numpy", "torch")),
     "learning": Stage(_LEARNING, ("train", "atlas"), (*_PIXELS, "pandas", "artist")),
     "concat": Stage(_FILM, ("simulate", "encode"), ()),
     "episodes": Stage((*_FILM, "film.reaches_per_file"), ("simulate",), ("pandas",)),

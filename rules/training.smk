@@ -97,8 +97,8 @@ rule training_table:
         spec=specs.training_table,
     shell:
         'python "$SCRIPTS/training_table.py" --spec {params.spec:q}'
-        " {output:q}"
-        " --metrics {input:q} 2> {log:q}"
+        " --metrics {input[0]:q}"
+        " {output:q} 2> {log:q}"
 
 
 rule learning:

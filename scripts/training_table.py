@@ -3,8 +3,8 @@
 By hand:
 
     python scripts/training_table.py runs.csv table.csv table.md bars.svg curves.svg SHA256SUMS
-        --metrics results/train/*/*/metrics.json
-        --spec '{"stage": "training_table", "config": {}}'
+        --metrics results/train/baseline/1/metrics.json --spec '{"stage": "training_table",
+        "config": {"dqn.variants": ["baseline", "fast"], "dqn.seeds": [1, 2, 3]}}'
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = program.stage_parser(__doc__, "training_table")
     options.add_argument(
-        "--metrics", type=Path, nargs="+", required=True, help="metrics.json of each training"
+        "--metrics", type=Path, required=True, help="metrics.json of the first training"
     )
     options.add_argument("runs", type=Path, help="a row for each training to write, .csv")
     options.add_argument("rows", type=Path, help="a row for each variant to write, .csv")
@@ -35,9 +35,14 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.made_of import check_inputs
 
     spec = program.spec_of(arguments)
-    trainings = [read_metrics(path) for path in arguments.metrics]
-    planned = [f"dqn {metrics.variant} {metrics.seed}" for metrics in trainings]
-    check_inputs(spec, **dict(zip(planned, arguments.metrics, strict=True)))
+    folder, name = arguments.metrics.parents[2], arguments.metrics.name
+    paths = {
+        f"dqn {variant} {seed}": folder / variant / str(seed) / name
+        for variant in spec.config["dqn.variants"]
+        for seed in spec.config["dqn.seeds"]
+    }
+    check_inputs(spec, **paths)
+    trainings = [read_metrics(path) for path in paths.values()]
     rows = rows_of(trainings)
     write_text(arguments.runs, runs_as_csv(trainings))
     write_text(arguments.rows, as_csv(rows))

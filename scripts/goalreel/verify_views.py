@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from goalreel import verify_files as files
-from goalreel.checksums import SUMS
+from goalreel.checksums import SUMS, read_digests
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.verdicts import Verdict
 from goalreel.verify_files import Plan
@@ -54,7 +54,7 @@ def _check_trainings(results: Path) -> Verdict:
 
 def _check_log(metrics: Path) -> None:
     """Raise Unusable unless a training's metrics, and the log that they tell of, are as written."""
-    for name, digest in files.read_digests(metrics).items():
+    for name, digest in read_digests(metrics).items():
         if fault := files.fault_of(metrics.parent / name, digest):
             raise Unusable(metrics, f"{name} beside it: {fault}")
 
@@ -72,7 +72,7 @@ def _check_listed(verdict: Verdict, sums: Path | None) -> None:
     if sums is None or not sums.parent.is_dir():
         return
     if not sums.exists():
-        if verdict.files or (sums.name == SUMS and any(sums.parent.iterdir())):
+        if verdict.files or (sums.name == SUMS and any(map(Path.is_file, sums.parent.iterdir()))):
             verdict.unchecked[sums] = "the list of checksums is missing"
         return
     try:

@@ -4,7 +4,6 @@ import csv
 import importlib.util
 import json
 import re
-import sys
 
 import av
 import gymnasium
@@ -185,17 +184,3 @@ def test_bad_checkpoints_are_named(driven, tmp_path):
     said = project.fail(config=BASE | {"seed": 5})
     assert "policy.pt: could not be used and is deleted: truncated or corrupt" in said
     project.run(config=BASE | {"seed": 5})
-
-
-def test_misspelt_variants_are_corrected(project):
-    said = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
-    assert "policy.variant" in said and "baseline" in said and "Traceback" not in said
-    said = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
-    assert "did you mean 'best'? (allowed: best, last); or an age in frames" in said
-
-
-@pytest.mark.skipif(TORCH, reason="PyTorch is there")
-def test_without_pytorch_it_is_asked_for(project):
-    said = project.fail("-n", config={"policy": "{name: dqn}"})
-    told = f"the package torch is not installed for {sys.executable}; install it: pip install -r"
-    assert f"{told} requirements-train.in" in said and "Traceback" not in said

@@ -44,6 +44,7 @@ _WHOLE = {
     "train": _Need(mb=200, seconds=60),
     "dqn": _Need(mb=1000, seconds=600),
     "pixels": _Need(mb=2000, seconds=120),
+    "training_table": _Need(mb=300, seconds=10),
     "learning": _Need(mb=300, seconds=60, picture_mb=50),
     "concat": _Need(mb=100, kb=0.1, seconds=1, ms=1),
     "part": _Need(mb=100, kb=0.1, seconds=1, ms=1),
@@ -66,6 +67,8 @@ _STEP_KB = 7.1  # of a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
 _SKIP = 4  # frames of a step
+_PLAYERS = ("simulate", "learning", "clips")  # which read the policy's file
+_TRAINING_CORES = 2  # a training's process, and that of its player
 
 
 class Needs:
@@ -82,7 +85,8 @@ class Needs:
         """Return the function of (wildcards, attempt) that tells a rule's memory in MB."""
         need, reaches = self._of(rule)
         used = need.mb + need.kb * reaches / 1000 + need.picture_mb * self._pictures
-        if rule == "simulate" and self._config["policy"]["name"] in ("sb3", "dqn"):
+        policy = self._config["policy"]["name"]
+        if rule == "simulate" and policy == "sb3" or rule in _PLAYERS and policy == "dqn":
             used += _TORCH_MB
         if rule == "pixels":
             pixels = self._config["pixels"]
@@ -99,6 +103,13 @@ class Needs:
         if rule == "dictionary" and self._tiny:
             seconds += _TINY_SECONDS * self._pictures
         return _doubling(_OWN_MINUTES + int(_SLOWER * seconds / 60))
+
+    def cores(self, rule: str, local: int | None) -> int:
+        """Return the cores of a job that is to have all of a local run, or else its own.
+
+        local: the cores of a local run, None on a cluster.
+        """
+        return max(local or _TRAINING_CORES, 1)
 
     @property
     def _tiny(self) -> bool:

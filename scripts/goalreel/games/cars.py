@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from goalreel.atlas import Atlas, draw_atlas
+from goalreel.atlas import draw_atlas
 from goalreel.dqn.environments import Lanes
 from goalreel.games.lanes import Episode, PixelStep
 from goalreel.games.names import CAR_GAME
@@ -13,12 +13,12 @@ from goalreel.pixels.atlas_pixels import AtlasPixels
 from goalreel.pixels.warp import WARPS
 from goalreel.styles import GymnasiumStyle
 
-_STYLE = GymnasiumStyle(CAR_GAME)
-
 
 @cache
-def _atlas() -> Atlas:
-    return draw_atlas(_STYLE)
+def pixels(warp: str) -> AtlasPixels:
+    """Return the pictures by a warp's name; all lanes of a process look at the same."""
+    style = GymnasiumStyle(CAR_GAME)
+    return AtlasPixels(draw_atlas(style), style, WARPS[warp])
 
 
 class CarLanes:
@@ -27,10 +27,10 @@ class CarLanes:
     actions = 3
 
     def __init__(self, settings: GameSettings, seed: int, lanes: int):
-        """Draw the atlas and reset all cars."""
+        """Draw the atlas, where that is not done, and reset all cars."""
         self._clip = settings.filled().clip_reward
         self._cars = Lanes(seed, lanes, settings.skip)
-        self._pixels = AtlasPixels(_atlas(), _STYLE, WARPS[settings.warp])
+        self._pixels = pixels(settings.warp)
         self.seen = self._pixels.look(self._cars.positions)
         self.ages = np.zeros(lanes, np.int32)
         self._returns, self._furthest = np.zeros(lanes), self._cars.positions.copy()

@@ -16,28 +16,18 @@ MOST_SKIPPED = 60  # a second of a game
 
 # What is left open is as in Stable-Baselines3's AtariWrapper for ALE's games, None for what a game
 # may have or not. An emulated game begins alike each time; only ALE's flicker.
+_NOTHING = {
+    "noop": 0,
+    "maximum": False,
+    "episodic_life": False,
+    "fire": False,
+    "clip_reward": False,
+}
+_OF_THE_GAME = {"episodic_life": None, "fire": None}
 _OPEN = {
-    CAR: {
-        "noop": 0,
-        "maximum": False,
-        "episodic_life": False,
-        "fire": False,
-        "clip_reward": False,
-    },
-    ALE: {
-        "noop": MOST_NOOPS,
-        "maximum": True,
-        "episodic_life": None,
-        "fire": None,
-        "clip_reward": True,
-    },
-    MARIO: {
-        "noop": MOST_NOOPS,
-        "maximum": False,
-        "episodic_life": False,
-        "fire": False,
-        "clip_reward": False,
-    },
+    CAR: _NOTHING,
+    ALE: _OF_THE_GAME | {"noop": MOST_NOOPS, "maximum": True, "clip_reward": True},
+    MARIO: _NOTHING | _OF_THE_GAME | {"noop": MOST_NOOPS},
 }
 _NOT_IN_CAR = {
     "noop": "none of its actions can stand for nothing being pressed; each reset is random anyway",

@@ -22,7 +22,7 @@ class AtlasPixels:
         self._warped = np.zeros(len(atlas.keys), bool)
 
     def warp_all(self) -> None:
-        """Warp all pictures now: some seconds for those that were not seen yet."""
+        """Warp all pictures now, also those that were not seen yet: some seconds."""
         self._warp_these(np.arange(len(self._warped)))
 
     def look(self, positions: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

@@ -20,14 +20,14 @@ def stacks(count: int, dice: np.random.Generator, stack: int = 4) -> np.ndarray:
     return coarse.repeat(12, axis=2).repeat(12, axis=3)
 
 
-def batch(count: int, seed: int) -> Batch:
+def batch(count: int, seed: int, stack: int = 4) -> Batch:
     """Return random steps, of which some terminated."""
     dice = np.random.default_rng(seed)
     return Batch(
-        stacks(count, dice),
+        stacks(count, dice, stack),
         dice.integers(0, ACTIONS, count),
         dice.normal(size=count).astype(np.float32),
-        stacks(count, dice),
+        stacks(count, dice, stack),
         dice.random(count) < 0.2,
     )
 

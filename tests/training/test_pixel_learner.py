@@ -23,7 +23,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def taught(learner: PixelLearner, updates: range, batches: int = 4, size: int = 8) -> list:
+def taught(learner: PixelLearner, updates: range, batches: int = 2, size: int = 8) -> list:
     """Have a learner make some updates; return what it told of them."""
     told = []
     for update in updates:
@@ -38,8 +38,8 @@ COARSE = {"normalise": False, "double": False, "learning_rate": 1e-2}
 
 
 def test_accumulation_over_4_equals_one_batch_of_2048():
-    parts = [batch(512, number) for number in range(4)]
-    four, one = (PixelLearner(settings(**COARSE), ACTIONS, 1) for _ in range(2))
+    parts = [batch(512, number, stack=1) for number in range(4)]
+    four, one = (PixelLearner(settings(stack=1, **COARSE), ACTIONS, 1) for _ in range(2))
     begun = four.weights()
     told, wanted = four.learn(parts), one.learn([joined(parts)])
     assert largest_difference(four.weights(), one.weights()) < 1e-5
@@ -161,11 +161,11 @@ def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
 
 
 def test_it_learns_what_a_stack_is_worth():
-    """Each of 16 stacks has a reward of its own for each action, and every step is a last one."""
-    parts = batch(48, 0)
-    shown = np.repeat(parts.stacks[:16], ACTIONS, axis=0)
-    actions = np.tile(np.arange(ACTIONS), 16)
-    part = Batch(shown, actions, parts.rewards, shown, np.ones(48, bool))
+    """Each of 8 stacks has a reward of its own for each action, and every step is a last one."""
+    parts = batch(24, 0)
+    shown = np.repeat(parts.stacks[:8], ACTIONS, axis=0)
+    actions = np.tile(np.arange(ACTIONS), 8)
+    part = Batch(shown, actions, parts.rewards, shown, np.ones(24, bool))
     learner = PixelLearner(settings(learning_rate=1e-3), ACTIONS, 1)
     errors = [learner.learn([part]).td_error for _ in range(40)]
     assert errors[-1] < 0.1 * errors[0]

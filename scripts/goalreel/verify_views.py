@@ -11,6 +11,7 @@ from goalreel.verify_files import Plan
 # Of each view: its files with seals and specs, and its list of checksums of the others.
 _VIEWS = {
     "train": (("train/policy.npz",), f"train/{SUMS}"),
+    "training_table": ((), f"training/{SUMS}"),
     "learning": (("learning.mp4",), "learning.sha256"),
     "clips": (("clips/*.mp4",), f"clips/{SUMS}"),
     "grid": (("grid.mp4",), ""),
@@ -38,7 +39,24 @@ def check_views(results: Path, plan: Plan) -> list[Verdict]:
             verdict.faults = {results / stage: f"{path.name}: {fault}"}
             verdict.listed = {results / sums, *results.glob(f"{stage}/*.mp4"), *verdict.listed}
         verdicts.append(verdict)
-    return verdicts
+    return [*verdicts, _check_trainings(results)]
+
+
+def _check_trainings(results: Path) -> Verdict:
+    """Check the trainings by deep Q-learning, of whatever variants and seeds."""
+    verdict = Verdict("dqn")
+    for policy in sorted(results.glob("train/*/*/policy.pt")):
+        verdict.check(policy, lambda p=policy: files.check_whole(p))
+    for metrics in sorted(results.glob("train/*/*/metrics.json")):
+        verdict.check(metrics, lambda m=metrics: _check_log(m))
+    return verdict
+
+
+def _check_log(metrics: Path) -> None:
+    """Raise Unusable unless a training's metrics, and the log that they tell of, are as written."""
+    for name, digest in files.read_digests(metrics).items():
+        if fault := files.fault_of(metrics.parent / name, digest):
+            raise Unusable(metrics, f"{name} beside it: {fault}")
 
 
 def _age(path: Path, stage: str, plan: Plan) -> str:

@@ -199,9 +199,9 @@ def test_states_of_other_learners_are_refused():
 
 
 def test_devices_and_settings_that_cannot_be_are_refused():
-    with pytest.raises(GoalreelError, match="learner.batch: 0 is less than 1"):
+    with pytest.raises(GoalreelError, match="pixels.batch: 0 is less than 1"):
         settings(batch=0)
-    with pytest.raises(GoalreelError, match="learner.device: 'gpu' is unknown; allowed: auto, cpu"):
+    with pytest.raises(GoalreelError, match="device: 'gpu' is unknown; allowed: auto, cpu"):
         settings(device="gpu")
     if not torch.cuda.is_available():
         with pytest.raises(GoalreelError, match="no CUDA device; allowed: auto, cpu"):

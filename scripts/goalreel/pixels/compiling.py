@@ -8,25 +8,31 @@ from torch import nn
 from goalreel.program import say
 
 
-def compiled(network: nn.Module, stacks: torch.Tensor, autocast: torch.autocast) -> bool:
-    """Compile a network in place, as far as that works; tell whether it did.
+def compile_both(
+    network: nn.Module, target: nn.Module, stacks: torch.Tensor, autocast: torch.autocast
+) -> None:
+    """Compile the networks in place, if that works; otherwise say so in one line.
 
-    What is compiled first, by an example of what it will be given, is one pass forwards and back:
-    PyTorch looks for its compilers no earlier. The network's weights and averages stay as they are.
-    A failure is said in one line.
+    All that an update computes is compiled here, by an example of what it will be given: PyTorch
+    looks for its compilers no earlier, and a training does not wait later. Weights and averages
+    stay as they are.
     """
     kept = copy.deepcopy(network.state_dict())
-    network.compile()
+    both = (network, target)
+    for one in both:
+        one.compile()
     try:
         with autocast:
             values = network(stacks)
         values.float().sum().backward()
+        for one in both:
+            with torch.no_grad(), autocast:
+                one.eval()(stacks)
     except Exception as error:  # of Dynamo, of Inductor, of the compilers, of many kinds
-        network._compiled_call_impl = None  # as before Module.compile
+        for one in both:
+            one._compiled_call_impl = None  # as before Module.compile
         told = str(error).strip().splitlines()
-        say(f"learner.compile: going on without ({told[0] if told else type(error).__name__})")
-        return False
+        say(f"torch.compile: going on without ({told[0] if told else type(error).__name__})")
     finally:
-        network.zero_grad()
+        network.train().zero_grad()
         network.load_state_dict(kept)
-    return True

@@ -77,7 +77,7 @@ class Leader(Member):
         """
         if settings.accumulation % ranks:
             raise GoalreelError(
-                f"learner.accumulation: {settings.accumulation} batches cannot be shared out to "
+                f"pixels.accumulation: {settings.accumulation} batches cannot be shared out to "
                 f"{ranks} GPUs; allowed: a multiple of {ranks}"
             )
         self._resources = contextlib.ExitStack()

@@ -44,16 +44,16 @@ class LearnerSettings:
         """Raise GoalreelError for a value that cannot be."""
         for name in ("batch", "accumulation", "stack"):
             if (value := getattr(self, name)) < 1:
-                raise GoalreelError(f"learner.{name}: {value} is less than 1")
+                raise GoalreelError(f"pixels.{name}: {value} is less than 1")
         if self.learning_rate <= 0:
-            raise GoalreelError(f"learner.learning_rate: {self.learning_rate} is not above 0")
+            raise GoalreelError(f"pixels.learning_rate: {self.learning_rate} is not above 0")
         if not 0 <= self.discount <= 1:
-            raise GoalreelError(f"learner.discount: {self.discount} is not between 0 and 1")
+            raise GoalreelError(f"discount: {self.discount} is not between 0 and 1")
         if self.clip_norm is not None and self.clip_norm <= 0:
-            raise GoalreelError(f"learner.clip_norm: {self.clip_norm} is not above 0; or null")
+            raise GoalreelError(f"pixels.gradient_clip: {self.clip_norm} is not above 0; or null")
         if self.device not in DEVICES:
             raise GoalreelError(
-                f"learner.device: {self.device!r} is unknown; allowed: {', '.join(DEVICES)}"
+                f"device: {self.device!r} is unknown; allowed: {', '.join(DEVICES)}"
             )
 
 

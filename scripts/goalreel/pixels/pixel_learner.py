@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from goalreel.errors import GoalreelError
-from goalreel.pixels.compiling import compiled
+from goalreel.pixels.compiling import compile_both
 from goalreel.pixels.frame_replay import Batch
 from goalreel.pixels.learner_settings import SIDE, LearnerSettings
 from goalreel.pixels.network import PixelNetwork, weights_for_acting
@@ -69,8 +69,7 @@ class PixelLearner:
         if settings.compile:
             shape = (settings.batch, settings.stack, SIDE, SIDE)
             example = torch.zeros(shape, dtype=torch.uint8, device=self.device)
-            if compiled(self.model, self._laid_out(example), self._autocast):
-                self._target.compile()
+            compile_both(self.model, self._target, self._laid_out(example), self._autocast)
         self._trained: nn.Module = self.model
 
     def learn(self, batches: Sequence[Batch]) -> Learned:
@@ -183,7 +182,7 @@ class PixelLearner:
 def device_of(name: str) -> torch.device:
     """Return a device of learner_settings.DEVICES. Raises GoalreelError if it is not there."""
     if name == "cuda" and not torch.cuda.is_available():
-        raise GoalreelError("learner.device: PyTorch sees no CUDA device; allowed: auto, cpu")
+        raise GoalreelError("device: PyTorch sees no CUDA device; allowed: auto, cpu")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return torch.device(name)

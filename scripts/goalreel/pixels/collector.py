@@ -1,13 +1,11 @@
 """A collector: a process that plays N environments and writes its steps into a ring.
 
 It takes no lock and waits for nobody but a full ring, where it is told to block. It imports NumPy
-and the game alone, so that the interpreter may be another than the trainer's. Its standard input is
-a pipe whose other end the trainer holds: when that closes, since the trainer is done or was killed,
-the collector ends. How collectors are started and watched stands in collectors.
+and the game alone, so that the interpreter may be another than the trainer's, and ends when the
+trainer has ended (child). How collectors are started and watched stands in collectors.
 """
 
 import json
-import select
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -15,6 +13,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from goalreel import child
 from goalreel.errors import GoalreelError
 from goalreel.games import GameSettings, PixelLanes, make_lanes
 from goalreel.pixels import shared
@@ -167,11 +166,6 @@ class Collector:
         return done
 
 
-def trainer_is_there() -> bool:
-    """Tell whether the other end of standard input, which nobody writes to, is still open."""
-    return not select.select([sys.stdin], [], [], 0)[0]
-
-
 def main(argv: list[str]) -> None:
     """Play until the trainer is gone; or, for `actions`, tell how many a game has."""
     what, text = argv
@@ -183,8 +177,8 @@ def main(argv: list[str]) -> None:
             told = Assignment.of(text)
             seed = int(np.random.SeedSequence(told.seed).generate_state(1)[0])
             lanes = make_lanes(GameSettings.of(told.game), seed, told.lanes)
-            collector = Collector(told, lanes, trainer_is_there)
-            while trainer_is_there():
+            collector = Collector(told, lanes, child.parent_is_there)
+            while child.parent_is_there():
                 collector.step()
         lanes.close()
     except GoalreelError as error:

@@ -6,16 +6,15 @@ left behind, however they end. What one does stands in collector.
 
 import json
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
+from goalreel import child
 from goalreel.errors import GoalreelError
 from goalreel.pixels import shared
 from goalreel.pixels.collector import CONTROL, COUNTERS, EPISODE, REFUSED, Assignment
@@ -23,9 +22,6 @@ from goalreel.pixels.frame_replay import step_fields
 from goalreel.pixels.ring import Ring
 from goalreel.pixels.weights import SharedWeights, fields_of
 
-_SCRIPTS = Path(__file__).parents[2]
-# Each collector is one process of many: a library's threads would only stand in the others' way.
-_THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
 _EPISODES = 1024  # of a collector, between two looks at them
 _STARTS = 3  # in a row without a step, after which a collector is given up
 _PATIENCE = 10.0  # seconds for a collector to end by itself
@@ -204,7 +200,7 @@ class Collectors:
             raise GoalreelError(said)
         raise GoalreelError(
             f"collector {number} ended {member.starts} times before its first step "
-            f"({_told(status)}); it said: {said or 'nothing'}"
+            f"({child.told(status)}); it said: {said or 'nothing'}"
         )
 
 
@@ -229,29 +225,14 @@ def actions_of(python: str, game: Mapping) -> int:
         if process.returncode == REFUSED:
             raise GoalreelError(told)
         raise GoalreelError(
-            f"{python} cannot play {game['game']} ({_told(process.returncode)}): {told}"
+            f"{python} cannot play {game['game']} ({child.told(process.returncode)}): {told}"
         )
     return int(answer.split()[-1])
 
 
-def _process(python: str, what: str, told: str, **options) -> subprocess.Popen:
+def _process(python: str, *told: str, **options) -> subprocess.Popen:
     """Start a collector's interpreter."""
-    environment = {f"{name}_NUM_THREADS": "1" for name in _THREADS}
-    path = os.pathsep.join(filter(None, (str(_SCRIPTS), os.environ.get("PYTHONPATH"))))
-    environment |= {"PYTHONPATH": path}
-    # A process group of its own: Ctrl-C is for the trainer, which ends the collectors.
     try:
-        return subprocess.Popen(
-            [python, "-P", "-m", "goalreel.pixels.collector", what, told],
-            **{"stdin": subprocess.PIPE, "process_group": 0, "env": os.environ | environment},
-            **options,
-        )
+        return child.start(python, "goalreel.pixels.collector", *told, **options)
     except OSError as error:
         raise GoalreelError(f"pixels.python: {python} cannot be run: {error.strerror}") from None
-
-
-def _told(status: int) -> str:
-    """Return what an exit status says."""
-    if status < 0:
-        return f"killed by {signal.Signals(-status).name}"
-    return f"exit status {status}"

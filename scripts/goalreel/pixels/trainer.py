@@ -115,7 +115,7 @@ class Trainer:
         return tuple(sum(column) / len(column) for column in zip(*self.recent, strict=True))
 
     def progress(self) -> dict:
-        """Return what is to be saved beside the learner's state and the buffer: plain values and arrays."""
+        """Return what to save beside the learner and the buffer: plain values and arrays."""
         return {
             **{"updates": self.updates, "games": self.games, "best": self.best},
             "recent": [list(pair) for pair in self.recent],

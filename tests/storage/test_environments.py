@@ -111,6 +111,6 @@ def test_with_conda_every_stage_is_planned_in_an_environment_of_its_own(project,
     config = {"reaches": 1, "policy": "{name: sarsa}"}
     said = project.run("all", *VIEWS, "--sdm", "conda", "-n", config=config, PATH=path)
     planned = set(re.findall(r"Conda environment (?:\S*/)?envs/(\w+)\.yaml will be created", said))
-    # Of films in parts, of operations and of another policy.
-    kept = {"films", "verify", "clean", "dqn", "training_table", "pixels"}
+    # Of films in parts, of operations, of another policy, of training, and of collectors alone.
+    kept = {"films", "verify", "clean", "dqn", "training_table", "pixels", "mario"}
     assert planned == {path.stem for path in (REPOSITORY / "envs").glob("*.yaml")} - kept

@@ -48,9 +48,7 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     ("edit", "jobs"),
     [
         ({}, {}),
-        ({"replay_ratio": 0.5}, {"pixels": 1}),
         ({"backpressure": "drop"}, {"pixels": 1}),
-        ({"seed": 1}, {"pixels": 1}),
     ],
     ids=str,
 )
@@ -73,7 +71,4 @@ def test_no_film_needs_it(project):
 def test_bad_options_are_named_before_anything_runs(project):
     said = project.fail("pixels", "-n", config=config(game="MountainCar-v1"))
     assert "pixels.game: unknown value 'MountainCar-v1'; did you mean 'MountainCar-v0'" in said
-    said = project.fail("pixels", "-n", config=config(collectors=0, backpressure="wait"))
-    assert "pixels.collectors: 0 is out of range; allowed: 1 to 1024" in said
-    assert "pixels.backpressure" in said and "allowed: block, drop" in said
     assert "Traceback" not in said

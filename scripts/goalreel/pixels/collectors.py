@@ -223,7 +223,7 @@ def actions_of(python: str, game: Mapping) -> int:
     if process.returncode:
         told = said.decode(errors="replace").strip()[-_TOLD:]
         if process.returncode == REFUSED:
-            raise GoalreelError(told)
+            raise GoalreelError(f"{told} (see pixels.game and pixels.python)")
         raise GoalreelError(
             f"{python} cannot play {game['game']} ({child.told(process.returncode)}): {told}"
         )

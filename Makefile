@@ -5,13 +5,17 @@ BIN := .venv/bin
 ARGS ?=
 TIMES ?= 1
 
-.PHONY: film test faults lint
+.PHONY: film test test-training faults lint
 
 film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
 
 test: .venv/installed-for-tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+# The tests of training once more, with what it takes beside; without it most of them are skipped.
+test-training: .venv-train/installed
+	.venv-train/bin/python -m pytest -n auto tests/training
 
 # All of tests/faults, and a table of what came of each fault, after a hundred thousand bad inputs;
 # TIMES=3 makes three times as many random trials of faults.
@@ -40,4 +44,18 @@ lint: .venv/installed-for-tests
 .venv-cluster/installed: requirements-cluster-test.txt
 	$(PYTHON) -m venv .venv-cluster
 	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-cluster-test.txt
+	@touch $@
+
+# What training takes, on top of .venv, which it sees by a path file.
+.venv-train/installed: requirements-train-test.in requirements-train.in .venv/installed-for-tests
+	$(PYTHON) -m venv .venv-train
+	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+	$(BIN)/python -c "$$packages" > "$$(.venv-train/bin/python -c "$$packages")/beneath.pth"
+	.venv-train/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-train-test.in
+	@touch $@
+
+# The interpreter of collectors that play Super Mario Bros; nes-py is compiled, by a C++ compiler.
+.venv-mario/installed: requirements-mario.txt
+	$(PYTHON) -m venv .venv-mario
+	.venv-mario/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mario.txt
 	@touch $@

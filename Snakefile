@@ -40,6 +40,7 @@ RESULTS = config["results"]
 TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 LEARNED = f"{RESULTS}/train/policy.npz"
 TRAINED = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt"
+METRICS = f"{RESULTS}/train/{{variant}}/{{seed}}/metrics.json"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 PART = f"{RESULTS}/films/{{part}}.mp4"

@@ -11,6 +11,8 @@ envvars:
 # Too small for a job of their own on a cluster; elsewhere this changes nothing.
 localrules:
     all,
+    training,
+    training_table,
     atlas,
     dictionary,
     episodes,

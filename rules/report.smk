@@ -3,6 +3,8 @@
 plots -> report; `snakemake --report report.zip` gathers the page, the plots and the tables.
 """
 
+COMPARED = ("rows", "bars", "curves")  # of the comparison of trainings, what the report shows
+
 
 rule plots:
     """Plot the steps to the goal, the phase portrait and the reach rate."""
@@ -69,6 +71,8 @@ rule report:
         swarm=specs.only_mountain_car(rules.swarm.output),
         grid=rules.grid.output,
         atlas=specs.only_mountain_car(rules.atlas.output),
+        learning=specs.of_learners(rules.learning.output.film),
+        training=specs.compared([getattr(rules.training_table.output, name) for name in COMPARED]),
     output:
         report(
             directory(f"{RESULTS}/report"),
@@ -100,5 +104,7 @@ rule report:
         " --segments {input.segments:q}"
         " --swarm {input.swarm:q}"
         " --atlas {input.atlas:q}"
+        " --learning {input.learning:q}"
+        " --training {input.training:q}"
         " --grid {input.grid:q}"
         " {output:q} 2> {log:q}"

@@ -3,7 +3,8 @@
 By hand, where PyTorch is installed (requirements-train.in):
 
     python scripts/dqn.py policy.pt log.csv metrics.json --spec '{"stage": "dqn", "config":
-        {"env": "MountainCar-v0", "dqn.frames": 120000, "variant": "baseline", "train.seed": 1}}'
+        {"env": "MountainCar-v0", "dqn.frames": 120000, "dqn.double": false,
+        "variant": "baseline", "train.seed": 1}}'
 """
 
 from pathlib import Path
@@ -22,19 +23,23 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.dqn.metrics import metrics_of, write_metrics
     from goalreel.dqn.policy_file import checkpoints_of, write_checkpoints
     from goalreel.dqn.settings import settings_of
+    from goalreel.errors import GoalreelError
+    from goalreel.physics import DISCRETE
     from goalreel.pytorch import import_torch
 
     spec = program.spec_of(arguments)
+    if spec.config["env"] != DISCRETE.id:
+        raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
     import_torch("to train").set_num_threads(1)  # the same weights, whatever the machine's cores
     from goalreel.dqn.training import train
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]
-    settings = settings_of(variant, spec.config["dqn.frames"])
+    settings = settings_of(variant, spec.config["dqn.frames"], spec.config["dqn.double"])
     trained = train(settings, seed)
     write_checkpoints(arguments.policy, checkpoints_of(trained, settings, spec.text))
     trained.log.write(arguments.log)
     metrics = metrics_of(trained, variant, seed)
-    write_metrics(arguments.metrics, metrics, spec.text)
+    write_metrics(arguments.metrics, metrics, spec.text, arguments.log)
     program.say(str(metrics))
 
 

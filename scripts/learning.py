@@ -1,5 +1,7 @@
 """Film how a policy was learned: its first attempts after 1, 10, 50, ... episodes of training.
 
+Of deep Q-learning, whose --policy is policy.pt, "checkpoint" names the age that is filmed last.
+
 By hand:
 
     python scripts/learning.py --policy policy.npz --atlas atlas.npz learning.mp4 learning.csv
@@ -18,7 +20,7 @@ from goalreel import program
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = program.stage_parser(__doc__, "learning")
-    options.add_argument("--policy", type=Path, required=True, help="the checkpoints' weights")
+    options.add_argument("--policy", type=Path, required=True, help="the checkpoints")
     options.add_argument("--atlas", type=Path, required=True)
     options.add_argument("film", type=Path, help="the film to write, .mp4")
     options.add_argument("table", type=Path, help="the table of filmed attempts to write, .csv")
@@ -26,22 +28,22 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel import ffmpeg
+    from goalreel.ages import read_ages
     from goalreel.atlas import read_atlas
     from goalreel.cards import card_frames
     from goalreel.checksums import write_sums
-    from goalreel.learned import read_policies
     from goalreel.learning import make_film, write_film, write_table
     from goalreel.made_of import check_inputs
     from goalreel.styles import make_style
 
     spec = program.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    check_inputs(spec, train=arguments.policy, atlas=arguments.atlas)
+    check_inputs(spec, train=arguments.policy, dqn=arguments.policy, atlas=arguments.atlas)
     config = spec.config
     fps = config["film.fps"]
-    policies = read_policies(arguments.policy)
+    learner = read_ages(arguments.policy, config.get("checkpoint"))
     film = make_film(
-        policies,
+        learner,
         read_atlas(arguments.atlas),
         make_style(config["env"], config["render"]),
         config["seed"],
@@ -50,12 +52,12 @@ def main(argv: list[str] | None = None) -> None:
         config["overlay.hud"],
         spec.text,
     )
-    title = f"{config['env']}: learned in {int(policies.ages[-1]):,} episodes"
+    title = f"{config['env']}: learned in {learner.told(learner.ages[-1])}"
     write_film(arguments.film, film, title, fps, config["encode"], spec.signed(film.cache.source))
     write_table(arguments.table, film)
     write_sums(arguments.sums, [arguments.table])
     program.say(
-        f"{len(film.chapters)} attempts at {len(policies.ages)} ages, {len(film.cache)} frames"
+        f"{len(film.chapters)} attempts at {len(learner.ages)} ages, {len(film.cache)} frames"
     )
 
 

@@ -29,6 +29,14 @@ def main(argv: list[str] | None = None) -> None:
     # Other environments than Mountain Car have neither: a bare --swarm then.
     options.add_argument("--swarm", type=Path, nargs="?", help="the swarm view, .mp4")
     options.add_argument("--grid", type=Path, help="the grid view, .mp4")
+    # Of policies that are not learned here there is none, nor of trainings that are not compared.
+    options.add_argument("--learning", type=Path, nargs="?", help="the film of learning, .mp4")
+    options.add_argument(
+        "--training",
+        type=Path,
+        nargs="*",
+        help="the comparison: its table, .csv, and two plots",
+    )
     options.add_argument("--trajectories", help="those of shard 0, .npz", **needed)
     options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)
     options.add_argument("--segments", help="the segment of shard 0, .mp4", **needed)
@@ -40,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.made_of import check_inputs
-    from goalreel.report import Sources, write_report
+    from goalreel.report import Sources, Training, write_report
 
     spec = program.spec_of(arguments)
     check_inputs(
@@ -54,8 +62,10 @@ def main(argv: list[str] | None = None) -> None:
         plots=arguments.plots[0],
         grid=arguments.grid,
         swarm=arguments.swarm,
+        learning=arguments.learning,
+        training_table=arguments.training[-1] if arguments.training else None,
     )
-    views = {"Swarm": arguments.swarm, "Grid": arguments.grid}
+    views = {"Swarm": arguments.swarm, "Grid": arguments.grid, "Learning": arguments.learning}
     views = {title: path for title, path in views.items() if path is not None}
     atlas = [arguments.atlas] if arguments.atlas else []
     stages = [arguments.trajectories, *atlas, arguments.frames, arguments.segments]
@@ -71,6 +81,7 @@ def main(argv: list[str] | None = None) -> None:
                 *[*stages, arguments.film, arguments.tables],
                 *[*views.values(), arguments.plots[0]],
             ],
+            training=Training(*arguments.training) if arguments.training else None,
             benchmarks=arguments.benchmarks or arguments.film.parent / "benchmarks",
         ),
         spec,

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -210,9 +209,9 @@ class Project:
         if "Nothing to be done" in said:
             return {}
         table = said[said.index("Job stats") : said.index("total")]
-        counts = Counter({r: int(n) for r, n in re.findall(r"^\s*(\w+)\s+(\d+)\s*$", table, re.M)})
-        del counts["all"]
-        return dict(counts)
+        rows = re.findall(r"^\s*(\w+(?: \w+)*)\s+(\d+)\s*$", table, re.M)
+        counts = {rule.replace(" ", "_"): int(number) for rule, number in rows}
+        return {rule: number for rule, number in counts.items() if rule != "all"}
 
 
 @pytest.fixture(scope="session")

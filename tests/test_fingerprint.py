@@ -120,7 +120,7 @@ def test_it_does_not_depend_on_where_the_project_stands(project, tmp_path):
 
 STAGES = ["simulate", "atlas", "render", "dictionary", "encode", "concat", "episodes", "films"]
 STAGES += ["train", "learning", "clips", "grid", "swarm", "phase", "stills", "plots", "report"]
-STAGES += ["verify", "dqn"]
+STAGES += ["verify", "dqn", "training_table"]
 
 
 def other_pythons() -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, STYLES, decoded
 
 import learning as stage
+from goalreel.ages import of_sarsa
 from goalreel.atlas import write_atlas
 from goalreel.errors import GoalreelError
 from goalreel.layers import Patches
@@ -35,10 +36,14 @@ def policies():
     return train(7, AGES, canonical({"config": {"env": DISCRETE}}))
 
 
+def filmed(policies, atlas, card=CARD):
+    return make_film(of_sarsa(policies), atlas, STYLES[DISCRETE], SEED, ATTEMPTS, card, hud=False)
+
+
 @pytest.fixture(scope="module")
 def film(policies, atlases):
     """Return the film of two attempts at each age."""
-    return make_film(policies, atlases[DISCRETE], STYLES[DISCRETE], SEED, ATTEMPTS, CARD, hud=False)
+    return filmed(policies, atlases[DISCRETE])
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +151,7 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
 
 
 def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
-    bare = make_film(policies, atlases[DISCRETE], STYLES[DISCRETE], SEED, ATTEMPTS, 0, hud=False)
+    bare = filmed(policies, atlases[DISCRETE], card=0)
     assert len(bare.cache) == len(film.cache) - CARD * len(film.chapters)
     for short, long in zip(rows_of(bare), rows_of(film), strict=True):
         first, last = short["first_frame"], short["first_frame"] + short["frames"] - 1
@@ -158,10 +163,10 @@ def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
 def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
     foreign = replace(policies, spec=canonical({"config": {"env": CONTINUOUS}}))
     with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):
-        make_film(foreign, atlases[DISCRETE], STYLES[DISCRETE], SEED, 1, 1, hud=False)
+        filmed(foreign, atlases[DISCRETE])
     atlas = replace(atlases[DISCRETE], spec=canonical({"config": {"env": CONTINUOUS}}))
     with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}"):
-        make_film(policies, atlas, STYLES[DISCRETE], SEED, 1, 1, hud=False)
+        filmed(policies, atlas)
 
 
 def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):

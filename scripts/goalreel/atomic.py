@@ -52,3 +52,9 @@ def _remove(folder: Path, prefix: str) -> None:
     for entry in os.scandir(folder):
         if entry.name.startswith(prefix) and entry.is_file():
             Path(entry.path).unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write a whole text as UTF-8, its line breaks as they are."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode())

@@ -1,7 +1,7 @@
 """The film of learning: a learner's first attempts at each of its ages, title cards between them.
 
-At every age the attempts start from the same resets, so that what differs is what was learned. How
-a policy is learned stands in sarsa, how pictures are looked up in render, and how a file is
+At every age the attempts start from the same resets, so that what differs is what was learned. What
+a learner does at an age stands in ages, how pictures are looked up in render, and how a file is
 encoded in segment and film.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.ages import Ages
 from goalreel.atlas import Atlas
 from goalreel.atomic import replacing
 from goalreel.episodes import simulate_episodes
 from goalreel.errors import GoalreelError
 from goalreel.film import Chapter, join
 from goalreel.frame_cache import FrameCache
-from goalreel.learned import LearnedPolicies, greedy
 from goalreel.overlay import overlaid
 from goalreel.physics import ENVIRONMENTS, probe
 from goalreel.policies import Policy
@@ -46,7 +46,7 @@ class LearningFilm:
 
 
 def make_film(
-    policies: LearnedPolicies,
+    learner: Ages,
     atlas: Atlas,
     style: Style,
     seed: int,
@@ -55,20 +55,20 @@ def make_film(
     hud: bool,
     spec: str = "{}",
 ) -> LearningFilm:
-    """Play and render `attempts` episodes at each age of `policies`.
+    """Play and render `attempts` episodes at each age of a learner.
 
     Attempt k starts as the first attempt at reach k - 1 of a film of root seed `seed` does. Raises
-    GoalreelError if the policies or the atlas are of another environment.
+    GoalreelError if the learner or the atlas are of another environment.
     """
-    env = json.loads(policies.spec).get("config", {}).get("env", style.env)
+    env = json.loads(learner.spec).get("config", {}).get("env", style.env)
     if env != style.env:
         raise GoalreelError(f"the policies are of {env}, not of {style.env}; delete them")
-    played = play(policies, style.env, seed, attempts, spec)
+    played = play(learner, style.env, seed, attempts, spec)
     rows = [played.episodes.row(i) for i in range(len(played))]
-    ages = np.repeat(policies.ages, attempts).tolist()
+    ages = np.repeat(learner.ages, attempts).tolist()
     numbers = [row["reach"] + 1 for row in rows]
     labels = [
-        f"After {age} episode{'' if age == 1 else 's'} · attempt {number} of {attempts} · "
+        f"After {learner.told(age)} · attempt {number} of {attempts} · "
         f"{row['steps']} steps · {'reached' if row['reached'] else 'not reached'}"
         for age, number, row in zip(ages, numbers, rows, strict=True)
     ]
@@ -87,9 +87,7 @@ def make_film(
     return LearningFilm(cache, chapters, table)
 
 
-def play(
-    policies: LearnedPolicies, env: str, seed: int, attempts: int, spec: str = "{}"
-) -> Trajectories:
+def play(learner: Ages, env: str, seed: int, attempts: int, spec: str = "{}") -> Trajectories:
     """Return the first attempt at each of `attempts` reaches, greedily, from age to age.
 
     All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
@@ -97,8 +95,8 @@ def play(
     environment, reaches = ENVIRONMENTS[env], np.arange(attempts)
     seeds = episode_seeds(seed, reaches, 0)
     parts, rows = [], []
-    for weights in policies.weights:
-        e = simulate_episodes(seeds, environment, Policy(greedy(weights), 0.0))
+    for rule in learner.rules:
+        e = simulate_episodes(seeds, environment, Policy(rule, 0.0))
         for i, steps in enumerate(e.steps.tolist()):
             parts.append((e.states[i, : steps + 1], e.actions[i, :steps], e.rewards[i, :steps]))
         rows.append(

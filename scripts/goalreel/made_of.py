@@ -20,7 +20,8 @@ from goalreel.spec import Spec, common_digest, package_version
 def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
     """Raise Unusable, naming all such files, if inputs were not made as `spec` was planned.
 
-    inputs: by the name of the stage that made them, a file, or those of all shards in order; None
+    inputs: by the name of the stage that made them, after which more may stand that tells which of
+    its results it is, a file, or those of all shards in order; None
     for none. The seals of videos are checked too; readers of .npz files check theirs. A spec by
     hand names no `made_of`, and nothing is checked.
     """
@@ -84,8 +85,8 @@ def _reach_after(spec: Spec, stage: str, path: Path, reach: int | None) -> int |
     reach: None where that is not known; then any will do.
     """
     made = read_spec(path)
-    if made["stage"] != stage:
-        raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {stage!r}")
+    if made["stage"] != (wanted := stage.split()[0]):
+        raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {wanted!r}")
     if common_digest(made) != spec.made_of[stage]:
         raise Unusable(path, _told_otherwise(spec, made))
     shard = made.get("shard", {})

@@ -43,6 +43,7 @@ _WHOLE = {
     "dictionary": _Need(mb=250, seconds=10, picture_mb=40),
     "train": _Need(mb=200, seconds=60),
     "dqn": _Need(mb=1000, seconds=600),
+    "training_table": _Need(mb=300, seconds=10),
     "learning": _Need(mb=300, seconds=60, picture_mb=50),
     "concat": _Need(mb=100, kb=0.1, seconds=1, ms=1),
     "part": _Need(mb=100, kb=0.1, seconds=1, ms=1),
@@ -61,6 +62,8 @@ _X264_MS, _TINY_MS = 130.0, 50.0  # for each reach, to encode it
 _GYMNASIUM_MS = 5.0  # to step, draw and encode a frame of another environment
 _STEPS = 500  # of its episodes, if max_steps does not say
 _TORCH_MB = 3000  # to load PyTorch
+_PLAYERS = ("simulate", "learning", "clips")  # which read the policy's file
+_TRAINING_CORES = 2  # a training's process, and that of its player
 
 
 class Needs:
@@ -77,7 +80,8 @@ class Needs:
         """Return the function of (wildcards, attempt) that tells a rule's memory in MB."""
         need, reaches = self._of(rule)
         used = need.mb + need.kb * reaches / 1000 + need.picture_mb * self._pictures
-        if rule == "simulate" and self._config["policy"]["name"] in ("sb3", "dqn"):
+        policy = self._config["policy"]["name"]
+        if rule == "simulate" and policy == "sb3" or rule in _PLAYERS and policy == "dqn":
             used += _TORCH_MB
         return _doubling(_STEP * -(-int(_OWN_MB + used) // _STEP))
 
@@ -88,6 +92,13 @@ class Needs:
         if rule == "dictionary" and self._tiny:
             seconds += _TINY_SECONDS * self._pictures
         return _doubling(_OWN_MINUTES + int(_SLOWER * seconds / 60))
+
+    def cores(self, rule: str, local: int | None) -> int:
+        """Return the cores of a job that is to have all of a local run, or else its own.
+
+        local: the cores of a local run, None on a cluster.
+        """
+        return max(local or _TRAINING_CORES, 1)
 
     @property
     def _tiny(self) -> bool:

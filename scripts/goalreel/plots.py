@@ -6,43 +6,32 @@ and plot_data; timings are no part of it, since they differ from run to run.
 
 import os
 
-import matplotlib.style
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from goalreel.atomic import replacing
 from goalreel.outcomes import ReachRate
 from goalreel.plot_captions import Caption
 from goalreel.plot_data import Portrait, Steps
+from goalreel.plot_style import FILL, INK, MARK, save, styled
 
-# Colours that stay apart for the colour-blind and in grey; no plot needs them to be told apart.
-_INK, _FILL, _MARK = "#1a1a1a", "#4878a8", "#b3420a"
 _MAP = "cividis"
 _BARS = 60
 _TICKS = [1, 2, 5, 10]
-_STYLE = {
-    "svg.hashsalt": "goalreel",  # ids that are the same in every run
-    "font.size": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _INK,
-    "figure.constrained_layout.use": True,
-}
 
 
 def plot_steps(path: str | os.PathLike, steps: Steps, spec: str) -> None:
     """Draw the histogram of steps to the goal, its median marked."""
     title = "Steps to the goal"
-    with _styled():
+    with styled():
         figure, axes = _axes(5.5, 3.8)
         if steps.reaches:
             low, high, median = steps.least(), steps.most(), steps.median()
             width = -(-(high - low + 1) // _BARS)
             edges = np.arange(low, high + width + 1, width) - 0.5
             values = np.arange(len(steps.counts))
-            axes.hist(values, edges, weights=steps.counts, color=_FILL, edgecolor="white", lw=0.5)
+            axes.hist(values, edges, weights=steps.counts, color=FILL, edgecolor="white", lw=0.5)
             _line(axes, median, f"median {median:g}")
             told = f"{steps.reaches:,} reaches took {low:,} to {high:,} steps; the median is "
             told += f"{median:g}."
@@ -51,19 +40,19 @@ def plot_steps(path: str | os.PathLike, steps: Steps, spec: str) -> None:
         else:
             told = _empty(axes, "No episode reached the goal.")
         axes.set(xlabel="steps from reset to goal", ylabel="reaches")
-        _save(figure, path, Caption(title, told, spec))
+        save(figure, path, Caption(title, told, spec))
 
 
 def plot_initial_position(path: str | os.PathLike, steps: Steps, spec: str) -> None:
     """Draw the steps to the goal against the initial position."""
-    with _styled():
+    with styled():
         figure, axes = _axes(5.5, 3.8)
         if len(steps.positions):
             # Hollow circles: where many overlap, they grow dark.
             axes.plot(
                 *(steps.positions, steps.steps, "o"),
                 **{"markersize": 4, "markerfacecolor": "none"},
-                **{"markeredgecolor": _FILL, "markeredgewidth": 0.8},
+                **{"markeredgecolor": FILL, "markeredgewidth": 0.8},
             )
             axes.yaxis.set_major_locator(_whole())
             shown = f"{len(steps.positions):,} reaches"
@@ -73,12 +62,12 @@ def plot_initial_position(path: str | os.PathLike, steps: Steps, spec: str) -> N
         else:
             told = _empty(axes, "This environment's table has no initial positions.")
         axes.set(xlabel="initial position", ylabel="steps from reset to goal")
-        _save(figure, path, Caption("Steps by initial position", told, spec))
+        save(figure, path, Caption("Steps by initial position", told, spec))
 
 
 def plot_phase(path: str | os.PathLike, portrait: Portrait, spec: str) -> None:
     """Draw the phase portrait: position against velocity, the goal, the fastest and the slowest."""
-    with _styled():
+    with styled():
         figure, axes = _axes(5.5, 4.2)
         if portrait.curves and portrait.goal is not None:
             steps = np.array([len(curve) - 1 for curve in portrait.curves])
@@ -88,7 +77,7 @@ def plot_phase(path: str | os.PathLike, portrait: Portrait, spec: str) -> None:
             for which, style in ((int(steps.argmin()), "-"), (int(steps.argmax()), "--")):
                 name = "fewest" if style == "-" else "most"
                 label = f"{name} steps: {steps[which]:,}"
-                axes.plot(*portrait.curves[which].T, style, color=_INK, lw=1.8, label=label)
+                axes.plot(*portrait.curves[which].T, style, color=INK, lw=1.8, label=label)
             axes.autoscale()
             axes.margins(0.05)
             _line(axes, portrait.goal, "goal")
@@ -100,16 +89,16 @@ def plot_phase(path: str | os.PathLike, portrait: Portrait, spec: str) -> None:
         else:
             told = _empty(axes, "States of this environment are no\nposition and velocity.")
         axes.set(xlabel="position", ylabel="velocity")
-        _save(figure, path, Caption("Phase portrait", told, spec))
+        save(figure, path, Caption("Phase portrait", told, spec))
 
 
 def plot_reach_rate(path: str | os.PathLike, rates: list[ReachRate], spec: str) -> None:
     """Draw the share of attempts that reached the goal, with its 95% interval, per policy."""
-    with _styled():
+    with styled():
         figure, axes = _axes(5.5, 1.5 + 0.6 * len(rates))
         for row, rate in enumerate(rates):
             spread = [[rate.rate - rate.low], [rate.high - rate.rate]]
-            axes.errorbar(rate.rate, row, xerr=spread, fmt="o", color=_INK, capsize=6, lw=1.8)
+            axes.errorbar(rate.rate, row, xerr=spread, fmt="o", color=INK, capsize=6, lw=1.8)
             said = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} reached"
             axes.text(0, row - 0.25, said, va="bottom")
         axes.set(xlim=(-0.02, 1.02), ylim=(len(rates) - 0.5, -0.7), yticks=[])
@@ -123,12 +112,7 @@ def plot_reach_rate(path: str | os.PathLike, rates: list[ReachRate], spec: str) 
             f"{rate.rate:.1%} (95% interval {rate.low:.1%} to {rate.high:.1%})."
             for rate in rates
         )
-        _save(figure, path, Caption("Reach rate", told, spec))
-
-
-def _styled():
-    # From matplotlib's defaults on, so that a user's own matplotlibrc changes no byte.
-    return matplotlib.style.context(["default", _STYLE])
+        save(figure, path, Caption("Reach rate", told, spec))
 
 
 def _axes(width: float, height: float):
@@ -146,13 +130,13 @@ def _whole() -> MaxNLocator:
 
 def _line(axes, x: float, label: str) -> None:
     """Mark a value of x by a dashed line, and say above the axes what it is."""
-    axes.axvline(x, color=_MARK, linestyle="--", lw=1.6)
+    axes.axvline(x, color=MARK, linestyle="--", lw=1.6)
     axes.annotate(
         *(label, (x, 1)),
         xycoords=axes.get_xaxis_transform(),
         xytext=(0, 4),
         textcoords="offset points",
-        **{"ha": "center", "va": "bottom", "color": _MARK, "annotation_clip": False},
+        **{"ha": "center", "va": "bottom", "color": MARK, "annotation_clip": False},
     )
 
 
@@ -161,8 +145,3 @@ def _empty(axes, reason: str) -> str:
     axes.text(0.5, 0.5, reason, ha="center", va="center", transform=axes.transAxes)
     axes.set(xticks=[], yticks=[])
     return reason.replace("\n", " ")
-
-
-def _save(figure: Figure, path: str | os.PathLike, caption: Caption) -> None:
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="svg", metadata=caption.metadata())

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError
 
-# What differs among the specs of one film's shards, and what tables.json tells besides.
-_PER_SHARD = ("shard", "source", "sha256")
+# What differs among the specs of one film's shards, and what .json files tell besides.
+_PER_SHARD = ("shard", "source", "sha256", "metrics")
 # What is no part of requirements.txt, and how to get it.
 _APART = {"torch": "it: pip install -r requirements-train.in"}
 

@@ -27,8 +27,9 @@ _TEMPLATES = tuple(f"templates/report.{kind}" for kind in ("html.j2", "css", "js
 _SWARM = ("env", "film.fps", "render", "encode")
 _LEARNING = (
     *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
-    *("render", "encode"),
+    *("checkpoint", "render", "encode"),
 )
+_TRAININGS = ("env", "dqn.frames", "dqn.double", "dqn.variants", "dqn.seeds")
 _SHARDS = ("simulate", "render")
 _PIXELS = ("ffmpeg", "numpy", "pillow")
 # max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
@@ -48,14 +49,28 @@ STAGES = {
     "plots": Stage(("env", "policy"), ("simulate",), ("matplotlib", "numpy", "pandas")),
     "report": Stage(
         ("env", "policy", "film.fps"),
-        (*_SHARDS, "atlas", "encode", "concat", "episodes", "plots", "grid", "swarm"),
+        (
+            *_SHARDS,
+            "atlas",
+            "encode",
+            "concat",
+            "episodes",
+            "plots",
+            "grid",
+            "swarm",
+            "learning",
+            "training_table",
+        ),
         ("jinja2", "pandas"),
         _TEMPLATES,
     ),
     "clips": Stage(_CLIPS, (*_SHARDS, "atlas", "train", "dqn"), (*_PIXELS, "artist")),
     "train": Stage(("env", "train.seed", "train.checkpoints"), (), ("numpy", "pandas")),
-    "dqn": Stage(("env", "dqn.frames", "train.seed", "variant"), (), ("numpy", "torch")),
-    "learning": Stage(_LEARNING, ("train", "atlas"), (*_PIXELS, "pandas", "artist")),
+    "dqn": Stage(
+        ("env", "dqn.frames", "dqn.double", "train.seed", "variant"), (), ("numpy", "torch")
+    ),
+    "training_table": Stage(_TRAININGS, (), ("matplotlib", "numpy")),
+    "learning": Stage(_LEARNING, ("train", "dqn", "atlas"), (*_PIXELS, "pandas", "artist")),
     "concat": Stage(_FILM, ("simulate", "encode"), ()),
     "episodes": Stage((*_FILM, "film.reaches_per_file"), ("simulate",), ("pandas",)),
     "films": Stage(("film.fps",), (), ()),

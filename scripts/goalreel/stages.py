@@ -34,7 +34,7 @@ class Specs:
         """Take the complete configuration and the folder of the stages' scripts."""
         self.encoder = choose(config)
         derived = {"encode": x264(config["encode"]), "card_frames": cards(config, self.encoder)}
-        derived["variant"] = config["policy"].get("variant")
+        derived |= {key: config["policy"].get(key) for key in ("variant", "checkpoint")}
         self._config = {**config, **derived}
         self._folder = Path(folder)
 
@@ -115,6 +115,27 @@ class Specs:
             return dqn.format(variant=policy["variant"], seed=config["train"]["seed"])
         return sarsa if policy["name"] == "sarsa" else []
 
+    def learner(self, sarsa: str, dqn: str) -> str:
+        """Return the file of the policies whose progress is filmed: as `learned`, else SARSA's."""
+        return self.learned(sarsa, dqn) or sarsa
+
+    def trainings(self, pattern: str) -> list[str]:
+        """Return a file of every training that is compared: `pattern` holds {variant}, {seed}."""
+        return [pattern.format(variant=variant, seed=seed) for variant, seed in self._trainings]
+
+    @property
+    def _trainings(self) -> list[tuple[str, int]]:
+        dqn = self._config["dqn"]
+        return [(variant, seed) for variant in dqn["variants"] for seed in dqn["seeds"]]
+
+    def of_learners(self, files):
+        """Return files for policies that are learned here, and none for others."""
+        return files if self._config["policy"]["name"] in ("sarsa", "dqn") else []
+
+    def compared(self, files):
+        """Return files that exist where the report compares trainings, and none elsewhere."""
+        return files if self._config["dqn"]["report"] else []
+
     def simulate(self, wildcards) -> str:
         """Return the spec of simulating a shard: its first reach and its number of reaches."""
         return self._of_shard("simulate", wildcards)
@@ -189,9 +210,15 @@ class Specs:
 
     def dqn(self, wildcards) -> str:
         """Return the spec of deep Q-learning, of a variant from a seed."""
+        return canonical(self._training(wildcards.variant, int(wildcards.seed)) | {"shard": {}})
+
+    def _training(self, variant: str, seed: int) -> dict:
         common = self._common("dqn")
-        chosen = {"variant": wildcards.variant, "train.seed": int(wildcards.seed)}
-        return canonical(common | {"config": common["config"] | chosen, "shard": {}})
+        return common | {"config": common["config"] | {"variant": variant, "train.seed": seed}}
+
+    def training_table(self, wildcards) -> str:
+        """Return the spec of the table and plots over all trainings that are compared."""
+        return canonical(self._common("training_table") | {"shard": {}})
 
     def learning(self, wildcards) -> str:
         """Return the spec of the film of learning."""
@@ -242,6 +269,11 @@ class Specs:
             "tools": {tool: _version(tool) for tool in map(self._tool, (*plan.tools, *tools))},
             "made_of": {name: self._digest(name) for name in self._inputs(stage)},
         }
+        if stage == "training_table":
+            common["made_of"] = {
+                f"dqn {variant} {seed}": common_digest(self._training(variant, seed))
+                for variant, seed in self._trainings
+            }
         return common | ({"files": files} if files else {})
 
     @cache  # noqa: B019 - as above
@@ -254,10 +286,14 @@ class Specs:
         if self._config["env"] not in NATIVE:
             missing |= {"atlas", "swarm"}
         policy = self._config["policy"]["name"]
-        if stage not in ("learning", "verify") and policy != "sarsa":
+        if stage != "verify" and policy != "sarsa" and (stage != "learning" or policy == "dqn"):
             missing.add("train")
         if policy != "dqn":
             missing.add("dqn")
+        if stage == "report" and policy not in ("sarsa", "dqn"):
+            missing.add("learning")
+        if not self._config["dqn"]["report"]:
+            missing.add("training_table")
         return [name for name in STAGES[stage].inputs if name not in missing]
 
     def _tool(self, name: str) -> str:

@@ -18,6 +18,7 @@ VIEWS = {
     "phase": "phase.mp4",
     "stills": "stills/poster.png",
     "learning": "learning.mp4",
+    "training": "training/table.md",
     "report": "report/index.html",
 }
 
@@ -64,6 +65,8 @@ def views(results: str | Path, since: float) -> str:
 def _view(name: str, file: Path) -> str:
     if name == "films":
         return _films(file)
+    if name == "training":
+        return f"{file}\n{file.read_text(encoding='utf-8').strip()}"
     if name != "clips":
         return f"{file}, {file.stat().st_size / 1e6:,.1f} MB"
     with file.open(newline="", encoding="utf-8") as stream:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from goalreel import verify_files as files
-from goalreel.checksums import SUMS
+from goalreel.checksums import SUMS, read_digests
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.verdicts import Verdict
 from goalreel.verify_files import Plan
@@ -11,6 +11,7 @@ from goalreel.verify_files import Plan
 # Of each view: its files with seals and specs, and its list of checksums of the others.
 _VIEWS = {
     "train": (("train/policy.npz",), f"train/{SUMS}"),
+    "training_table": ((), f"training/{SUMS}"),
     "learning": (("learning.mp4",), "learning.sha256"),
     "clips": (("clips/*.mp4",), f"clips/{SUMS}"),
     "grid": (("grid.mp4",), ""),
@@ -38,7 +39,24 @@ def check_views(results: Path, plan: Plan) -> list[Verdict]:
             verdict.faults = {results / stage: f"{path.name}: {fault}"}
             verdict.listed = {results / sums, *results.glob(f"{stage}/*.mp4"), *verdict.listed}
         verdicts.append(verdict)
-    return verdicts
+    return [*verdicts, _check_trainings(results)]
+
+
+def _check_trainings(results: Path) -> Verdict:
+    """Check the trainings by deep Q-learning, of whatever variants and seeds."""
+    verdict = Verdict("dqn")
+    for policy in sorted(results.glob("train/*/*/policy.pt")):
+        verdict.check(policy, lambda p=policy: files.check_whole(p))
+    for metrics in sorted(results.glob("train/*/*/metrics.json")):
+        verdict.check(metrics, lambda m=metrics: _check_log(m))
+    return verdict
+
+
+def _check_log(metrics: Path) -> None:
+    """Raise Unusable unless a training's metrics, and the log that they tell of, are as written."""
+    for name, digest in read_digests(metrics).items():
+        if fault := files.fault_of(metrics.parent / name, digest):
+            raise Unusable(metrics, f"{name} beside it: {fault}")
 
 
 def _age(path: Path, stage: str, plan: Plan) -> str:
@@ -54,7 +72,7 @@ def _check_listed(verdict: Verdict, sums: Path | None) -> None:
     if sums is None or not sums.parent.is_dir():
         return
     if not sums.exists():
-        if verdict.files or (sums.name == SUMS and any(sums.parent.iterdir())):
+        if verdict.files or (sums.name == SUMS and any(map(Path.is_file, sums.parent.iterdir()))):
             verdict.unchecked[sums] = "the list of checksums is missing"
         return
     try:

@@ -28,8 +28,11 @@ import simulate
 import stills
 import swarm
 import train
+import training_table
 import verify
 from goalreel.atlas import Atlas, write_atlas
+from goalreel.dqn.ablation import as_csv, rows_of
+from goalreel.dqn.metrics import Metrics, write_metrics
 from goalreel.layers import cut_patches
 from goalreel.tiny import TinyDictionary, write_tiny
 from goalreel.trajectories import read_trajectories
@@ -38,7 +41,7 @@ MAINS = {
     module.__name__: module.main
     for module in (
         *(simulate, render, dictionary, encode, concat, episodes, plots, report),
-        *(clips, grid, swarm, phase, stills, train, learning),
+        *(clips, grid, swarm, phase, stills, train, learning, training_table),
     )
 }
 OPERATIONS = {module.__name__: module.main for module in (clean, free_frames, verify)}
@@ -82,8 +85,17 @@ ARGUMENTS = {
     "train": ["train/policy.npz", "train/log.csv", "train/SHA256SUMS"],
     "learning": ["--policy", "train/policy.npz", "--atlas", "atlas.npz", "learning.mp4",
                  "learning.csv", "learning.SHA256SUMS"],
+    "training_table": ["--metrics", "train/fast/1/metrics.json", "runs.csv", "table.csv",
+                       "table.md", "bars.svg", "curves.svg", "training.SHA256SUMS"],
 }  # fmt: skip
-OUTPUTS = {"episodes": 3, "plots": 5, "stills": 4, "train": 3, "learning": 3}  # others have one
+OUTPUTS = {
+    "episodes": 3,
+    "plots": 5,
+    "stills": 4,
+    "train": 3,
+    "learning": 3,
+    "training_table": 6,
+}  # others have one
 _CONFIGS = {
     "simulate": ({"env": DISCRETE, "env_kwargs": {}, "max_steps": 12, "success": "truncated",
                   "seed": 7, "film.show": "attempts", "policy": PUMP}, {"first": 0, "count": 2}),
@@ -110,6 +122,7 @@ _CONFIGS = {
     "learning": ({"env": DISCRETE, "seed": 2025, "film.fps": 30, "train.attempts": 1,
                   "overlay.title_card": 0.1, "overlay.hud": True, "render": RENDER,
                   "encode": X264}, {}),
+    "training_table": ({"dqn.variants": ["fast"], "dqn.seeds": [1]}, {}),
     "verify": (_FILM, _SHARDS | {"size": 2}),
 }  # fmt: skip
 
@@ -148,10 +161,23 @@ def made(folder: Path) -> Path:
         rows = np.repeat([0, 1], [5, 9])
         np.savez("recording.npz", episode=rows, seed=rows + 1, action=np.zeros((14, 1), int))
         Path("states.csv").write_text("episode,position,velocity\n" + "0,-0.5,0\n" * 3)
+        _train()
         Path("policy.py").write_text("def act(seen):\n    return seen[:, 0].astype(int) * 0\n")
         Path("benchmarks").mkdir()
         Path("benchmarks/concat.tsv").write_text("s\th:m:s\n1.5\t0:00:01\n")
     return folder
+
+
+def _train() -> None:
+    """Write the metrics of a training without one, and a table of it."""
+    folder = Path("train/fast/1")
+    folder.mkdir(parents=True)
+    (folder / "log.csv").write_text("kind\n")
+    figures = (6000, 3.0, 2000.0, None, None, -150.0, -160.0)
+    metrics = Metrics("fast", 1, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
+    spec = json.dumps({"stage": "dqn", "config": {"variant": "fast", "train.seed": 1}})
+    write_metrics(folder / "metrics.json", metrics, spec, folder / "log.csv")
+    Path("training.csv").write_text(as_csv(rows_of([metrics])))
 
 
 def _draw() -> None:

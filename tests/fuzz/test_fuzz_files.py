@@ -15,6 +15,9 @@ from goalreel import kept_fingerprints
 from goalreel.atlas import read_atlas
 from goalreel.config import read_schema
 from goalreel.dictionary import read_dictionary
+from goalreel.dqn.ablation import read_rows
+from goalreel.dqn.curves import curves_of
+from goalreel.dqn.metrics import read_metrics
 from goalreel.episodes import make_environment
 from goalreel.frame_cache import open_cache
 from goalreel.learned import read_policies
@@ -104,6 +107,8 @@ _TABLES = {
     "recording.csv": _recording,
     "states.csv": _recording,
     "tables.json": read_spec,
+    "train/fast/1/metrics.json": lambda path: (curves_of([read_metrics(path)]), read_spec(path)),
+    "training.csv": lambda path: [row.cells() for row in read_rows(path)],
     "steps.svg": lambda path: (read_caption(path), read_spec(path)),
     "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
     "benchmarks/concat.tsv": lambda path: read_timings(path.parent, 2, 60),
@@ -123,7 +128,7 @@ def _video(path):
 def test_any_table_text_or_video_is_read_or_refused_by_name(run, tmp_path, name):
     sound = (run / name).read_bytes()
     strategy = mutated_bytes(sound)
-    if name == "tables.json":
+    if name.endswith(".json"):
         strategy |= mutated_json(json.loads(sound)).map(lambda v: json.dumps(v).encode())
     if name.endswith(".mp4"):  # where its index stands: elsewhere are frames
         start = sound.index(b"moov") - 4

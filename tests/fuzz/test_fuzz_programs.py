@@ -18,8 +18,8 @@ from material import ARGUMENTS, MAINS, OPERATIONS, OUTPUTS, made, replayed, spec
 
 from goalreel import ffmpeg, program
 
-# Programs whose every run takes long are tried less often; plots needs matplotlib, a second.
-_RARE = ("plots",)
+# Programs whose every run takes long are tried less often; they need matplotlib, a second.
+_RARE = ("plots", "training_table")
 _LONGEST = 6000
 
 

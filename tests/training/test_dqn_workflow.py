@@ -1,9 +1,12 @@
 """The policy dqn in the workflow: it is trained first, plays exactly, reruns what it changes."""
 
+import csv
 import importlib.util
 import json
-import sys
+import re
 
+import av
+import gymnasium
 import numpy as np
 import pytest
 from conftest import hashes
@@ -86,6 +89,92 @@ def test_the_shard_size_changes_no_trajectory(driven, project):
     assert one == other, "trained anew, it is the same"
 
 
+COMPARED = {"dqn": "{frames: 6000, variants: [fast], seeds: [7], report: true}"}
+
+
+TARGETS = ("all", "learning", "training", "report")
+
+
+@pytest.fixture(scope="module")
+def compared(once):
+    """Return a project whose film's training is the only one that is compared, and reported."""
+    config = BASE | COMPARED
+
+    def make(fresh):
+        assert fresh.jobs(*TARGETS, config=config)["dqn"] == 1, "one training serves all"
+        return fresh.run(*TARGETS, "-j", "2", config=config)
+
+    return once("compared", make)
+
+
+@NEEDS_TORCH
+def test_the_film_of_learning_is_gymnasiums_at_every_age(compared):
+    from goalreel.dqn.policy_file import read_checkpoints
+
+    results = compared.folder / "results"
+    kept = read_checkpoints(results / "train" / "fast" / "7" / "policy.pt")
+    rows = list(csv.DictReader((results / "learning.csv").open(newline="")))
+    ages = sorted({int(row["age"]) for row in rows})
+    assert set(ages) <= set(kept.ages) and ages[-1] == kept.ages[kept.choose("best")]
+    assert len(rows) == 4 * len(ages)
+    env = gymnasium.make("MountainCar-v0")
+    for row in rows[::4]:
+        network = kept.network(kept.choose(int(row["age"])))
+        seen, _ = env.reset(seed=int(row["seed"]))
+        total, over = 0.0, False
+        while not over:
+            seen, reward, terminated, truncated, _ = env.step(int(network.act(seen[None])[0]))
+            total, over = total + reward, terminated or truncated
+        assert (total, str(terminated)) == (float(row["return"]), row["reached"])
+    titles = [chapter["title"] for chapter in ffmpeg_chapters(results / "learning.mp4")]
+    assert titles[0].startswith(f"After {ages[0]:,} frames · attempt 1 of 4 · ")
+
+
+def ffmpeg_chapters(path):
+    with av.open(str(path)) as container:
+        return [{"title": chapter["metadata"]["title"]} for chapter in container.chapters()]
+
+
+@NEEDS_TORCH
+def test_the_report_shows_the_comparison_and_the_film_of_learning(compared, tmp_path):
+    compared = compared.copied(tmp_path / "project")
+    results = compared.folder / "results"
+    page = (results / "report" / "index.html").read_text(encoding="utf-8")
+    assert "first attempts at growing ages" in page and ">Training</h2>" in page
+    for name in ("bars.svg", "curves.svg", "table.csv", "learning.mp4"):
+        assert name in page and (results / "report" / name).exists()
+    assert "| Everything that helped |" in (results / "training" / "table.md").read_text()
+    said = compared.run("verify", "-j", "2", config=BASE | COMPARED)
+    told = dict(re.findall(r"^ *(dqn|training_table|learning|report) +(\d+) .* sound", said, re.M))
+    assert told == {"dqn": "2", "training_table": "5", "learning": "2", "report": told["report"]}
+    log = results / "train" / "fast" / "7" / "log.csv"
+    log.write_text(log.read_text() + "1\n")
+    said = compared.fail("verify", "-j", "2", config=BASE | COMPARED)
+    assert "log.csv beside it: its sha256 is not the one that was noted" in said
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize(
+    ("edit", "jobs"),
+    [
+        ({}, {}),
+        ({"dqn": "{frames: 6000, variants: [fast], seeds: [7]}"}, {"report": 1}),
+        (
+            {"dqn": "{frames: 6000, variants: [fast, baseline], seeds: [7], report: true}"},
+            {"dqn": 1, "training": 1, "training_table": 1, "report": 1},
+        ),
+        (
+            {"dqn": "{frames: 6000, variants: [fast], seeds: [7, 8, 9], report: true}"},
+            {"dqn": 2, "training": 1, "training_table": 1, "report": 1},
+        ),
+        ({"train": "{attempts: 1}"}, {"learning": 1, "report": 1}),
+    ],
+    ids=str,
+)
+def test_what_the_comparison_reruns(compared, edit, jobs):
+    assert compared.jobs(*TARGETS, config=BASE | COMPARED | edit) == jobs
+
+
 @NEEDS_TORCH
 def test_bad_checkpoints_are_named(driven, tmp_path):
     project = driven.copied(tmp_path / "project")
@@ -95,17 +184,3 @@ def test_bad_checkpoints_are_named(driven, tmp_path):
     said = project.fail(config=BASE | {"seed": 5})
     assert "policy.pt: could not be used and is deleted: truncated or corrupt" in said
     project.run(config=BASE | {"seed": 5})
-
-
-def test_misspelt_variants_are_corrected(project):
-    said = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
-    assert "policy.variant" in said and "baseline" in said and "Traceback" not in said
-    said = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
-    assert "did you mean 'best'? (allowed: best, last); or an age in frames" in said
-
-
-@pytest.mark.skipif(TORCH, reason="PyTorch is there")
-def test_without_pytorch_it_is_asked_for(project):
-    said = project.fail("-n", config={"policy": "{name: dqn}"})
-    told = f"the package torch is not installed for {sys.executable}; install it: pip install -r"
-    assert f"{told} requirements-train.in" in said and "Traceback" not in said

@@ -12,10 +12,14 @@ _FIRST_SEED = 10_000  # far from any that a training is likely to name; fixed fo
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Of a policy, after so many frames of training: the returns of its episodes, (n,) float64."""
+    """Of a policy, after so many frames and seconds of training.
+
+    returns: (n,) float64, of its episodes
+    """
 
     frames: int
     returns: np.ndarray
+    seconds: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -23,7 +27,7 @@ class Evaluation:
         return float(self.returns.mean())
 
 
-def evaluate(values, frames: int, episodes: int = EPISODES) -> Evaluation:
+def evaluate(values, frames: int, seconds: float = 0.0, episodes: int = EPISODES) -> Evaluation:
     """Play, an action a step; `values` gives (n, 2) float32 observations (n, 3) values."""
     state = reset(_FIRST_SEED + np.arange(episodes))
     returns, open_ = np.zeros(episodes), np.arange(episodes)
@@ -35,4 +39,4 @@ def evaluate(values, frames: int, episodes: int = EPISODES) -> Evaluation:
         state, open_ = state.take(going), open_[going]
         if not len(open_):
             break
-    return Evaluation(frames, returns)
+    return Evaluation(frames, returns, seconds)

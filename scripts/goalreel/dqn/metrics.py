@@ -1,4 +1,4 @@
-"""What came of a training, in numbers: metrics.json, and the table over all trainings."""
+"""What came of a training, in numbers: metrics.json, which also tells the log's checksum."""
 
 import json
 import os
@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from goalreel.atomic import replacing
-from goalreel.dqn.training import Trained
+from goalreel.checksums import read_digests, with_digests
+from goalreel.errors import Unusable
 from goalreel.spec import canonical
 
 
@@ -16,6 +17,7 @@ class Metrics:
 
     fps: frames of the environment for each second of the clock; solved_frames, solved_seconds: up
     to the first evaluation of -110 or better, None if there was none; best, last: mean returns
+    ages, clock, means: of every evaluation the frames and the seconds up to it, and its mean return
     """
 
     variant: str
@@ -27,6 +29,9 @@ class Metrics:
     solved_seconds: float | None
     best: float
     last: float
+    ages: tuple[int, ...]
+    clock: tuple[float, ...]
+    means: tuple[float, ...]
 
     def __str__(self) -> str:
         """Return them in a line."""
@@ -42,19 +47,34 @@ class Metrics:
         )
 
 
-def metrics_of(trained: Trained, variant: str, seed: int) -> Metrics:
-    """Return the metrics of a training."""
-    means = [evaluation.mean for evaluation in trained.evaluations]
+def metrics_of(trained, variant: str, seed: int) -> Metrics:
+    """Return the metrics of a training (training.Trained)."""
+    evaluations = trained.evaluations
+    means = tuple(evaluation.mean for evaluation in evaluations)
     frames, seconds = trained.solved or (None, None)
     fps = trained.frames / trained.seconds
     return Metrics(
         *(variant, seed, trained.frames, trained.seconds, fps, frames, seconds),
         *(max(means), means[-1]),
+        tuple(evaluation.frames for evaluation in evaluations),
+        tuple(evaluation.seconds for evaluation in evaluations),
+        means,
     )
 
 
-def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: str) -> None:
-    """Write the metrics with the spec that they were made by, as JSON."""
+def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: str, log: Path) -> None:
+    """Write the metrics as JSON, with the spec that they were made by and the log's checksum."""
+    told = canonical({**json.loads(spec), "metrics": asdict(metrics)})
     with replacing(path) as temporary:
-        told = canonical({**json.loads(spec), "metrics": asdict(metrics)})
-        Path(temporary).write_text(told + "\n", encoding="utf-8")
+        Path(temporary).write_text(with_digests(told, [log]), encoding="ascii")
+
+
+def read_metrics(path: Path) -> Metrics:
+    """Read metrics.json. Raises GoalreelError if there is none, Unusable if it is not whole."""
+    read_digests(path)  # which tells whether it is as it was written
+    try:
+        told = json.loads(path.read_text(encoding="ascii"))["metrics"]
+        lists = {name: tuple(told[name]) for name in ("ages", "clock", "means")}
+        return Metrics(**{**told, **lists})
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unusable(path, f"it holds no metrics ({error!r})") from None

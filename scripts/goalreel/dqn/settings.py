@@ -55,8 +55,11 @@ VARIANTS = {
 }
 
 
-def settings_of(variant: str, frames: int) -> Settings:
-    """Return a variant's settings for so many frames. Raises GoalreelError if there is none."""
+def settings_of(variant: str, frames: int, double: bool = False) -> Settings:
+    """Return a variant's settings for so many frames, with Double DQN's targets or DQN's.
+
+    Raises GoalreelError if there is no such variant.
+    """
     if variant not in VARIANTS:
         raise GoalreelError(f"no variant {variant!r}; allowed: {', '.join(VARIANTS)}")
-    return replace(VARIANTS[variant], frames=frames)
+    return replace(VARIANTS[variant], frames=frames, double=double)

@@ -98,7 +98,7 @@ def train(settings: Settings, seed: int) -> Trained:
 
 def look(trained: Trained, learner: Learner, frame: int, seconds: float) -> None:
     """Evaluate the policy and keep its weights."""
-    found = evaluate(learner.values, frame)
+    found = evaluate(learner.values, frame, seconds)
     trained.evaluations.append(found)
     trained.weights.append(weights_of(learner.model))
     if trained.solved is None and found.mean >= SOLVED:

@@ -1,0 +1,31 @@
+"""Training asks for PyTorch where it is missing, and for right names; others do without it."""
+
+import importlib.util
+import sys
+
+import pytest
+
+TORCH = importlib.util.find_spec("torch") is not None
+
+
+def test_misspelt_variants_are_corrected(project):
+    said = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
+    assert "policy.variant" in said and "baseline" in said and "Traceback" not in said
+    said = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
+    assert "did you mean 'best'? (allowed: best, last); or an age in frames" in said
+    said = project.fail("-n", "training", config={"dqn": "{variants: [fastt]}"})
+    assert "dqn.variants.0: unknown value 'fastt'; did you mean 'fast'?" in said
+
+
+@pytest.mark.skipif(TORCH, reason="PyTorch is there")
+@pytest.mark.parametrize("target", ["all", "learning", "training", "report"])
+def test_without_pytorch_it_is_asked_for(project, target):
+    config = {"policy": "{name: dqn}", "dqn": "{report: true}"}
+    said = project.fail("-n", target, config=config)
+    told = f"the package torch is not installed for {sys.executable}; install it: pip install -r"
+    assert f"{told} requirements-train.in" in said and "Traceback" not in said
+
+
+def test_other_policies_plan_nothing_of_it(project):
+    jobs = project.jobs("all", "learning", "report", config={"reaches": 4})
+    assert not jobs.keys() & {"dqn", "training", "training_table"} and jobs["train"] == 1

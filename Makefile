@@ -54,7 +54,8 @@ lint: .venv/installed-for-tests
 	.venv-train/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-train-test.in
 	@touch $@
 
-# The interpreter of collectors that play Super Mario Bros; nes-py is compiled, by a C++ compiler.
+# The interpreter of collectors that play Super Mario Bros, Python 3.11 or 3.12, for which there is
+# a NumPy 1.26; nes-py is compiled, by a C++ compiler.
 .venv-mario/installed: requirements-mario.txt
 	$(PYTHON) -m venv .venv-mario
 	.venv-mario/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mario.txt

@@ -20,6 +20,8 @@ class Settings:
     lanes: environments that are stepped side by side
     wrapped: whether they are Gymnasium's own with its wrappers, or physics' lanes
     skip: steps that an action lasts
+    rescaled: whether the network sees observations from -1 to 1, and not raw ones
+    fused: whether Adam updates all weights in one pass of PyTorch's
     parallel: whether playing has a process of its own
     """
 
@@ -40,7 +42,14 @@ class Settings:
     lanes: int = 1
     wrapped: bool = True
     skip: int = 1
+    rescaled: bool = False
+    fused: bool = False
     parallel: bool = False
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same seed gives the same weights: two processes go each at its own pace."""
+        return not self.parallel
 
 
 _BASELINE = Settings()
@@ -50,8 +59,12 @@ VARIANTS = {
     "without_no_grad": replace(_BASELINE, no_grad=False),
     "environments_3": replace(_BASELINE, lanes=3),
     "environments_16": replace(_BASELINE, lanes=16),
+    "parallel": replace(_BASELINE, parallel=True),
     "wrappers_environments": replace(_BARE, lanes=16),
-    "fast": replace(_BARE, lanes=8, batch=256, gradient_steps=2),
+    "wrappers_parallel": replace(_BARE, lanes=16, parallel=True),
+    "fast": replace(
+        _BARE, skip=12, lanes=8, hidden=(64, 64), gradient_steps=2, rescaled=True, fused=True
+    ),
 }
 
 

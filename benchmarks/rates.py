@@ -51,7 +51,7 @@ class Rate:
             return (self.step, f"{self.fps:,.0f}", "", "", "")
         ratios = self.ratios
         ratio = statistics.median(ratios)
-        change = f"{ratio - 1:+.0%}" if ratio >= 2 else f"{ratio - 1:+.1%}"
+        change = f"{ratio - 1:+,.0%}" if ratio >= 2 else f"{ratio - 1:+.1%}"
         spread = f"{_digits(min(ratios))} to {_digits(max(ratios))}"
         return (self.step, f"{self.fps:,.0f}", change, _digits(ratio), spread)
 

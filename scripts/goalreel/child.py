@@ -13,8 +13,10 @@ import sys
 from pathlib import Path
 
 _SCRIPTS = Path(__file__).parents[1]
-# Set before anything is imported: a library's threads would only stand in the others' way.
-_THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
+_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
+"""The environment in which libraries that are imported later take one thread each: more would
+only stand in the way of other processes."""
 
 
 def start(python: str, module: str, *arguments: str, **options) -> subprocess.Popen:
@@ -23,10 +25,10 @@ def start(python: str, module: str, *arguments: str, **options) -> subprocess.Po
     options: of subprocess.Popen. Raises OSError if the interpreter cannot be run.
     """
     path = os.pathsep.join(filter(None, (str(_SCRIPTS), os.environ.get("PYTHONPATH"))))
-    environment = {f"{name}_NUM_THREADS": "1" for name in _THREADS} | {"PYTHONPATH": path}
+    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}
     return subprocess.Popen(
         [python, "-P", "-m", module, *arguments],
-        **{"stdin": subprocess.PIPE, "process_group": 0, "env": os.environ | environment},
+        **{"stdin": subprocess.PIPE, "process_group": 0, "env": environment},
         **options,
     )
 

@@ -124,6 +124,7 @@ def test_settings_come_back_from_json():
         ({"game": CAR, "skip": 0}, "skip: 0 is not allowed; allowed: a whole number from 1 to 60"),
         ({"game": CAR, "skip": True}, "skip: True is not allowed"),
         ({"game": CAR, "warp": "pilow"}, "warp: .*did you mean 'pillow'.*area, pillow, slice"),
+        ({"game": CAR, "warp": ["area"]}, "warp: .*; allowed: area, pillow, slice"),
         ({"game": CAR, "clip_reward": 1}, "clip_reward: 1 is not allowed; allowed: true or false"),
         ({"game": CAR, "noop": 30}, "noop: 30 for MountainCar-v0: none of its actions"),
         ({"game": CAR, "fire": True}, "fire: True for MountainCar-v0: it has no fire button"),

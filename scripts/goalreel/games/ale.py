@@ -5,6 +5,8 @@ skips, and is never repeated by chance. That is what Stable-Baselines3's AtariWr
 ids ending in -v5 would skip four frames and repeat an action with probability 1/4 on their own.
 """
 
+import importlib
+
 import gymnasium
 
 from goalreel.environments import find_spec
@@ -17,6 +19,8 @@ def make_ale(game: str) -> gymnasium.Env:
     GoalreelError where ale-py is not installed, and for a game that it does not have.
     """
     find_spec(game)
+    emulator = importlib.import_module("ale_py")
+    emulator.ALEInterface.setLoggerMode(emulator.LoggerMode.Error)  # no banner at the first game
     env = gymnasium.make(
         game,
         frameskip=1,

@@ -1,11 +1,13 @@
 """MountainCar-v0 as pixels: all cars step at once, and what is seen is looked up in the atlas."""
 
+import sys
 from functools import cache
 
 import numpy as np
 
 from goalreel.atlas import draw_atlas
 from goalreel.dqn.environments import Lanes
+from goalreel.errors import GoalreelError
 from goalreel.games.lanes import Episode, PixelStep
 from goalreel.games.names import CAR_GAME
 from goalreel.games.settings import GameSettings
@@ -16,9 +18,19 @@ from goalreel.styles import GymnasiumStyle
 
 @cache
 def pixels(warp: str) -> AtlasPixels:
-    """Return the pictures by a warp's name; all lanes of a process look at the same."""
+    """Return the pictures by a warp's name; all lanes of a process look at the same.
+
+    Raises GoalreelError where pygame-ce is missing.
+    """
     style = GymnasiumStyle(CAR_GAME)
-    return AtlasPixels(draw_atlas(style), style, WARPS[warp])
+    try:
+        atlas = draw_atlas(style)
+    except ModuleNotFoundError as error:
+        raise GoalreelError(
+            f"{CAR_GAME} is drawn with the packages of requirements.txt; {sys.executable} cannot "
+            f"import them ({error})"
+        ) from None
+    return AtlasPixels(atlas, style, WARPS[warp])
 
 
 class CarLanes:

@@ -66,7 +66,7 @@ class GameSettings:
         _check_number("skip", self.skip, 1, MOST_SKIPPED)
         if self.noop is not None:
             _check_number("noop", self.noop, 0, MOST_NOOPS)
-        if self.warp not in WARPS:
+        if not isinstance(self.warp, str) or self.warp not in WARPS:
             allowed = ", ".join(WARPS)
             raise GoalreelError(
                 f"warp: unknown value {self.warp!r}{nearest(self.warp, WARPS)}; allowed: {allowed}"

@@ -25,7 +25,7 @@ from goalreel.pixels.consolidation import Consolidation  # noqa: E402
 from goalreel.pixels.curves import plot_training  # noqa: E402
 from goalreel.pixels.monitor import COLUMNS, Look, Monitor, write_rows  # noqa: E402
 from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
-from goalreel.pixels.policy import read_policy  # noqa: E402
+from goalreel.pixels.policy import read_policy, write_policy  # noqa: E402
 from goalreel.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.pixels.trainer import Trainer  # noqa: E402
 from goalreel.plot_captions import read_caption  # noqa: E402
@@ -269,6 +269,15 @@ def test_a_policys_network_is_the_learners(tmp_path):
     assert all(np.array_equal(policy.best[name], best[name]) for name in best)
     seen = np.random.default_rng(0).integers(0, 256, (2, 4, 84, 84), np.uint8)
     assert np.array_equal(Actor.of(policy.last).values(seen), Actor.of(last).values(seen))
+    for change, fault in (
+        ({"stack": 10**9}, "a stack of 1000000000 frames"),
+        ({"actions": 4}, "its values are"),
+        ({"best": {}}, "its arrays do not fit together"),
+        ({"best": best | {"hidden.weight": best["hidden.bias"]}}, "do not fit together"),
+    ):
+        write_policy(tmp_path / "bad.npz", replace(policy, **change))
+        with pytest.raises(GoalreelError, match=f"bad.npz: cannot be used: .*{fault}"):
+            read_policy(tmp_path / "bad.npz")
     files[0].write_bytes(files[0].read_bytes()[:-9])
     with pytest.raises(GoalreelError, match="truncated or corrupt"):
         read_policy(files[0])

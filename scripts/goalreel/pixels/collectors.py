@@ -9,7 +9,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
@@ -64,7 +64,7 @@ class _Member:
     process: subprocess.Popen | None = None
     starts: int = 0
     restarts: int = 0
-    steps: int = field(default=-1)
+    steps: int = -1
 
 
 class Collectors:
@@ -74,7 +74,7 @@ class Collectors:
     """
 
     def __init__(self, crew: Crew, weights: Mapping[str, np.ndarray], epsilon: float):
-        """Make the shared memory and start the processes. Raises GoalreelError if that fails."""
+        """Make the shared memory, with the first weights and share of random actions in it."""
         self._crew, self.restarts, self._stopped = crew, 0, False
         self._weights = SharedWeights(fields_of(weights))
         self._fields = fields_of(weights)
@@ -85,7 +85,7 @@ class Collectors:
         self.explore(epsilon)
 
     def __enter__(self) -> "Collectors":
-        """Start all processes."""
+        """Start all processes. Raises GoalreelError if the interpreter cannot be run."""
         try:
             for number in range(len(self._members)):
                 self._start(number)

@@ -19,9 +19,11 @@ import numpy as np
 
 from goalreel import npz
 from goalreel.pixels.acting import Actor
+from goalreel.pixels.learner_settings import SIDE
 
 KIND, VERSION = "goalreel pixel policy", 1
 _OF = ("best", "last")
+_STACKED = 100  # frames at most: no file may ask for more memory than its network takes
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,10 @@ def read_policy(path: str | os.PathLike) -> PixelPolicy:
             *(str(arrays["game"]), int(arrays["actions"]), int(arrays["stack"]), *pairs),
             *(weights["best"], weights["last"], str(arrays["spec"])),
         )
-        seen = np.zeros((1, policy.stack, 84, 84), np.uint8)
+        npz.check(path, 1 <= policy.stack <= _STACKED, f"a stack of {policy.stack} frames")
+        seen = np.zeros((1, policy.stack, SIDE, SIDE), np.uint8)
         shape = Actor.of(policy.best).values(seen).shape
         npz.check(path, shape == (1, policy.actions), f"its values are {shape}")
-    except (KeyError, ValueError, TypeError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
         npz.check(path, False, f"its arrays do not fit together ({error})")
     return policy

@@ -21,6 +21,7 @@ from goalreel.pixels.weights import SharedWeights, fields_of
 
 WAITING = 1000  # transitions that the queue holds
 STACK, SHAPE = 4, (84, 84)
+_PATIENCE = 0.01  # seconds
 _SPAWN = mp.get_context("spawn")
 
 
@@ -39,7 +40,7 @@ class Players:
 
     def __init__(self, players: int, lanes: int, epsilon: float, weights, once: bool, shared: bool):
         """Take how many, and whether frames are sent once and weights come by shared memory."""
-        self.lanes, self.queue = lanes, _SPAWN.Queue(WAITING)
+        self.lanes, self.queue = players * lanes, _SPAWN.Queue(WAITING)
         self._blocked = _SPAWN.RawArray("q", players)
         self._given = [_SPAWN.Queue(1) for _ in range(players)]
         self._shared = SharedWeights(fields_of(weights)) if shared else None
@@ -90,11 +91,14 @@ class Players:
         return sum(self._blocked) / 1e9
 
     def take(self, most: int) -> list[tuple]:
-        """Return up to `most` transitions, taken one at a time."""
+        """Return up to `most` transitions, taken one at a time.
+
+        With a little patience: of two stacks a pipe holds one, and another is behind it.
+        """
         taken = []
         while len(taken) < most:
             try:
-                taken.append(self.queue.get_nowait())
+                taken.append(self.queue.get(timeout=_PATIENCE))
             except queue.Empty:
                 break
         return taken

@@ -38,7 +38,7 @@ from goalreel.pixels.learner_settings import LearnerSettings  # noqa: E402
 
 SKIP = 4
 EPOCH_STEPS, EPOCH_SAMPLES = 2500, 2500
-_COLLECTORS, _REPLAY, _START = 2, 8000, 1000
+_REPLAY, _START = 8000, 1000
 HEADER = ("design", "experience, frames/s", "training, samples/s", "learner busy",
           "collectors blocked", "epoch, s")  # fmt: skip
 CLAIMS = (("experience", 0, 0.8), ("throughput", 1, 1.5), ("blocking", 3, -0.9),
@@ -96,7 +96,7 @@ class Queued:
 
     def __init__(self, design: Design, players: Players):
         """Make the replay buffer."""
-        lanes = players.lanes * _COLLECTORS
+        lanes = players.lanes
         self._players, self.publish = players, players.publish
         self.replay = FramesOnce(lanes, _REPLAY) if design.once else StackReplay(_REPLAY)
         self.steps = 0
@@ -117,12 +117,12 @@ class Queued:
 class Ringed:
     """Experience by goalreel's rings."""
 
-    def __init__(self, collectors: Collectors, lanes: int):
+    def __init__(self, collectors: Collectors, environments: int):
         """Make the replay buffer."""
         self._collectors = collectors
-        self.replay = FrameReplay(lanes * _COLLECTORS, _REPLAY // lanes // _COLLECTORS, SHAPE,
-                                  STACK, 32)  # fmt: skip
-        self._moving = Consolidation(collectors.rings, self.replay, lanes)
+        lanes = environments * len(collectors.rings)
+        self.replay = FrameReplay(lanes, _REPLAY // lanes, SHAPE, STACK, 32)
+        self._moving = Consolidation(collectors.rings, self.replay, environments)
         self.publish = collectors.publish
 
     @property
@@ -141,30 +141,31 @@ class Ringed:
 
 
 @contextlib.contextmanager
-def experience(design: Design, lanes: int, epsilon: float, weights) -> Iterator[Queued | Ringed]:
+def experience(design: Design, options, weights) -> Iterator[Queued | Ringed]:
     """Yield what gives a design its experience."""
+    count, lanes = options.collectors, options.environments
     if not design.rings:
-        told = (_COLLECTORS, lanes, epsilon, weights, design.once, design.weights)
+        told = (count, lanes, options.epsilon, weights, design.once, design.weights)
         with Players(*told) as players:
             yield Queued(design, players)
         return
     game = asdict(GameSettings(ENV).filled())
-    capacity = WAITING // _COLLECTORS // lanes * lanes  # in all as many as the queue holds
+    capacity = max(WAITING // count // lanes, 1) * lanes  # in all as many as the queue holds
     crew = Crew(
-        *(sys.executable, game, (0,), _COLLECTORS, lanes, SHAPE, STACK, capacity),
+        *(sys.executable, game, (0,), count, lanes, SHAPE, STACK, capacity),
         block=True,
     )
-    with Collectors(crew, weights, epsilon) as collectors:
+    with Collectors(crew, weights, options.epsilon) as collectors:
         yield Ringed(collectors, lanes)
 
 
-def measure(design: Design, lanes: int, epsilon: float, seconds: float) -> Found:
+def measure(design: Design, options: argparse.Namespace) -> Found:
     """Run a design, and measure it once it is under way."""
     from goalreel.pixels.pixel_learner import PixelLearner
 
     learner, dice = PixelLearner(design.learner, 3, 0), np.random.default_rng(0)
     batch, accumulation = design.learner.batch, design.learner.accumulation
-    with experience(design, lanes, epsilon, learner.weights()) as source:
+    with experience(design, options, learner.weights()) as source:
         while source.steps < _START:
             source.take(_START)
             time.sleep(0.01)
@@ -175,7 +176,7 @@ def measure(design: Design, lanes: int, epsilon: float, seconds: float) -> Found
             mover.start()
         begun, steps, blocked = time.monotonic(), source.steps, source.blocked()
         busy, samples, epoch = 0.0, 0, 0
-        while (now := time.monotonic()) - begun < seconds:
+        while (now := time.monotonic()) - begun < options.seconds:
             if not design.thread:
                 source.take(batch * accumulation)
                 now = time.monotonic()
@@ -192,7 +193,8 @@ def measure(design: Design, lanes: int, epsilon: float, seconds: float) -> Found
             mover.join()
     rates = taken / passed, samples / passed
     longest = max(EPOCH_STEPS / rates[0], EPOCH_SAMPLES / rates[1])
-    return Found(SKIP * rates[0], rates[1], busy / passed, blocked / passed / _COLLECTORS, longest)
+    shares = busy / passed, blocked / passed / options.collectors
+    return Found(SKIP * rates[0], rates[1], *shares, longest)
 
 
 def keep_moving(source: Queued | Ringed, stop: threading.Event) -> None:
@@ -211,7 +213,7 @@ def main(argv: list[str] | None = None) -> None:
     found: dict[str, list[Found]] = {name: [] for name in DESIGNS}
     for _ in range(options.rounds):
         for name, design in DESIGNS.items():
-            one = measure(design, options.environments, options.epsilon, options.seconds)
+            one = measure(design, options)
             found[name].append(one)
             print(f"{name}: {' | '.join(cells(one))}", file=sys.stderr)
     medians = {
@@ -235,7 +237,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = options.add_argument
-    add("--environments", type=int, default=8, help="of each of the two collectors (8)")
+    add("--collectors", type=int, default=2, help="processes beside the learner (2)")
+    add("--environments", type=int, default=8, help="of each collector (8)")
     add("--epsilon", type=float, default=0.1, help="share of random actions (0.1)")
     add("--seconds", type=float, default=15, help="that each design is measured (15)")
     add("--rounds", type=int, default=1, help="of all designs, of which medians are told (1)")
@@ -264,8 +267,8 @@ def notes(options: argparse.Namespace, found: dict[str, Found], machine: str) ->
         "time in which they wait for room.",
         f"epoch: until {SKIP * EPOCH_STEPS:,} frames are taken in and {EPOCH_SAMPLES:,} samples "
         "learned, whichever takes longer, by the two rates.",
-        f"{_COLLECTORS} collectors of {options.environments} environments, {options.epsilon:.0%} "
-        f"random actions, one thread each and the learner; {options.seconds:g} s each, the median "
+        f"{options.collectors} collectors of {options.environments} environments, "
+        f"{options.epsilon:.0%} random actions, one thread each and the learner; {options.seconds:g} s each, the median "
         f"of {options.rounds}. Compiling is done before the clock starts.",
         f"PyTorch {importlib.metadata.version('torch')}. Machine: {machine}.",
     ]

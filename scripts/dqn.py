@@ -7,9 +7,11 @@ By hand, where PyTorch is installed (requirements-train.in):
         "variant": "baseline", "train.seed": 1}}'
 """
 
+import os
 from pathlib import Path
 
 from goalreel import program
+from goalreel.child import ONE_THREAD
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -19,6 +21,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("log", type=Path, help="the table of episodes and seconds, .csv")
     options.add_argument("metrics", type=Path, help="what came of it, .json")
     arguments = options.parse_args(argv)
+    os.environ |= ONE_THREAD  # NumPy's, which evaluates policies; it is imported below
 
     from goalreel.dqn.metrics import metrics_of, write_metrics
     from goalreel.dqn.policy_file import checkpoints_of, write_checkpoints
@@ -35,6 +38,8 @@ def main(argv: list[str] | None = None) -> None:
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]
     settings = settings_of(variant, spec.config["dqn.frames"], spec.config["dqn.double"])
+    if not settings.deterministic:
+        program.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
     trained = train(settings, seed)
     write_checkpoints(arguments.policy, checkpoints_of(trained, settings, spec.text))
     trained.log.write(arguments.log)

@@ -34,7 +34,7 @@ def test_choices_are_those_of_exact_sums():
 def test_values_differ_from_exact_ones_by_less_than_the_bound():
     network, seen = random_network(2, (256, 256)), observations(200)
     exact = np.array([network.exact(one) for one in seen])
-    off = np.abs(network._values(seen.astype(np.float64)) - exact).max()
+    off = np.abs(network.values(seen.astype(np.float64)) - exact).max()
     assert off <= network.rounding < 1e-6 * np.abs(exact).max()
 
 
@@ -50,7 +50,7 @@ def test_values_that_rounding_could_exchange_are_summed_exactly():
     twins = Network((network.layers[0], both, (np.array(last), np.array([bias[0], bias[0], -1e6]))))
     seen = observations(200)
     assert (twins.act(seen) == 0).all()
-    values = twins._values(seen.astype(np.float64))
+    values = twins.values(seen.astype(np.float64))
     assert (values[:, 0] < values[:, 1]).any(), "else a plain argmax would do"
 
 

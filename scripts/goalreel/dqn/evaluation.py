@@ -1,4 +1,4 @@
-"""Greedy play of a network on 100 fixed seeds, all at once: how good a policy is."""
+"""Play of a policy on 100 fixed seeds, all at once: how good a policy is."""
 
 from dataclasses import dataclass
 
@@ -27,12 +27,12 @@ class Evaluation:
         return float(self.returns.mean())
 
 
-def evaluate(values, frames: int, seconds: float = 0.0, episodes: int = EPISODES) -> Evaluation:
-    """Play, an action a step; `values` gives (n, 2) float32 observations (n, 3) values."""
+def evaluate(act, frames: int, seconds: float = 0.0, episodes: int = EPISODES) -> Evaluation:
+    """Play, an action a step; `act` gives (n, 2) float32 observations their actions, (n,) int8."""
     state = reset(_FIRST_SEED + np.arange(episodes))
     returns, open_ = np.zeros(episodes), np.arange(episodes)
     for _ in range(DISCRETE.max_steps):
-        actions = values(state.observations()).argmax(axis=1).astype(np.int8)
+        actions = act(state.observations())
         state, rewards, terminated = DISCRETE.step(state, actions)
         returns[open_] += rewards
         going = ~terminated

@@ -22,17 +22,17 @@ _UNIT = 2.0**-53  # the roundoff of float64
 
 @dataclass(frozen=True)
 class Network:
-    """A perceptron: a matrix (outputs, inputs) and a bias (outputs,) a layer, float64."""
+    """A perceptron: a matrix (outputs, inputs) and a bias (outputs,) a layer, float64 to `act`."""
 
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]
 
     @classmethod
-    def of(cls, weights: Mapping[str, np.ndarray]) -> "Network":
+    def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float64) -> "Network":
         """Return the network of `learner.network`'s weights, by PyTorch's names."""
         numbers = sorted({int(name.split(".")[0]) for name in weights})
         return cls(
             tuple(
-                (weights[f"{n}.weight"].astype(np.float64), weights[f"{n}.bias"].astype(np.float64))
+                (weights[f"{n}.weight"].astype(dtype), weights[f"{n}.bias"].astype(dtype))
                 for n in numbers
             )
         )
@@ -51,7 +51,7 @@ class Network:
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int8, the first of equal ones; observations: (n, 2)."""
-        values = self._values(observations.astype(np.float64))
+        values = self.values(observations.astype(np.float64))
         best = values.argmax(axis=1)
         ordered = np.sort(values, axis=1)
         close = ordered[:, -1] - ordered[:, -2] <= 2 * self.rounding
@@ -59,7 +59,8 @@ class Network:
             best[lane] = int(np.argmax(self.exact(observations[lane])))
         return best.astype(np.int8)
 
-    def _values(self, seen: np.ndarray) -> np.ndarray:
+    def values(self, seen: np.ndarray) -> np.ndarray:
+        """Return the values of actions, (n, 3), but for rounding; seen: (n, 2), of their dtype."""
         for place, (matrix, bias) in enumerate(self.layers):
             seen = seen @ matrix.T + bias
             if place < len(self.layers) - 1:

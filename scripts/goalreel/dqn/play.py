@@ -1,10 +1,68 @@
-"""What plays and what is learned from it: epsilon-greedy steps, and the transitions they give."""
+"""What plays and what is learned from it: epsilon-greedy steps, and the transitions they give.
+
+Here a training's own process plays; player_process has the same in a process beside it.
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from goalreel.dqn.environments import Lanes, Step, WrappedCars
 from goalreel.dqn.replay import Batch
 from goalreel.dqn.settings import Settings
+
+Values = Callable[[np.ndarray], np.ndarray]
+"""The values of actions, (n, 3), for (n, 2) float32 observations."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A step of all lanes: what was seen, (lanes, 2) float32, and done, (lanes,) int8.
+
+    epsilon: the share of random actions; waiting: steps that are played and not yet learned from,
+    this one among them, where playing has a process of its own
+    """
+
+    seen: np.ndarray
+    actions: np.ndarray
+    step: Step
+    epsilon: float
+    waiting: int = 0
+
+
+class Player:
+    """Plays when it is asked."""
+
+    def __init__(self, settings: Settings, seed: int, values: Values, dice: np.random.Generator):
+        """Reset all lanes."""
+        self._settings, self._values, self._dice = settings, values, dice
+        self._cars, self._frame = cars_of(settings, seed), 0
+        self._seen = self._cars.seen
+
+    def __enter__(self) -> "Player":
+        """Begin."""
+        return self
+
+    def __exit__(self, *_) -> None:
+        """End; there is nothing to give back."""
+
+    def next(self) -> Played:
+        """Play a step of all lanes."""
+        epsilon = epsilon_at(self._settings, self._frame)
+        actions = choose(self._values, self._seen, epsilon, self._dice)
+        step = self._cars.step(actions)
+        played = Played(self._seen, actions, step, epsilon)
+        self._seen, self._frame = step.seen, self._frame + step.frames
+        return played
+
+    def learned(self, weights: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Take note of new weights: `values` has them already."""
+
+    def resting(self) -> contextlib.AbstractContextManager:
+        """Return a context in which nothing is played: it is but asked."""
+        return contextlib.nullcontext()
 
 
 def cars_of(settings: Settings, seed: int) -> Lanes | WrappedCars:
@@ -19,10 +77,12 @@ def epsilon_at(settings: Settings, frame: int) -> float:
     return 1.0 + progress * (settings.final_epsilon - 1.0)
 
 
-def choose(values, seen: np.ndarray, epsilon: float, generator: np.random.Generator) -> np.ndarray:
+def choose(
+    values: Values, seen: np.ndarray, epsilon: float, generator: np.random.Generator
+) -> np.ndarray:
     """Return the lanes' actions, (lanes,) int8, each random with probability epsilon.
 
-    values: the function that gives (n, 2) observations their values; not asked where all are random
+    values: not asked where all are random
     """
     random = generator.random(len(seen)) < epsilon
     actions = generator.integers(3, size=len(seen), dtype=np.int8)
@@ -31,11 +91,12 @@ def choose(values, seen: np.ndarray, epsilon: float, generator: np.random.Genera
     return actions
 
 
-def transitions(seen: np.ndarray, actions: np.ndarray, step: Step, discount: float) -> Batch:
+def transitions(played: Played, discount: float) -> Batch:
     """Return what a step of all lanes teaches; a time limit ends no episode's value."""
+    step = played.step
     return Batch(
-        seen,
-        actions.astype(np.int64),
+        played.seen,
+        played.actions.astype(np.int64),
         step.rewards.astype(np.float32),
         step.after,
         np.where(step.terminated, np.float32(0), np.float32(discount)),

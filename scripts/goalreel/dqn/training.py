@@ -1,4 +1,4 @@
-"""A training in one process: play, learn, and look every 5,000 frames how good the policy is."""
+"""A training: play, learn, and look every 5,000 frames how good the policy is."""
 
 import time
 from collections.abc import Callable
@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from goalreel.dqn.evaluation import Evaluation, evaluate
-from goalreel.dqn.learner import Learner, weights_of
+from goalreel.dqn.greedy import Network
+from goalreel.dqn.learner import Learner
 from goalreel.dqn.log import Log
-from goalreel.dqn.play import cars_of, choose, epsilon_at, transitions
+from goalreel.dqn.play import Player, transitions
+from goalreel.dqn.player_process import PlayerProcess
 from goalreel.dqn.replay import StateReplay
 from goalreel.dqn.settings import SOLVED, Settings
 
@@ -68,38 +70,54 @@ class Dues:
 
 
 def train(settings: Settings, seed: int) -> Trained:
-    """Train; the same settings and seed give the same weights, bit for bit, on one thread."""
+    """Train, on one thread; deterministic settings and a seed give the same weights, bit for bit.
+
+    Learning is due by the frames that were played, whoever plays: the ratio of gradient steps to
+    frames is that of the settings. Raises GoalreelError if a player's process ends.
+    """
     generator = np.random.default_rng(seed)
-    cars, learner = cars_of(settings, seed), Learner(settings, seed)
+    learner = Learner(settings, seed)
     replay, log = StateReplay(settings.buffer), Log(settings.lanes)
-    trained, clock = Trained(log), Clock()
     learning, targets, looks = (
         Dues(settings.train_every, settings.start),
         Dues(settings.target_every),
         Dues(EVALUATE_EVERY),
     )
-    discount, frame, seen = settings.discount**settings.skip, 0, cars.seen
-    while frame < settings.frames:
-        epsilon = epsilon_at(settings, frame)
-        actions = choose(learner.values, seen, epsilon, generator)
-        step = cars.step(actions)
-        replay.append(transitions(seen, actions, step, discount))
-        frame, seen = frame + step.frames, step.seen
-        log.played(step, frame, clock.seconds, epsilon)
-        for _ in range(learning.passed(frame) * settings.gradient_steps):
-            log.learned(learner.learn(replay.sample(settings.batch, generator)))
-        if targets.passed(frame):
-            learner.update_target()
-        if looks.passed(frame) or frame >= settings.frames:
-            clock.without(look, trained, learner, frame, clock.seconds)
-    trained.frames, trained.seconds = frame, clock.seconds
+    discount, frame = settings.discount**settings.skip, 0
+    with player_of(settings, seed, learner, generator) as player:
+        trained, clock = Trained(log), Clock()
+        while frame < settings.frames:
+            played = player.next()
+            replay.append(transitions(played, discount))
+            frame += played.step.frames
+            log.played(played.step, frame, clock.seconds, played.epsilon, played.waiting)
+            if due := learning.passed(frame):
+                for _ in range(due * settings.gradient_steps):
+                    log.learned(learner.learn(replay.sample(settings.batch, generator)))
+                player.learned(learner.weights)
+            if targets.passed(frame):
+                learner.update_target()
+            if looks.passed(frame) or frame >= settings.frames:
+                with player.resting():
+                    clock.without(look, trained, learner, frame, clock.seconds)
+        trained.frames, trained.seconds = frame, clock.seconds
     return trained
+
+
+def player_of(
+    settings: Settings, seed: int, learner: Learner, generator: np.random.Generator
+) -> Player | PlayerProcess:
+    """Return who plays in a training; a context manager."""
+    if settings.parallel:
+        return PlayerProcess(settings, seed, learner.weights())
+    return Player(settings, seed, learner.values, generator)
 
 
 def look(trained: Trained, learner: Learner, frame: int, seconds: float) -> None:
     """Evaluate the policy and keep its weights."""
-    found = evaluate(learner.values, frame, seconds)
+    weights = learner.weights()
+    found = evaluate(Network.of(weights).act, frame, seconds)
     trained.evaluations.append(found)
-    trained.weights.append(weights_of(learner.model))
+    trained.weights.append(weights)
     if trained.solved is None and found.mean >= SOLVED:
         trained.solved = frame, seconds

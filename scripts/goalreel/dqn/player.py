@@ -1,0 +1,124 @@
+"""A player: the process of a parallel training that plays, and writes its steps into a ring.
+
+It waits while the ring is full or the trainer has it rest, and plays by the latest weights that
+were published. It evaluates the network with NumPy, so that it needs no PyTorch: for some lanes
+that takes a fraction of the time of PyTorch's calls, and it starts in a fraction of the memory.
+How it is started and ended stands in player_process.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from goalreel.child import parent_is_there
+from goalreel.dqn.greedy import Network
+from goalreel.dqn.play import Played, Player
+from goalreel.dqn.settings import Settings
+from goalreel.pixels import shared
+from goalreel.pixels.ring import Ring
+from goalreel.pixels.shared import Fields
+from goalreel.pixels.weights import SharedWeights
+
+CONTROL: Fields = dict.fromkeys(("ready", "playing"), ("<i8", (1,)))
+"""ready: written by the player once its environments are reset; playing: by the trainer."""
+PAUSE = 0.0002  # seconds between two looks at what one waits for
+_FRAMES_AHEAD = 64  # so old may weights be that an action is chosen by, beside those just learned
+
+
+def step_fields(lanes: int) -> Fields:
+    """Return the fields of an item of the ring: a step of all lanes, and what it was played by."""
+    return {
+        **{"seen": ("<f4", (lanes, 2)), "actions": ("<i1", (lanes,)), "epsilon": ("<f8", ())},
+        **{"frames": ("<i8", ()), "rewards": ("<f8", (lanes,))},
+        **{"terminated": ("|b1", (lanes,)), "truncated": ("|b1", (lanes,))},
+        **{"after": ("<f4", (lanes, 2)), "next": ("<f4", (lanes, 2))},
+    }
+
+
+def capacity_of(settings: Settings) -> int:
+    """Return how many steps the ring holds: what the player may be ahead, and no less than two."""
+    return max(2, _FRAMES_AHEAD // (settings.lanes * settings.skip))
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a player is told, as JSON.
+
+    weights: the fields of the shared weights; fds: descriptors of "steps", "control" and "weights"
+    """
+
+    settings: Settings
+    seed: int
+    weights: Mapping
+    fds: Mapping[str, int]
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> "Assignment":
+        """Return what JSON tells."""
+        told = json.loads(text)
+        settings = Settings(**{**told["settings"], "hidden": tuple(told["settings"]["hidden"])})
+        weights = {name: (dtype, tuple(shape)) for name, (dtype, shape) in told["weights"].items()}
+        return cls(settings, told["seed"], weights, told["fds"])
+
+
+class Latest:
+    """The network of the latest weights that were published."""
+
+    def __init__(self, weights: SharedWeights):
+        """Take the first."""
+        self._weights = weights
+        self._take()
+
+    def _take(self) -> None:
+        self._version, weights = self._weights.read()
+        self._network = Network.of(weights, np.float32)
+
+    def values(self, seen: np.ndarray) -> np.ndarray:
+        """Return the values of actions, (n, 3) float32, for (n, 2) float32 observations."""
+        if self._weights.version != self._version:
+            self._take()
+        return self._network.values(seen)
+
+
+def write(ring: Ring, played: Played) -> None:
+    """Put a step into a ring that has room."""
+    step = played.step
+    row = {
+        **{"seen": played.seen, "actions": played.actions, "epsilon": played.epsilon},
+        **{"frames": step.frames, "rewards": step.rewards, "terminated": step.terminated},
+        **{"truncated": step.truncated, "after": step.after, "next": step.seen},
+    }
+    for name, place in ring.space(1).items():
+        place[0] = row[name]
+    ring.commit(1)
+
+
+def main(argv: list[str]) -> None:
+    """Play until the trainer is gone."""
+    told = Assignment.of(argv[0])
+    settings, fds = told.settings, told.fds
+    ring = Ring(step_fields(settings.lanes), capacity_of(settings), fds["steps"])
+    control = shared.arrays(fds["control"], CONTROL)
+    latest = Latest(SharedWeights(told.weights, fds["weights"]))
+    dice = np.random.default_rng([told.seed, 1])  # the trainer's has the seed alone
+    player = Player(settings, told.seed, latest.values, dice)
+    control["ready"][0] = 1
+    while True:
+        # A trainer that is gone takes nothing from the ring, so it is found out here in the end.
+        while len(ring) == ring.capacity or not control["playing"][0]:
+            if not parent_is_there():
+                return
+            time.sleep(PAUSE)
+        write(ring, player.next())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

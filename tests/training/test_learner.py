@@ -1,0 +1,83 @@
+"""The learner: its targets against sums by hand, and the ways to compute the same faster."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+
+from goalreel.dqn.greedy import Network  # noqa: E402
+from goalreel.dqn.learner import Learner  # noqa: E402
+from goalreel.dqn.replay import Batch  # noqa: E402
+from goalreel.dqn.settings import Settings  # noqa: E402
+
+SMALL = Settings(hidden=(16, 16))
+LOW, HIGH = np.array([-1.2, -0.07]), np.array([0.6, 0.07])
+
+
+def some(count: int) -> Batch:
+    """Return transitions anywhere in the state space, every fourth terminated."""
+    dice = np.random.default_rng(3)
+    seen, after = dice.uniform(LOW, HIGH, (2, count, 2)).astype(np.float32)
+    discounts = np.where(np.arange(count) % 4, 0.9, 0.0).astype(np.float32)
+    return Batch(
+        seen, dice.integers(3, size=count), np.full(count, -1, np.float32), after, discounts
+    )
+
+
+def by_hand(model, target, batch: Batch, double: bool) -> float:
+    """Return the loss, a transition at a time, by the formulas of Mnih and of van Hasselt."""
+    losses = []
+    model, target = (lambda x, m=m: m(torch.from_numpy(x)).detach() for m in (model, target))
+    for place in range(len(batch.actions)):
+        after = batch.after[place]
+        later, chooses = target(after), model(after) if double else target(after)
+        best = float(later[int(chooses.argmax())])
+        wanted = float(batch.rewards[place]) + float(batch.discounts[place]) * best
+        off = abs(float(model(batch.seen[place])[batch.actions[place]]) - wanted)
+        losses.append(off**2 / 2 if off < 1 else off - 0.5)  # Huber's
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_the_loss_is_that_of_the_formulas(double):
+    learner, other = Learner(replace(SMALL, double=double), 1), Learner(SMALL, 2)
+    learner.model.load_state_dict(other.model.state_dict())  # the target keeps the old weights
+    target = Learner(SMALL, 1).model
+    batch = some(64)
+    wanted = by_hand(learner.model, target, batch, double)
+    assert wanted != pytest.approx(by_hand(learner.model, target, batch, not double), rel=1e-3)
+    assert learner.learn(batch) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_rescaled_observations_are_gymnasiums():
+    import gymnasium as gym
+
+    plain = gym.make("MountainCar-v0")
+    wrapped = gym.wrappers.RescaleObservation(gym.make("MountainCar-v0"), -1.0, 1.0)
+    learner = Learner(replace(SMALL, rescaled=True), 1)
+    for seed in range(5):
+        seen, rescaled = plain.reset(seed=seed)[0], wrapped.reset(seed=seed)[0]
+        with torch.no_grad():
+            values = learner.model(torch.from_numpy(rescaled.astype(np.float32))).numpy()
+        assert learner.values(seen[None])[0] == pytest.approx(values, abs=1e-5)
+
+
+@pytest.mark.parametrize("rescaled", [False, True])
+def test_weights_are_of_a_network_of_raw_observations(rescaled):
+    learner = Learner(replace(SMALL, rescaled=rescaled), 1)
+    learner.learn(some(64))
+    seen = some(500).seen
+    for dtype in (np.float64, np.float32):  # as simulate plays, and as a player's process does
+        values = Network.of(learner.weights(), dtype).values(seen.astype(dtype))
+        assert values.dtype == dtype
+        assert values == pytest.approx(learner.values(seen), abs=1e-5)
+
+
+def test_fused_adam_is_adam():
+    one, other = Learner(SMALL, 1), Learner(replace(SMALL, fused=True), 1)
+    for _ in range(20):
+        one.learn(some(64)), other.learn(some(64))
+    for name, weights in one.weights().items():
+        assert other.weights()[name] == pytest.approx(weights, abs=1e-4), name

@@ -1,0 +1,146 @@
+"""Playing and learning in two processes: what is played is learned, and neither outlives the other.
+
+The player needs no PyTorch, and its tests do not either.
+"""
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+
+from goalreel import child
+from goalreel.dqn.environments import WrappedCars
+from goalreel.dqn.player import capacity_of
+from goalreel.dqn.player_process import PlayerProcess
+from goalreel.dqn.settings import Settings
+from goalreel.errors import GoalreelError
+
+SETTINGS = Settings(frames=1600, start=200, hidden=(16, 16), wrapped=False, parallel=True)
+GREEDY = replace(SETTINGS, exploration=1e-9, final_epsilon=0.0)  # from the second step on
+
+
+def weights(action: int) -> dict[str, np.ndarray]:
+    """Return the weights of a network that takes one action always."""
+    sizes = (2, *SETTINGS.hidden, 3)
+    made = {}
+    for number, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        made[f"{2 * number}.weight"] = np.zeros((outputs, inputs), np.float32)
+        made[f"{2 * number}.bias"] = np.zeros(outputs, np.float32)
+    made["4.bias"][action] = 1.0
+    return made
+
+
+def test_steps_arrive_as_gymnasium_makes_them():
+    """Through the ring none is lost, and none comes twice or in another order."""
+    lanes = 3
+    theirs = WrappedCars(5, lanes, 4)
+    seen, ended = theirs.seen, 0
+    settings = replace(SETTINGS, lanes=lanes, skip=4)
+    with PlayerProcess(settings, 5, weights(2)) as player:
+        for _ in range(40 * capacity_of(settings)):
+            played = player.next()
+            step = theirs.step(played.actions)
+            assert np.array_equal(played.seen, seen) and 1 <= played.waiting <= capacity_of(
+                settings
+            )
+            for name, value in vars(step).items():
+                assert np.array_equal(getattr(played.step, name), value), name
+            seen, ended = step.seen, ended + int((step.terminated | step.truncated).sum())
+    assert ended >= lanes
+
+
+def test_it_plays_by_weights_no_older_than_the_ring():
+    with PlayerProcess(GREEDY, 1, weights(2)) as player:
+        player.next()  # all of this one is random
+        for action in (2, 0, 1):
+            player.learned(lambda action=action: weights(action))
+            before = [int(player.next().actions[0]) for _ in range(player.ring.capacity + 1)]
+            after = [int(player.next().actions[0]) for _ in range(50)]
+            assert after == [action] * 50, before
+
+
+def test_it_rests_when_it_is_told():
+    with PlayerProcess(SETTINGS, 1, weights(2)) as player:
+        player.next()
+        with player.resting():
+            time.sleep(0.05)  # the step in hand, at most
+            while len(player.ring):
+                player.next()
+            time.sleep(0.2)
+            assert not len(player.ring), "it would play thousands of steps"
+        assert player.next().waiting
+
+
+def test_a_player_that_dies_is_an_error():
+    with PlayerProcess(SETTINGS, 1, weights(2)) as player:
+        player.process.kill()
+        with pytest.raises(GoalreelError, match="that plays ended after .* frames .killed by SIGK"):
+            while True:  # what it played is taken first
+                player.next()
+    player = PlayerProcess(SETTINGS, 1, {"nonsense": np.zeros(3)})
+    with pytest.raises(GoalreelError, match="ended after 0 frames .exit status 1"), player:
+        pass
+
+
+TRAINER = f"""
+import sys, time
+sys.path[:0] = [{str(REPOSITORY / "scripts")!r}, {str(REPOSITORY / "tests" / "training")!r}]
+sys.path[:0] = [{str(REPOSITORY / "tests")!r}]
+from test_parallel import *
+with PlayerProcess(SETTINGS, 1, weights(2)) as player:
+    player._control["playing"][0] = sys.argv[1] == "plays"
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("doing", ["plays", "rests"])
+def test_it_ends_with_a_trainer_that_is_killed(doing):
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", TRAINER, doing], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert trainer.stdout.readline() == b"ready\n"
+    trainer.kill()
+    # The player has the other ends of these too: they close when both processes are gone.
+    said = trainer.communicate(timeout=60)
+    assert said == (b"", b"") and trainer.returncode == -9
+
+
+def test_a_player_needs_no_pytorch():
+    code = "import sys; from goalreel.dqn import player; sys.exit('torch' in sys.modules)"
+    environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_a_childs_libraries_take_one_thread():
+    process = child.start(sys.executable, "timeit", "-n1", "-r1", "import os; print(os.environ)",
+                          stdout=subprocess.PIPE, text=True)  # fmt: skip
+    said, _ = process.communicate(timeout=60)
+    for name in ("OMP", "OPENBLAS", "MKL"):
+        assert f"'{name}_NUM_THREADS': '1'" in said
+
+
+def test_learning_keeps_its_ratio_to_playing(monkeypatch):
+    """As many gradient steps for a frame as the settings say, however fast the player is."""
+    torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+    from goalreel.dqn import training
+
+    torch.set_num_threads(1)
+    losses = []
+    learn = training.Learner.learn
+
+    def counted(learner, batch):
+        losses.append(learn(learner, batch))
+        return losses[-1]
+
+    monkeypatch.setattr(training.Learner, "learn", counted)
+    one = training.train(SETTINGS, 1)
+    assert one.frames == 1600
+    assert len(losses) == (1600 - 200) // SETTINGS.train_every * SETTINGS.gradient_steps
+    queue, drops = ([row[column] for row in one.log.rows] for column in (-2, -1))
+    assert max(queue) <= capacity_of(SETTINGS) and not any(drops)
+    assert len(one.evaluations) == 1 and one.seconds > 0

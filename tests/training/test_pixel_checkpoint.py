@@ -37,6 +37,14 @@ def buffer() -> FrameReplay:
     return FrameReplay(2, 20, (84, 84), 4, 2)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def learner() -> PixelLearner:
     learner = PixelLearner(settings(), ACTIONS, 1)

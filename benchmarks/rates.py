@@ -83,7 +83,10 @@ def _sample(run: Run, seconds: float) -> Sample:
 
 def as_csv(rates: Iterable[Rate], machine: str) -> str:
     """Return the table as CSV."""
-    rows = [[*rate.cells(), len(rate.samples)] for rate in rates]
+    rows = [
+        [rate.step, *(cell.replace(",", "") for cell in rate.cells()[1:]), len(rate.samples)]
+        for rate in rates
+    ]
     return csv_text([*HEADER, "rounds"], rows, machine)
 
 
@@ -93,4 +96,4 @@ def as_markdown(rates: Iterable[Rate], notes: list[str]) -> str:
 
 
 def _digits(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -2,7 +2,9 @@
 
 import fcntl
 import hashlib
+import importlib.util
 import os
+import py_compile
 import re
 import shutil
 import signal
@@ -129,6 +131,24 @@ def _heed_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def _lend_bytecode(folder: Path, cache: Path) -> None:
+    """Put the sources' bytecode beside them, which is made once and tells by itself if it fits.
+
+    The workflow writes none, so that each of thousands of jobs would compile what it imports.
+    """
+    mode = py_compile.PycInvalidationMode.CHECKED_HASH
+    for source in folder.rglob("*.py"):
+        kept = cache / "bytecode" / f"{hashlib.sha256(source.read_bytes()).hexdigest()}.pyc"
+        if not kept.exists():
+            kept.parent.mkdir(exist_ok=True)
+            own = kept.with_suffix(f".{os.getpid()}")
+            py_compile.compile(str(source), str(own), invalidation_mode=mode)
+            own.replace(kept)
+        target = Path(importlib.util.cache_from_source(str(source)))
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(kept, target)
+
+
 class Project:
     """A copy of the workflow in a folder of its own, and runs of it.
 
@@ -163,6 +183,7 @@ class Project:
             shutil.rmtree(target, ignore_errors=True)
             ignore = shutil.ignore_patterns("__pycache__")
             shutil.copytree(source, target, ignore=ignore, copy_function=shutil.copyfile)
+            _lend_bytecode(target, self.cache)
         else:
             shutil.copyfile(source, target)
 
@@ -263,6 +284,10 @@ def project(tmp_path, user_cache) -> Project:
 @pytest.fixture(scope="session")
 def filmed(once) -> Project:
     """Return a project with a finished film of 8 reaches in 2 shards; tests only read it."""
-    return once(
-        "filmed", lambda fresh: fresh.run("-j", "2", config={"reaches": 8, "shard_size": 4})
-    )
+
+    def make(fresh):
+        for lent in list(fresh.folder.rglob("__pycache__")):  # what is written there is seen
+            shutil.rmtree(lent)
+        return fresh.run("-j", "2", config={"reaches": 8, "shard_size": 4})
+
+    return once("filmed", make)

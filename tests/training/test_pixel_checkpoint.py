@@ -19,6 +19,7 @@ from goalreel.pixels.checkpoint import (  # noqa: E402
     resume,
     write_checkpoint,
 )
+from goalreel.pixels.frame_replay import FrameReplay  # noqa: E402
 from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
 from goalreel.seal import write_seal  # noqa: E402
 
@@ -31,12 +32,17 @@ PROGRESS = {
 }
 
 
-class Buffer:
-    """Stands for the replay buffer: takes arrays over."""
+def buffer() -> FrameReplay:
+    """Return an empty replay buffer of two environments."""
+    return FrameReplay(2, 20, (84, 84), 4, 2)
 
-    def restore(self, arrays):
-        """Copy them."""
-        self.arrays = {name: np.array(array) for name, array in arrays.items()}
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +54,13 @@ def learner() -> PixelLearner:
 
 @pytest.fixture(scope="module")
 def replay() -> dict[str, np.ndarray]:
-    dice = np.random.default_rng(1)
-    return {
-        "count": np.array([5, 7]),
-        "frame": dice.integers(0, 256, (2, 20, 84, 84), np.uint8),
-        "reward": dice.normal(size=(2, 20)).astype(np.float32),
-    }
+    """Return the arrays of a buffer that has gone round."""
+    dice, filled = np.random.default_rng(1), buffer()
+    shown = dice.integers(0, 256, (60, 84, 84), dtype=np.uint8)
+    columns = {"env": np.arange(60) % 2, "action": np.arange(60) % 3, "age": np.arange(60) // 2}
+    rest = {"reward": dice.normal(size=60), "terminated": np.zeros(60)}
+    filled.append({"frame": shown, **columns, **rest})
+    return filled.arrays()
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +78,13 @@ def path(content, tmp_path):
 
 
 def test_a_training_resumes_as_it_was(path, learner, replay):
-    other, buffer = PixelLearner(settings(), ACTIONS, 2), Buffer()
-    progress = resume(path, IDENTITY, other, buffer)
+    other, refilled = PixelLearner(settings(), ACTIONS, 2), buffer()
+    progress = resume(path, IDENTITY, other, refilled)
     assert str(progress) == str(PROGRESS)
     assert progress["best"][0]["weight"].dtype == np.float32
-    assert buffer.arrays.keys() == replay.keys()
-    for name, array in replay.items():
-        assert np.array_equal(buffer.arrays[name], array)
-        assert buffer.arrays[name].dtype == array.dtype
+    for name, array in refilled.arrays().items():
+        assert np.array_equal(array, replay[name]) and array.dtype == replay[name].dtype
+    assert len(refilled) == 40
     again = PixelLearner(settings(), ACTIONS, 3)
     again.load(learner.state())
     for number in range(2):
@@ -202,7 +208,7 @@ def test_forged_ones_are_refused(path, change, said):
     path.write_bytes(packed.getvalue())
     resealed(path)
     with pytest.raises(GoalreelError, match=said) as error:
-        resume(path, IDENTITY, PixelLearner(settings(), ACTIONS, 1), Buffer())
+        resume(path, IDENTITY, PixelLearner(settings(), ACTIONS, 1), buffer())
     assert str(path) in str(error.value)
 
 
@@ -216,3 +222,9 @@ def test_arrays_that_claim_more_than_the_file_are_refused(path):
     resealed(path)
     with pytest.raises(GoalreelError, match="cannot be resumed from"):
         read_checkpoint(path, IDENTITY)
+
+
+def test_one_of_a_larger_buffer_is_named(path):
+    larger = FrameReplay(2, 30, (84, 84), 4, 2)
+    with pytest.raises(GoalreelError, match="checkpoint.pt: cannot be resumed from: the replay"):
+        resume(path, IDENTITY, PixelLearner(settings(), ACTIONS, 1), larger)

@@ -72,7 +72,9 @@ def test_with_batchnorm_batches_are_normalised_as_in_one_process(pair):
 def test_a_process_that_ends_is_named(pair):
     (other,) = pair._others
     os.kill(other.pid, signal.SIGKILL)
-    with pytest.raises(GoalreelError, match="the learner's process 1 has ended with status -9"):
+    with pytest.raises(
+        GoalreelError, match="process 1 of the learner has ended .killed by SIGKILL"
+    ):
         pair.learn([batch(8, number) for number in range(4)])
 
 

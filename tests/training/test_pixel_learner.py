@@ -33,6 +33,18 @@ def taught(learner: PixelLearner, updates: range, batches: int = 2, size: int = 
     return told
 
 
+@pytest.mark.parametrize("normalise", [True, False])
+def test_the_network_begins_as_he_et_al_have_it(normalise):
+    """Deviations are the square root of 2 / inputs; biases, where there are any, are 0."""
+    model = PixelLearner(settings(normalise=normalise), ACTIONS, 1).model
+    layers = [m for m in model.modules() if isinstance(m, torch.nn.Conv2d | torch.nn.Linear)]
+    for layer in layers[:-1]:
+        wanted = (2 / layer.weight[0].numel()) ** 0.5
+        assert float(layer.weight.detach().std()) == pytest.approx(wanted, rel=0.02)
+    assert [layer.bias is None for layer in layers] == [normalise] * 3 + [False] * 2
+    assert not any(layer.bias.any() for layer in layers if layer.bias is not None)
+
+
 # A rate at which an update changes weights by a thousand times of what is allowed for rounding.
 COARSE = {"normalise": False, "double": False, "learning_rate": 1e-2}
 

@@ -13,7 +13,7 @@ from goalreel.pixels import shared
 from goalreel.pixels.ring import Ring
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps shared memory that has a name
-ITEMS = 3_000_000
+ITEMS = 1_500_000
 CAPACITY = 1000  # wraps 3,000 times
 FIELDS = {"number": ("<i8", ()), "noise": ("<u8", (6,)), "sum": ("<u8", ())}
 

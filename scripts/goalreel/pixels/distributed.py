@@ -23,12 +23,14 @@ import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from goalreel import child
 from goalreel.errors import GoalreelError
 from goalreel.pixels import shared
 from goalreel.pixels.frame_replay import Batch
 from goalreel.pixels.learner_settings import SIDE, LearnerSettings
 from goalreel.pixels.pixel_learner import Learned, PixelLearner, device_of
 
+_MODULE = "goalreel.pixels.distributed"
 _PATIENCE = timedelta(minutes=10)  # for another rank, that may be compiling
 _COLUMNS = {"actions": "<i8", "rewards": "<f4", "terminated": "?"}
 
@@ -153,7 +155,9 @@ class Leader(Member):
         for rank, process in enumerate(self._others, 1):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = process.wait(timeout=5)
-                raise GoalreelError(f"the learner's process {rank} has ended with status {status}")
+                raise GoalreelError(
+                    f"process {rank} of the learner has ended ({child.told(status)})"
+                )
 
 
 @contextlib.contextmanager
@@ -187,16 +191,8 @@ def share_fields(settings: LearnerSettings, batches: int) -> shared.Fields:
 @contextlib.contextmanager
 def _started(told: tuple, fd: int) -> Iterator[subprocess.Popen]:
     """Yield the process of another rank; it is ended if it has not ended."""
-    package = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, json.dumps(told)],
-        stdin=subprocess.PIPE,
-        pass_fds=[fd],
-        text=True,
-        env=os.environ | {"PYTHONPATH": path},
-        start_new_session=True,  # a Ctrl-C is for rank 0, which ends the others
-    )
+    argument = json.dumps(told)
+    process = child.start(sys.executable, _MODULE, argument, pass_fds=[fd], text=True)
     try:
         yield process
     finally:

@@ -269,7 +269,8 @@ def notes(options: argparse.Namespace, found: dict[str, Found], machine: str) ->
         "learned, whichever takes longer, by the two rates.",
         f"{options.collectors} collectors of {options.environments} environments, "
         f"{options.epsilon:.0%} random actions, one thread each and the learner; "
-        f"{options.seconds:g} s each, the median of {options.rounds}. Compiling is done before the clock starts.",
+        f"{options.seconds:g} s each, the median of {options.rounds}. "
+        "Compiling is done before the clock starts.",
         f"PyTorch {importlib.metadata.version('torch')}. Machine: {machine}.",
     ]
 

@@ -54,8 +54,8 @@ class Settings:
 
 _BASELINE = Settings()
 _SKIP = 12  # fewer, and random actions hardly ever reach the goal: 1 episode of 2,000 with 4
-# Without Gymnasium's wrappers, and with frames skipped. What the baseline counts in frames counts in
-# actions here, as Stable-Baselines3 counts the steps of an environment that skips.
+# Without Gymnasium's wrappers, and with frames skipped. What the baseline counts in frames counts
+# in actions here, as Stable-Baselines3 counts the steps of an environment that skips.
 _WRAPPERS = replace(
     _BASELINE,
     wrapped=False,

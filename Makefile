@@ -47,9 +47,16 @@ lint: .venv/installed-for-tests
 	@touch $@
 
 # What training takes, on top of .venv, which it sees by a path file.
-.venv-train/installed: requirements-train.in .venv/installed-for-tests
+.venv-train/installed: requirements-train-test.in requirements-train.in .venv/installed-for-tests
 	$(PYTHON) -m venv .venv-train
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 	$(BIN)/python -c "$$packages" > "$$(.venv-train/bin/python -c "$$packages")/beneath.pth"
-	.venv-train/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-train.in
+	.venv-train/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-train-test.in
+	@touch $@
+
+# The interpreter of collectors that play Super Mario Bros, Python 3.11 or 3.12, for which there is
+# a NumPy 1.26; nes-py is compiled, by a C++ compiler.
+.venv-mario/installed: requirements-mario.txt
+	$(PYTHON) -m venv .venv-mario
+	.venv-mario/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mario.txt
 	@touch $@

@@ -244,6 +244,7 @@ rule episodes:
 
 include: "rules/films.smk"
 include: "rules/training.smk"
+include: "rules/pixels.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"
 include: "rules/operations.smk"

@@ -165,17 +165,22 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def describe_machine(cores: int) -> str:
-    """Return a line on the machine: processor, cores, Python, packages, ffmpeg."""
+def describe_machine(cores: int, packages: Sequence[str] | None = None) -> str:
+    """Return a line on the machine: processor, cores, Python, packages.
+
+    packages: None for those that film, and ffmpeg
+    """
+    versions = [f"{name} {_version(name)}" for name in packages or _PACKAGES]
+    system = f"{platform.system()} {platform.machine()}"
+    machine = (
+        f"{_processor()}, {cores} of its {os.cpu_count()} cores, {system}; "
+        f"Python {platform.python_version()}, {', '.join(versions)}"
+    )
+    if packages:
+        return machine
     import imageio_ffmpeg
 
-    versions = [f"{name} {_version(name)}" for name in _PACKAGES]
-    system = f"{platform.system()} {platform.machine()}"
-    return (
-        f"{_processor()}, {cores} of its {os.cpu_count()} cores, {system}; "
-        f"Python {platform.python_version()}, {', '.join(versions)}; "
-        f"ffmpeg {imageio_ffmpeg.get_ffmpeg_version()}"
-    )
+    return f"{machine}; ffmpeg {imageio_ffmpeg.get_ffmpeg_version()}"
 
 
 def _version(package: str) -> str:

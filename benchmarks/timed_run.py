@@ -11,15 +11,19 @@ from sample import ENV, ROOT
 
 
 def timed_run(
-    folder: Path, cores: int, config: Sequence[str], environment: Mapping[str, str]
+    folder: Path,
+    cores: int,
+    config: Sequence[str],
+    environment: Mapping[str, str],
+    targets: Sequence[str] = (),
 ) -> float:
     """Run `snakemake` in `folder`, its results in `folder`/results; return its seconds.
 
-    config: KEY=VALUE words. environment: what is set beside this process's own. Raises RuntimeError
-    with all that was said if it fails.
+    config: KEY=VALUE words. environment: what is set beside this process's own. targets: what is
+    made, the film if none is named. Raises RuntimeError with all that was said if it fails.
     """
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
-    command += ["--directory", str(folder), "-j", str(cores)]
+    command += ["--directory", str(folder), "-j", str(cores), *targets]
     command += ["--config", f"env={ENV}", "results=results", *config]
     start = time.perf_counter()
     answer = subprocess.run(

@@ -36,6 +36,7 @@ if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
         report,
         train,
         dqn,
+        pixels,
         learning,
         clips,
         grid,

@@ -61,7 +61,7 @@ rule dqn:
 rule training_table:
     """Compare the trainings: a table, its bars, and learning curves with their bands."""
     input:
-        specs.trainings(METRICS),
+        metrics=specs.trainings(METRICS),
     output:
         runs=f"{RESULTS}/training/runs.csv",
         rows=report(
@@ -97,7 +97,7 @@ rule training_table:
         spec=specs.training_table,
     shell:
         'python "$SCRIPTS/training_table.py" --spec {params.spec:q}'
-        " --metrics {input[0]:q}"
+        " --metrics {input.metrics[0]:q}"
         " {output:q} 2> {log:q}"
 
 

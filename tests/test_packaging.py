@@ -21,7 +21,9 @@ def chosen(name: str) -> set[str]:
 
 
 # What training needs has no pins: PyTorch's builds differ by where they are installed from.
-PINNED = sorted(path.stem for path in REPOSITORY.glob("*.in") if path.stem != "requirements-train")
+PINNED = sorted(
+    path.stem for path in REPOSITORY.glob("*.in") if not path.stem.startswith("requirements-train")
+)
 
 
 @pytest.mark.parametrize("name", PINNED)
@@ -45,6 +47,15 @@ def test_a_cluster_runs_with_the_versions_of_a_laptop():
     assert apart <= {"python-dateutil"}
     tested = pins("requirements-cluster-test.txt")
     assert {name: tested.get(name) for name in cluster} == cluster
+
+
+def test_collectors_of_mario_have_the_same_versions_from_conda():
+    text = (REPOSITORY / "envs" / "mario.yaml").read_text(encoding="utf-8")
+    chosen_ones, pinned = chosen("requirements-mario.in"), pins("requirements-mario.txt")
+    assert dict(re.findall(r"^ +- ([\w.-]+)==(\S+)$", text, re.M)) == {
+        name: pinned[name] for name in chosen_ones
+    }
+    assert pinned["gymnasium"] == pins("requirements.txt")["gymnasium"]
 
 
 def test_goalreel_can_be_imported_and_lists_what_it_offers(tmp_path):

@@ -43,6 +43,7 @@ _WHOLE = {
     "dictionary": _Need(mb=250, seconds=10, picture_mb=40),
     "train": _Need(mb=200, seconds=60),
     "dqn": _Need(mb=1000, seconds=600),
+    "pixels": _Need(mb=2000, seconds=120),
     "training_table": _Need(mb=300, seconds=10),
     "learning": _Need(mb=300, seconds=60, picture_mb=50),
     "concat": _Need(mb=100, kb=0.1, seconds=1, ms=1),
@@ -62,6 +63,10 @@ _X264_MS, _TINY_MS = 130.0, 50.0  # for each reach, to encode it
 _GYMNASIUM_MS = 5.0  # to step, draw and encode a frame of another environment
 _STEPS = 500  # of its episodes, if max_steps does not say
 _TORCH_MB = 3000  # to load PyTorch
+_STEP_KB = 7.1  # of a replay buffer, or a ring, of frames of 84x84
+_COLLECTOR_MB = 250
+_SAMPLES = 500  # learned in a second by one core
+_SKIP = 4  # frames of a step
 _PLAYERS = ("simulate", "learning", "clips")  # which read the policy's file
 _TRAINING_CORES = 2  # a training's process, and that of its player
 
@@ -83,12 +88,18 @@ class Needs:
         policy = self._config["policy"]["name"]
         if rule == "simulate" and policy == "sb3" or rule in _PLAYERS and policy == "dqn":
             used += _TORCH_MB
+        if rule == "pixels":
+            pixels = self._config["pixels"]
+            used += pixels["buffer"] * _STEP_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
         return _doubling(_STEP * -(-int(_OWN_MB + used) // _STEP))
 
     def minutes(self, rule: str) -> Callable[..., int]:
         """Return the function of (wildcards, attempt) that tells a rule's run time in minutes."""
         need, reaches = self._of(rule)
         seconds = need.seconds * self._pictures + self._ms(rule, need) * reaches / 1000
+        if rule == "pixels":
+            pixels = self._config["pixels"]
+            seconds += pixels["frames"] / _SKIP * (pixels["replay_ratio"] or 1) / _SAMPLES
         if rule == "dictionary" and self._tiny:
             seconds += _TINY_SECONDS * self._pictures
         return _doubling(_OWN_MINUTES + int(_SLOWER * seconds / 60))

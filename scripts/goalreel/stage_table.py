@@ -70,6 +70,7 @@ STAGES = {
         ("env", "dqn.frames", "dqn.double", "train.seed", "variant"), (), ("numpy", "torch")
     ),
     "training_table": Stage(_TRAININGS, (), ("matplotlib", "numpy")),
+    "pixels": Stage(("pixels",), (), ("matplotlib", "numpy", "torch")),
     "learning": Stage(_LEARNING, ("train", "dqn", "atlas"), (*_PIXELS, "pandas", "artist")),
     "concat": Stage(_FILM, ("simulate", "encode"), ()),
     "episodes": Stage((*_FILM, "film.reaches_per_file"), ("simulate",), ("pandas",)),

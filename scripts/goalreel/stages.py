@@ -220,6 +220,16 @@ class Specs:
         """Return the spec of the table and plots over all trainings that are compared."""
         return canonical(self._common("training_table") | {"shard": {}})
 
+    def pixels(self, wildcards) -> str:
+        """Return the spec of training from pixels. Raises GoalreelError for an unknown game."""
+        from goalreel.games.names import family_of
+
+        try:
+            family_of(self._config["pixels"]["game"])
+        except GoalreelError as error:
+            raise GoalreelError(f"pixels.{error}") from None
+        return self._spec("pixels")
+
     def learning(self, wildcards) -> str:
         """Return the spec of the film of learning."""
         return self._spec("learning")
@@ -282,7 +292,7 @@ class Specs:
 
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes: some are made for some runs only."""
-        missing = set() if self.encoder.assembled else {"dictionary"}
+        missing = {"pixels"} | (set() if self.encoder.assembled else {"dictionary"})
         if self._config["env"] not in NATIVE:
             missing |= {"atlas", "swarm"}
         policy = self._config["policy"]["name"]

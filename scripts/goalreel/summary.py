@@ -18,6 +18,7 @@ VIEWS = {
     "phase": "phase.mp4",
     "stills": "stills/poster.png",
     "learning": "learning.mp4",
+    "pixels": "pixels/policy.npz",
     "training": "training/table.md",
     "report": "report/index.html",
 }

@@ -63,6 +63,7 @@ class Plan(Specs):
 
     _of_shard, _part = _ending(Specs._of_shard), _ending(Specs._part)
     _spec, report = _ending(Specs._spec), _ending(Specs.report)
+    pixels = _ending(Specs.pixels)
     dqn, training_table = _ending(Specs.dqn), _ending(Specs.training_table)
 
 

@@ -112,5 +112,5 @@ def test_with_conda_every_stage_is_planned_in_an_environment_of_its_own(project,
     said = project.run("all", *VIEWS, "--sdm", "conda", "-n", config=config, PATH=path)
     planned = set(re.findall(r"Conda environment (?:\S*/)?envs/(\w+)\.yaml will be created", said))
     # Of films in parts, of operations and of another policy.
-    kept = {"films", "verify", "clean", "dqn", "training_table"}
+    kept = {"films", "verify", "clean", "dqn", "training_table", "pixels", "mario"}
     assert planned == {path.stem for path in (REPOSITORY / "envs").glob("*.yaml")} - kept

@@ -167,3 +167,24 @@ def test_a_buffer_larger_than_the_memory_is_refused_before_it_is_taken():
         FrameReplay(10, 10**8, (84, 84), 4, 32)
     with pytest.raises(GoalreelError, match="needs more than 69 for each"):
         FrameReplay(2, 69, SHAPE, 4, 32)
+
+
+def test_a_buffer_restored_from_files_gives_the_same_samples(tmp_path):
+    """By memory maps, so that a buffer as large as the memory needs no second one."""
+    replay, again = (FrameReplay(2, 300, SHAPE, 4, margin=20) for _ in range(2))
+    rows = in_turns([recorded(env, 500, 4)[0] for env in range(2)])
+    replay.append(rows)
+    for name, array in replay.arrays().items():
+        np.save(tmp_path / f"{name}.npy", array)
+    again.restore({name: np.load(tmp_path / f"{name}.npy", "r") for name in replay.arrays()})
+    for buffer in (replay, again):
+        buffer.append({name: column[:50] for name, column in rows.items()})
+    one, other = (buffer.sample(200, np.random.default_rng(1)) for buffer in (replay, again))
+    for name, array in vars(one).items():
+        assert np.array_equal(array, getattr(other, name)), name
+    with pytest.raises(GoalreelError, match=r"count is int64 of \(2,\), not int64 of \(3,\)"):
+        FrameReplay(3, 300, SHAPE, 4, margin=20).restore(replay.arrays())
+    with pytest.raises(GoalreelError, match="frame is uint8"):
+        FrameReplay(2, 301, SHAPE, 4, margin=20).restore(replay.arrays())
+    with pytest.raises(GoalreelError, match="arrays are count, frame, .*; not age"):
+        again.restore({n: a for n, a in replay.arrays().items() if n != "age"})

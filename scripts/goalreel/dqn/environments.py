@@ -87,7 +87,10 @@ class WrappedCars:
 
 
 class Lanes:
-    """The cars of physics, all stepped at once."""
+    """The cars of physics, all stepped at once.
+
+    reached: (lanes,) float64, the positions of the last step's `after`
+    """
 
     def __init__(self, seed: int, lanes: int, skip: int):
         """Reset all lanes."""
@@ -95,6 +98,11 @@ class Lanes:
         self._state = reset(np.array([self._seeds.next(lane) for lane in range(lanes)]))
         self._steps = np.zeros(lanes, np.int64)
         self.seen = self._state.observations()
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Where the cars are, (lanes,) float64: what `seen` rounds."""
+        return self._state.positions
 
     def step(self, actions: np.ndarray) -> Step:
         """Let each action last for `skip` steps, or until its episode ends."""
@@ -114,6 +122,7 @@ class Lanes:
             if not len(active):
                 break
         truncated = self._steps >= DISCRETE.max_steps
+        self.reached = positions.copy()
         after = State(positions, velocities).observations()
         for lane in np.flatnonzero(terminated | truncated):
             begun = reset(np.array([self._seeds.next(int(lane))]))

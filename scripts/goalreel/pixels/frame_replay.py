@@ -83,6 +83,34 @@ class FrameReplay:
         """Return the number of steps that are held."""
         return int(np.minimum(self.count, self.size).sum())
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that is held, by name, as it stands in memory: no copies.
+
+        count: (lanes,) int64; the fields of `step_fields` but env: (lanes, size, ...). Whoever
+        wants them whole sees to it that nothing is appended meanwhile.
+        """
+        return {"count": self.count, **self._steps}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over what `arrays` of a buffer as large gave, lane by lane; maps of files will do.
+
+        What is appended next begins with a reset, so that nothing is stacked across the gap.
+        Raises GoalreelError, naming the array, for other names, shapes or dtypes.
+        """
+        mine = self.arrays()
+        if unlike := sorted(set(mine) ^ set(arrays)):
+            raise GoalreelError(f"a replay buffer's arrays are {', '.join(mine)}; not {unlike[0]}")
+        for name, array in mine.items():
+            found = arrays[name]
+            if (found.shape, found.dtype) != (array.shape, array.dtype):
+                raise GoalreelError(
+                    f"the replay buffer's {name} is {found.dtype} of {found.shape}, not "
+                    f"{array.dtype} of {array.shape}"
+                )
+        for name, array in mine.items():
+            for lane in range(len(self.count)):
+                array[lane] = arrays[name][lane]
+
     def append(self, rows: Mapping[str, np.ndarray], first_lane: int = 0) -> None:
         """Add steps, in order of each environment; env 0 of the rows is lane `first_lane`."""
         lanes = rows["env"] + first_lane

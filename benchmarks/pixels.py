@@ -1,0 +1,139 @@
+"""Mountain Car as a network sees it: goalreel's atlas against Gymnasium's pictures in wrappers.
+
+Both give stacks of four frames, 84x84 and grey, by OpenCV's area interpolation, to a random policy.
+Gymnasium's way is `render` (AddRenderObservation), Stable-Baselines3's WarpFrame and
+FrameStackObservation; goalreel's are lanes whose pictures are looked up. Before anything is timed,
+stacks of both are compared, pixel for pixel. Printed, and written to pixels.csv and pixels.md.
+
+    python -m pip install -r requirements.txt -r requirements-train-test.in
+    python benchmarks/pixels.py                        a minute or two
+    python benchmarks/pixels.py --rounds 1             a first try
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+from pixel_envs import CAR, SKIP, Stack, Stacked, random_lanes, random_play
+from rates import MACHINE, as_csv, as_markdown, measure
+from sample import MismatchError
+from table import describe_machine
+
+FRAMES = 4
+LANES = (1, 16, 64)
+COMPARED = (4, 250)  # lanes and steps
+GOAL = 100
+EACH, SKIPPED = "an action each frame", f"an action for {SKIP} frames"
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Compare, measure, print and write the table."""
+    import cv2
+
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = options.add_argument
+    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
+    add("--seconds", type=float, default=0.3, help="of CPU time for each sample (0.3)")
+    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    chosen = options.parse_args(argv)
+    if chosen.rounds < 1:
+        options.error("--rounds must be positive")
+    cv2.setNumThreads(1)
+    prepared = prepare()
+    compared = sum(compare(skip) for skip in (1, SKIP))
+    groups = {name: contenders(skip) for name, skip in ((EACH, 1), (SKIPPED, SKIP))}
+    rates = measure(groups, chosen.rounds, chosen.seconds)
+    machine = describe_machine(1, MACHINE)
+    table = as_markdown(rates, notes(chosen.rounds, compared, prepared, machine))
+    print(table)
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    Path(chosen.output, "pixels.csv").write_text(as_csv(rates, machine), encoding="utf-8")
+    Path(chosen.output, "pixels.md").write_text(table, encoding="utf-8")
+
+
+def prepare() -> float:
+    """Draw the atlas and warp its pictures; return the CPU time that it took."""
+    from goalreel.games.cars import pixels
+
+    start = time.process_time()
+    pixels("area").warp_all()
+    return time.process_time() - start
+
+
+def contenders(skip: int) -> dict[str, Callable[[], int]]:
+    """Return Gymnasium's way and goalreel's."""
+    ordinary = Stack(skip=skip, maximum=skip == 1, clip=False, frames=FRAMES)
+    rows = {"Gymnasium's render in wrappers": random_play(*ordinary.make(CAR))}
+    for count in LANES:
+        name = f"goalreel's atlas, {count} lane{'s' * (count > 1)}"
+        rows[name] = random_lanes(_atlas(count, skip), count, 3)
+    return rows
+
+
+def _atlas(count: int, skip: int) -> Stacked:
+    from goalreel.games import GameSettings, make_lanes
+
+    return Stacked(make_lanes(GameSettings(CAR, warp="area", skip=skip), 0, count), FRAMES)
+
+
+class Begun(gymnasium.Wrapper):
+    """Mountain Car whose episodes begin where they are told to."""
+
+    start = 0.0
+
+    def reset(self, **kwargs) -> tuple[np.ndarray, dict]:
+        """Reset, and put the car at `start`."""
+        found = self.env.reset(**kwargs)
+        self.unwrapped.state = np.array([self.start, 0.0])
+        return found
+
+
+def compare(skip: int) -> int:
+    """Return how many stacks were compared. Raises MismatchError if any differ."""
+    from goalreel.dqn.environments import Lanes
+
+    count, steps = COMPARED
+    ours, cars = _atlas(count, skip), Lanes(0, count, skip)
+    bare = [Begun(gymnasium.make(CAR, render_mode="rgb_array")) for _ in range(count)]
+    stack = Stack(skip=skip, maximum=skip == 1, clip=False, frames=FRAMES)
+    envs = [stack.make(CAR, env)[0] for env in bare]
+    for env, position in zip(bare, cars.positions, strict=True):
+        env.start = position
+    theirs = [env.reset()[0] for env in envs]
+    dice = np.random.default_rng(1)
+    for _ in range(steps // skip):
+        if not np.array_equal(ours.stacks, np.stack(theirs)[..., 0]):
+            raise MismatchError("the atlas shows other pictures than Gymnasium")
+        actions = dice.integers(3, size=count)
+        ours.step(actions)
+        cars.step(actions)
+        for lane, action in enumerate(actions.tolist()):
+            theirs[lane], _, terminated, truncated, _ = envs[lane].step(action)
+            if terminated or truncated:
+                bare[lane].start = cars.positions[lane]
+                theirs[lane] = envs[lane].reset()[0]
+    return count * (steps // skip)
+
+
+def notes(rounds: int, compared: int, prepared: float, machine: str) -> list[str]:
+    """Return what a reader of the table should know."""
+    times = f"Medians of {rounds} rounds, in which" if rounds > 1 else "One round, in which"
+    return [
+        f"{times} all take turns; FPS counts frames of the environment per second of CPU time, one "
+        f"thread each, a random policy's choice of actions and the stacking included. The goal was "
+        f"a ratio of {GOAL}.",
+        f"{compared:,} stacks of {FRAMES} frames of both were compared in this run, pixel for "
+        f"pixel, over the ends of episodes: all are equal.",
+        f"The atlas was drawn and all of its pictures were warped before, in {prepared:.2g} s of "
+        "CPU time; a collector has a picture warped when it first sees it.",
+        f"Machine: {machine}.",
+    ]
+
+
+if __name__ == "__main__":
+    main()

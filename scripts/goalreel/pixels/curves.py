@@ -1,0 +1,54 @@
+"""The plot of a training from pixels: what its monitor saw, over the frames, as SVG."""
+
+import os
+from collections.abc import Sequence
+
+import matplotlib.style
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, PercentFormatter
+
+from goalreel.atomic import replacing
+from goalreel.pixels.monitor import COLUMNS
+from goalreel.plot_captions import Caption
+
+_STYLE = {
+    "svg.hashsalt": "goalreel",  # ids that are the same in every run
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+}
+_PANELS = (
+    ("return", (("return", "mean of the latest 100 games"),)),
+    ("loss", (("loss", "loss"), ("td_error", "TD error"))),
+    ("frames per second", (("fps", "processed"),)),
+    ("share of time", (("blocked", "collectors blocked"), ("learning", "learner busy"))),
+)
+_LINES = ("-", "--")
+_INKS = ("#4878a8", "#b3420a")
+
+
+def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, spec: str) -> None:
+    """Draw the curves of a monitor's table, rows below monitor.COLUMNS."""
+    with matplotlib.style.context(["default", _STYLE]):  # no user's matplotlibrc
+        figure = Figure(figsize=(8, 5.2))
+        panels = figure.subplots(2, 2, sharex=True)
+        for axes, (title, curves) in zip(panels.flat, _PANELS, strict=True):
+            for (name, label), line, ink in zip(curves, _LINES, _INKS, strict=False):
+                places = COLUMNS.index("frames"), COLUMNS.index(name)
+                points = [[row[place] for place in places] for row in rows]
+                points = [point for point in points if None not in point]
+                axes.plot(*zip(*points, strict=True) if points else ((), ()), line, color=ink,
+                          label=label, marker="." if len(points) == 1 else None)  # fmt: skip
+            axes.set(ylabel=title)
+            axes.legend(frameon=False, fontsize=8)
+            if title == "share of time":
+                axes.set(ylim=(-0.02, 1.02))
+                axes.yaxis.set_major_formatter(PercentFormatter(1))
+        for axes in panels[1]:
+            axes.set(xlabel="frames")
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        told = f"Learning {game} from pixels: return, loss, speed, and who waited, over the frames."
+        with replacing(path) as temporary:
+            caption = Caption("Training from pixels", told, spec)
+            figure.savefig(temporary, format="svg", metadata=caption.metadata())

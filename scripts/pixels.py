@@ -1,0 +1,52 @@
+"""Train a policy from pixels: collectors play beside a learner, and nobody waits for a lock.
+
+By hand, where PyTorch is installed (requirements-train.in):
+
+    python scripts/pixels.py policy.npz monitor.csv metrics.json training.svg --saved saved.pt
+        --spec '{"stage": "pixels", "config": {"pixels": {"game": "MountainCar-v0", ...}}}'
+
+with all options of config.yaml's section. Ctrl-C or SIGTERM stops it and saves what it has, from
+which the same command goes on.
+"""
+
+from pathlib import Path
+
+from goalreel import program
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the stage with the arguments of a command line."""
+    options = program.stage_parser(__doc__, "pixels")
+    options.add_argument("policy", type=Path, help="the weights to write, .npz")
+    options.add_argument("table", type=Path, help="what the monitor saw, .csv")
+    options.add_argument("metrics", type=Path, help="what came of it, .json")
+    options.add_argument("plot", type=Path, help="the monitor's curves, .svg")
+    options.add_argument(
+        "--saved",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where a training that is stopped saves itself, and goes on from, .pt",
+    )
+    arguments = options.parse_args(argv)
+
+    from goalreel.pixels.curves import plot_training
+    from goalreel.pixels.settings import PipelineSettings
+    from goalreel.pytorch import import_torch
+
+    spec = program.spec_of(arguments)
+    settings = PipelineSettings.of(spec.config["pixels"])
+    torch = import_torch("to train")
+    torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))
+    from goalreel.pixels.pipeline import train
+    from goalreel.pixels.results import write_results
+
+    trained = train(settings, arguments.saved, spec.code)
+    said = write_results(arguments.policy, arguments.table, arguments.metrics, trained, spec.text)
+    plot_training(arguments.plot, trained.rows, settings.game, spec.text)
+    arguments.saved.unlink(missing_ok=True)
+    program.say(said)
+
+
+if __name__ == "__main__":
+    program.run(main)

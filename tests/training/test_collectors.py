@@ -1,0 +1,273 @@
+"""Collectors: what they write is what was played, and none is lost, left or waited for."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+
+from goalreel.errors import GoalreelError
+from goalreel.games import GameSettings, make_lanes
+from goalreel.pixels import shared
+from goalreel.pixels.acting import Actor
+from goalreel.pixels.collector import CONTROL, COUNTERS, END, EPISODE, Assignment, Collector
+from goalreel.pixels.collectors import Collectors, Crew, actions_of
+from goalreel.pixels.consolidation import Consolidation
+from goalreel.pixels.frame_replay import FrameReplay, step_fields
+from goalreel.pixels.learner_settings import CONVOLUTIONS, HIDDEN, side_after_convolutions
+from goalreel.pixels.ring import Ring
+from goalreel.pixels.weights import SharedWeights, fields_of
+
+GAME = asdict(GameSettings("MountainCar-v0").filled())
+SHAPE, STACK, LANES = (84, 84), 4, 3
+MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps shared memory that has a name
+PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux tells it there")
+
+
+def weights(actions: int = 3) -> dict[str, np.ndarray]:
+    """Return random weights of the network, as a learner gives them."""
+    dice, inputs, found = np.random.default_rng(0), STACK, {}
+    for place, (filters, kernel, _) in enumerate(CONVOLUTIONS):
+        found[f"convolution{place}.weight"] = dice.normal(size=(filters, inputs, kernel, kernel))
+        found[f"convolution{place}.bias"], inputs = dice.normal(size=filters), filters
+    found["hidden.weight"] = dice.normal(size=(HIDDEN, inputs * side_after_convolutions() ** 2))
+    found["hidden.bias"] = dice.normal(size=HIDDEN)
+    found["values.weight"] = dice.normal(size=(actions, HIDDEN))
+    found["values.bias"] = dice.normal(size=actions)
+    return {name: (array * 0.01).astype(np.float32) for name, array in found.items()}
+
+
+def crew(**others) -> Crew:
+    """Return one collector of a few cars."""
+    told = {"python": sys.executable, "game": GAME, "seed": (1, 0), "collectors": 1}
+    told |= {"environments": LANES, "shape": SHAPE, "stack": STACK, "capacity": 300, "block": True}
+    return Crew(**told | others)
+
+
+def until(holds, crew: Collectors | None = None) -> None:
+    """Wait until something holds; a minute is far more than it takes anywhere."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.01)
+        if crew:
+            crew.watch()
+
+
+class Alone:
+    """A collector in this process, and the other ends of what it writes to."""
+
+    def __init__(self, capacity: int, block: bool, epsilon: float, alive=lambda: True):
+        """Make memory, car lanes and collector."""
+        self.ring, self.episodes = Ring(step_fields(SHAPE), capacity), Ring(EPISODE, 64)
+        fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
+        fds |= {n: shared.create(shared.layout(f)[1]) for n, f in
+                (("counters", COUNTERS), ("control", CONTROL))}  # fmt: skip
+        given = SharedWeights(fields_of(weights()))
+        given.write(weights())
+        told = Assignment(
+            *(GAME, [5], LANES, SHAPE, STACK, capacity, 64, block, fields_of(weights())),
+            fds | {"weights": given.fd},
+        )
+        told = Assignment.of(told.to_json())
+        shared.arrays(fds["control"], CONTROL)["epsilon"][0] = epsilon
+        self.counters = shared.arrays(fds["counters"], COUNTERS)
+        self.collector = Collector(told, make_lanes(GameSettings.of(GAME), 9, LANES), alive)
+
+    def rows(self) -> dict[str, np.ndarray]:
+        """Take all rows out of the ring."""
+        taken = []
+        while len(self.ring):
+            rows = self.ring.items(10_000)
+            taken.append({name: column.copy() for name, column in rows.items()})
+            self.ring.release(len(rows["env"]))
+        return {name: np.concatenate([rows[name] for rows in taken]) for name in taken[0]}
+
+
+def test_rows_are_what_was_played():
+    """Played again by the actions that the rows tell."""
+    alone = Alone(2000, True, 1.0)
+    for _ in range(230):
+        alone.collector.step()
+    rows = alone.rows()
+    assert int(alone.counters["drops"][0]) == 0
+    assert int(alone.counters["steps"][0]) == (rows["action"] != END).sum()
+    lanes = make_lanes(GameSettings.of(GAME), 9, LANES)
+    mine = [{n: c[rows["env"] == lane] for n, c in rows.items()} for lane in range(LANES)]
+    at, frames, ended = [0] * LANES, 0, 0
+    while at[0] < len(mine[0]["env"]):
+        seen, ages = lanes.seen, lanes.ages
+        actions = np.array([mine[lane]["action"][at[lane]] for lane in range(LANES)])
+        step = lanes.step(actions)
+        frames += step.frames
+        ended += len(step.ended)
+        for lane, own in enumerate(mine):
+            place = at[lane]
+            assert np.array_equal(own["frame"][place], seen[lane])
+            assert (own["age"][place], own["reward"][place]) == (ages[lane], step.rewards[lane])
+            assert own["terminated"][place] == step.terminated[lane]
+            at[lane] += 1
+            if step.truncated[lane] and not step.terminated[lane]:
+                assert own["action"][place + 1] == END and own["age"][place + 1] == ages[lane] + 1
+                assert np.array_equal(own["frame"][place + 1], step.after[lane])
+                at[lane] += 1
+    assert int(alone.counters["frames"][0]) == frames and ended == len(alone.episodes)
+    assert ended >= 4 * LANES
+
+
+def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
+    """At an episode's start its first frame is repeated."""
+    alone, given = Alone(5000, True, 0.0), []
+    monkeypatch.setattr(
+        *(Actor, "values"),
+        lambda self, stacks: given.append(stacks.copy()) or np.zeros((len(stacks), 3)),
+    )
+    for _ in range(120):
+        alone.collector.step()
+    rows = alone.rows()
+    for lane in range(LANES):
+        own = {n: c[(rows["env"] == lane) & (rows["action"] != END)] for n, c in rows.items()}
+        for step, stacks in enumerate(given):
+            back = np.minimum(np.arange(STACK)[::-1], own["age"][step])
+            assert np.array_equal(stacks[lane], own["frame"][step - back])
+
+
+def test_what_follows_dropped_steps_begins_anew():
+    alone = Alone(10, False, 1.0)
+    for _ in range(8):
+        alone.collector.step()
+    assert len(alone.ring) == 10 and int(alone.counters["drops"][0]) == 8 * LANES - 10
+    assert alone.rows()["age"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
+    for _ in range(2):
+        alone.collector.step()
+    assert alone.rows()["age"].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_full_ring_blocks_or_drops_and_both_are_counted():
+    with Collectors(crew(), weights(), 1.0) as collectors:
+        until(lambda: collectors.counted()["blocked"] > 2e8, collectors)
+        held = collectors.counted()
+        assert len(collectors.rings[0]) == 300 and held["drops"] == 0
+        assert 300 - 20 <= held["steps"] <= 300 + LANES
+        replay = FrameReplay(LANES, 2000, SHAPE, STACK, 32)
+        consolidation = Consolidation(collectors.rings, replay, LANES)
+        while consolidation.steps < 2000:
+            consolidation.drain()
+        assert collectors.counted()["steps"] >= 2000, "it goes on where there is room"
+    with Collectors(crew(block=False), weights(), 1.0) as collectors:
+        until(lambda: collectors.counted()["drops"] > 600, collectors)
+        assert len(collectors.rings[0]) == 300 and collectors.counted()["blocked"] == 0
+
+
+@PROC
+def test_collectors_have_one_thread_and_another_is_started_for_one_that_dies():
+    with Collectors(crew(capacity=3000), weights(), 1.0) as collectors:
+        until(lambda: collectors.counted()["steps"], collectors)
+        member = collectors._members[0]
+        told = Path(f"/proc/{member.process.pid}/environ").read_bytes().split(b"\0")
+        for name in (b"OMP", b"OPENBLAS", b"MKL"):
+            assert name + b"_NUM_THREADS=1" in told
+        for death in (1, 2):
+            pid, steps = member.process.pid, collectors.counted()["steps"]
+            os.kill(pid, signal.SIGKILL)
+            until(lambda d=death: collectors.restarts == d, collectors)
+            held = collectors.counted()["steps"]
+            assert held >= steps and member.process.pid != pid
+            until(lambda h=held: collectors.counted()["steps"] > h, collectors)
+        rows = Ring.items(collectors.rings[0], 3000)
+        first = (rows["age"] == 0) & (rows["env"] == 0)
+        assert first.sum() >= 3, "each begins with a reset"
+        process = member.process
+    assert process.poll() == 0, "it ended by itself when it was told"
+
+
+def test_one_that_does_nothing_but_die_is_given_up(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'no car today' >&2\nexit 3\n")
+    python.chmod(0o755)
+    with (
+        pytest.raises(GoalreelError, match=r"collector 0 ended 3 times .*status 3.*no car today"),
+        Collectors(crew(python=str(python)), weights(), 1.0) as collectors,
+    ):
+        until(lambda: False, collectors)
+    with pytest.raises(GoalreelError, match=r"python cannot play Mount.*status 3\): no car today"):
+        actions_of(str(python), GAME)
+    with pytest.raises(GoalreelError, match=r"pixels.python: /no/python cannot be run: No such"):
+        actions_of("/no/python", GAME)
+    with pytest.raises(GoalreelError, match=r"^noop: 3 for MountainCar-v0"):
+        actions_of(sys.executable, GAME | {"noop": 3})
+
+
+TRAINER = """
+import sys, time
+sys.path[:0] = [sys.argv[1], sys.argv[2]]
+from test_collectors import Collectors, crew, weights
+with Collectors(crew(collectors=2), weights(), 1.0) as collectors:
+    while not all(int(m.counters["steps"][0]) for m in collectors._members):
+        time.sleep(0.01)
+    print(*[m.process.pid for m in collectors._members], flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="Linux keeps named memory there")
+def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
+    before = sorted(MEMORY.iterdir())
+    told = [str(REPOSITORY / "scripts"), str(Path(__file__).parent)]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "tests")}
+    with subprocess.Popen(
+        [sys.executable, "-c", TRAINER, *told], stdout=subprocess.PIPE, env=environment
+    ) as trainer:
+        collectors = [int(pid) for pid in trainer.stdout.readline().split()]
+        assert len(collectors) == 2
+        os.kill(trainer.pid, signal.SIGKILL)
+        trainer.wait()
+        until(lambda: not any(map(is_alive, collectors)))
+    assert sorted(MEMORY.iterdir()) == before
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_consolidation_moves_large_batches_and_stops_at_its_limit():
+    rings = [Ring(step_fields(SHAPE), 3000) for _ in range(2)]
+    columns = (np.zeros((2400, *SHAPE), np.uint8), np.arange(2400) % LANES, np.arange(2400) % 3)
+    ages = np.arange(2400) // LANES
+    rows = dict(zip(step_fields(SHAPE), (*columns, ages, ages, ages * 0), strict=True))
+    rows["action"][5::100] = END
+    for ring in rings:
+        ring.push(rows)
+    replay = FrameReplay(2 * LANES, 2000, SHAPE, STACK, 32)
+    consolidation = Consolidation(rings, replay, LANES)
+    consolidation.limit = 2500
+    consolidation.start()
+    until(lambda: consolidation.steps >= 2500)
+    assert consolidation.rows / consolidation.batches >= 500
+    time.sleep(0.05)
+    assert consolidation.steps == 2500 and consolidation.queued() == 4800 - consolidation.rows
+    consolidation.limit = float("inf")
+    consolidation.stop()
+    assert consolidation.rows == 4800 and consolidation.steps == 4800 - 48
+    assert replay.count.tolist() == [800] * 6
+    assert np.array_equal(replay.arrays()["age"][4, :800], np.arange(800))
+
+
+def test_a_failure_in_the_thread_reaches_the_trainer():
+    ring = Ring(step_fields(SHAPE), 10)
+    ring.push({n: np.full((1, *s), 7, d) for n, (d, s) in step_fields(SHAPE).items()})
+    consolidation = Consolidation([ring], FrameReplay(1, 100, SHAPE, STACK, 8), 1)
+    consolidation.start()
+    with pytest.raises(IndexError):
+        until(consolidation.check)
+    consolidation.stop()

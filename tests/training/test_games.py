@@ -1,0 +1,177 @@
+"""Environments as pixels: what lanes show, pay and count, and what is said of wrong settings."""
+
+import dataclasses
+import importlib.util
+import json
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+from goalreel.dqn.environments import Lanes
+from goalreel.errors import GoalreelError
+from goalreel.games import GameSettings, make_lanes, names
+from goalreel.pixels.warp import WARPS
+
+CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"
+NEEDS_ALE = pytest.mark.skipif(
+    importlib.util.find_spec("ale_py") is None, reason="ale-py is no requirement"
+)
+
+
+def test_the_car_is_seen_as_gymnasium_draws_it():
+    """The cars' states are held against Gymnasium's in test_lanes."""
+    lanes, cars = make_lanes(GameSettings(CAR, warp="slice"), 7, 3), Lanes(7, 3, 4)
+    env = gymnasium.make(CAR, render_mode="rgb_array")
+    env.reset()
+
+    def drawn(positions):
+        pictures = []
+        for position in positions.tolist():
+            env.unwrapped.state = (position, 0.0)
+            pictures.append(WARPS["slice"](env.render()))
+        return np.stack(pictures)
+
+    dice = np.random.default_rng(0)
+    assert np.array_equal(lanes.seen, drawn(cars.positions))
+    ended, frames = [], 0
+    velocities = cars.seen[:, 1]
+    for number in range(60):
+        actions = np.where(velocities >= 0, 2, 0)
+        actions = np.where(dice.random(3) < 0.2, 1, actions)
+        step, wanted = lanes.step(actions), cars.step(actions)
+        velocities = cars.seen[:, 1]
+        over = wanted.terminated | wanted.truncated
+        assert np.array_equal(wanted.after[:, 0], cars.reached.astype(np.float32))
+        assert step.rewards.dtype == np.float32 and np.array_equal(step.rewards, wanted.rewards)
+        assert np.array_equal(step.terminated, wanted.terminated)
+        assert np.array_equal(step.truncated, wanted.truncated)
+        if number % 10 == 0 or over.any():
+            assert np.array_equal(step.after, drawn(cars.reached))
+            assert np.array_equal(lanes.seen, drawn(cars.positions))
+        assert [episode.lane for episode in step.ended] == np.flatnonzero(over).tolist()
+        ended += step.ended
+        frames += step.frames
+        assert lanes.ages.dtype == np.int32 and not lanes.ages[over].any()
+        assert step.frames == wanted.frames
+    env.close()
+    lanes.close()
+    assert len(ended) > 2 and all(e.return_ == -e.frames for e in ended)
+    assert all(e.distance >= 0.5 for e in ended if e.frames < 200)
+    assert sum(e.frames for e in ended) + 4 * lanes.ages.sum() == frames
+
+
+@NEEDS_ALE
+def test_a_games_return_is_what_the_game_paid():
+    """Lives, clipping and no-ops lie between the learner and the game; its frames count all."""
+    settings = GameSettings(BREAKOUT, warp="slice", skip=4)
+    lanes = make_lanes(settings, 3, 2)
+    assert lanes.actions == 4 and lanes.seen.shape == (2, 84, 84)
+    dice, lost, ended, frames, seen = np.random.default_rng(1), np.zeros(2), [], 0, set()
+    while len(ended) < 2:
+        step = lanes.step(dice.integers(4, size=2))
+        assert not step.truncated.any() and set(step.rewards) <= {0.0, 1.0}
+        assert np.array_equal(lanes.ages == 0, step.terminated)
+        lost += step.terminated
+        frames += step.frames
+        ended += step.ended
+        seen.add(step.after.tobytes())
+        begun = [episode.lane for episode in step.ended]
+        assert all(lost[lane] >= 3 for lane in begun), "a game has five lives"
+        lost[begun] = 0
+    lanes.close()
+    assert len(seen) > 50 and frames > 4 * len(seen)
+    assert all(e.return_ >= 0 and e.frames > 200 and np.isnan(e.distance) for e in ended)
+
+
+@NEEDS_ALE
+def test_the_same_seed_gives_the_same_pixels():
+    def digest(seed):
+        lanes, dice = make_lanes(GameSettings(BREAKOUT, warp="slice"), seed, 2), []
+        for number in range(40):
+            step = lanes.step(np.array([number % 4, number % 3]))
+            dice.append((step.after.tobytes(), step.rewards.tobytes(), step.frames))
+        lanes.close()
+        return dice
+
+    assert digest(1) == digest(1) != digest(2)
+
+
+@NEEDS_ALE
+def test_ales_games_are_named_as_gymnasium_registers_them():
+    import ale_py
+
+    gymnasium.register_envs(ale_py)
+    registered = {name for name in gymnasium.registry if name.startswith("ALE/")}
+    assert set(names.ale_games()) >= registered
+
+
+def test_settings_come_back_from_json():
+    settings = GameSettings.of({"game": "SuperMarioBros-1-1-v0", "noop": 3, "warp": "slice"})
+    assert GameSettings.of(json.loads(json.dumps(dataclasses.asdict(settings)))) == settings
+    assert settings.filled().noop == 3 and settings.filled().maximum is False
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"game": "MountainCar-v1"}, "game: unknown value.*did you mean 'MountainCar-v0'"),
+        ({"game": "SuperMarioBros-1-5-v0"}, "did you mean 'SuperMarioBros-1-.-v0'"),
+        ({"game": 3}, "game: unknown value 3; allowed: MountainCar-v0, an id of ale-py"),
+        ({}, "game: it is missing"),
+        ({"game": CAR, "skips": 4}, "skips: unknown key; did you mean 'skip'"),
+        ({"game": CAR, "skip": 0}, "skip: 0 is not allowed; allowed: a whole number from 1 to 60"),
+        ({"game": CAR, "skip": True}, "skip: True is not allowed"),
+        ({"game": CAR, "warp": "pilow"}, "warp: .*did you mean 'pillow'.*area, pillow, slice"),
+        ({"game": CAR, "warp": ["area"]}, "warp: .*; allowed: area, pillow, slice"),
+        ({"game": CAR, "clip_reward": 1}, "clip_reward: 1 is not allowed; allowed: true or false"),
+        ({"game": CAR, "noop": 30}, "noop: 30 for MountainCar-v0: none of its actions"),
+        ({"game": CAR, "fire": True}, "fire: True for MountainCar-v0: it has no fire button"),
+        ({"game": CAR, "episodic_life": True}, "it has no lives"),
+        ({"game": CAR, "maximum": True}, "its pictures are whole"),
+    ],
+)
+def test_wrong_settings_are_named(values, said):
+    with pytest.raises(GoalreelError, match=said):
+        GameSettings.of(values)
+
+
+@NEEDS_ALE
+@pytest.mark.parametrize(
+    ("game", "changes", "said"),
+    [
+        ("ALE/Breakot-v5", {}, "did you mean 'ALE/Breakout-v5'"),
+        ("ALE/Boxing-v5", {"episodic_life": True}, "episodic_life: true for ALE/Boxing-v5: it cou"),
+        ("ALE/Freeway-v5", {"fire": True}, "fire: true for ALE/Freeway-v5: it has no fire button"),
+    ],
+)
+def test_wrappers_that_a_game_cannot_use_are_refused(game, changes, said):
+    with pytest.raises(GoalreelError, match=said):
+        make_lanes(GameSettings(game, **changes), 0, 1)
+
+
+@NEEDS_ALE
+def test_a_game_without_lives_or_fire_has_neither_wrapper():
+    lanes = make_lanes(GameSettings("ALE/Freeway-v5", warp="slice"), 0, 1)
+    ends = [lanes.step(np.array([1])).terminated[0] for _ in range(50)]
+    lanes.close()
+    assert not any(ends)
+
+
+def test_no_lanes_are_refused():
+    with pytest.raises(GoalreelError, match="lanes: 0 is not allowed; allowed: 1 or more"):
+        make_lanes(GameSettings(CAR), 0, 0)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    with pytest.raises(GoalreelError, match="requirements-mario.txt; .*NumPy 2"):
+        make_lanes(GameSettings("SuperMarioBros-1-1-v0"), 0, 1)
+    monkeypatch.setattr(np, "__version__", "1.26.4")
+    monkeypatch.setitem(sys.modules, "gym_super_mario_bros", None)
+    with pytest.raises(GoalreelError, match=f"requirements-mario.txt; {sys.executable} cannot imp"):
+        make_lanes(GameSettings("SuperMarioBros-1-1-v0"), 0, 1)
+    monkeypatch.setattr(names, "ale_games", tuple)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(GoalreelError, match="needs the package ale-py, which is not installed"):
+        make_lanes(GameSettings(BREAKOUT), 0, 1)

@@ -1,0 +1,275 @@
+"""A training from pixels: it learns from what was played, stops, goes on, and tells of itself."""
+
+import csv
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+
+torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+
+from test_collectors import MEMORY, Alone  # noqa: E402
+
+from goalreel.errors import GoalreelError  # noqa: E402
+from goalreel.pixels import checkpoint  # noqa: E402
+from goalreel.pixels.acting import Actor  # noqa: E402
+from goalreel.pixels.consolidation import Consolidation  # noqa: E402
+from goalreel.pixels.curves import plot_training  # noqa: E402
+from goalreel.pixels.monitor import COLUMNS, Look, Monitor, write_rows  # noqa: E402
+from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
+from goalreel.pixels.policy import read_policy  # noqa: E402
+from goalreel.pixels.settings import PipelineSettings  # noqa: E402
+from goalreel.pixels.trainer import Trainer  # noqa: E402
+from goalreel.plot_captions import read_caption  # noqa: E402
+
+SECTION = {
+    **{"game": "MountainCar-v0", "collectors": 1, "environments": 3, "frames": 4000},
+    **{"buffer": 1000, "backpressure": "block", "python": None, "seed": 3, "replay_ratio": 0.25},
+    **{"batch": 16, "accumulation": 2, "learning_rate": 1e-3, "gradient_clip": 10.0},
+    **{"publish_every": 2, "target_every": 3},
+}
+SETTINGS = PipelineSettings.of(SECTION)
+HOW = SETTINGS.learner(compile=False, autocast=False)
+IDENTITY = {"game": "MountainCar-v0"}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def digest(arrays) -> str:
+    """Return the sha256 of arrays by name."""
+    told = hashlib.sha256()
+    for name in sorted(arrays):
+        told.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return told.hexdigest()
+
+
+class LockStep:
+    """The parts of a training in one thread, one after another: what it does can be repeated."""
+
+    def __init__(self):
+        """Begin."""
+        self.alone = Alone(400, True, 1.0)
+        self.trainer = new_trainer()
+        self.consolidation = Consolidation([self.alone.ring], self.trainer.replay, 3)
+
+    def turn(self) -> None:
+        """Play, move and learn."""
+        for _ in range(60):
+            self.alone.collector.step()
+        while self.consolidation.drain():
+            pass
+        games = self.alone.episodes.items(64)
+        columns = [games[name].tolist() for name in ("return", "distance", "frames")]
+        self.trainer.ended(zip(*columns, strict=True))
+        self.alone.episodes.release(len(columns[0]))
+        steps = self.consolidation.steps
+        while self.trainer.may_learn(steps):
+            assert self.trainer.update()
+            self.trainer.new_weights(steps)
+
+    def stop_and_go_on(self, path: Path) -> None:
+        """Save the trainer, and put another in its place that goes on from there."""
+        trainer = self.trainer
+        checkpoint.write_checkpoint(
+            path, IDENTITY, trainer.learner.state(), trainer.replay.arrays(), trainer.progress()
+        )
+        other = new_trainer()
+        progress = checkpoint.resume(path, IDENTITY, other.learner, other.replay)
+        other.go_on(progress)
+        assert digest(other.replay.arrays()) == digest(trainer.replay.arrays())
+        steps = self.consolidation.steps
+        self.trainer, self.consolidation = other, Consolidation([self.alone.ring], other.replay, 3)
+        self.consolidation.steps = steps
+
+
+def new_trainer() -> Trainer:
+    return Trainer(SETTINGS, PixelLearner(HOW, 3, SETTINGS.seed), HOW.stack, 4)
+
+
+def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tmp_path):
+    """In lock step; the collector plays on. The buffer is written over, once around."""
+    whole, stopped = LockStep(), LockStep()
+    for turn in range(7):
+        whole.turn()
+        stopped.turn()
+        if turn in (1, 4):
+            stopped.stop_and_go_on(tmp_path / "saved.pt")
+    one, other = whole.trainer, stopped.trainer
+    assert one.updates == other.updates == int((1260 - 100) * 0.25 / 32)
+    assert int(one.replay.count.max()) > one.replay.size
+    for name, weights in one.learner.weights().items():
+        assert np.array_equal(weights, other.learner.weights()[name]), name
+    assert digest(one.replay.arrays()) == digest(other.replay.arrays())
+    assert (one.games, list(one.recent), one.best[:2]) == (
+        *(other.games, list(other.recent), other.best[:2]),
+    )
+    assert all(np.array_equal(array, other.best[2][name]) for name, array in one.best[2].items())
+
+
+def test_updates_are_due_by_the_replay_ratio():
+    trainer = new_trainer()
+    assert [trainer.may_learn(steps) for steps in (0, 99, 100, 227, 228)] == [*[False] * 4, True]
+    assert trainer.limit() == 100 + 4 * 32 / 0.25 and trainer.frames(10) == 40
+    assert trainer.update() is False, "there is nothing in the buffer"
+    free = Trainer(replace(SETTINGS, replay_ratio=None), trainer.learner, 4, 4)
+    assert free.limit() == 1000 and not free.may_learn(99) and free.may_learn(100)
+    assert free.done(1000, learned=True) and not free.done(999, learned=False)
+    assert not trainer.done(1000, learned=True) and trainer.done(1000, learned=False)
+    assert [round(SETTINGS.epsilon(frames), 3) for frames in (0, 400, 800, 4000)] == [
+        *(1.0, 0.525, 0.05, 0.05),
+    ]
+
+
+def spec(**others) -> str:
+    return json.dumps({"stage": "pixels", "config": {"pixels": SECTION | others}})
+
+
+def command(folder: Path, **others) -> list[str]:
+    """Return the command line of a training in a folder."""
+    files = [str(folder / n) for n in ("policy.npz", "monitor.csv", "metrics.json", "plot.svg")]
+    program = str(REPOSITORY / "scripts" / "pixels.py")
+    saved = ["--saved", str(folder / "saved.pt")]
+    return [sys.executable, program, *files, *saved, "--spec", spec(**others)]
+
+
+def test_one_that_is_terminated_saves_itself_and_goes_on(tmp_path, capsys, monkeypatch):
+    """To a larger number of frames, which is no part of what must stay as it was."""
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
+    memory = sorted(MEMORY.iterdir()) if MEMORY.is_dir() else []
+    free = {"replay_ratio": None, "frames": 10**9}
+    with subprocess.Popen(command(tmp_path, **free), stderr=subprocess.PIPE, text=True) as first:
+        for line in first.stderr:
+            if re.search(r"frames, .* [1-9]\d* batches", line):
+                first.send_signal(signal.SIGTERM)
+                break
+        said = first.stderr.read()
+    assert first.returncode == 1 and not (tmp_path / "policy.npz").exists(), said
+    stopped = re.search(r"stopped by SIGTERM after ([\d,]+) of 1,000,000,000 frames; all is", said)
+    frames = int(stopped[1].replace(",", ""))
+    held = checkpoint.read_checkpoint(tmp_path / "saved.pt", saved_identity(tmp_path))
+    count, steps = held.replay["count"], held.progress["sums"]["steps"]
+    assert 4 * steps == frames and steps <= count.sum() <= 1.03 * steps + 3
+
+    import pixels
+
+    with pytest.raises(GoalreelError, match=r"saved.pt: .*learner.batch is 16, not 8"):
+        pixels.main(command(tmp_path, batch=8)[2:])
+    assert (tmp_path / "saved.pt").exists()
+    more = frames + 4000
+    pixels.main(command(tmp_path, replay_ratio=None, frames=more)[2:])
+    assert f"saved.pt: going on after {frames:,} frames" in capsys.readouterr().err
+    assert not (tmp_path / "saved.pt").exists()
+    told = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
+    assert told["sessions"] == 2 and told["frames"] == more == 4 * told["steps"]
+    with (tmp_path / "monitor.csv").open(newline="") as stream:
+        rows = [{k: float(v or "nan") for k, v in row.items()} for row in csv.DictReader(stream)]
+    for name in ("seconds", "frames", "batches", "samples", "episodes", "drops"):
+        values = [row[name] for row in rows]
+        assert values == sorted(values), f"{name} counts on"
+    assert rows[-1]["frames"] == more and len({row["frames"] for row in rows}) >= 3
+    policy = read_policy(tmp_path / "policy.npz")
+    assert policy.frames[1] == more and json.loads(policy.game)["game"] == "MountainCar-v0"
+    values = policy.actor().values(np.zeros((2, 4, 84, 84), np.uint8))
+    assert values.shape == (2, 3) and np.isfinite(values).all()
+    assert read_caption(tmp_path / "plot.svg").title == "Training from pixels"
+    assert not MEMORY.is_dir() or sorted(MEMORY.iterdir()) == memory
+
+
+def saved_identity(folder: Path) -> dict:
+    content = torch.load(folder / "saved.pt", weights_only=True)
+    return content["identity"]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ({"collectors": 0}, "collectors: 0 is"),
+        ({"game": "MountainCar-v1"}, "did you mean 'MountainCar-v0'"),
+        ({"backpressure": "wait"}, "wait"),
+        ({"buffer": 10**10}, "a replay buffer of 9,999,999,999 steps takes"),
+        ({"buffer": 1000, "environments": 200}, "it needs more than"),
+        ({"python": "/no/python"}, "pixels.python: /no/python cannot be run"),
+    ],
+)
+def test_bad_options_are_named(tmp_path, capsys, monkeypatch, others, said):
+    import pixels
+
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
+    arguments = command(tmp_path, **others)[2:]
+    with pytest.raises(GoalreelError, match=re.escape(said)):
+        pixels.main(arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def look(**others) -> Look:
+    names = "seconds frames batches samples drops buffer queue loss td_error episodes return_"
+    values = dict.fromkeys(f"{names} distance epsilon blocked learning restarts".split(), 0)
+    return Look(**values | {"collectors": 2, "gpu": None} | others)
+
+
+def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
+    monitor = Monitor(look(seconds=10.0, frames=1000, blocked=3.0), 5000, [[0] * len(COLUMNS)])
+    nan = float("nan")
+    monitor.take(look(seconds=14.0, frames=3000, batches=8, blocked=7.0, learning=3.0, return_=nan))
+    row = dict(zip(COLUMNS, monitor.rows[-1], strict=True))
+    assert (row["fps"], row["batches_per_s"], row["blocked"], row["learning"]) == (
+        500,
+        2,
+        0.5,
+        0.75,
+    )
+    said = capsys.readouterr().err
+    assert "14 s: 3,000 of 5,000 frames, 500 FPS; 8 batches, 2.00/s" in said
+    assert "return -, " in said and "collectors blocked 50%, learner busy 75%" in said
+    assert "GPU" not in said and row["return"] is None
+    write_rows(tmp_path / "m.csv", monitor.rows)
+    assert (tmp_path / "m.csv").read_text().count("\n") == 3
+    monitor.take(look(seconds=15.0, gpu=40.0))
+    assert "GPU 40%" in capsys.readouterr().err
+
+
+def test_a_plot_is_drawn_of_any_table(tmp_path):
+    for rows in ([], [[1] * len(COLUMNS)], [[1] * len(COLUMNS), [None] * len(COLUMNS)]):
+        plot_training(tmp_path / "p.svg", rows, "a game", "{}")
+        assert "a game" in read_caption(tmp_path / "p.svg").description
+
+
+def test_a_policys_network_is_the_learners(tmp_path):
+    from goalreel.pixels.pipeline import Trained
+    from goalreel.pixels.results import write_results
+    from goalreel.pixels.session import Sums
+
+    learner = PixelLearner(HOW, 3, 1)
+    last = learner.weights()
+    best = {name: array + 1 for name, array in last.items()}
+    game = {"game": "MountainCar-v0"}
+    trained = Trained(
+        *(game, 3, 4, 1, 4000, 5, 160, 30, Sums(seconds=2.0, steps=1000), [], -150.0),
+        *((-120.0, 2000, best), last),
+    )
+    files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
+    said = write_results(*files, trained, '{"config":{},"shard":{},"stage":"pixels"}')
+    assert "4,000 frames in 2.0 s, 2,000 FPS" in said and "best mean return -120.0" in said
+    policy = read_policy(files[0])
+    assert (policy.frames, policy.means, policy.actions) == ((2000, 4000), (-120.0, -150.0), 3)
+    assert all(np.array_equal(policy.best[name], best[name]) for name in best)
+    seen = np.random.default_rng(0).integers(0, 256, (2, 4, 84, 84), np.uint8)
+    assert np.array_equal(Actor.of(policy.last).values(seen), Actor.of(last).values(seen))
+    files[0].write_bytes(files[0].read_bytes()[:-9])
+    with pytest.raises(GoalreelError, match="truncated or corrupt"):
+        read_policy(files[0])
+    assert asdict(trained.sums)["steps"] == json.loads(files[2].read_text())["metrics"]["steps"]

@@ -1,0 +1,218 @@
+"""Checkpoints of a pixel training: it resumes from them, and from nothing else."""
+
+import io
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+
+from conftest import resealed  # noqa: E402
+from pixel_batches import ACTIONS, batch, largest_difference, settings  # noqa: E402
+
+from goalreel.errors import GoalreelError, Unusable  # noqa: E402
+from goalreel.pixels.checkpoint import (  # noqa: E402
+    identity_of,
+    read_checkpoint,
+    resume,
+    write_checkpoint,
+)
+from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
+from goalreel.seal import write_seal  # noqa: E402
+
+GAME = {"game": "MountainCar-v0", "skip": 4, "noop": 0}
+IDENTITY = identity_of(GAME, settings(), ACTIONS)
+PROGRESS = {
+    "frames": 12_000,
+    "dice": np.random.default_rng(3).bit_generator.state,
+    "best": [{"weight": np.arange(6, dtype=np.float32).reshape(2, 3)}, (1, None, True, 0.5)],
+}
+
+
+class Buffer:
+    """Stands for the replay buffer: takes arrays over."""
+
+    def restore(self, arrays):
+        """Copy them."""
+        self.arrays = {name: np.array(array) for name, array in arrays.items()}
+
+
+@pytest.fixture(scope="module")
+def learner() -> PixelLearner:
+    learner = PixelLearner(settings(), ACTIONS, 1)
+    learner.learn([batch(4, 0)])
+    return learner
+
+
+@pytest.fixture(scope="module")
+def replay() -> dict[str, np.ndarray]:
+    dice = np.random.default_rng(1)
+    return {
+        "count": np.array([5, 7]),
+        "frame": dice.integers(0, 256, (2, 20, 84, 84), np.uint8),
+        "reward": dice.normal(size=(2, 20)).astype(np.float32),
+    }
+
+
+@pytest.fixture(scope="module")
+def content(learner, replay, tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("checkpoint") / "c.pt"
+    write_checkpoint(path, IDENTITY, learner.state(), replay, PROGRESS)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(content, tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(content)
+    return path
+
+
+def test_a_training_resumes_as_it_was(path, learner, replay):
+    other, buffer = PixelLearner(settings(), ACTIONS, 2), Buffer()
+    progress = resume(path, IDENTITY, other, buffer)
+    assert str(progress) == str(PROGRESS)
+    assert progress["best"][0]["weight"].dtype == np.float32
+    assert buffer.arrays.keys() == replay.keys()
+    for name, array in replay.items():
+        assert np.array_equal(buffer.arrays[name], array)
+        assert buffer.arrays[name].dtype == array.dtype
+    again = PixelLearner(settings(), ACTIONS, 3)
+    again.load(learner.state())
+    for number in range(2):
+        assert again.learn([batch(4, number)]) == other.learn([batch(4, number)])
+    assert largest_difference(again.weights(), other.weights()) == 0
+
+
+def test_the_replay_is_mapped_not_copied(path):
+    for array in read_checkpoint(path, IDENTITY).replay.values():
+        assert isinstance(array, np.memmap) and not array.flags.writeable
+
+
+def test_users_read_it_with_pytorch_and_numpy_alone(path, replay, learner):
+    found = torch.load(path, weights_only=True)
+    assert torch.equal(found["learner"]["network"]["hidden.bias"], learner.model.hidden.bias)
+    assert found["identity"]["game"] == GAME
+    with zipfile.ZipFile(path) as archive, archive.open("archive/replay/frame.npy") as stream:
+        assert np.array_equal(np.load(stream), replay["frame"])
+        assert archive.testzip() is None
+
+
+def test_the_last_one_stays_until_the_next_is_whole(path, content, learner):
+    class Broken(np.ndarray):
+        """An array that cannot be read."""
+
+        def __getattribute__(self, name):
+            raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        broken = np.zeros(3).view(Broken)
+        write_checkpoint(path, IDENTITY, learner.state(), {"frame": broken}, {})
+    assert path.read_bytes() == content and len(list(path.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("game", "changes", "actions", "said"),
+    [
+        ({"game": "ALE/Breakout-v5"}, {}, 3, "game.game is 'MountainCar-v0', not 'ALE/Breakout-v5"),
+        ({"fire": True}, {}, 3, "game.fire is told by this training alone"),
+        ({}, {"stack": 2}, 3, "learner.stack is 4, not 2"),
+        ({}, {"normalise": False}, 3, "learner.normalise is True, not False"),
+        ({}, {"batch": 64, "discount": 0.9}, 3, "batch is 8, not 64, learner.discount is 0.99, no"),
+        ({}, {}, 4, "layers.actions is 3, not 4"),
+    ],
+)
+def test_one_of_another_training_is_refused(path, game, changes, actions, said):
+    with pytest.raises(GoalreelError, match=said) as error:
+        read_checkpoint(path, identity_of(GAME | game, settings(**changes), actions))
+    assert str(error.value).startswith(f"{path}: cannot be resumed from: it is of another training")
+    assert "delete it to begin the training anew" in str(error.value)
+    assert path.exists() and not isinstance(error.value, Unusable), "the workflow keeps it"
+
+
+def test_another_device_may_go_on(path):
+    faster = settings(autocast=True, compile=True, device="auto")
+    assert read_checkpoint(path, identity_of(GAME, faster, ACTIONS)).progress["frames"] == 12_000
+
+
+def test_a_missing_one_is_named(tmp_path):
+    with pytest.raises(GoalreelError, match="missing.pt: no such checkpoint to resume from"):
+        read_checkpoint(tmp_path / "missing.pt", IDENTITY)
+
+
+def test_a_truncated_or_changed_one_is_refused(path, content):
+    for place in range(0, len(content), len(content) // 6):
+        changed = content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
+        for bad in (content[:place], changed):
+            path.write_bytes(bad)
+            with pytest.raises(GoalreelError, match="checkpoint.pt: cannot .* truncated or corru"):
+                read_checkpoint(path, IDENTITY)
+
+
+class Harmful:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        """Take the file."""
+        self.path = str(path)
+
+    def __reduce__(self):
+        """Tell pickle to call `open`."""
+        return open, (self.path, "w")
+
+
+def test_one_that_holds_code_is_refused(path, tmp_path):
+    made = tmp_path / "made"
+    packed = io.BytesIO()
+    torch.save(torch.load(path, weights_only=True) | {"learner": Harmful(made)}, packed)
+    objects = io.BytesIO()
+    np.save(objects, np.array([Harmful(made)], dtype=object), allow_pickle=True)
+    pickled = path.with_name("replay.pt")
+    pickled.write_bytes(path.read_bytes())
+    with zipfile.ZipFile(pickled, "a") as archive:
+        archive.writestr("archive/replay/other.npy", objects.getvalue())
+    resealed(pickled)
+    path.write_bytes(packed.getvalue())
+    resealed(path)
+    bare = path.with_name("bare.pt")
+    bare.write_bytes(pickle.dumps(Harmful(made), protocol=2) + bytes(200))
+    write_seal(bare)
+    for bad in (path, pickled, bare):
+        with pytest.raises(GoalreelError, match=f"{bad.name}: cannot be resumed from: it is no ch"):
+            read_checkpoint(bad, IDENTITY)
+    assert not made.exists()
+    torch.load(path, weights_only=False)
+    assert made.exists(), "it would have run"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "goalreel dqn"}, "it is of .'goalreel dqn', 1., not of .'goalreel pixels', 1."),
+        ({"version": 2}, "it is of"),
+        ({"identity": None}, "no checkpoint of weights alone"),
+        ({"learner": {}}, "no learner's state"),
+    ],
+)
+def test_forged_ones_are_refused(path, change, said):
+    packed = io.BytesIO()
+    torch.save(torch.load(path, weights_only=True) | change, packed)
+    path.write_bytes(packed.getvalue())
+    resealed(path)
+    with pytest.raises(GoalreelError, match=said) as error:
+        resume(path, IDENTITY, PixelLearner(settings(), ACTIONS, 1), Buffer())
+    assert str(path) in str(error.value)
+
+
+def test_arrays_that_claim_more_than_the_file_are_refused(path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (10**12,)}
+    )
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("archive/replay/huge.npy", header.getvalue())
+    resealed(path)
+    with pytest.raises(GoalreelError, match="cannot be resumed from"):
+        read_checkpoint(path, IDENTITY)

@@ -1,0 +1,209 @@
+"""The learner of pixels: an update follows all of its batches, and the same updates come again."""
+
+import copy
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+
+from pixel_batches import ACTIONS, batch, joined, largest_difference, settings  # noqa: E402
+
+from goalreel.errors import GoalreelError  # noqa: E402
+from goalreel.pixels import pixel_learner  # noqa: E402
+from goalreel.pixels.frame_replay import Batch  # noqa: E402
+from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def taught(learner: PixelLearner, updates: range, batches: int = 2, size: int = 8) -> list:
+    """Have a learner make some updates; return what it told of them."""
+    told = []
+    for update in updates:
+        told.append(learner.learn([batch(size, 100 * update + n) for n in range(batches)]))
+        if update % 2:
+            learner.update_target()
+    return told
+
+
+# A rate at which an update changes weights by a thousand times of what is allowed for rounding.
+COARSE = {"normalise": False, "double": False, "learning_rate": 1e-2}
+
+
+def test_accumulation_over_4_equals_one_batch_of_2048():
+    parts = [batch(512, number, stack=1) for number in range(4)]
+    four, one = (PixelLearner(settings(stack=1, **COARSE), ACTIONS, 1) for _ in range(2))
+    begun = four.weights()
+    told, wanted = four.learn(parts), one.learn([joined(parts)])
+    assert largest_difference(four.weights(), one.weights()) < 1e-5
+    assert largest_difference(four.weights(), begun) > 9e-3
+    assert (told.loss, told.td_error, told.gradient_norm) == pytest.approx(
+        (wanted.loss, wanted.td_error, wanted.gradient_norm), rel=1e-5
+    )
+
+
+def test_each_accumulated_step_counts_and_counts_the_same():
+    parts = [batch(count, count) for count in (5, 11, 2)]
+    whole = PixelLearner(settings(**COARSE), ACTIONS, 1)
+    whole.learn([joined(parts)])
+    for chosen, same in ((parts, True), (parts[:-1], False), (parts[1:], False)):
+        learner = PixelLearner(settings(**COARSE), ACTIONS, 1)
+        learner.learn(chosen)
+        assert (largest_difference(learner.weights(), whole.weights()) < 1e-5) == same
+
+
+def test_each_batch_is_normalised_by_itself():
+    """As PyTorch's own BatchNorm does it: the gradients of the batches, each alone, add up."""
+    parts = [batch(8, number) for number in range(3)]
+    learner = PixelLearner(settings(double=False), ACTIONS, 1)
+    model, target = copy.deepcopy(learner.model), copy.deepcopy(learner.model).eval()
+    for part in parts:
+        with torch.no_grad():
+            best = target(torch.from_numpy(part.next_stacks)).max(dim=1).values
+        over = torch.from_numpy(part.terminated)
+        wanted = torch.from_numpy(part.rewards) + 0.99 * torch.where(over, 0.0, best)
+        chosen = torch.from_numpy(part.actions)[:, None]
+        found = model(torch.from_numpy(part.stacks)).gather(1, chosen).squeeze(1)
+        (torch.nn.functional.huber_loss(found, wanted) / len(parts)).backward()
+    learner.learn(parts)
+    for (name, one), other in zip(
+        learner.model.named_parameters(), model.parameters(), strict=True
+    ):
+        assert torch.allclose(one.grad, other.grad, atol=1e-5), name
+    assert torch.allclose(
+        learner.model.convolutions[1].running_var, model.convolutions[1].running_var
+    )
+
+
+def test_what_follows_an_end_counts_for_nothing():
+    one = batch(8, 0)
+    ended = np.ones(8, bool)
+    other = Batch(one.stacks, one.actions, one.rewards, 255 - one.next_stacks, ended)
+    one = Batch(*(list(vars(one).values())[:4]), ended)
+    first, second = (PixelLearner(settings(), ACTIONS, 1) for _ in range(2))
+    assert first.learn([one]) == second.learn([other])
+    assert largest_difference(first.weights(), second.weights()) == 0
+
+
+@pytest.mark.parametrize("changes", [{}, {"double": False, "autocast": True, "clip_norm": 0.1}])
+def test_the_same_seed_and_batches_give_the_same_weights(changes):
+    one, again, other = (PixelLearner(settings(**changes), ACTIONS, seed) for seed in (1, 1, 2))
+    assert largest_difference(one.weights(), other.weights()) > 0
+    assert taught(one, range(3)) == taught(again, range(3))
+    assert largest_difference(one.weights(), again.weights()) == 0
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_resumed_learner_equals_an_uninterrupted_one(autocast):
+    """Between two updates of the target, so that network and target differ."""
+    whole, first, second = (PixelLearner(settings(autocast=autocast), ACTIONS, seed)
+                            for seed in (1, 1, 9))  # fmt: skip
+    taught(whole, range(3))
+    taught(first, range(3))
+    state = first.state()
+    kept = copy.deepcopy(state)
+    taught(first, range(3, 4))  # what happens later does not change a state
+    second.load(state)
+    assert taught(second, range(3, 6)) == taught(whole, range(3, 6))
+    assert largest_difference(second.weights(), whole.weights()) == 0
+    assert second.updates == whole.updates == 6
+    assert torch.equal(state["network"]["values.bias"], kept["network"]["values.bias"])
+
+
+def test_clipping_holds_the_gradient_and_tells_its_norm():
+    free, held = (PixelLearner(settings(clip_norm=limit), ACTIONS, 1) for limit in (None, 0.05))
+    parts = [batch(8, 0)]
+    norms = free.learn(parts).gradient_norm, held.learn(parts).gradient_norm
+    assert norms[0] == norms[1] > 0.05, "before it is clipped"
+    found = [
+        torch.cat([parameter.grad.flatten() for parameter in learner.model.parameters()])
+        for learner in (free, held)
+    ]
+    assert float(found[0].norm()) == pytest.approx(norms[0], rel=1e-3)
+    assert float(found[1].norm()) == pytest.approx(0.05, rel=1e-3)
+    assert torch.allclose(found[0] * (0.05 / norms[0]), found[1], atol=1e-6)
+
+
+def test_autocast_stays_near_float32():
+    parts = [batch(8, number) for number in range(4)]
+    plain, half = (PixelLearner(settings(autocast=a), ACTIONS, 1).learn(parts)
+                   for a in (False, True))  # fmt: skip
+    for name in ("loss", "td_error", "gradient_norm"):
+        assert getattr(half, name) == pytest.approx(getattr(plain, name), rel=0.02)
+        assert getattr(half, name) != getattr(plain, name), "it ran in bfloat16"
+
+
+def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
+    """As on a GPU; this is the CPU's gradient scaler."""
+    monkeypatch.setitem(pixel_learner._HALF, "cpu", torch.float16)
+    parts = [batch(8, number) for number in range(4)]
+    plain = PixelLearner(settings(), ACTIONS, 1).learn(parts)
+    learner = PixelLearner(settings(autocast=True, clip_norm=0.5), ACTIONS, 1)
+    state = learner.state()
+    begun, scale = learner.weights(), state["scaler"]["scale"]
+    told = learner.learn(parts)
+    assert told.gradient_norm == pytest.approx(plain.gradient_norm, rel=0.02), "it is unscaled"
+    assert largest_difference(learner.weights(), begun) > 0
+    state["scaler"]["scale"] = 2.0**40
+    learner.load(state)
+    parameters = [parameter.detach().clone() for parameter in learner.model.parameters()]
+    assert not np.isfinite(learner.learn(parts).gradient_norm)
+    for before, after in zip(parameters, learner.model.parameters(), strict=True):
+        assert torch.equal(before, after)
+    assert learner.state()["scaler"]["scale"] == 2.0**39 > scale
+
+
+def test_it_learns_what_a_stack_is_worth():
+    """Each of 8 stacks has a reward of its own for each action, and every step is a last one."""
+    parts = batch(24, 0)
+    shown = np.repeat(parts.stacks[:8], ACTIONS, axis=0)
+    actions = np.tile(np.arange(ACTIONS), 8)
+    part = Batch(shown, actions, parts.rewards, shown, np.ones(24, bool))
+    learner = PixelLearner(settings(learning_rate=1e-3), ACTIONS, 1)
+    errors = [learner.learn([part]).td_error for _ in range(40)]
+    assert errors[-1] < 0.1 * errors[0]
+
+
+def test_double_q_learning_takes_the_targets_value_of_the_networks_choice():
+    part = batch(8, 3)
+    learner = PixelLearner(settings(normalise=False, learning_rate=1e-2), ACTIONS, 1)
+    taught(learner, range(1))
+    (wanted,) = learner._targets([part])
+    after = torch.from_numpy(part.next_stacks)
+    with torch.no_grad():
+        chosen, values = learner.model(after).argmax(1), learner._target(after)
+    best = values.numpy()[np.arange(8), chosen.numpy()]
+    assert (chosen != values.argmax(1)).any(), "the two differ"
+    expected = part.rewards + 0.99 * np.where(part.terminated, 0, best)
+    assert np.allclose(wanted.numpy(), expected, atol=1e-6)
+
+
+def test_states_of_other_learners_are_refused():
+    learner = PixelLearner(settings(), ACTIONS, 1)
+    for state, said in (
+        (PixelLearner(settings(), 4, 1).state(), r"network's values.weight has the shape \(4, 512"),
+        (PixelLearner(settings(stack=2), ACTIONS, 1).state(), "convolutions.0.weight"),
+        (PixelLearner(settings(normalise=False), ACTIONS, 1).state(), "network has no convolu"),
+        (learner.state() | {"optimiser": {}}, "no learner's state"),
+        ({}, "no learner's state"),
+    ):
+        with pytest.raises(GoalreelError, match=said):
+            learner.load(state)
+
+
+def test_devices_and_settings_that_cannot_be_are_refused():
+    with pytest.raises(GoalreelError, match="pixels.batch: 0 is less than 1"):
+        settings(batch=0)
+    with pytest.raises(GoalreelError, match="device: 'gpu' is unknown; allowed: auto, cpu"):
+        settings(device="gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(GoalreelError, match="no CUDA device; allowed: auto, cpu"):
+            PixelLearner(settings(device="cuda"), ACTIONS, 1)
+    assert settings(device="auto").device == "auto"

@@ -1,0 +1,79 @@
+"""The target pixels in the workflow: what it makes, and what makes it again."""
+
+import csv
+import importlib.util
+import json
+
+import pytest
+
+NEEDS_TORCH = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="takes PyTorch, which is no requirement"
+)
+OPTIONS = {
+    **{"collectors": 2, "environments": 2, "frames": 2000, "buffer": 1000, "replay_ratio": 0.25},
+    **{"batch": 16, "accumulation": 2},
+}
+
+
+def config(**others) -> dict[str, str]:
+    told = ", ".join(f"{name}: {value}" for name, value in (OPTIONS | others).items())
+    return {"reaches": 4, "shard_size": 2, "pixels": f"{{{told}}}"}
+
+
+@pytest.fixture(scope="module")
+def learned(once):
+    """Return a project with a finished training."""
+    return once("learned", lambda fresh: fresh.run("pixels", "-j", "2", config=config()))
+
+
+@NEEDS_TORCH
+def test_it_leaves_policy_table_metrics_and_plot(learned):
+    results = learned.folder / "results"
+    names = ["metrics.json", "monitor.csv", "policy.npz", "training.svg"]
+    assert sorted(path.name for path in (results / "pixels").iterdir()) == names
+    told = json.loads((results / "pixels" / "metrics.json").read_text())
+    assert told["stage"] == "pixels" and told["config"]["pixels"]["environments"] == 2
+    metrics = told["metrics"]
+    assert metrics["frames"] == 2000 and metrics["restarts"] == 0 and metrics["games"] >= 4
+    assert metrics["updates"] == int((500 - 100) * 0.25 / 32) and metrics["drops"] == 0
+    with (results / "pixels" / "monitor.csv").open(newline="") as stream:
+        last = list(csv.DictReader(stream))[-1]
+    assert int(last["frames"]) == 2000 and int(last["samples"]) == metrics["samples"]
+    said = (results / "logs" / "pixels.log").read_text()
+    assert "2,000 of 2,000 frames" in said and "  pixels  results/pixels/policy.npz" in learned.said
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize(
+    ("edit", "jobs"),
+    [
+        ({}, {}),
+        ({"replay_ratio": 0.5}, {"pixels": 1}),
+        ({"backpressure": "drop"}, {"pixels": 1}),
+        ({"seed": 1}, {"pixels": 1}),
+    ],
+    ids=str,
+)
+def test_config_edit(learned, edit, jobs):
+    assert learned.jobs("pixels", config=config(**edit)) == jobs
+
+
+@NEEDS_TORCH
+def test_other_options_make_no_training_again(learned):
+    others = {"train": "{seed: 8}", "policy": "{name: random}", "seed": 1}
+    assert learned.jobs("pixels", config=config() | others) == {}
+
+
+def test_no_film_needs_it(project):
+    """Nor PyTorch, whatever the options are."""
+    assert "pixels" not in project.jobs(config=config(game="ALE/Pong-v5"))
+
+
+@NEEDS_TORCH
+def test_bad_options_are_named_before_anything_runs(project):
+    said = project.fail("pixels", "-n", config=config(game="MountainCar-v1"))
+    assert "pixels.game: unknown value 'MountainCar-v1'; did you mean 'MountainCar-v0'" in said
+    said = project.fail("pixels", "-n", config=config(collectors=0, backpressure="wait"))
+    assert "pixels.collectors: 0 is out of range; allowed: 1 to 1024" in said
+    assert "pixels.backpressure" in said and "allowed: block, drop" in said
+    assert "Traceback" not in said

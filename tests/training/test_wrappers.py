@@ -1,0 +1,128 @@
+"""The wrappers are those of Stable-Baselines3 and Gymnasium, step for step on a game of ALE's."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from goalreel.games import GameSettings
+from goalreel.games.ale import make_ale
+from goalreel.games.emulated import wrap
+from goalreel.games.wrappers import (
+    ClipRewardEnv,
+    EpisodicLifeEnv,
+    FireResetEnv,
+    MaxAndSkipEnv,
+    NoopResetEnv,
+)
+
+WHY = "the game that wrappers are compared on comes with ale-py (requirements-train.in)"
+pytest.importorskip("ale_py", reason=WHY)
+BREAKOUT = "ALE/Breakout-v5"
+SB3 = "stable_baselines3.common.atari_wrappers"
+
+
+def raw(game=BREAKOUT, obs_type="rgb"):
+    """Return a game as Gymnasium makes it, a frame a step."""
+    make_ale(game).close()  # which registers it
+    return gymnasium.make(game, frameskip=1, repeat_action_probability=0.0, obs_type=obs_type)
+
+
+def play_alike(ours, theirs, steps, shown=lambda theirs: theirs, seed=5):
+    """Play both by the same random actions; return how many episodes and games ended.
+
+    The frame that a game ends with is left out: there each shows what it has.
+    """
+    dice, episodes, games = np.random.default_rng(seed), 0, 0
+    one, other = ours.reset(seed=seed)[0], theirs.reset(seed=seed)[0]
+    assert np.array_equal(one, shown(other))
+    for _ in range(steps):
+        action = int(dice.integers(ours.action_space.n))
+        one, *ends, info = ours.step(action)
+        other, *wanted, _ = theirs.step(action)
+        assert ends == wanted
+        over = info.get("lives") == 0
+        assert over or np.array_equal(one, shown(other))
+        if ends[1] or ends[2]:
+            episodes, games = episodes + 1, games + over
+            assert np.array_equal(ours.reset()[0], shown(theirs.reset()[0]))
+    return episodes, games
+
+
+@pytest.mark.parametrize("changes", [{}, {"noop": 0, "episodic_life": False, "clip_reward": False}])
+def test_the_whole_stack_is_stable_baselines3s(changes):
+    pytest.importorskip("cv2", reason="Stable-Baselines3 warps by OpenCV")
+    sb3 = pytest.importorskip(
+        "stable_baselines3.common.atari_wrappers", reason="takes requirements-train-test.in"
+    )
+    ours = wrap(make_ale(BREAKOUT), GameSettings(BREAKOUT, warp="area", **changes))
+    settings = {
+        "noop_max": changes.get("noop", 30),
+        "terminal_on_life_loss": changes.get("episodic_life", True),
+        "clip_reward": changes.get("clip_reward", True),
+    }
+    theirs = sb3.AtariWrapper(raw(), **settings)
+    episodes, games = play_alike(ours, theirs, 400, lambda frame: frame[..., 0])
+    assert games >= 1 and (changes or episodes > 2 * games), "lives and games were lost"
+
+
+def test_each_wrapper_of_observations_is_stable_baselines3s():
+    sb3 = pytest.importorskip(
+        "stable_baselines3.common.atari_wrappers", reason="takes requirements-train-test.in"
+    )
+    ours, theirs = raw(), raw()
+    for name, mine in {
+        "NoopResetEnv": NoopResetEnv,
+        "MaxAndSkipEnv": MaxAndSkipEnv,
+        "EpisodicLifeEnv": EpisodicLifeEnv,
+        "FireResetEnv": FireResetEnv,
+        "ClipRewardEnv": ClipRewardEnv,
+    }.items():
+        ours, theirs = mine(ours), getattr(sb3, name)(theirs)
+        episodes, _ = play_alike(ours, theirs, 100)
+    assert episodes
+
+
+def test_skip_and_noops_are_gymnasiums_atari_preprocessing():
+    cv2 = pytest.importorskip("cv2", reason="Gymnasium resizes by OpenCV")
+    ours = MaxAndSkipEnv(NoopResetEnv(raw(obs_type="grayscale")))
+    ours = gymnasium.wrappers.TransformObservation(
+        ours, lambda grey: cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA), None
+    )
+    theirs = gymnasium.wrappers.AtariPreprocessing(raw(obs_type="grayscale"))
+    assert play_alike(ours, theirs, 300) == (1, 1)
+
+
+class Counting(gymnasium.Env):
+    """Shows the number of its frame, everywhere; an episode has ten."""
+
+    observation_space, action_space = Box(0, 255, (2, 2, 3), np.uint8), Discrete(2)
+    asked, frame = 0, 0
+
+    def reset(self, *, seed=None, options=None):
+        """Begin at frame 0."""
+        self.frame = 0
+        return self.frame, {}
+
+    def step(self, action):
+        """Go on by a frame, for a reward of 1."""
+        self.frame += 1
+        return self.frame, 1.0, self.frame == 10, False, {}
+
+    def render(self):
+        """Show the frame, and count that it was asked for."""
+        self.asked += 1
+        return np.full((2, 2, 3), 100 - self.frame, np.uint8)
+
+
+def test_only_frames_that_are_shown_are_asked_for():
+    game = Counting()
+    env = MaxAndSkipEnv(game, 4, maximum=False, rendered=True)
+    env.reset()
+    shown = [env.step(0)[0][0, 0, 0] for _ in range(2)]
+    assert shown == [96, 92] and game.asked == 3, "a reset and two steps of four frames"
+    frame, reward, terminated, *_ = env.step(0)
+    assert terminated and reward == 2.0 and frame[0, 0, 0] == 90, "the last frame of an episode"
+    env = MaxAndSkipEnv(game, 4, rendered=True)
+    env.reset()
+    assert env.step(0)[0][0, 0, 0] == 97, "the maximum of frames 3 and 4"

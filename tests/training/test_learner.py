@@ -51,6 +51,7 @@ def test_the_loss_is_that_of_the_formulas(double):
     assert learner.learn(batch) == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*precision lowered")  # by Gymnasium's wrapper itself
 def test_rescaled_observations_are_gymnasiums():
     import gymnasium as gym
 

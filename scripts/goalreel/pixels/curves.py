@@ -3,21 +3,13 @@
 import os
 from collections.abc import Sequence
 
-import matplotlib.style
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from goalreel.atomic import replacing
 from goalreel.pixels.monitor import COLUMNS
 from goalreel.plot_captions import Caption
+from goalreel.plot_style import FILL, MARK, save, styled
 
-_STYLE = {
-    "svg.hashsalt": "goalreel",  # ids that are the same in every run
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.constrained_layout.use": True,
-}
 _PANELS = (
     ("return", (("return", "mean of the latest 100 games"),)),
     ("loss", (("loss", "loss"), ("td_error", "TD error"))),
@@ -25,12 +17,12 @@ _PANELS = (
     ("share of time", (("blocked", "collectors blocked"), ("learning", "learner busy"))),
 )
 _LINES = ("-", "--")
-_INKS = ("#4878a8", "#b3420a")
+_INKS = (FILL, MARK)
 
 
 def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, spec: str) -> None:
     """Draw the curves of a monitor's table, rows below monitor.COLUMNS."""
-    with matplotlib.style.context(["default", _STYLE]):  # no user's matplotlibrc
+    with styled():
         figure = Figure(figsize=(8, 5.2))
         panels = figure.subplots(2, 2, sharex=True)
         for axes, (title, curves) in zip(panels.flat, _PANELS, strict=True):
@@ -49,6 +41,4 @@ def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, 
             axes.set(xlabel="frames")
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         told = f"Learning {game} from pixels: return, loss, speed, and who waited, over the frames."
-        with replacing(path) as temporary:
-            caption = Caption("Training from pixels", told, spec)
-            figure.savefig(temporary, format="svg", metadata=caption.metadata())
+        save(figure, path, Caption("Training from pixels", told, spec))

@@ -3,7 +3,7 @@
 plots -> report; `snakemake --report report.zip` gathers the page, the plots and the tables.
 """
 
-COMPARED = ("rows", "bars", "curves")  # of the comparison of trainings, what the report shows
+COMPARED = ("rows", "bars", "curves", "sums")  # of the comparison of trainings, what is shown
 
 
 rule plots:

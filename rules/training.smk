@@ -47,7 +47,7 @@ rule dqn:
     conda:
         "../envs/dqn.yaml"
     # All cores of a local run, since its time is measured: nothing else runs beside it.
-    threads: needs.cores("dqn", workflow.resource_settings.cores)
+    threads: needs.cores(workflow.resource_settings.cores)
     resources:
         mem_mb=needs.memory("dqn"),
         runtime=needs.minutes("dqn"),

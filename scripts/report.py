@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
         "--training",
         type=Path,
         nargs="*",
-        help="the comparison: its table, .csv, and two plots",
+        help="the comparison: table, two plots, checksums",
     )
     options.add_argument("--trajectories", help="those of shard 0, .npz", **needed)
     options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)
@@ -47,6 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
+    from goalreel.checksums import check_listed
     from goalreel.made_of import check_inputs
     from goalreel.report import Sources, Training, write_report
 
@@ -63,8 +64,10 @@ def main(argv: list[str] | None = None) -> None:
         grid=arguments.grid,
         swarm=arguments.swarm,
         learning=arguments.learning,
-        training_table=arguments.training[-1] if arguments.training else None,
+        training_table=arguments.training[2] if arguments.training else None,
     )
+    if arguments.training:
+        check_listed(arguments.training[:3], arguments.training[3])
     views = {"Swarm": arguments.swarm, "Grid": arguments.grid, "Learning": arguments.learning}
     views = {title: path for title, path in views.items() if path is not None}
     atlas = [arguments.atlas] if arguments.atlas else []
@@ -79,9 +82,9 @@ def main(argv: list[str] | None = None) -> None:
             views=views,
             made=[
                 *[*stages, arguments.film, arguments.tables],
-                *[*views.values(), arguments.plots[0]],
+                *[*views.values(), arguments.plots[0], *(arguments.training or [])[2:3]],
             ],
-            training=Training(*arguments.training) if arguments.training else None,
+            training=Training(*arguments.training[:3]) if arguments.training else None,
             benchmarks=arguments.benchmarks or arguments.film.parent / "benchmarks",
         ),
         spec,

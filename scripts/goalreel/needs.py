@@ -42,8 +42,8 @@ _WHOLE = {
     "atlas": _Need(mb=200, seconds=3, picture_mb=25),
     "dictionary": _Need(mb=250, seconds=10, picture_mb=40),
     "train": _Need(mb=200, seconds=60),
-    "dqn": _Need(mb=1000, seconds=600),
-    "pixels": _Need(mb=2000, seconds=120),
+    "dqn": _Need(mb=300, seconds=30),
+    "pixels": _Need(mb=500, seconds=120),
     "training_table": _Need(mb=300, seconds=10),
     "learning": _Need(mb=300, seconds=60, picture_mb=50),
     "concat": _Need(mb=100, kb=0.1, seconds=1, ms=1),
@@ -67,7 +67,10 @@ _STEP_KB = 7.1  # of a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
 _SKIP = 4  # frames of a step
+_TRAINERS = ("dqn", "pixels")
 _PLAYERS = ("simulate", "learning", "clips")  # which read the policy's file
+_UNSEEN = (*_TRAINERS, "train", "training_table")  # which work on no picture of a film
+_DQN_MS = 1.5  # for each frame of a training of the baseline, the slowest but for noise
 _TRAINING_CORES = 2  # a training's process, and that of its player
 
 
@@ -86,7 +89,8 @@ class Needs:
         need, reaches = self._of(rule)
         used = need.mb + need.kb * reaches / 1000 + need.picture_mb * self._pictures
         policy = self._config["policy"]["name"]
-        if rule == "simulate" and policy == "sb3" or rule in _PLAYERS and policy == "dqn":
+        plays = rule == "simulate" and policy == "sb3" or rule in _PLAYERS and policy == "dqn"
+        if rule in _TRAINERS or plays:
             used += _TORCH_MB
         if rule == "pixels":
             pixels = self._config["pixels"]
@@ -96,7 +100,10 @@ class Needs:
     def minutes(self, rule: str) -> Callable[..., int]:
         """Return the function of (wildcards, attempt) that tells a rule's run time in minutes."""
         need, reaches = self._of(rule)
-        seconds = need.seconds * self._pictures + self._ms(rule, need) * reaches / 1000
+        pictures = 1.0 if rule in _UNSEEN else self._pictures
+        seconds = need.seconds * pictures + self._ms(rule, need) * reaches / 1000
+        if rule == "dqn":
+            seconds += self._config["dqn"]["frames"] * _DQN_MS / 1000
         if rule == "pixels":
             pixels = self._config["pixels"]
             seconds += pixels["frames"] / _SKIP * (pixels["replay_ratio"] or 1) / _SAMPLES
@@ -104,12 +111,14 @@ class Needs:
             seconds += _TINY_SECONDS * self._pictures
         return _doubling(_OWN_MINUTES + int(_SLOWER * seconds / 60))
 
-    def cores(self, rule: str, local: int | None) -> int:
-        """Return the cores of a job that is to have all of a local run, or else its own.
+    @staticmethod
+    def cores(cores: int | None) -> int:
+        """Return the cores of a training from the state, which is to have those of its run.
 
-        local: the cores of a local run, None on a cluster.
+        cores: as Snakemake is told them: of a local run all that there are, of a profile for
+        clusters what each job gets; None where a cluster's profile leaves it to the rules.
         """
-        return max(local or _TRAINING_CORES, 1)
+        return cores or _TRAINING_CORES
 
     @property
     def _tiny(self) -> bool:

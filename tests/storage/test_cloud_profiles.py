@@ -9,6 +9,8 @@ import yaml
 from conftest import FEW, REPOSITORY
 from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
 
+from goalreel.needs import Needs
+
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
 CLOUDS = ["kubernetes", "aws-batch"]
 pytestmark = pytest.mark.xdist_group("cloud profiles")  # one worker has what they share
@@ -140,7 +142,9 @@ def threads_of(rule: str) -> int:
     (body,) = [
         body for text in texts for body in re.findall(rf"^rule {rule}:\n(?: .*\n|\n)*", text, re.M)
     ]
-    told = re.search(r"^    threads: (\d+)$", body, re.M)
+    told = re.search(r"^    threads: (.+)$", body, re.M)
+    if told and told[1].startswith("needs.cores"):
+        return Needs.cores(None)
     return int(told[1]) if told else 1
 
 
@@ -153,7 +157,7 @@ def test_aws_batch_gives_every_job_what_it_asks_for_or_more(planned):
     asked = [
         [threads * jobs, jobs * eval(given["mem_mb"], {"attempt": attempt})]  # noqa: S307
         for rule, given in profile["set-resources"].items()
-        for threads in [threads_of(rule)]
+        for threads in [profile["set-threads"].get(rule) or threads_of(rule)]
         for attempt in range(1, profile["retries"] + 2)
         for jobs in range(1, most.get(rule, 1) + 1)
     ]

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 
 import av
 import pytest
+from planner import planned
 
 from goalreel import ffmpeg
 from goalreel.atlas import draw_atlas
@@ -140,7 +141,7 @@ def _lend_bytecode(folder: Path, cache: Path) -> None:
     for source in folder.rglob("*.py"):
         kept = cache / "bytecode" / f"{hashlib.sha256(source.read_bytes()).hexdigest()}.pyc"
         if not kept.exists():
-            kept.parent.mkdir(exist_ok=True)
+            kept.parent.mkdir(parents=True, exist_ok=True)
             own = kept.with_suffix(f".{os.getpid()}")
             py_compile.compile(str(source), str(own), invalidation_mode=mode)
             own.replace(kept)
@@ -195,14 +196,20 @@ class Project:
         edited.write_text(text.replace(old, new, 1), encoding="utf-8")
         edited.replace(self.folder / name)  # at once, also for a run that is reading it
 
+    def _words(self, *options: str, config: dict | None) -> list[str]:
+        """Return the words of a command line, the configuration's last."""
+        values = [f"{key}={value}" for key, value in (config or {}).items()]
+        return [*options, *(["--config", *values] if values else [])]
+
+    def _environment(self, environment: dict[str, str]) -> dict[str, str]:
+        return _ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)} | environment
+
     def start(self, *options: str, config: dict | None = None, within=(), **environment: str):
         """Start Snakemake, by the command `within` if there is one, and return the process."""
-        values = [f"{key}={value}" for key, value in (config or {}).items()]
-        command = [*within, str(self.python), "-m", "snakemake", *options]
         return subprocess.Popen(
-            command + (["--config", *values] if values else []),
+            [*within, str(self.python), "-m", "snakemake", *self._words(*options, config=config)],
             cwd=self.folder,
-            env=_ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)} | environment,
+            env=self._environment(environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -226,7 +233,12 @@ class Project:
 
     def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
         """Return how many jobs of each rule a run would have, `all` left out."""
-        said = self.run("--dry-run", *options, config=config, **environment)
+        if environment or self.python != sys.executable:  # which shape how Python starts
+            said = self.run("--dry-run", *options, config=config, **environment)
+        else:
+            words = self._words("--dry-run", *options, config=config)
+            status, said = planned(self.folder, words, self._environment({}))
+            assert status == 0, said
         if "Nothing to be done" in said:
             return {}
         table = said[said.index("Job stats") : said.index("total")]

@@ -142,9 +142,9 @@ def threads_of(rule: str) -> int:
     (body,) = [
         body for text in texts for body in re.findall(rf"^rule {rule}:\n(?: .*\n|\n)*", text, re.M)
     ]
-    told = re.search(r"^    threads: (.+)$", body, re.M)
-    if told and told[1].startswith("needs.cores"):
+    if "    threads: needs.cores(" in body:
         return Needs.cores(None)
+    told = re.search(r"^    threads: (\d+)$", body, re.M)
     return int(told[1]) if told else 1
 
 

@@ -113,7 +113,7 @@ def play(part: Part, stop, sent, blocked, given, fields) -> None:
     while not stop.is_set():
         if weights:
             if weights.version != version:
-                version, copy = weights.read()
+                version, copy = weights.read(mp.parent_process().is_alive)
                 actor = Actor.of(copy)
         elif actor is None or not given.empty():
             actor = Actor.of(given.get())

@@ -41,9 +41,9 @@ def main(argv: list[str] | None = None) -> None:
     if not settings.deterministic:
         program.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
     trained = train(settings, seed)
-    write_checkpoints(arguments.policy, checkpoints_of(trained, settings, spec.text))
+    write_checkpoints(arguments.policy, checkpoints_of(trained, settings.hidden, spec.text))
     trained.log.write(arguments.log)
-    metrics = metrics_of(trained, variant, seed)
+    metrics = metrics_of(trained, variant, seed, settings.deterministic)
     write_metrics(arguments.metrics, metrics, spec.text, arguments.log)
     program.say(str(metrics))
 

@@ -46,6 +46,7 @@ CONFIG_EDITS = [
     ({"render": "{style: vector}"}, RENDER | DRAWN),
     ({"render": "{style: gymnasium, width: 600}"}, NOTHING),
     ({"max_attempts": 200}, NOTHING),
+    ({"dqn": "{frames: 5000, double: true}"}, NOTHING),  # which this policy has no part in
     ({"policy": "{epsilon: 0}"}, NOTHING),  # another spelling of 0.0
     ({"film": "{}"}, NOTHING),
     ({"reaches": 12}, ONE_SHARD),
@@ -122,6 +123,7 @@ CODE_EDITS = [
     ("scripts/goalreel/tables.py", "index=False", "index=True", {"episodes": 1}),
     ("scripts/goalreel/trajectories.py", "VERSION = 2", "VERSION = 3", ALL | {"dictionary": 1}),
     ("scripts/goalreel/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | DRAWN),
+    ("scripts/goalreel/dqn/settings.py", "batch: int = 128", "batch: int = 64", NOTHING),
     ("scripts/goalreel/summary.py", '"film"', '"movie"', NOTHING),
     ("scripts/goalreel/stale_locks.py", "was killed", "had been killed", NOTHING),
     ("scripts/goalreel/faults.py", "cutoff=0.5", "cutoff=0.6", NOTHING),

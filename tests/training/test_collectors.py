@@ -22,7 +22,7 @@ from goalreel.pixels.consolidation import Consolidation
 from goalreel.pixels.frame_replay import FrameReplay, step_fields
 from goalreel.pixels.learner_settings import CONVOLUTIONS, HIDDEN, side_after_convolutions
 from goalreel.pixels.ring import Ring
-from goalreel.pixels.weights import SharedWeights, fields_of
+from goalreel.pixels.weights import AbandonedError, SharedWeights, fields_of
 
 GAME = asdict(GameSettings("MountainCar-v0").filled())
 SHAPE, STACK, LANES = (84, 84), 4, 3
@@ -69,11 +69,11 @@ class Alone:
         fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
         fds |= {n: shared.create(shared.layout(f)[1]) for n, f in
                 (("counters", COUNTERS), ("control", CONTROL))}  # fmt: skip
-        given = SharedWeights(fields_of(weights()))
-        given.write(weights())
+        self.weights = SharedWeights(fields_of(weights()))
+        self.weights.write(weights())
         told = Assignment(
             *(GAME, [5], LANES, SHAPE, STACK, capacity, 64, block, fields_of(weights())),
-            fds | {"weights": given.fd},
+            fds | {"weights": self.weights.fd},
         )
         told = Assignment.of(told.to_json())
         shared.arrays(fds["control"], CONTROL)["epsilon"][0] = epsilon
@@ -147,6 +147,14 @@ def test_what_follows_dropped_steps_begins_anew():
     for _ in range(2):
         alone.collector.step()
     assert alone.rows()["age"].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_it_waits_for_no_weights_of_a_trainer_that_is_gone():
+    alone = Alone(100, True, 0.0, alive=lambda: False)
+    alone.collector.step()
+    alone.weights._version[0] += 3  # another set, and the next one half written
+    with pytest.raises(AbandonedError):
+        alone.collector.step()
 
 
 def test_a_full_ring_blocks_or_drops_and_both_are_counted():

@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,18 +11,20 @@ from goalreel.errors import GoalreelError
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
-from goalreel.dqn.evaluation import evaluate  # noqa: E402
+from goalreel.dqn import training  # noqa: E402
+from goalreel.dqn.environments import Step  # noqa: E402
+from goalreel.dqn.evaluation import Evaluation, evaluate  # noqa: E402
 from goalreel.dqn.greedy import Network  # noqa: E402
-from goalreel.dqn.log import COLUMNS  # noqa: E402
+from goalreel.dqn.log import COLUMNS, Log  # noqa: E402
 from goalreel.dqn.metrics import metrics_of  # noqa: E402
-from goalreel.dqn.play import choose, epsilon_at  # noqa: E402
+from goalreel.dqn.play import Played, choose, epsilon_at, transitions  # noqa: E402
 from goalreel.dqn.policy_file import checkpoints_of, read_checkpoints, write_checkpoints  # noqa: E402
 from goalreel.dqn.replay import Batch, StateReplay  # noqa: E402
 from goalreel.dqn.settings import VARIANTS, settings_of  # noqa: E402
-from goalreel.dqn.training import Dues, train  # noqa: E402
+from goalreel.dqn.training import Clock, Dues, Trained, look, train  # noqa: E402
 from goalreel.physics import DISCRETE  # noqa: E402
 
-SHORT = replace(settings_of("baseline", 1600), hidden=(16, 16), start=200)
+SHORT = replace(settings_of("baseline", 600), hidden=(16, 16), start=200)
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +37,9 @@ def one_thread():
 
 @pytest.mark.parametrize("variant", [name for name, s in VARIANTS.items() if s.deterministic])
 def test_the_same_seed_gives_the_same_weights(variant):
-    settings = replace(settings_of(variant, 1600), hidden=(16, 16), start=200)
+    settings = replace(settings_of(variant, 600), hidden=(16, 16), start=200)
     one, again, other = (train(settings, seed) for seed in (1, 1, 2))
-    assert len(one.weights) == 1 and one.frames >= 1600
+    assert len(one.weights) == 1 and one.frames >= 600
     for name, weights in one.weights[0].items():
         assert np.array_equal(weights, again.weights[0][name])
     assert any(not np.array_equal(w, other.weights[0][n]) for n, w in one.weights[0].items())
@@ -65,23 +68,29 @@ def test_the_log_has_a_row_for_each_episode_and_second(tmp_path):
     assert tuple(rows[0]) == COLUMNS
     episodes = [row for row in rows if row["kind"] == "episode"]
     assert [int(row["episode"]) for row in episodes] == list(range(1, len(episodes) + 1))
-    assert len(episodes) == 1600 // 200, "nothing reaches the goal so early"
+    assert len(episodes) == 600 // 200, "nothing reaches the goal so early"
     assert all(int(row["steps"]) == 200 and float(row["return"]) == -200 for row in episodes)
-    metrics = metrics_of(trained, "baseline", 1)
+    metrics = metrics_of(trained, "baseline", 1, True)
     assert metrics.solved_frames is None and metrics.best == metrics.last == -200
-    assert "baseline, seed 1: 1,600 frames" in str(metrics) and "not solved" in str(metrics)
+    assert "baseline, seed 1: 600 frames" in str(metrics) and "not solved" in str(metrics)
 
 
 def test_what_was_trained_is_what_is_played(tmp_path):
     """The network's greedy choices, and so its evaluation, survive the policy file."""
     trained = train(replace(SHORT, rescaled=True), 3)
-    write_checkpoints(tmp_path / "p.pt", checkpoints_of(trained, SHORT, '{"stage":"dqn"}'))
+    write_checkpoints(tmp_path / "p.pt", checkpoints_of(trained, SHORT.hidden, '{"stage":"dqn"}'))
     kept = read_checkpoints(tmp_path / "p.pt")
     network = kept.network(kept.choose("last"))
     assert isinstance(network, Network)
 
     again = evaluate(network.act, trained.frames)
     assert np.array_equal(again.returns, trained.evaluations[-1].returns)
+
+
+def test_it_learns_to_drive():
+    """Few frames of the fastest variant; a random policy's mean return is -200."""
+    trained = train(settings_of("fast", 60_000), 1)
+    assert max(found.mean for found in trained.evaluations) >= -120
 
 
 def test_evaluation_is_gymnasiums_episodes():
@@ -106,6 +115,70 @@ def test_things_are_due_as_often_as_frames_pass():
     frames = (500, 1000, 1015, 1016, 1047, 1048, 1100)
     assert [due.passed(frame) for frame in frames] == [0, 0, 0, 1, 1, 1, 3]
     assert due.passed(1100) == 0
+
+
+class Watch:
+    """A `perf_counter` that goes on when it is told."""
+
+    now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def work(self, seconds: float) -> str:
+        self.now += seconds
+        return "done"
+
+
+@pytest.fixture
+def watch(monkeypatch) -> Watch:
+    watch = Watch()
+    monkeypatch.setattr(training, "time", watch)
+    return watch
+
+
+def test_the_clock_stands_where_it_is_told(watch):
+    clock = Clock()
+    watch.work(3)
+    assert clock.without(watch.work, 100) == "done" and clock.seconds == 3
+    watch.work(4)
+    with pytest.raises(ZeroDivisionError):
+        clock.without(lambda: watch.work(50) and 1 / 0)
+    assert clock.seconds == 7
+
+
+@pytest.mark.parametrize("part", ["Learner", "player_of"])
+def test_the_clock_counts_what_a_training_needs_to_begin(watch, monkeypatch, part):
+    make = getattr(training, part)
+    monkeypatch.setattr(training, part, lambda *given: watch.work(30) and make(*given))
+    monkeypatch.setattr(training, "evaluate", lambda *_: watch.work(500) and Evaluation(0, -ONES))
+    assert train(replace(SHORT, frames=200), 1).seconds == 30
+
+
+ONES = np.ones(100)
+
+
+def test_solved_is_the_first_evaluation_of_110_or_better(monkeypatch):
+    trained, learner = Trained(Log(1)), SimpleNamespace(weights=lambda: {})
+    monkeypatch.setattr(training.Network, "of", lambda weights: SimpleNamespace(act=None))
+    for frame, mean in ((5000, -110.1), (10_000, -110), (15_000, -90), (20_000, -200)):
+        found = Evaluation(frame, mean * ONES, frame / 1000)
+        monkeypatch.setattr(training, "evaluate", lambda *_, found=found: found)
+        look(trained, learner, frame, frame / 1000)
+    assert trained.solved == (10_000, 10.0) and len(trained.evaluations) == 4
+
+
+def test_transitions_know_an_end_from_a_time_limit():
+    """The value after a time limit counts; discounts are of as many steps as the action lasted."""
+    seen, after, begun = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
+    lasted, flags = np.array([12, 5, 8, 3]), np.array([[0, 1, 0, 1], [0, 0, 1, 1]], bool)
+    step = Step(28, lasted, -1.0 * lasted, *flags, after, begun)
+    batch = transitions(Played(seen, np.array([2, 0, 1, 2], np.int8), step, 0.5), 0.98)
+    assert batch.discounts == pytest.approx([0.98**12, 0, 0.98**8, 0], rel=1e-6)
+    assert batch.discounts.dtype == batch.rewards.dtype == np.float32
+    assert np.array_equal(batch.seen, seen) and np.array_equal(batch.rewards, -lasted)
+    assert np.array_equal(batch.after, after), "not what the next episode begins with"
+    assert batch.actions.tolist() == [2, 0, 1, 2] and batch.actions.dtype == np.int64
 
 
 def test_epsilon_falls_and_stays():

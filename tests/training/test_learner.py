@@ -1,5 +1,6 @@
 """The learner: its targets against sums by hand, and the ways to compute the same faster."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +50,20 @@ def test_the_loss_is_that_of_the_formulas(double):
     wanted = by_hand(learner.model, target, batch, double)
     assert wanted != pytest.approx(by_hand(learner.model, target, batch, not double), rel=1e-3)
     assert learner.learn(batch) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_the_target_stays_until_it_is_updated():
+    learner, batch = Learner(SMALL, 1), some(64)
+    old = Learner(SMALL, 1).model  # the target of the beginning
+    for _ in range(5):
+        learner.learn(batch)
+    stays = by_hand(learner.model, old, batch, False)
+    moves = by_hand(learner.model, learner.model, batch, False)
+    assert abs(stays - moves) > 1e-3 * moves
+    other = copy.deepcopy(learner)
+    assert other.learn(batch) == pytest.approx(stays, rel=1e-5)
+    learner.update_target()
+    assert learner.learn(batch) == pytest.approx(moves, rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:.*precision lowered")  # by Gymnasium's wrapper itself

@@ -90,14 +90,20 @@ import sys, time
 sys.path[:0] = [{str(REPOSITORY / "scripts")!r}, {str(REPOSITORY / "tests" / "training")!r}]
 sys.path[:0] = [{str(REPOSITORY / "tests")!r}]
 from test_parallel import *
-with PlayerProcess(SETTINGS, 1, weights(2)) as player:
-    player._control["playing"][0] = sys.argv[1] == "plays"
+with PlayerProcess(GREEDY, 1, weights(2)) as player:
+    player._control["playing"][0] = sys.argv[1] != "rests"
+    if sys.argv[1] == "writes":  # it has written weights, and half of the next
+        player._weights._version[0] += 3
+        for _ in range(2):
+            while len(player.ring):
+                player.next()
+            time.sleep(0.2)  # in which the player comes to wait for those
     print("ready", flush=True)
     time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("doing", ["plays", "rests"])
+@pytest.mark.parametrize("doing", ["plays", "rests", "writes"])
 def test_it_ends_with_a_trainer_that_is_killed(doing):
     trainer = subprocess.Popen(
         [sys.executable, "-c", TRAINER, doing], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -123,11 +129,13 @@ def test_a_childs_libraries_take_one_thread():
         assert f"'{name}_NUM_THREADS': '1'" in said
 
 
-def test_learning_keeps_its_ratio_to_playing(monkeypatch):
+def test_learning_keeps_its_ratio_to_playing(monkeypatch, request):
     """As many gradient steps for a frame as the settings say, however fast the player is."""
     torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
     from goalreel.dqn import training
 
+    before = torch.get_num_threads()
+    request.addfinalizer(lambda: torch.set_num_threads(before))
     torch.set_num_threads(1)
     losses = []
     learn = training.Learner.learn

@@ -25,7 +25,18 @@ def training(variant, seed, fps, solved, last=-105.0):
     means = (-200.0, last)
     clock = (5000 / fps, 10_000 / fps)
     return Metrics(
-        *(variant, seed, 10_000, 10_000 / fps, fps, frames, solved, max(means), last),
+        *(
+            variant,
+            seed,
+            variant != "parallel",
+            10_000,
+            10_000 / fps,
+            fps,
+            frames,
+            solved,
+            max(means),
+            last,
+        ),
         *(AGES, clock, means),
     )
 
@@ -73,6 +84,8 @@ def test_tables_tell_the_rows(tmp_path):
     assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == list(HEADER)
     assert lines[2] == "| Baseline | 500 | - | 1.50 | - | 3 of 3 | -105.0 |"
     assert "the median of 3 trainings" in lines[-1]
+    assert "Not deterministic" in lines[-1] and lines[-1].endswith(": Parallel version.")
+    assert "deterministic" not in as_markdown(rows[:2])
     (tmp_path / "table.csv").write_text(as_csv(rows))
     assert read_rows(tmp_path / "table.csv") == rows
     with pytest.raises(GoalreelError, match="no such file"):
@@ -145,6 +158,7 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     assert (
         len(runs) == 9 and runs[5]["solved_seconds"] == "" and runs[0]["solved_seconds"] == "60.0"
     )
+    assert [row["deterministic"] for row in runs] == 6 * ["True"] + 3 * ["False"]
     bars, curves = (read_caption(tmp_path / "made" / name) for name in ("bars.svg", "curves.svg"))
     assert "Baseline: 500 FPS, 1.50 minutes" in bars.description
     assert "Parallel version: 450 FPS, not solved" in bars.description

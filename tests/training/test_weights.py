@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from conftest import REPOSITORY
 
-from goalreel.pixels.weights import SharedWeights, fields_of
+from goalreel.pixels.weights import AbandonedError, SharedWeights, fields_of
 
 SHAPES = {"a": (64, 64), "b": (200_000,)}
 
@@ -39,7 +40,7 @@ def seen(kind: str) -> tuple[int, int, int]:
         [sys.executable, "-c", WRITER, *told], pass_fds=[place.fd], env=environment
     ) as writer:
         while writer.poll() is None:
-            version, copy = place.read()
+            version, copy = place.read(lambda: writer.poll() is None)
             values = np.unique(np.concatenate([array.reshape(-1) for array in copy.values()]))
             looks, mixed = looks + 1, mixed + (len(values) > 1)
             assert kind == "hasty" or mixed or values[0] == version
@@ -62,7 +63,27 @@ def test_what_is_written_is_read():
     place = SharedWeights(fields_of(weights))
     assert place.version == 0
     place.write(weights)
-    version, copy = place.read()
+    version, copy = place.read(lambda: True)
     assert version == 1 and all(np.array_equal(copy[name], weights[name]) for name in weights)
     place.write({name: array + 1 for name, array in weights.items()})
     assert np.array_equal(copy["x"], weights["x"]), "a copy stays as it is"
+
+
+def test_a_set_that_its_writer_left_unfinished_is_waited_for_while_it_lives():
+    weights = {"x": np.zeros(3, np.float32)}
+    place = SharedWeights(fields_of(weights))
+    place._version[0] += 1  # as in the midst of a set
+    with pytest.raises(AbandonedError):
+        place.read(lambda: False)
+    looks = []
+
+    def alive() -> bool:
+        looks.append(1)
+        if len(looks) == 3:  # it finishes
+            place._fields["x"][:] = 7
+            place._version[0] += 1
+        return True
+
+    version, copy = place.read(alive)
+    assert (version, copy["x"].tolist(), len(looks)) == (1, [7, 7, 7], 3)
+    assert place.read(lambda: False)[0] == 1, "a whole set outlives its writer"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from goalreel.dqn.evaluation import SOLVED
 from goalreel.dqn.metrics import Metrics
-from goalreel.dqn.settings import SOLVED
 from goalreel.errors import GoalreelError, Unusable
 
 HEADER = ("Step", "FPS", "ΔFPS", "Time, mins", "ΔTime", "Solved", "Mean return")
@@ -22,8 +22,8 @@ TITLES = {
     "wrappers_parallel": "Wrappers + parallel",
     "fast": "Everything that helped",
 }
-_RUN = ("variant", "seed", "frames", "seconds", "fps", "solved_frames", "solved_seconds", "best",
-        "last")  # fmt: skip
+_RUN = ("variant", "seed", "deterministic", "frames", "seconds", "fps", "solved_frames",
+        "solved_seconds", "best", "last")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Row:
     minutes: to the first evaluation of -110 or better, None if half of the trainings or more had
     none; faster, longer: changes of fps and minutes against the baseline, None without one
     solved: how many of the `runs` trainings had such an evaluation; last: mean return at the end
+    deterministic: whether a training from the same seed gives the same weights again
     """
 
     variant: str
@@ -43,6 +44,7 @@ class Row:
     longer: float | None
     solved: int
     last: float
+    deterministic: bool
 
     def cells(self) -> tuple[str, ...]:
         """Return the cells below HEADER."""
@@ -77,6 +79,7 @@ def rows_of(trainings: Iterable[Metrics]) -> list[Row]:
                 None if is_baseline else _change(own_minutes, minutes),
                 sum(metrics.solved_seconds is not None for metrics in group),
                 statistics.median(metrics.last for metrics in group),
+                all(metrics.deterministic for metrics in group),
             )
         )
     return rows
@@ -116,7 +119,18 @@ def explained(rows: Sequence[Row]) -> str:
         f"of the environment for each second. Time: wall clock up to the first greedy evaluation "
         f"over 100 fixed seeds, every 5,000 frames and outside the clock, with a mean return of "
         f"{SOLVED:.0f} or better; Solved: how many trainings had one. Mean return: of the last "
-        f"evaluation."
+        f"evaluation.{_undetermined(rows)}"
+    )
+
+
+def _undetermined(rows: Sequence[Row]) -> str:
+    """Return a sentence on the variants that are not deterministic, if there are any."""
+    titles = [title_of(row.variant) for row in rows if not row.deterministic]
+    return (
+        f" Not deterministic, since playing and learning go each at its own pace, so that the same "
+        f"seed gives other weights and figures each time: {', '.join(titles)}."
+        if titles
+        else ""
     )
 
 
@@ -137,7 +151,8 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _values(row: Mapping[str, str]) -> dict:
-    kinds = {"variant": str, "runs": int, "solved": int}
+    truth = {"True": True, "False": False}.__getitem__
+    kinds = {"variant": str, "runs": int, "solved": int, "deterministic": truth}
     return {
         name: None if text == "" else kinds.get(name, float)(text) for name, text in row.items()
     }

@@ -19,12 +19,15 @@ _SEEDS_AT_ONCE = 64
 class Step:
     """What a step of all lanes gives; (lanes, ...) arrays.
 
-    frames: steps of the environment that it took, up to `skip` for each lane
+    frames: steps of the environment that it took, all lanes' together
+    lasted: (lanes,) int64, how many each lane's action lasted: `skip`, fewer at an episode's end
+    rewards: (lanes,) float64, the sums over those steps
     after: (lanes, 2) float32, what was seen then, at an episode's end too
     seen: (lanes, 2) float32, what to act on next: after an end, that of the next reset
     """
 
     frames: int
+    lasted: np.ndarray
     rewards: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
@@ -71,19 +74,19 @@ class WrappedCars:
 
     def step(self, actions: np.ndarray) -> Step:
         """Let each action last for `skip` steps, or until its episode ends."""
-        rows, frames = [], 0
+        rows = []
         for lane, action in enumerate(actions.tolist()):
-            total = 0.0
+            total, lasted = 0.0, 0
             for _ in range(self._skip):
                 after, reward, terminated, truncated, _ = self._cars[lane].step(action)
-                total, frames = total + reward, frames + 1
+                total, lasted = total + reward, lasted + 1
                 if terminated or truncated:
                     break
             seen = self._reset(lane) if terminated or truncated else after
-            rows.append((total, terminated, truncated, after, seen))
-        rewards, terminated, truncated, after, seen = zip(*rows, strict=True)
-        columns = np.array(rewards), np.array(terminated), np.array(truncated)
-        return Step(frames, *columns, np.stack(after), np.stack(seen))
+            rows.append((lasted, total, terminated, truncated, after, seen))
+        *columns, after, seen = zip(*rows, strict=True)
+        lasted, *others = map(np.array, columns)
+        return Step(int(lasted.sum()), lasted, *others, np.stack(after), np.stack(seen))
 
 
 class Lanes:
@@ -109,7 +112,7 @@ class Lanes:
         lanes = len(actions)
         positions, velocities = self._state.positions.copy(), self._state.velocities.copy()
         rewards, terminated = np.zeros(lanes), np.zeros(lanes, bool)
-        active, frames = np.arange(lanes), 0
+        active, lasted = np.arange(lanes), np.zeros(lanes, np.int64)
         for _ in range(self._skip):
             state = State(positions[active], velocities[active])
             state, reward, arrived = DISCRETE.step(state, actions[active])
@@ -117,7 +120,7 @@ class Lanes:
             rewards[active] += reward
             terminated[active] = arrived
             self._steps[active] += 1
-            frames += len(active)
+            lasted[active] += 1
             active = active[~arrived & (self._steps[active] < DISCRETE.max_steps)]
             if not len(active):
                 break
@@ -130,4 +133,5 @@ class Lanes:
             self._steps[lane] = 0
         self._state = State(positions, velocities)
         self.seen = self._state.observations()
-        return Step(frames, rewards, terminated, truncated, after, self.seen)
+        frames = int(lasted.sum())
+        return Step(frames, lasted, rewards, terminated, truncated, after, self.seen)

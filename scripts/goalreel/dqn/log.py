@@ -33,7 +33,7 @@ class Log:
     def played(self, step: Step, frame: int, seconds: float, epsilon: float, queue=0, drops=0):
         """Take note of a step of all lanes, which ended at `frame`."""
         self._returns += step.rewards
-        self._steps -= step.rewards.astype(np.int64)  # a reward is -1 for each
+        self._steps += step.lasted
         for lane in np.flatnonzero(step.terminated | step.truncated):
             self._episodes += 1
             row = (self._episodes, int(self._steps[lane]), float(self._returns[lane]))

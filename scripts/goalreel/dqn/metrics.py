@@ -15,6 +15,7 @@ from goalreel.spec import canonical
 class Metrics:
     """Of one training.
 
+    deterministic: whether the same seed gives the same weights again
     fps: frames of the environment for each second of the clock; solved_frames, solved_seconds: up
     to the first evaluation of -110 or better, None if there was none; best, last: mean returns
     ages, clock, means: of every evaluation the frames and the seconds up to it, and its mean return
@@ -22,6 +23,7 @@ class Metrics:
 
     variant: str
     seed: int
+    deterministic: bool
     frames: int
     seconds: float
     fps: float
@@ -47,14 +49,15 @@ class Metrics:
         )
 
 
-def metrics_of(trained, variant: str, seed: int) -> Metrics:
+def metrics_of(trained, variant: str, seed: int, deterministic: bool) -> Metrics:
     """Return the metrics of a training (training.Trained)."""
     evaluations = trained.evaluations
     means = tuple(evaluation.mean for evaluation in evaluations)
     frames, seconds = trained.solved or (None, None)
     fps = trained.frames / trained.seconds
     return Metrics(
-        *(variant, seed, trained.frames, trained.seconds, fps, frames, seconds),
+        *(variant, seed, deterministic),
+        *(trained.frames, trained.seconds, fps, frames, seconds),
         *(max(means), means[-1]),
         tuple(evaluation.frames for evaluation in evaluations),
         tuple(evaluation.seconds for evaluation in evaluations),

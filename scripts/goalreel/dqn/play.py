@@ -92,12 +92,16 @@ def choose(
 
 
 def transitions(played: Played, discount: float) -> Batch:
-    """Return what a step of all lanes teaches; a time limit ends no episode's value."""
+    """Return what a step of all lanes teaches; a time limit ends no episode's value.
+
+    discount: of one step of an environment, so its power for an action that lasted several
+    """
     step = played.step
+    discounts = np.where(step.terminated, 0.0, discount**step.lasted)
     return Batch(
         played.seen,
         played.actions.astype(np.int64),
         step.rewards.astype(np.float32),
         step.after,
-        np.where(step.terminated, np.float32(0), np.float32(discount)),
+        discounts.astype(np.float32),
     )

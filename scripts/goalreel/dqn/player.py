@@ -6,6 +6,7 @@ that takes a fraction of the time of PyTorch's calls, and it starts in a fractio
 How it is started and ended stands in player_process.
 """
 
+import contextlib
 import json
 import sys
 import time
@@ -21,7 +22,7 @@ from goalreel.dqn.settings import Settings
 from goalreel.pixels import shared
 from goalreel.pixels.ring import Ring
 from goalreel.pixels.shared import Fields
-from goalreel.pixels.weights import SharedWeights
+from goalreel.pixels.weights import AbandonedError, SharedWeights
 
 CONTROL: Fields = dict.fromkeys(("ready", "playing"), ("<i8", (1,)))
 """ready: written by the player once its environments are reset; playing: by the trainer."""
@@ -33,7 +34,7 @@ def step_fields(lanes: int) -> Fields:
     """Return the fields of an item of the ring: a step of all lanes, and what it was played by."""
     return {
         **{"seen": ("<f4", (lanes, 2)), "actions": ("<i1", (lanes,)), "epsilon": ("<f8", ())},
-        **{"frames": ("<i8", ()), "rewards": ("<f8", (lanes,))},
+        **{"frames": ("<i8", ()), "lasted": ("<i8", (lanes,)), "rewards": ("<f8", (lanes,))},
         **{"terminated": ("|b1", (lanes,)), "truncated": ("|b1", (lanes,))},
         **{"after": ("<f4", (lanes, 2)), "next": ("<f4", (lanes, 2))},
     }
@@ -70,7 +71,10 @@ class Assignment:
 
 
 class Latest:
-    """The network of the latest weights that were published."""
+    """The network of the latest weights that were published.
+
+    Raises weights.AbandonedError if the trainer ended while it wrote them.
+    """
 
     def __init__(self, weights: SharedWeights):
         """Take the first."""
@@ -78,7 +82,7 @@ class Latest:
         self._take()
 
     def _take(self) -> None:
-        self._version, weights = self._weights.read()
+        self._version, weights = self._weights.read(parent_is_there)
         self._network = Network.of(weights, np.float32)
 
     def values(self, seen: np.ndarray) -> np.ndarray:
@@ -93,8 +97,9 @@ def write(ring: Ring, played: Played) -> None:
     step = played.step
     row = {
         **{"seen": played.seen, "actions": played.actions, "epsilon": played.epsilon},
-        **{"frames": step.frames, "rewards": step.rewards, "terminated": step.terminated},
-        **{"truncated": step.truncated, "after": step.after, "next": step.seen},
+        **{"frames": step.frames, "lasted": step.lasted, "rewards": step.rewards},
+        **{"terminated": step.terminated, "truncated": step.truncated},
+        **{"after": step.after, "next": step.seen},
     }
     for name, place in ring.space(1).items():
         place[0] = row[name]
@@ -103,7 +108,12 @@ def write(ring: Ring, played: Played) -> None:
 
 def main(argv: list[str]) -> None:
     """Play until the trainer is gone."""
-    told = Assignment.of(argv[0])
+    with contextlib.suppress(AbandonedError):
+        play(Assignment.of(argv[0]))
+
+
+def play(told: Assignment) -> None:
+    """Play until the trainer is gone. Raises AbandonedError if it ended while it wrote weights."""
     settings, fds = told.settings, told.fds
     ring = Ring(step_fields(settings.lanes), capacity_of(settings), fds["steps"])
     control = shared.arrays(fds["control"], CONTROL)

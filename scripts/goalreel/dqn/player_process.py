@@ -80,8 +80,8 @@ class PlayerProcess:
         row = {name: items[0].copy() for name, items in self.ring.items(1).items()}
         self.ring.release(1)
         frames = int(row["frames"])
-        ended = (row["rewards"], row["terminated"], row["truncated"])
-        step = Step(frames, *ended, row["after"], row["next"])
+        came = (row["lasted"], row["rewards"], row["terminated"], row["truncated"])
+        step = Step(frames, *came, row["after"], row["next"])
         self._frames += frames
         return Played(row["seen"], row["actions"], step, float(row["epsilon"]), waiting)
 

@@ -22,7 +22,6 @@ import numpy as np
 
 from goalreel.atomic import replacing
 from goalreel.dqn.greedy import Network
-from goalreel.dqn.settings import Settings
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.physics import DISCRETE
 from goalreel.pytorch import import_torch
@@ -131,10 +130,10 @@ def _check(kept: Checkpoints, found: tuple) -> None:
             raise GoalreelError(f"its hidden layers are of {sizes}, not of {kept.hidden}")
 
 
-def checkpoints_of(trained, settings: Settings, spec: str) -> Checkpoints:
-    """Return what to keep of a training (training.Trained)."""
+def checkpoints_of(trained, hidden: tuple[int, ...], spec: str) -> Checkpoints:
+    """Return what to keep of a training (training.Trained) with hidden layers of these sizes."""
     return Checkpoints(
-        settings.hidden,
+        hidden,
         tuple(evaluation.frames for evaluation in trained.evaluations),
         tuple(evaluation.mean for evaluation in trained.evaluations),
         tuple(trained.weights),

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 from goalreel.errors import GoalreelError
 
-SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the environment solved
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from goalreel.dqn.evaluation import Evaluation, evaluate
+from goalreel.dqn.evaluation import SOLVED, Evaluation, evaluate
 from goalreel.dqn.greedy import Network
 from goalreel.dqn.learner import Learner
 from goalreel.dqn.log import Log
 from goalreel.dqn.play import Player, transitions
 from goalreel.dqn.player_process import PlayerProcess
 from goalreel.dqn.replay import StateReplay
-from goalreel.dqn.settings import SOLVED, Settings
+from goalreel.dqn.settings import Settings
 
 EVALUATE_EVERY = 5_000
 
@@ -22,8 +22,9 @@ EVALUATE_EVERY = 5_000
 class Trained:
     """What a training gives.
 
-    seconds: of the clock, which stands while a policy is evaluated; solved: frames and seconds to
-    the first evaluation of SOLVED or better, None if there was none; weights: of each evaluation
+    seconds: of the clock, which runs from the very beginning and stands while a policy is
+    evaluated; solved: frames and seconds to the first evaluation of SOLVED or better, None if
+    there was none; weights: of each evaluation
     """
 
     log: Log
@@ -75,6 +76,7 @@ def train(settings: Settings, seed: int) -> Trained:
     Learning is due by the frames that were played, whoever plays: the ratio of gradient steps to
     frames is that of the settings. Raises GoalreelError if a player's process ends.
     """
+    clock = Clock()  # what a variant needs to begin, a process for one, is part of its time
     generator = np.random.default_rng(seed)
     learner = Learner(settings, seed)
     replay, log = StateReplay(settings.buffer), Log(settings.lanes)
@@ -83,12 +85,11 @@ def train(settings: Settings, seed: int) -> Trained:
         Dues(settings.target_every),
         Dues(EVALUATE_EVERY),
     )
-    discount, frame = settings.discount**settings.skip, 0
+    trained, frame = Trained(log), 0
     with player_of(settings, seed, learner, generator) as player:
-        trained, clock = Trained(log), Clock()
         while frame < settings.frames:
             played = player.next()
-            replay.append(transitions(played, discount))
+            replay.append(transitions(played, settings.discount))
             frame += played.step.frames
             log.played(played.step, frame, clock.seconds, played.epsilon, played.waiting)
             if due := learning.passed(frame):

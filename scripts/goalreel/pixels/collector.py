@@ -5,6 +5,7 @@ and the game alone, so that the interpreter may be another than the trainer's, a
 trainer has ended (child). How collectors are started and watched stands in collectors.
 """
 
+import contextlib
 import json
 import sys
 import time
@@ -21,7 +22,7 @@ from goalreel.pixels.acting import Actor
 from goalreel.pixels.frame_replay import step_fields
 from goalreel.pixels.ring import Ring
 from goalreel.pixels.shared import Fields
-from goalreel.pixels.weights import SharedWeights
+from goalreel.pixels.weights import AbandonedError, SharedWeights
 
 REFUSED = 78  # exit status of bad input, which no new start can mend; EX_CONFIG of sysexits.h
 END = -1  # the action of a row that holds an episode's last frame alone, and is no step
@@ -75,7 +76,7 @@ class Collector:
     def __init__(self, told: Assignment, lanes: PixelLanes, alive: Callable[[], bool]):
         """Join the shared memory.
 
-        alive: tells whether the trainer still is; a wait for room ends with it.
+        alive: tells whether the trainer still is; a wait for room, or for weights, ends with it.
         """
         self._steps = Ring(step_fields(told.shape), told.capacity, told.fds["steps"])
         self._episodes = Ring(EPISODE, told.episodes, told.fds["episodes"])
@@ -90,7 +91,10 @@ class Collector:
         self._stacks = np.repeat(lanes.seen[:, None], told.stack, axis=1)
 
     def step(self) -> None:
-        """Act in all environments once, and hand over what came of it."""
+        """Act in all environments once, and hand over what came of it.
+
+        Raises AbandonedError if the trainer ended while it wrote weights.
+        """
         actions = self._choose()
         step = self._lanes.step(actions)
         ended = step.terminated | step.truncated
@@ -130,7 +134,7 @@ class Collector:
     def _latest(self) -> Actor:
         """Return the network of the latest weights."""
         if self._actor is None or self._weights.version != self._version:
-            self._version, weights = self._weights.read()
+            self._version, weights = self._weights.read(self._alive)
             self._actor = Actor.of(weights)
         return self._actor
 
@@ -178,8 +182,9 @@ def main(argv: list[str]) -> None:
             seed = int(np.random.SeedSequence(told.seed).generate_state(1)[0])
             lanes = make_lanes(GameSettings.of(told.game), seed, told.lanes)
             collector = Collector(told, lanes, child.parent_is_there)
-            while child.parent_is_there():
-                collector.step()
+            with contextlib.suppress(AbandonedError):
+                while child.parent_is_there():
+                    collector.step()
         lanes.close()
     except GoalreelError as error:
         print(error, file=sys.stderr)

@@ -6,7 +6,8 @@ seqlocks get along with programming language memory models?", 2012). What it rel
 processor stands in ring.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -15,6 +16,11 @@ from goalreel.pixels.ring import fence
 from goalreel.pixels.shared import Fields
 
 _VERSION = "version"
+_PAUSE = 0.0002  # seconds between two looks at a set that is being written
+
+
+class AbandonedError(Exception):
+    """The writer has ended in the midst of a set, and no reader will see another."""
 
 
 class SharedWeights:
@@ -45,14 +51,23 @@ class SharedWeights:
         fence()  # all has changed before it is even
         self._version[0] += 1
 
-    def read(self) -> tuple[int, dict[str, np.ndarray]]:
-        """Return the latest whole set, copied, and its version."""
+    def read(self, alive: Callable[[], bool]) -> tuple[int, dict[str, np.ndarray]]:
+        """Return the latest whole set, copied, and its version.
+
+        alive: tells whether the writer still is. Raises AbandonedError if it is not, and left a
+        set that is not whole.
+        """
         while True:
             before = int(self._version[0])
             fence()
+            if before % 2:
+                if not alive() and before == int(self._version[0]):
+                    raise AbandonedError
+                time.sleep(_PAUSE)
+                continue
             copy = {name: place.copy() for name, place in self._fields.items()}
             fence()
-            if before % 2 == 0 and before == int(self._version[0]):
+            if before == int(self._version[0]):
                 return before // 2, copy
 
 

@@ -80,6 +80,7 @@ def test_the_shard_size_changes_no_trajectory(driven, tmp_path):
 
 
 COMPARED = {"dqn": "{frames: 6000, variants: [fast], seeds: [7], report: true}"}
+VIEWS = {"learning": 1, "plots": 1, "swarm": 1, "grid": 1}
 TABLE = {"training": 1, "training_table": 1, "report": 1}
 TARGETS = ("all", "learning", "training", "report")
 
@@ -166,7 +167,7 @@ def test_what_the_comparison_reruns(compared, edit, jobs):
 @pytest.mark.parametrize(
     ("module", "old", "new", "jobs"),
     [
-        ("learner", "_CLIP = 10.0", "_CLIP = 9.0", TRAIN | TABLE | {"learning": 1}),
+        ("learner", "_CLIP = 10.0", "_CLIP = 9.0", TRAIN | TABLE | VIEWS),
         ("ablation", '"Baseline"', '"The baseline"', TABLE),
     ],
 )
@@ -179,7 +180,7 @@ def test_what_code_of_training_reruns(compared, tmp_path, module, old, new, jobs
 @NEEDS_TORCH
 def test_bad_checkpoints_are_named(driven, tmp_path):
     project = driven.copied(tmp_path / "project")
-    said = project.fail(config=BASE | {"policy": "{name: dqn, checkpoint: 17}"})
+    said = project.fail(SHARD, config=BASE | {"policy": "{name: dqn, checkpoint: 17}"})
     assert "policy.checkpoint: 17 is none of the training's; allowed: best, last, 5" in said
     (project.folder / "results" / "train" / "fast" / "7" / "policy.pt").write_bytes(b"nothing")
     said = project.fail(SHARD, config=BASE | {"seed": 5})

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import REPOSITORY
+from test_ring import MEMORY, named_memory
 
 from goalreel.errors import GoalreelError
 from goalreel.games import GameSettings, make_lanes
@@ -26,7 +27,6 @@ from goalreel.pixels.weights import AbandonedError, SharedWeights, fields_of
 
 GAME = asdict(GameSettings("MountainCar-v0").filled())
 SHAPE, STACK, LANES = (84, 84), 4, 3
-MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps shared memory that has a name
 PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux tells it there")
 
 
@@ -226,7 +226,7 @@ with Collectors(crew(collectors=2), weights(), 1.0) as collectors:
 
 @pytest.mark.skipif(not MEMORY.is_dir(), reason="Linux keeps named memory there")
 def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
-    before = sorted(MEMORY.iterdir())
+    before = named_memory()
     told = [str(REPOSITORY / "scripts"), str(Path(__file__).parent)]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "tests")}
     with subprocess.Popen(
@@ -237,7 +237,7 @@ def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
         os.kill(trainer.pid, signal.SIGKILL)
         trainer.wait()
         until(lambda: not any(map(is_alive, collectors)))
-    assert sorted(MEMORY.iterdir()) == before
+    assert named_memory() == before
 
 
 def is_alive(pid: int) -> bool:

@@ -16,7 +16,8 @@ from conftest import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
-from test_collectors import MEMORY, Alone  # noqa: E402
+from test_collectors import Alone  # noqa: E402
+from test_ring import MEMORY, named_memory  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.pixels import checkpoint  # noqa: E402
@@ -138,18 +139,28 @@ def spec(**others) -> str:
     return json.dumps({"stage": "pixels", "config": {"pixels": SECTION | others}})
 
 
+PROGRAM = f"""
+import sys
+sys.path.insert(0, {str(REPOSITORY / "scripts")!r})
+import pixels
+from goalreel import program
+from goalreel.pixels import monitor
+monitor.EVERY = 0.5
+program.run(pixels.main)
+"""
+
+
 def command(folder: Path, **others) -> list[str]:
-    """Return the command line of a training in a folder."""
+    """Return the command line of a training in a folder, whose monitor looks often."""
     files = [str(folder / n) for n in ("policy.npz", "monitor.csv", "metrics.json", "plot.svg")]
-    program = str(REPOSITORY / "scripts" / "pixels.py")
     saved = ["--saved", str(folder / "saved.pt")]
-    return [sys.executable, program, *files, *saved, "--spec", spec(**others)]
+    return [sys.executable, "-c", PROGRAM, *files, *saved, "--spec", spec(**others)]
 
 
 def test_one_that_is_terminated_saves_itself_and_goes_on(tmp_path, capsys, monkeypatch):
     """To a larger number of frames, which is no part of what must stay as it was."""
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
-    memory = sorted(MEMORY.iterdir()) if MEMORY.is_dir() else []
+    memory = named_memory() if MEMORY.is_dir() else []
     slow = {"replay_ratio": 0.01, "frames": 10**9}  # the learner rests, the car is driven by chance
     with subprocess.Popen(command(tmp_path, **slow), stderr=subprocess.PIPE, text=True) as first:
         for line in first.stderr:
@@ -167,10 +178,10 @@ def test_one_that_is_terminated_saves_itself_and_goes_on(tmp_path, capsys, monke
     import pixels
 
     with pytest.raises(GoalreelError, match=r"saved.pt: .*learner.batch is 16, not 8"):
-        pixels.main(command(tmp_path, batch=8)[2:])
+        pixels.main(command(tmp_path, batch=8)[3:])
     assert (tmp_path / "saved.pt").exists()
     more = frames + 4000
-    pixels.main(command(tmp_path, replay_ratio=0.01, frames=more)[2:])
+    pixels.main(command(tmp_path, replay_ratio=0.01, frames=more)[3:])
     assert f"saved.pt: going on after {frames:,} frames" in capsys.readouterr().err
     assert not (tmp_path / "saved.pt").exists()
     told = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
@@ -186,7 +197,7 @@ def test_one_that_is_terminated_saves_itself_and_goes_on(tmp_path, capsys, monke
     values = policy.actor().values(np.zeros((2, 4, 84, 84), np.uint8))
     assert values.shape == (2, 3) and np.isfinite(values).all()
     assert read_caption(tmp_path / "plot.svg").title == "Training from pixels"
-    assert not MEMORY.is_dir() or sorted(MEMORY.iterdir()) == memory
+    assert not MEMORY.is_dir() or named_memory() == memory
 
 
 def saved_identity(folder: Path) -> dict:
@@ -209,7 +220,7 @@ def test_bad_options_are_named(tmp_path, capsys, monkeypatch, others, said):
     import pixels
 
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
-    arguments = command(tmp_path, **others)[2:]
+    arguments = command(tmp_path, **others)[3:]
     with pytest.raises(GoalreelError, match=re.escape(said)):
         pixels.main(arguments)
     assert not list(tmp_path.iterdir())

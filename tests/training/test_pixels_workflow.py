@@ -10,7 +10,7 @@ NEEDS_TORCH = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="takes PyTorch, which is no requirement"
 )
 OPTIONS = {
-    **{"collectors": 2, "environments": 2, "frames": 2000, "buffer": 1000, "replay_ratio": 0.25},
+    **{"collectors": 1, "environments": 2, "frames": 2000, "buffer": 1000, "replay_ratio": 0.25},
     **{"batch": 16, "accumulation": 2},
 }
 

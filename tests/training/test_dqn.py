@@ -87,8 +87,9 @@ def test_what_was_trained_is_what_is_played(tmp_path):
     assert np.array_equal(again.returns, trained.evaluations[-1].returns)
 
 
-def test_it_learns_to_drive():
+def test_it_learns_to_drive(monkeypatch):
     """Few frames of the fastest variant; a random policy's mean return is -200."""
+    monkeypatch.setattr(training, "EVALUATE_EVERY", 10_000)
     trained = train(settings_of("fast", 40_000), 1)
     assert max(found.mean for found in trained.evaluations) >= -120
 

@@ -8,10 +8,14 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+import test_mario
+from test_collectors import SHAPE, crew, until, weights
 
 from goalreel.dqn.environments import Lanes
 from goalreel.errors import GoalreelError
 from goalreel.games import GameSettings, make_lanes, names
+from goalreel.pixels.collector import END
+from goalreel.pixels.collectors import Collectors, actions_of
 from goalreel.pixels.warp import WARPS
 
 CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"
@@ -105,6 +109,40 @@ def test_ales_games_are_named_as_gymnasium_registers_them():
     gymnasium.register_envs(ale_py)
     registered = {name for name in gymnasium.registry if name.startswith("ALE/")}
     assert set(names.ale_games()) >= registered
+
+
+@pytest.mark.parametrize(
+    ("python", "values"),
+    [
+        pytest.param(sys.executable, {"game": BREAKOUT, "warp": "slice"}, marks=NEEDS_ALE),
+        pytest.param(test_mario.PYTHON, test_mario.SETTINGS, marks=test_mario.pytestmark),
+    ],
+    ids=["ale", "mario"],
+)
+def test_a_collectors_process_plays_the_game(python, values):
+    """Half of the actions are the network's, which such an interpreter computes with NumPy."""
+    game = dataclasses.asdict(GameSettings.of(values).filled())
+    actions, lanes = actions_of(python, game), 2
+    told = crew(python=python, game=game, environments=lanes)
+    with Collectors(told, weights(actions), 0.5) as collectors:
+        (ring,) = collectors.rings
+        until(lambda: len(ring) >= 120, collectors)
+        rows = {name: column.copy() for name, column in ring.items(120).items()}
+        assert collectors.restarts == 0
+        assert collectors.counted()["frames"] > 3 * 120
+        process = collectors._members[0].process
+    assert process.returncode == 0
+    assert rows["frame"].shape == (120, *SHAPE) and rows["frame"].std(axis=(1, 2)).min() > 1
+    for lane in range(lanes):
+        own = {name: column[rows["env"] == lane] for name, column in rows.items()}
+        assert len(np.unique(own["frame"], axis=0)) > 20
+        played = own["action"][own["action"] != END]
+        assert set(played.tolist()) <= set(range(actions)) and len(set(played.tolist())) > 1
+        ages, begun = own["age"], own["age"][1:] == 0
+        assert ages[0] == 0 and np.array_equal(ages[1:], np.where(begun, 0, ages[:-1] + 1))
+        assert ages.max() >= 10
+        ends = (own["terminated"][:-1] > 0) | (own["action"][:-1] == END)
+        assert np.array_equal(begun, ends)
 
 
 def test_settings_come_back_from_json():

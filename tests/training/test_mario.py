@@ -99,7 +99,8 @@ def test_what_a_collector_imports_runs_there():
     """NumPy 1.26, no PyTorch and no OpenCV."""
     folder = Path(REPOSITORY, "scripts", "goalreel", "games")
     modules = [f"goalreel.games.{path.stem}" for path in folder.glob("[a-z]*.py")]
-    modules += [f"goalreel.pixels.{name}" for name in ("ring", "shared", "weights", "warp")]
+    pixels = ("collector", "acting", "frame_replay", "ring", "shared", "weights", "warp")
+    modules += ["goalreel.child", *(f"goalreel.pixels.{name}" for name in pixels)]
     code = f"""
 import importlib, json, numpy, sys
 for name in {modules}:

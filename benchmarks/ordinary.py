@@ -43,6 +43,8 @@ class Players:
         self.lanes, self.queue = players * lanes, _SPAWN.Queue(WAITING)
         self._blocked = _SPAWN.RawArray("q", players)
         self._given = [_SPAWN.Queue(1) for _ in range(players)]
+        for given in self._given:  # weights that nobody takes any more are not waited for at exit
+            given.cancel_join_thread()
         self._shared = SharedWeights(fields_of(weights)) if shared else None
         self._stop = _SPAWN.Event()
         self.publish(weights)
@@ -63,17 +65,29 @@ class Players:
 
     def __enter__(self) -> "Players":
         """Start them."""
-        for process in self._processes:
-            process.start()
+        try:
+            for process in self._processes:
+                process.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_) -> None:
         """End them."""
         self._stop.set()
         for process in self._processes:
-            process.kill()
-            process.join()
-        self.queue.close()
+            if process.pid is not None:
+                process.kill()
+                process.join()
+        for one in (self.queue, *self._given):
+            one.close()
+
+    def check(self) -> None:
+        """Raise ChildProcessError for a player that ended by itself."""
+        for number, process in enumerate(self._processes):
+            if process.exitcode is not None:
+                raise ChildProcessError(f"player {number} ended: exit status {process.exitcode}")
 
     def publish(self, weights) -> None:
         """Give all players new weights, unless they have not taken the last."""

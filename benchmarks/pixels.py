@@ -2,11 +2,14 @@
 
 Both give stacks of four frames, 84x84 and grey, by OpenCV's area interpolation, to a random policy.
 Gymnasium's way is `render` (AddRenderObservation), Stable-Baselines3's WarpFrame and
-FrameStackObservation; goalreel's are lanes whose pictures are looked up. Before anything is timed,
-stacks of both are compared, pixel for pixel. Printed, and written to pixels.csv and pixels.md.
+FrameStackObservation. Where an action lasts several frames, Stable-Baselines3's MaxAndSkipEnv would
+have each of them drawn; goalreel's MaxAndSkipEnv, which has only the last one drawn, takes its
+place. Gymnasium's AtariPreprocessing fetches the last two at most. goalreel's way is lanes whose
+pictures are looked up. Before anything is timed, stacks of both are compared, pixel for pixel.
+Printed, and written to pixels.csv and pixels.md.
 
     python -m pip install -r requirements.txt -r requirements-train-test.in
-    python benchmarks/pixels.py                        a minute or two
+    python benchmarks/pixels.py                        three minutes
     python benchmarks/pixels.py --rounds 1             a first try
 """
 
@@ -18,7 +21,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 from pixel_envs import CAR, SKIP, Stack, Stacked, random_lanes, random_play
-from rates import MACHINE, as_csv, as_markdown, measure
+from rates import MACHINE, as_csv, as_markdown, measure, of_rounds
 from sample import MismatchError
 from table import describe_machine
 
@@ -27,6 +30,7 @@ LANES = (1, 16, 64)
 COMPARED = (4, 250)  # lanes and steps
 GOAL = 100
 EACH, SKIPPED = "an action each frame", f"an action for {SKIP} frames"
+DRAWN = {1: "in wrappers", SKIP: "of the shown frames alone, in wrappers"}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -37,8 +41,8 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = options.add_argument
-    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
-    add("--seconds", type=float, default=0.3, help="of CPU time for each sample (0.3)")
+    add("--rounds", type=int, default=15, help="rounds, of which the median is shown (15)")
+    add("--seconds", type=float, default=1.0, help="of CPU time for each sample (1)")
     add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
     chosen = options.parse_args(argv)
     if chosen.rounds < 1:
@@ -67,12 +71,17 @@ def prepare() -> float:
 
 def contenders(skip: int) -> dict[str, Callable[[], int]]:
     """Return Gymnasium's way and goalreel's."""
-    ordinary = Stack(skip=skip, maximum=skip == 1, clip=False, frames=FRAMES)
-    rows = {"Gymnasium's render in wrappers": random_play(*ordinary.make(CAR))}
+    rows = {f"Gymnasium's render {DRAWN[skip]}": random_play(*_wrapped(skip).make(CAR))}
     for count in LANES:
         name = f"goalreel's atlas, {count} lane{'s' * (count > 1)}"
         rows[name] = random_lanes(_atlas(count, skip), count, 3)
     return rows
+
+
+def _wrapped(skip: int) -> Stack:
+    """Return wrappers that have no frame drawn but those that are shown."""
+    skips = skip > 1
+    return Stack(skip=skip, maximum=not skips, rendered=skips, clip=False, frames=FRAMES)
 
 
 def _atlas(count: int, skip: int) -> Stacked:
@@ -100,8 +109,7 @@ def compare(skip: int) -> int:
     count, steps = COMPARED
     ours, cars = _atlas(count, skip), Lanes(0, count, skip)
     bare = [Begun(gymnasium.make(CAR, render_mode="rgb_array")) for _ in range(count)]
-    stack = Stack(skip=skip, maximum=skip == 1, clip=False, frames=FRAMES)
-    envs = [stack.make(CAR, env)[0] for env in bare]
+    envs = [_wrapped(skip).make(CAR, env)[0] for env in bare]
     for env, position in zip(bare, cars.positions, strict=True):
         env.start = position
     theirs = [env.reset()[0] for env in envs]
@@ -122,11 +130,12 @@ def compare(skip: int) -> int:
 
 def notes(rounds: int, compared: int, prepared: float, machine: str) -> list[str]:
     """Return what a reader of the table should know."""
-    times = f"Medians of {rounds} rounds, in which" if rounds > 1 else "One round, in which"
     return [
-        f"{times} all take turns; FPS counts frames of the environment per second of CPU time, one "
-        f"thread each, a random policy's choice of actions and the stacking included. The goal was "
+        f"{of_rounds(rounds)} FPS counts frames of the environment per second of CPU time, one "
+        "thread each, a random policy's choice of actions and the stacking included. The goal was "
         f"a ratio of {GOAL}.",
+        "Where an action lasts several frames, Gymnasium draws the last of them alone, as goalreel "
+        "looks up the last one alone.",
         f"{compared:,} stacks of {FRAMES} frames of both were compared in this run, pixel for "
         f"pixel, over the ends of episodes: all are equal.",
         f"The atlas was drawn and all of its pictures were warped before, in {prepared:.2g} s of "

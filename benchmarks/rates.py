@@ -2,13 +2,15 @@
 
     step      who did what
     FPS       frames of environments per second of CPU time, the median of the rounds
-    ΔFPS      change against the group's first row, its baseline
+    ΔFPS      change against the group's first row, its baseline, where the range tells one
     ratio     this row's FPS divided by the baseline's, the median of the rounds
-    range     the least and the greatest ratio of a round
+    range     the quartiles of the rounds' ratios: half of them lie between
 
 They take turns: in each round every contender has a sample, so that what slows the machine down
-slows all of them alike. The time is the CPU time of the process, in which each contender uses one
-thread.
+slows all of them alike; each round begins with another one of a group, so that none always follows
+the same. Samples are long enough to hold ends of episodes. Where the range holds 1 the rounds do
+not agree on which is faster, and the table says that no difference is seen. The time is the CPU
+time of the process, in which each contender uses one thread.
 """
 
 import statistics
@@ -22,6 +24,7 @@ from table import csv_text, markdown
 
 MACHINE = ("numpy", "gymnasium", "stable-baselines3", "ale-py", "opencv-python-headless", "pillow")
 HEADER = ("step", "FPS", "ΔFPS", "ratio", "range")
+UNSEEN = "no difference seen"
 Run = Callable[[], int]
 """Does some work; returns the frames that it took."""
 
@@ -45,14 +48,24 @@ class Rate:
         pairs = zip(self.samples, self.baseline, strict=True)
         return [(a.units / a.seconds) / (b.units / b.seconds) for a, b in pairs]
 
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Between which half of the ratios lie."""
+        ratios = self.ratios
+        if len(ratios) == 1:
+            return ratios[0], ratios[0]
+        first, _, third = statistics.quantiles(ratios, n=4, method="inclusive")
+        return first, third
+
     def cells(self) -> tuple[str, ...]:
         """Return the cells below HEADER."""
         if self.samples is self.baseline:
             return (self.step, f"{self.fps:,.0f}", "", "", "")
-        ratios = self.ratios
-        ratio = statistics.median(ratios)
+        ratio, (low, high) = statistics.median(self.ratios), self.quartiles
         change = f"{ratio - 1:+,.0%}" if ratio >= 2 else f"{ratio - 1:+.1%}"
-        spread = f"{_digits(min(ratios))} to {_digits(max(ratios))}"
+        if low <= 1 <= high:
+            change = UNSEEN
+        spread = f"{_digits(low)} to {_digits(high)}"
         return (self.step, f"{self.fps:,.0f}", change, _digits(ratio), spread)
 
 
@@ -61,17 +74,24 @@ def measure(groups: Mapping[str, Mapping[str, Run]], rounds: int, seconds: float
 
     seconds: of CPU time, for each sample at least
     """
-    found: dict[tuple[str, str], list[Sample]] = {}
+    taken: dict[tuple[str, str], list[Sample]] = {
+        (group, name): [] for group, contenders in groups.items() for name in contenders
+    }
     for number in range(rounds):
         for group, contenders in groups.items():
-            for name, run in contenders.items():
-                found.setdefault((group, name), []).append(_sample(run, seconds))
+            for name in _turned(list(contenders), number):
+                taken[group, name].append(_sample(contenders[name], seconds))
         print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-    samples = {key: tuple(of_rounds) for key, of_rounds in found.items()}
+    samples = {key: tuple(of_rounds) for key, of_rounds in taken.items()}
     firsts = {group: samples[group, next(iter(members))] for group, members in groups.items()}
     return [
         Rate(f"{group}: {name}", rounds, firsts[group]) for (group, name), rounds in samples.items()
     ]
+
+
+def _turned(names: list[str], number: int) -> list[str]:
+    first = number % len(names)
+    return names[first:] + names[:first]
 
 
 def _sample(run: Run, seconds: float) -> Sample:
@@ -93,6 +113,16 @@ def as_csv(rates: Iterable[Rate], machine: str) -> str:
 def as_markdown(rates: Iterable[Rate], notes: list[str]) -> str:
     """Return the table as Markdown, with the notes as a list below it."""
     return markdown(HEADER, (rate.cells() for rate in rates), notes)
+
+
+def of_rounds(rounds: int) -> str:
+    """Return the beginning of the notes: what the figures are taken over, in sentences."""
+    if rounds == 1:
+        return "One round, which tells no spread."
+    return (
+        f"Medians of {rounds} rounds, in which all take turns; the range is that of the middle "
+        f'half of the rounds\' ratios, and where it holds 1 the change is told as "{UNSEEN}".'
+    )
 
 
 def _digits(value: float) -> str:

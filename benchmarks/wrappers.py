@@ -6,7 +6,7 @@ life, fire, 84x84 grey by OpenCV's area interpolation, clipped rewards, and a st
 Printed, and written to wrappers.csv and wrappers.md.
 
     python -m pip install -r requirements.txt -r requirements-train-test.in
-    python benchmarks/wrappers.py                        some minutes
+    python benchmarks/wrappers.py                        six minutes
     python benchmarks/wrappers.py --rounds 1             a first try
 """
 
@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pixel_envs import BREAKOUT, CAR, SKIP, Stack, Stacked, random_lanes, random_play
-from rates import MACHINE, as_csv, as_markdown, measure
+from rates import MACHINE, as_csv, as_markdown, measure, of_rounds
 from table import describe_machine
 
 ORDINARY = Stack()
@@ -45,8 +45,8 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = options.add_argument
-    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
-    add("--seconds", type=float, default=0.3, help="of CPU time for each sample (0.3)")
+    add("--rounds", type=int, default=15, help="rounds, of which the median is shown (15)")
+    add("--seconds", type=float, default=1.0, help="of CPU time for each sample (1)")
     add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
     chosen = options.parse_args(argv)
     if chosen.rounds < 1:
@@ -91,9 +91,8 @@ def _rows(game: str, ordinary: str, changes: dict[str, dict]) -> dict[str, Calla
 
 def notes(rounds: int, machine: str) -> list[str]:
     """Return what a reader of the table should know."""
-    times = f"Medians of {rounds} rounds, in which" if rounds > 1 else "One round, in which"
     return [
-        f"{times} all take turns; FPS counts frames of the environment, {SKIP} to an action, per "
+        f"{of_rounds(rounds)} FPS counts frames of the environment, {SKIP} to an action, per "
         "second of CPU time, one thread each; those that a reset takes are not counted, their time "
         "is. A random policy chooses the actions.",
         "Each change is made to the first row of its group alone. Of the resizes together, the "

@@ -9,7 +9,7 @@ pictures are looked up. Before anything is timed, stacks of both are compared, p
 Printed, and written to pixels.csv and pixels.md.
 
     python -m pip install -r requirements.txt -r requirements-train-test.in
-    python benchmarks/pixels.py                        three minutes
+    python benchmarks/pixels.py                        two minutes
     python benchmarks/pixels.py --rounds 1             a first try
 """
 
@@ -41,8 +41,8 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = options.add_argument
-    add("--rounds", type=int, default=15, help="rounds, of which the median is shown (15)")
-    add("--seconds", type=float, default=1.0, help="of CPU time for each sample (1)")
+    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
+    add("--seconds", type=float, default=0.7, help="of CPU time for each sample (0.7)")
     add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
     chosen = options.parse_args(argv)
     if chosen.rounds < 1:

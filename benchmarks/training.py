@@ -9,7 +9,8 @@ and each is measured for some seconds once it is under way. Printed, and written
 training.md.
 
     python benchmarks/training.py            less than eight minutes on two quiet cores
-    python benchmarks/training.py --rounds 1 --seconds 0.1 --warm 0 --output FOLDER      a first try
+    python benchmarks/training.py --rounds 1 --seconds 0.1 --warm 0 --collectors 1 --output FOLDER
+                                             whether all of them run: a minute
 """
 
 import argparse
@@ -25,6 +26,7 @@ for _name in ("OMP", "OPENBLAS", "MKL"):  # one thread a process, the learner's 
 
 import numpy as np  # noqa: E402
 from designs import ALL, BOUND, DESIGNS, ORDINARY, Design, experience  # noqa: E402
+from ordinary import WAITING  # noqa: E402
 from table import available_cores, csv_text, describe_machine, markdown  # noqa: E402
 
 SKIP = 4
@@ -203,12 +205,16 @@ def notes(
         + "."
         for name, told in ends.items()
     ]
+    over = "one round"
+    if options.rounds > 1:
+        over = f"medians of {options.rounds} rounds, with their range in brackets"
     return [
         *gains,
-        "The ordinary design takes in one step at most for each sample that it learns. Without "
-        'that bound ("all", "a thread takes all there is") experience comes faster whatever else '
-        "is done, since each step is learned from less often; at the ordinary ratio nothing of "
-        "the gain comes from there. steps a sample: taken in for each that was learned.",
+        "steps a sample: taken in for each that is learned. The ordinary design takes in one at "
+        "most, and fewer where they do not come as fast, or where its queue does not hold as many "
+        f"({WAITING:,}; so the rings). Without that bound (all, a thread takes all there is) each "
+        "step is learned from less often, so that a part of the gain in experience is a change of "
+        "what is learned; at the ordinary ratio nothing of it is.",
         "experience: frames of the environments that reached the replay buffer. learner busy: the "
         "share of its time in which it samples and learns. collectors blocked: the share of their "
         "time in which they wait for room.",
@@ -216,9 +222,8 @@ def notes(
         "learned, whichever takes longer, by the two rates.",
         f"{options.collectors} collectors of {options.environments} environments, "
         f"{options.epsilon:.0%} random actions, one thread each and the learner; whole updates for "
-        f"{options.seconds:g} s or more, after {options.warm:g} s that are not counted; medians of "
-        f"{options.rounds} rounds in which all take turns, in brackets the range of the rounds. "
-        "Compiling is done before.",
+        f"{options.seconds:g} s or more, after {options.warm:g} s that are not counted; {over}. "
+        "All take turns in a round; compiling is done before.",
         f"Machine: {machine}.",
     ]
 

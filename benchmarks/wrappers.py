@@ -45,8 +45,8 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = options.add_argument
-    add("--rounds", type=int, default=15, help="rounds, of which the median is shown (15)")
-    add("--seconds", type=float, default=1.0, help="of CPU time for each sample (1)")
+    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
+    add("--seconds", type=float, default=0.7, help="of CPU time for each sample (0.7)")
     add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
     chosen = options.parse_args(argv)
     if chosen.rounds < 1:

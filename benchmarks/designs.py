@@ -28,7 +28,7 @@ class Design:
     """Which changes to the ordinary design are made.
 
     thread: one of its own takes experience in, and not the learner's before each update
-    unbound: it takes all that comes, and not one step at most for each sample that is learned
+    unbound: all that comes is taken in, and not a step for each sample that is learned
     """
 
     once: bool = False

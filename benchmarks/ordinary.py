@@ -21,7 +21,7 @@ from goalreel.pixels.weights import SharedWeights, fields_of
 
 WAITING = 1000  # transitions that the queue holds
 STACK, SHAPE = 4, (84, 84)
-_PATIENCE = 0.01  # seconds
+_PATIENCE, _LONGEST = 0.01, 0.2  # seconds
 _SPAWN = mp.get_context("spawn")
 
 
@@ -107,10 +107,11 @@ class Players:
     def take(self, most: int) -> list[tuple]:
         """Return up to `most` transitions, taken one at a time.
 
-        With a little patience: of two stacks a pipe holds one, and another is behind it.
+        With a little patience: of two stacks a pipe holds one, and another is behind it. But no
+        longer than a while, however many come, as goalreel's consolidation does.
         """
-        taken = []
-        while len(taken) < most:
+        taken, end = [], time.monotonic() + _LONGEST
+        while len(taken) < most and time.monotonic() < end:
             try:
                 taken.append(self.queue.get(timeout=_PATIENCE))
             except queue.Empty:

@@ -1,12 +1,12 @@
 """What the lock-free pixel pipeline gains: the ordinary design, each change to it alone, and all.
 
 The ordinary design (ordinary.py): collectors pickle transitions, one at a time, into one
-`multiprocessing.Queue` with its lock; the learner takes as many of them, at most, as it then learns
-samples, in float32 and batches of 64, and gives the collectors its weights once an epoch. So do all
-the others (designs.py), but for those that take in all that comes. Every design has the same
-environments (Mountain Car from pixels), the same network and as many processes; they take turns,
-and each is measured for some seconds once it is under way. Printed, and written to training.csv and
-training.md.
+`multiprocessing.Queue` with its lock; the learner takes as many of them as it then learns samples,
+in float32 and batches of 64, and gives the collectors its weights once an epoch. All the others
+(designs.py) learn as many samples, too, but for those that take in all that comes. Every design has
+the same environments (Mountain Car from pixels), the same network and as many processes; they take
+turns, and each is measured for some seconds once it is under way. Printed, and written to
+training.csv and training.md.
 
     python benchmarks/training.py            less than eight minutes on two quiet cores
     python benchmarks/training.py --rounds 1 --seconds 0.1 --warm 0 --collectors 1 --output FOLDER
@@ -17,22 +17,18 @@ import argparse
 import os
 import statistics
 import sys
-import time
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 for _name in ("OMP", "OPENBLAS", "MKL"):  # one thread a process, the learner's too
     os.environ[f"{_name}_NUM_THREADS"] = "1"
 
-import numpy as np  # noqa: E402
 from designs import ALL, BOUND, DESIGNS, ORDINARY, Design, experience  # noqa: E402
-from ordinary import WAITING  # noqa: E402
 from table import available_cores, csv_text, describe_machine, markdown  # noqa: E402
+from work import EPOCH_SAMPLES, Work  # noqa: E402
 
 SKIP = 4
-EPOCH_STEPS, EPOCH_SAMPLES = 2500, 2500
-_START = 1000  # steps that are there before anything is learned
-_PATIENCE = 120.0  # seconds until they are
+EPOCH_STEPS = 2500
 HEADER = ("design", "experience, frames/s", "training, samples/s", "learner busy",
           "collectors blocked", "epoch, s", "steps a sample")  # fmt: skip
 CLAIMS = (("experience", 0, 0.8), ("throughput", 1, 1.5), ("blocking", 3, -0.9),
@@ -55,68 +51,20 @@ class Found:
     ratio: float
 
 
-@dataclass
-class Counts:
-    """What has been done so far; seconds: passed, of the learner at work, of collectors waiting."""
-
-    passed: float = 0.0
-    samples: int = 0
-    busy: float = 0.0
-    steps: int = 0
-    blocked: float = 0.0
-
-
 def measure(design: Design, learner, options: argparse.Namespace) -> Found:
     """Run a design, and measure it once it is under way.
 
     learner: PixelLearner of the design's settings, which goes on from round to round
     """
     with experience(design, options, learner.weights()) as source:
-        fill(source)
-        if design.thread:
-            source.start()
-        if options.warm:
-            work(design, learner, source, options.warm)
-        counts = work(design, learner, source, options.seconds)
+        work = Work(design, learner, source)
+        work.go_on(options.warm)
+        counts = work.go_on(options.seconds)
     rates = counts.steps / counts.passed, counts.samples / counts.passed
     shares = counts.busy / counts.passed, counts.blocked / counts.passed / options.collectors
     times = [one / rate if rate else float("inf") for one, rate in
              zip((EPOCH_STEPS, EPOCH_SAMPLES), rates, strict=True)]  # fmt: skip
     return Found(SKIP * rates[0], rates[1], *shares, max(times), rates[0] / rates[1])
-
-
-def fill(source) -> None:
-    """Take in what learning begins with. Raises TimeoutError if it does not come."""
-    source.limit, end = _START, time.monotonic() + _PATIENCE
-    while source.steps < _START:
-        source.check()
-        if time.monotonic() > end:
-            raise TimeoutError(f"{source.steps} of {_START} steps came in {_PATIENCE:g} s")
-        if not source.drain():
-            time.sleep(0.01)
-
-
-def work(design: Design, learner, source, seconds: float) -> Counts:
-    """Take in and learn, in whole updates, for at least so long."""
-    batch, accumulation = design.learner.batch, design.learner.accumulation
-    dice, counts, epoch = np.random.default_rng(0), Counts(), 0
-    begun, steps, blocked = time.monotonic(), source.steps, source.blocked()
-    while (now := time.monotonic()) - begun < seconds:
-        source.check()
-        source.limit = float("inf") if design.unbound else source.steps + batch * accumulation
-        if not design.thread:
-            while source.steps < source.limit and source.drain():
-                pass
-            now = time.monotonic()
-        learner.learn([source.replay.sample(batch, dice) for _ in range(accumulation)])
-        counts.busy += time.monotonic() - now
-        counts.samples += batch * accumulation
-        if design.weights or counts.samples // EPOCH_SAMPLES > epoch:
-            source.publish(learner.weights())
-            epoch = counts.samples // EPOCH_SAMPLES
-    counts.passed = time.monotonic() - begun
-    counts.steps, counts.blocked = source.steps - steps, source.blocked() - blocked
-    return counts
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -210,11 +158,10 @@ def notes(
         over = f"medians of {options.rounds} rounds, with their range in brackets"
     return [
         *gains,
-        "steps a sample: taken in for each that is learned. The ordinary design takes in one at "
-        "most, and fewer where they do not come as fast, or where its queue does not hold as many "
-        f"({WAITING:,}; so the rings). Without that bound (all, a thread takes all there is) each "
-        "step is learned from less often, so that a part of the gain in experience is a change of "
-        "what is learned; at the ordinary ratio nothing of it is.",
+        "steps a sample: taken in for each that is learned. The ordinary design takes one, and the "
+        "faster side waits for the other. Where all that comes is taken in (all, a thread takes "
+        "all there is) neither waits, and a change of the ratio is a part of what is gained; at "
+        "the ordinary ratio it is not.",
         "experience: frames of the environments that reached the replay buffer. learner busy: the "
         "share of its time in which it samples and learns. collectors blocked: the share of their "
         "time in which they wait for room.",

@@ -18,7 +18,8 @@ rule pixels:
         f"{RESULTS}/benchmarks/pixels.tsv"
     conda:
         "../envs/pixels.yaml"
-    threads: config["pixels"]["collectors"] + 1
+    # All cores of a local run: those that no collector has are the learner's.
+    threads: max(config["pixels"]["collectors"] + 1, needs.cores(workflow.resource_settings.cores))
     resources:
         mem_mb=needs.memory("pixels"),
         runtime=needs.minutes("pixels"),

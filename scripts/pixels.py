@@ -26,7 +26,8 @@ def main(argv: list[str] | None = None) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="where a training that is stopped saves itself, and goes on from, .pt",
+        help="where a training that is stopped saves itself, and goes on from, .pt; the monitor's "
+        "table so far stands beside it, .csv",
     )
     arguments = options.parse_args(argv)
 
@@ -37,14 +38,16 @@ def main(argv: list[str] | None = None) -> None:
     spec = program.spec_of(arguments)
     settings = PipelineSettings.of(spec.config["pixels"])
     torch = import_torch("to train")
+    # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.
     torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))
-    from goalreel.pixels.pipeline import train
+    from goalreel.pixels.pipeline import table_of, train
     from goalreel.pixels.results import write_results
 
     trained = train(settings, arguments.saved, spec.code)
     said = write_results(arguments.policy, arguments.table, arguments.metrics, trained, spec.text)
     plot_training(arguments.plot, trained.rows, settings.game, spec.text)
-    arguments.saved.unlink(missing_ok=True)
+    for path in (arguments.saved, table_of(arguments.saved)):
+        path.unlink(missing_ok=True)
     program.say(said)
 
 

@@ -19,7 +19,7 @@ _NAMES = re.compile(
             rf"(trajectories|frames)/{_SHARD}\.npz|segments/{_SHARD}\.mp4",
             rf"train/(policy\.npz|log\.csv|{SUMS})",
             r"train/\w+/\d+/(policy\.pt|log\.csv|metrics\.json)",
-            r"pixels/(policy\.npz|monitor\.csv|metrics\.json|training\.svg|checkpoint\.pt)",
+            r"pixels/(policy\.npz|monitor\.csv|metrics\.json|training\.svg|checkpoint\.(pt|csv))",
             rf"training/((runs|table)\.csv|table\.md|(bars|curves)\.svg|{SUMS})",
             rf"stills/(poster\.png|contact_sheet\.png|preview\.webp|{SUMS})",
             rf"plots/(steps|initial_position|phase|reach_rate)\.svg|plots/{SUMS}",

@@ -32,6 +32,7 @@ from goalreel.pixels.pixel_learner import Learned, PixelLearner, device_of
 
 _MODULE = "goalreel.pixels.distributed"
 _PATIENCE = timedelta(minutes=10)  # for another rank, that may be compiling
+_ENDING = 30.0  # seconds for another rank to end by itself
 _COLUMNS = {"actions": "<i8", "rewards": "<f4", "terminated": "?"}
 
 
@@ -134,12 +135,16 @@ class Leader(Member):
         self._tell(f"load {path}")
 
     def close(self) -> None:
-        """End the other ranks."""
-        for process in self._others:
-            process.stdin.close()
-        for process in self._others:
-            process.wait()
-        self._resources.close()
+        """End the other ranks: they are told, and killed if they do not; give up what is shared."""
+        try:
+            for process in self._others:
+                with contextlib.suppress(OSError):  # what one that has ended was told
+                    process.stdin.close()
+            for process in self._others:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_ENDING)
+        finally:
+            self._resources.close()
 
     def _tell(self, line: str) -> None:
         for process in self._others:

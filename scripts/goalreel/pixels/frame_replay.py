@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.errors import GoalreelError
+from goalreel.pixels.memory import available_memory
 from goalreel.pixels.shared import Fields
 
 _TRIES = 100
@@ -192,16 +193,7 @@ def _check_memory(fields: Fields, steps: int) -> None:
     free = available_memory()
     if free is not None and size > free:
         raise GoalreelError(
-            f"a replay buffer of {steps:,} steps takes {size / 2**30:,.1f} GiB; this machine has "
-            f"{free / 2**30:,.1f} GiB free, which is enough for {int(steps * free / size):,}"
+            f"a replay buffer of {steps:,} steps takes {size / 2**30:,.1f} GiB; this machine, or "
+            f"its container, has {free / 2**30:,.1f} GiB free, which is enough for "
+            f"{int(steps * free / size):,}"
         )
-
-
-def available_memory() -> int | None:
-    """Return the bytes that can be taken without swapping, None where that is not told (macOS)."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:  # noqa: PTH123
-            lines = dict(line.split(":") for line in file)
-    except OSError:
-        return None
-    return int(lines["MemAvailable"].split()[0]) * 1024

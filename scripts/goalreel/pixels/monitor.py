@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from goalreel.atomic import replacing
 from goalreel.program import say
@@ -56,14 +57,18 @@ class Look:
 
 
 class Monitor:
-    """Takes looks.
+    """Takes looks, and writes each into the table at once, for whoever looks on, or after a crash.
 
     rows: the table so far, cells below COLUMNS
     """
 
-    def __init__(self, first: Look, total: int, rows: Sequence[Sequence] = ()):
-        """Begin; total: frames of the whole training; rows: of the training that goes on here."""
-        self.rows = [list(row) for row in rows]
+    def __init__(self, first: Look, total: int, rows: Sequence[Sequence], table: Path):
+        """Begin the file `table` anew.
+
+        total: frames of the whole training; rows: of the training that goes on here.
+        """
+        self.rows, self._table = [list(row) for row in rows], table
+        write_rows(table, rows)
         self._before, self._total, self._at = first, total, time.monotonic()
 
     def due(self) -> bool:
@@ -71,19 +76,29 @@ class Monitor:
         return time.monotonic() - self._at >= EVERY
 
     def take(self, look: Look) -> None:
-        """Write the line and keep the row."""
+        """Write the line and the row."""
         row = _row(self._before, look)
         self._before, self._at = look, time.monotonic()
         self.rows.append(row)
+        with self._table.open("a", newline="") as stream:
+            _writer(stream).writerow(_cells(row))
         say(_line(dict(zip(COLUMNS, row, strict=True)), self._total))
 
 
 def write_rows(path: Path, rows: Sequence[Sequence]) -> None:
     """Write a monitor's table as CSV."""
     with replacing(path) as temporary, temporary.open("w", newline="") as stream:
-        table = csv.writer(stream, lineterminator="\n")
+        table = _writer(stream)
         table.writerow(COLUMNS)
-        table.writerows(["" if cell is None else cell for cell in row] for row in rows)
+        table.writerows(map(_cells, rows))
+
+
+def _writer(stream: TextIO):
+    return csv.writer(stream, lineterminator="\n")
+
+
+def _cells(row: Sequence) -> list:
+    return ["" if cell is None else cell for cell in row]
 
 
 def _row(before: Look, look: Look) -> list[float | int | None]:

@@ -73,8 +73,9 @@ def read_policy(path: str | os.PathLike) -> PixelPolicy:
         )
         npz.check(path, 1 <= policy.stack <= _STACKED, f"a stack of {policy.stack} frames")
         seen = np.zeros((1, policy.stack, SIDE, SIDE), np.uint8)
-        shape = Actor.of(policy.best).values(seen).shape
-        npz.check(path, shape == (1, policy.actions), f"its values are {shape}")
+        for which in _OF:
+            shape = Actor.of(getattr(policy, which)).values(seen).shape
+            npz.check(path, shape == (1, policy.actions), f"its {which} values are {shape}")
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         npz.check(path, False, f"its arrays do not fit together ({error})")
     return policy

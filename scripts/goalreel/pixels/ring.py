@@ -5,12 +5,12 @@ number ever taken; each reads the other's. An item is written into its place, a 
 arrays, before `head` passes it, and is not written over before `tail` has passed it.
 
 That is right where other processors see a processor's writes in the order that it made them, and
-where an aligned 64-bit number is read and written whole. x86-64 keeps that order (Intel SDM,
-volume 3A, 8.2.2: writes are not reordered with other writes, reads not with other reads), as long
-as memcpy ends its non-temporal writes with a fence, as glibc's does. Other processors, Arm's for
-one, do not: there `fence` takes and releases a lock of the process's own, twice, that nobody
-contends for (Arm ARM, B2.3: a release is ordered before the acquire that follows it). A test moves
-millions of items with a checksum each between two processes.
+where an aligned 64-bit number is read and written whole, as processors of 64 bits do. x86-64 keeps
+that order (Intel SDM, volume 3A, 8.2.2: writes are not reordered with other writes, reads not with
+other reads), as long as memcpy ends its non-temporal writes with a fence, as glibc's does. Other
+processors, Arm's for one, do not: there `fence` takes and releases a lock of the process's own,
+twice, that nobody contends for (Arm ARM, B2.3: a release is ordered before the acquire that follows
+it). A test moves millions of items with a checksum each between two processes.
 """
 
 import platform
@@ -22,7 +22,7 @@ import numpy as np
 from goalreel.pixels import shared
 from goalreel.pixels.shared import Fields
 
-_ORDERED = platform.machine() in ("x86_64", "AMD64", "i686")  # total store order
+_ORDERED = platform.machine() in ("x86_64", "AMD64")  # total store order
 _HEAD, _TAIL = "head", "tail"
 
 

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from goalreel.pixels.collectors import Collectors, Crew
 from goalreel.pixels.consolidation import Consolidation
@@ -43,7 +44,7 @@ class Sums:
 class Session:
     """One session; `run` is called once.
 
-    sums: up to the latest look; rows: of the monitor's table
+    settings: of the training; sums: up to the latest look; rows: of the monitor's table
     """
 
     def __init__(
@@ -53,15 +54,16 @@ class Session:
         trainer: Trainer,
         sums: Sums,
         rows: Sequence[Sequence],
+        table: Path,
     ):
-        """Take what is trained, and what came of the sessions before."""
-        self._settings, self._game, self._trainer = settings, game, trainer
+        """Take what is trained, what came of the sessions before, and where to write the table."""
+        self.settings, self._game, self._trainer, self._table = settings, game, trainer, table
         self._before, self.sums, self.rows = sums, sums, rows
         self._learning, self._gpu = 0.0, gpu_use()
 
     def run(self, interrupts: Interrupts) -> None:
         """Train until all is learned, or a signal came. Raises GoalreelError if it cannot go on."""
-        settings, trainer = self._settings, self._trainer
+        settings, trainer = self.settings, self._trainer
         crew = Crew(
             *(settings.interpreter, self._game, (settings.seed, self._before.sessions)),
             *(settings.collectors, settings.environments, (SIDE, SIDE)),
@@ -75,7 +77,8 @@ class Session:
             consolidation.steps = self._before.steps
             consolidation.limit = trainer.limit()
             consolidation.start()
-            monitor = Monitor(self._look(collectors, consolidation), settings.frames, self.rows)
+            first = self._look(collectors, consolidation)
+            monitor = Monitor(first, settings.frames, self.rows, self._table)
             try:
                 self._loop(interrupts, collectors, consolidation, monitor)
             finally:
@@ -100,7 +103,7 @@ class Session:
             steps = consolidation.steps
             learned = trainer.may_learn(steps) and self._learn(steps, collectors)
             consolidation.limit = trainer.limit()
-            collectors.explore(self._settings.epsilon(trainer.frames(steps)))
+            collectors.explore(self.settings.epsilon(trainer.frames(steps)))
             if monitor.due():
                 monitor.take(self._look(collectors, consolidation))
             if trainer.done(steps, learned):
@@ -134,10 +137,10 @@ class Session:
         learned, (return_, distance) = trainer.learned, trainer.means()
         frames = trainer.frames(sums.steps)
         return Look(
-            *(sums.seconds, frames, trainer.updates * self._settings.accumulation),
+            *(sums.seconds, frames, trainer.updates * self.settings.accumulation),
             *(trainer.samples, sums.drops, len(trainer.replay), consolidation.queued()),
             *((learned.loss, learned.td_error) if learned else (math.nan, math.nan)),
-            *(trainer.games, return_, distance, self._settings.epsilon(frames)),
-            *(sums.blocked, sums.learning, self._settings.collectors, sums.restarts),
+            *(trainer.games, return_, distance, self.settings.epsilon(frames)),
+            *(sums.blocked, sums.learning, self.settings.collectors, sums.restarts),
             self._gpu(),
         )

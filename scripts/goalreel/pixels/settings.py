@@ -10,13 +10,15 @@ from goalreel.pixels.learner_settings import LearnerSettings
 BACKPRESSURES = ("block", "drop")
 _EXPLORATION, _LAST_EPSILON = 0.2, 0.05  # share of the frames over which epsilon falls from 1
 _RING = 4096  # steps of a collector's ring, 29 MB of frames
+BATCH = 1000  # steps that are taken into the buffer at a time, if not more
 
 
 @dataclass(frozen=True)
 class PipelineSettings:
     """How to train from pixels; the options of the section `pixels` (config.schema.yaml).
 
-    frames: in steps of environments, those that an action lasts each counted
+    frames: in steps of environments, `skip` for each action, those after an episode's end too
+    skip, warp: see games.GameSettings
     buffer: steps of the replay buffer; python: the collectors' interpreter, None for this one
     replay_ratio: samples that are learned for each step that is taken into the buffer; the faster
     side waits for the other. None: neither waits
@@ -24,6 +26,8 @@ class PipelineSettings:
     """
 
     game: str
+    skip: int
+    warp: str
     collectors: int
     environments: int
     frames: int
@@ -79,6 +83,14 @@ class PipelineSettings:
     def start(self) -> int:
         """The steps that are in the buffer before the first update."""
         return self.buffer // 10
+
+    @property
+    def stride(self) -> int:
+        """The steps by which the limit of what may be taken in is raised.
+
+        A small part of the buffer at most, since learning is as far behind.
+        """
+        return max(min(BATCH, self.buffer // 50), 1)
 
     @property
     def ring(self) -> int:

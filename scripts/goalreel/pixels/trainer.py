@@ -5,6 +5,7 @@ What it holds can be saved and goes on from there, sample by sample: see checkpo
 """
 
 import json
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 
@@ -46,29 +47,37 @@ class Trainer:
         return self.updates * self._settings.samples
 
     def frames(self, steps: int) -> int:
-        """Return the frames of so many steps."""
+        """Return the frames of so many steps, `skip` for each.
+
+        The last step of an episode counts as one of these too, although it may be shorter.
+        """
         return steps * self._skip
 
     def may_learn(self, steps: int) -> bool:
         """Tell whether an update is due after so many steps."""
-        settings = self._settings
-        if steps < settings.start:
-            return False
-        if settings.replay_ratio is None:
-            return True
-        return self.samples + settings.samples <= settings.replay_ratio * (steps - settings.start)
+        return steps >= self._due()
 
-    def limit(self) -> float:
+    def _due(self) -> int:
+        """Return the steps after which the next update is due."""
+        settings = self._settings
+        if settings.replay_ratio is None:
+            return settings.start
+        samples = self.samples + settings.samples
+        return settings.start + math.ceil(samples / settings.replay_ratio)
+
+    def limit(self) -> int:
         """Return the steps that may be taken in before the next update.
 
-        Four updates' worth ahead, so that the learner finds work whenever it is ready for it.
+        Beyond the step at which that is due there are three updates' worth, so that the learner
+        finds work whenever it is ready for it, rounded up so that what is taken in at a time
+        (consolidation) is a large batch.
         """
         settings = self._settings
         last = -(-settings.frames // self._skip)
         if settings.replay_ratio is None:
             return last
-        ahead = (self.samples + 4 * settings.samples) / settings.replay_ratio
-        return min(settings.start + ahead, last)
+        ahead = self._due() - settings.start + 3 * settings.samples / settings.replay_ratio
+        return min(settings.start + math.ceil(ahead / settings.stride) * settings.stride, last)
 
     def done(self, steps: int, learned: bool) -> bool:
         """Tell whether all frames are in, and all that is due is learned.
@@ -97,8 +106,8 @@ class Trainer:
         if self.updates % self._settings.publish_every:
             return None
         weights = self.learner.weights()
-        mean = self.means()[0]
-        if len(self.recent) >= _ENOUGH and (self.best is None or mean > self.best[0]):
+        mean = self.mean
+        if not math.isnan(mean) and (self.best is None or mean > self.best[0]):
             self.best = mean, self.frames(steps), weights
         return weights
 
@@ -107,6 +116,11 @@ class Trainer:
         for return_, distance, _ in games:
             self.recent.append((return_, distance))
             self.games += 1
+
+    @property
+    def mean(self) -> float:
+        """The mean return of the recent games, nan where too few have ended."""
+        return self.means()[0] if len(self.recent) >= _ENOUGH else float("nan")
 
     def means(self) -> tuple[float, float]:
         """Return the mean return and distance of the recent games, nan of none."""

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import REPOSITORY
-from test_ring import MEMORY, named_memory
 
 from goalreel.errors import GoalreelError
 from goalreel.games import GameSettings, make_lanes
@@ -224,9 +223,8 @@ with Collectors(crew(collectors=2), weights(), 1.0) as collectors:
 """
 
 
-@pytest.mark.skipif(not MEMORY.is_dir(), reason="Linux keeps named memory there")
+@PROC
 def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
-    before = named_memory()
     told = [str(REPOSITORY / "scripts"), str(Path(__file__).parent)]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "tests")}
     with subprocess.Popen(
@@ -234,10 +232,18 @@ def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
     ) as trainer:
         collectors = [int(pid) for pid in trainer.stdout.readline().split()]
         assert len(collectors) == 2
+        memory = set().union(*map(shared_memory, (trainer.pid, *collectors)))
         os.kill(trainer.pid, signal.SIGKILL)
         trainer.wait()
         until(lambda: not any(map(is_alive, collectors)))
-    assert named_memory() == before
+    assert memory == {"/memfd:goalreel (deleted)"}, "it has no name by which to stay"
+
+
+def shared_memory(pid: int) -> set[str]:
+    """Return what a process has mapped to write to it, and shares with others, by its names."""
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    columns = [line.split(maxsplit=5) for line in maps]
+    return {path[0] for _, rights, _, _, _, *path in columns if rights == "rw-s" and path}
 
 
 def is_alive(pid: int) -> bool:
@@ -261,7 +267,7 @@ def test_consolidation_moves_large_batches_and_stops_at_its_limit():
     consolidation.limit = 2500
     consolidation.start()
     until(lambda: consolidation.steps >= 2500)
-    assert consolidation.rows / consolidation.batches >= 500
+    assert consolidation.rows / consolidation.batches >= 1000
     time.sleep(0.05)
     assert consolidation.steps == 2500 and consolidation.queued() == 4800 - consolidation.rows
     consolidation.limit = float("inf")
@@ -269,6 +275,42 @@ def test_consolidation_moves_large_batches_and_stops_at_its_limit():
     assert consolidation.rows == 4800 and consolidation.steps == 4800 - 48
     assert replay.count.tolist() == [800] * 6
     assert np.array_equal(replay.arrays()["age"][4, :800], np.arange(800))
+
+
+def filled(count: int, rows: int) -> list[Ring]:
+    """Return rings that hold rows of one environment each."""
+    rings = [Ring(step_fields((2, 2)), rows) for _ in range(count)]
+    zeros = {name: np.zeros((rows, *s), d) for name, (d, s) in step_fields((2, 2)).items()}
+    for ring in rings:
+        ring.push(zeros | {"age": np.arange(rows)})
+    return rings
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 7, 256, 1000, 1999])
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_all_rings_are_served_alike_however_little_may_be_moved(count, window):
+    turns = 10 * count if window < 256 else count
+    rings = filled(count, (turns * window) // count + window + 9)
+    held = [len(ring) for ring in rings]
+    consolidation = Consolidation(rings, FrameReplay(count, 300, (2, 2), STACK, 8), 1)
+    for turn in range(1, turns + 1):
+        consolidation.limit = turn * window
+        while consolidation.drain():
+            pass
+        assert consolidation.steps == consolidation.limit
+        served = [before - len(ring) for before, ring in zip(held, rings, strict=True)]
+        assert max(served) - min(served) <= count
+    assert max(served) == min(served) and sum(served) == turns * window
+
+
+def test_what_one_ring_has_not_another_gives():
+    rings = filled(3, 2000)
+    rings[0].release(2000)
+    rings[1].release(1990)
+    consolidation = Consolidation(rings, FrameReplay(3, 300, (2, 2), STACK, 8), 1)
+    consolidation.limit = 1200
+    assert consolidation.drain() == 1200 and consolidation.batches == 1
+    assert [len(ring) for ring in rings] == [0, 0, 810]
 
 
 def test_a_failure_in_the_thread_reaches_the_trainer():

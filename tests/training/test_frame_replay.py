@@ -119,7 +119,9 @@ def test_steps_beside_dropped_ones_are_not_sampled():
     replay.append(rows)
     batch = replay.sample(5000, np.random.default_rng(0))
     for i, stacks in enumerate(batch.stacks):
-        before, _, _, after, terminated = truth[number(stacks[-1])]
+        before, action, reward, after, terminated = truth[number(stacks[-1])]
+        told = batch.actions[i], batch.rewards[i], batch.terminated[i]
+        assert told == (action, np.float32(reward), terminated)
         assert terminated or number(batch.next_stacks[i][-1]) == number(after[-1])
         padded = number(stacks[0]) == number(stacks[1])  # a stack begins anew after a gap
         assert padded or np.array_equal(stacks, before)

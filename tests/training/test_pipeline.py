@@ -9,21 +9,25 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
+import yaml
 from conftest import REPOSITORY
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
-from test_collectors import Alone  # noqa: E402
-from test_ring import MEMORY, named_memory  # noqa: E402
+from test_collectors import Alone, filled  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.pixels import checkpoint  # noqa: E402
 from goalreel.pixels.acting import Actor  # noqa: E402
 from goalreel.pixels.consolidation import Consolidation  # noqa: E402
 from goalreel.pixels.curves import plot_training  # noqa: E402
+from goalreel.pixels.frame_replay import FrameReplay  # noqa: E402
 from goalreel.pixels.monitor import COLUMNS, Look, Monitor, write_rows  # noqa: E402
 from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
 from goalreel.pixels.policy import read_policy, write_policy  # noqa: E402
@@ -32,7 +36,14 @@ from goalreel.pixels.trainer import Trainer  # noqa: E402
 from goalreel.plot_captions import read_caption  # noqa: E402
 
 SECTION = {
-    **{"game": "MountainCar-v0", "collectors": 1, "environments": 3, "frames": 4000},
+    **{
+        "game": "MountainCar-v0",
+        "skip": 4,
+        "warp": "pillow",
+        "collectors": 1,
+        "environments": 3,
+        "frames": 4000,
+    },
     **{"buffer": 1000, "backpressure": "block", "python": None, "seed": 3, "replay_ratio": 0.25},
     **{"batch": 16, "accumulation": 2, "learning_rate": 1e-3, "gradient_clip": 10.0},
     **{"publish_every": 2, "target_every": 3},
@@ -124,7 +135,8 @@ def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tm
 def test_updates_are_due_by_the_replay_ratio():
     trainer = new_trainer()
     assert [trainer.may_learn(steps) for steps in (0, 99, 100, 227, 228)] == [*[False] * 4, True]
-    assert trainer.limit() == 100 + 4 * 32 / 0.25 and trainer.frames(10) == 40
+    assert trainer.limit() == 100 + 520, "4 * 32 / 0.25, in strides of 20"
+    assert trainer.frames(10) == 40
     assert trainer.update() is False, "there is nothing in the buffer"
     free = Trainer(replace(SETTINGS, replay_ratio=None), trainer.learner, 4, 4)
     assert free.limit() == 1000 and not free.may_learn(99) and free.may_learn(100)
@@ -133,6 +145,62 @@ def test_updates_are_due_by_the_replay_ratio():
     assert [round(SETTINGS.epsilon(frames), 3) for frames in (0, 400, 800, 4000)] == [
         *(1.0, 0.525, 0.05, 0.05),
     ]
+
+
+@given(
+    ratio=st.floats(1e-3, 1e5),
+    batch=st.integers(1, 3000),
+    accumulation=st.integers(1, 16),
+    buffer=st.integers(1000, 10**6),
+    moved=st.integers(1, 5000),
+)
+@example(ratio=4097.0, batch=16, accumulation=64, buffer=1000, moved=1)
+@example(ratio=0.1, batch=3, accumulation=1, buffer=1000, moved=1)
+def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
+    """In lock step, with an update that takes no samples: either it is due, or steps may come."""
+    settings = replace(
+        SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
+    )
+    with patch("goalreel.pixels.trainer.FrameReplay"):
+        trainer = Trainer(replace(settings, frames=10**9), None, 4, 4)
+    steps = 0
+    for _ in range(60):
+        while steps < min(trainer.limit(), trainer._due()):
+            room = int(trainer.limit() - steps)  # as consolidation rounds it
+            assert room >= 1
+            steps = min(steps + max(moved, room // 4), steps + room)
+        assert trainer.may_learn(steps)
+        trainer.updates += 1
+        assert trainer.samples <= ratio * (steps - settings.start) * (1 + 1e-12)
+
+
+def test_steps_are_taken_in_by_the_thousand_at_the_defaults():
+    """Where the rings hold as many, and after the first update."""
+    section = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["pixels"]
+    settings = PipelineSettings.of(section)
+    with patch("goalreel.pixels.trainer.FrameReplay"):
+        trainer = Trainer(settings, None, 4, 4)
+    rings = filled(settings.collectors, settings.ring)
+    replay = FrameReplay(settings.lanes, 100, (2, 2), 4, 8)
+    consolidation = Consolidation(rings, replay, settings.environments)
+    consolidation.steps = settings.start
+    for _ in range(12):
+        consolidation.limit = trainer.limit()
+        consolidation.drain()
+        assert trainer.may_learn(consolidation.steps)
+        trainer.updates += 1
+    assert consolidation.batches >= 3 and consolidation.rows >= 1000 * consolidation.batches
+
+
+def test_a_mean_of_few_games_is_none():
+    with patch("goalreel.pixels.trainer.FrameReplay"):
+        trainer = Trainer(SETTINGS, Mock(), 4, 4)
+    trainer.ended([(-100.0, 0.0, 400)] * 19)
+    assert np.isnan(trainer.mean) and trainer.means() == (-100.0, 0.0)
+    trainer.updates = 2
+    assert trainer.new_weights(100) and trainer.best is None
+    trainer.ended([(-80.0, 0.0, 400)])
+    assert trainer.new_weights(100) and trainer.best[0] == trainer.mean == -99.0
 
 
 def spec(**others) -> str:
@@ -157,47 +225,103 @@ def command(folder: Path, **others) -> list[str]:
     return [sys.executable, "-c", PROGRAM, *files, *saved, "--spec", spec(**others)]
 
 
-def test_one_that_is_terminated_saves_itself_and_goes_on(tmp_path, capsys, monkeypatch):
+def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
+    """Start a training in a folder, send it a signal at a line; return the frames that it had."""
+    slow = {"replay_ratio": 0.01, "frames": 10**9}  # the learner rests, the car is driven by chance
+    with subprocess.Popen(command(folder, **slow), stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if re.search(at, line):
+                process.send_signal(stop)
+                break
+        said = process.stderr.read()
+    assert process.returncode == 1 and not (folder / "policy.npz").exists(), said
+    told = re.search(
+        rf"stopped by {stop.name} after ([\d,]+) of 1,000,000,000 frames; all is", said
+    )
+    return int(told[1].replace(",", ""))
+
+
+def rows_of(table: Path) -> list[dict[str, float]]:
+    """Return the rows of a monitor's table."""
+    with table.open(newline="") as stream:
+        return [{k: float(v or "nan") for k, v in row.items()} for row in csv.DictReader(stream)]
+
+
+def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypatch):
     """To a larger number of frames, which is no part of what must stay as it was."""
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
-    memory = named_memory() if MEMORY.is_dir() else []
-    slow = {"replay_ratio": 0.01, "frames": 10**9}  # the learner rests, the car is driven by chance
-    with subprocess.Popen(command(tmp_path, **slow), stderr=subprocess.PIPE, text=True) as first:
-        for line in first.stderr:
-            if re.search(r"frames, .* [1-9]\d* batches", line):
-                first.send_signal(signal.SIGTERM)
-                break
-        said = first.stderr.read()
-    assert first.returncode == 1 and not (tmp_path / "policy.npz").exists(), said
-    stopped = re.search(r"stopped by SIGTERM after ([\d,]+) of 1,000,000,000 frames; all is", said)
-    frames = int(stopped[1].replace(",", ""))
+    first = stopped_by(signal.SIGTERM, tmp_path, r"frames, .* [1-9]\d* batches")
+    frames = stopped_by(signal.SIGINT, tmp_path, f"going on after {first:,} frames")
+    assert frames >= first
     held = checkpoint.read_checkpoint(tmp_path / "saved.pt", saved_identity(tmp_path))
     count, steps = held.replay["count"], held.progress["sums"]["steps"]
     assert 4 * steps == frames and steps <= count.sum() <= 1.03 * steps + 3
+    looked = [row["frames"] for row in rows_of(tmp_path / "saved.csv")]
+    assert looked[-1] == frames and len(looked) == len(held.progress["rows"]) >= 3
 
     import pixels
 
-    with pytest.raises(GoalreelError, match=r"saved.pt: .*learner.batch is 16, not 8"):
-        pixels.main(command(tmp_path, batch=8)[3:])
+    others = {"batch": 8, "publish_every": 3, "seed": 8, "target_every": 4}
+    named = [f"pixels.{name} is {SECTION[name]}, not {value}" for name, value in others.items()]
+    with pytest.raises(GoalreelError, match=f"saved.pt: .*{', '.join(named)}; delete it"):
+        pixels.main(command(tmp_path, **others)[3:])
     assert (tmp_path / "saved.pt").exists()
     more = frames + 4000
     pixels.main(command(tmp_path, replay_ratio=0.01, frames=more)[3:])
     assert f"saved.pt: going on after {frames:,} frames" in capsys.readouterr().err
-    assert not (tmp_path / "saved.pt").exists()
+    assert not list(tmp_path.glob("saved.*"))
     told = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
-    assert told["sessions"] == 2 and told["frames"] == more == 4 * told["steps"]
-    with (tmp_path / "monitor.csv").open(newline="") as stream:
-        rows = [{k: float(v or "nan") for k, v in row.items()} for row in csv.DictReader(stream)]
+    assert told["sessions"] == 3 and told["frames"] == more == 4 * told["steps"]
+    rows = rows_of(tmp_path / "monitor.csv")
     for name in ("seconds", "frames", "batches", "samples", "episodes", "drops"):
         values = [row[name] for row in rows]
         assert values == sorted(values), f"{name} counts on"
-    assert rows[-1]["frames"] == more and len({row["frames"] for row in rows}) >= 3
+    assert rows[-1]["frames"] == more and [r["frames"] for r in rows][: len(looked)] == looked
     policy = read_policy(tmp_path / "policy.npz")
     assert policy.frames[1] == more and json.loads(policy.game)["game"] == "MountainCar-v0"
     values = policy.actor().values(np.zeros((2, 4, 84, 84), np.uint8))
     assert values.shape == (2, 3) and np.isfinite(values).all()
     assert read_caption(tmp_path / "plot.svg").title == "Training from pixels"
-    assert not MEMORY.is_dir() or named_memory() == memory
+
+
+def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatch):
+    """Of the learner; then, of the one that goes on from there, in the thread beside it."""
+    import pixels
+
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
+    arguments = command(tmp_path, frames=10**9)[3:]
+    learn, append = Trainer.update, FrameReplay.append
+
+    def out_of_memory(self):
+        if self.updates == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return learn(self)
+
+    with monkeypatch.context() as bad:
+        bad.setattr(Trainer, "update", out_of_memory)
+        with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+            pixels.main(arguments)
+    said = capsys.readouterr().err
+    frames = re.search(r"the training failed after ([\d,]+) of 1,000,000,000 frames; all is", said)
+    assert saved_progress(tmp_path)["trainer"]["updates"] == 3
+    assert len(rows_of(tmp_path / "saved.csv")) >= 1
+
+    def lost(self, rows, first_lane=0):
+        if self.count.sum() > 700:
+            raise IndexError("no such lane")
+        append(self, rows, first_lane)
+
+    with monkeypatch.context() as bad:
+        bad.setattr(FrameReplay, "append", lost)
+        with pytest.raises(IndexError, match="no such lane"):
+            pixels.main(arguments)
+    said = capsys.readouterr().err
+    assert f"saved.pt: going on after {frames[1]} frames" in said and "all is saved in" in said
+    assert saved_progress(tmp_path)["trainer"]["updates"] > 3
+
+
+def saved_progress(folder: Path) -> dict:
+    return torch.load(folder / "saved.pt", weights_only=True)["progress"]
 
 
 def saved_identity(folder: Path) -> dict:
@@ -211,6 +335,7 @@ def saved_identity(folder: Path) -> dict:
         ({"collectors": 0}, "collectors: 0 is"),
         ({"game": "MountainCar-v1"}, "did you mean 'MountainCar-v0'"),
         ({"backpressure": "wait"}, "wait"),
+        ({"warp": "pilow"}, "pixels.warp: unknown value 'pilow'; did you mean 'pillow'"),
         ({"buffer": 10**10}, "a replay buffer of 9,999,999,999 steps takes"),
         ({"buffer": 1000, "environments": 200}, "it needs more than"),
         ({"python": "/no/python"}, "pixels.python: /no/python cannot be run"),
@@ -233,7 +358,8 @@ def look(**others) -> Look:
 
 
 def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
-    monitor = Monitor(look(seconds=10.0, frames=1000, blocked=3.0), 5000, [[0] * len(COLUMNS)])
+    first, table = look(seconds=10.0, frames=1000, blocked=3.0), tmp_path / "so_far.csv"
+    monitor = Monitor(first, 5000, [[0] * len(COLUMNS)], table)
     nan = float("nan")
     monitor.take(look(seconds=14.0, frames=3000, batches=8, blocked=7.0, learning=3.0, return_=nan))
     row = dict(zip(COLUMNS, monitor.rows[-1], strict=True))
@@ -249,6 +375,7 @@ def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
     assert "GPU" not in said and row["return"] is None
     write_rows(tmp_path / "m.csv", monitor.rows)
     assert (tmp_path / "m.csv").read_text().count("\n") == 3
+    assert table.read_text() == (tmp_path / "m.csv").read_text()
     monitor.take(look(seconds=15.0, gpu=40.0))
     assert "GPU 40%" in capsys.readouterr().err
 
@@ -282,9 +409,11 @@ def test_a_policys_network_is_the_learners(tmp_path):
     assert np.array_equal(Actor.of(policy.last).values(seen), Actor.of(last).values(seen))
     for change, fault in (
         ({"stack": 10**9}, "a stack of 1000000000 frames"),
-        ({"actions": 4}, "its values are"),
+        ({"actions": 4}, "its best values are"),
         ({"best": {}}, "its arrays do not fit together"),
         ({"best": best | {"hidden.weight": best["hidden.bias"]}}, "do not fit together"),
+        ({"last": {}}, "its arrays do not fit together"),
+        ({"last": PixelLearner(HOW, 5, 1).weights()}, "its last values are"),
     ):
         write_policy(tmp_path / "bad.npz", replace(policy, **change))
         with pytest.raises(GoalreelError, match=f"bad.npz: cannot be used: .*{fault}"):

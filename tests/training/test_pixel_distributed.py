@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -70,12 +71,17 @@ def test_with_batchnorm_batches_are_normalised_as_in_one_process(pair):
 
 
 def test_a_process_that_ends_is_named(pair):
-    (other,) = pair._others
+    """Also when what it is told has nobody to read it; all that it shared is given up then."""
+    (other,), shares = pair._others, Path(pair._folder)
     os.kill(other.pid, signal.SIGKILL)
+    other.wait()
     with pytest.raises(
         GoalreelError, match="process 1 of the learner has ended .killed by SIGKILL"
     ):
         pair.learn([batch(8, number) for number in range(4)])
+    assert shares.is_dir()
+    pair.close()
+    assert not shares.exists() and not torch.distributed.is_initialized()
 
 
 def test_batches_that_cannot_be_shared_out_are_refused():

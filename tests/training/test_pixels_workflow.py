@@ -49,11 +49,23 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     [
         ({}, {}),
         ({"backpressure": "drop"}, {"pixels": 1}),
+        ({"seed": 8}, {"pixels": 1}),
+        ({"target_every": 3}, {"pixels": 1}),
+        ({"warp": "slice"}, {"pixels": 1}),
     ],
     ids=str,
 )
 def test_config_edit(learned, edit, jobs):
     assert learned.jobs("pixels", config=config(**edit)) == jobs
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize(("cores", "threads"), [("16", 16), ("3", 3)])
+def test_it_has_all_cores_of_a_run(learned, cores, threads):
+    """For 2 collectors and the learner."""
+    options = ("--forcerun", "pixels", "--workflow-profile", "none")
+    said = learned.run("pixels", "-n", "--cores", cores, *options, config=config())
+    assert f"threads: {threads}\n" in said
 
 
 @NEEDS_TORCH

@@ -3,18 +3,20 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import REPOSITORY
 
+from goalreel.pixels import ring as rings
 from goalreel.pixels import shared
 from goalreel.pixels.ring import Ring
 
-MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux keeps shared memory that has a name
 ITEMS = 1_500_000
-CAPACITY = 1000  # wraps 3,000 times
+CAPACITY = 1000  # wraps 1,500 times
+_PAUSES = 0.01  # how often the reader pauses
 FIELDS = {"number": ("<i8", ()), "noise": ("<u8", (6,)), "sum": ("<u8", ())}
 
 # Writes all items in batches of any size, and pauses now and then, in the middle of a batch too.
@@ -23,6 +25,7 @@ import random, sys, time
 import numpy as np
 from goalreel.pixels import ring
 
+ring._ORDERED = ring._ORDERED and sys.argv[5] == "plain"
 hasty = sys.argv[3] == "hasty"  # tells of items before it writes them: the control
 fields, capacity, items = eval(sys.argv[4])
 target = ring.Ring(fields, capacity, int(sys.argv[1]))
@@ -48,11 +51,6 @@ while done < items:
 """
 
 
-def named_memory() -> list[Path]:
-    """Return what has a name now, but for the semaphores of other programs on this machine."""
-    return sorted(path for path in MEMORY.iterdir() if not path.name.startswith("sem."))
-
-
 def is_whole(items, first: int) -> bool:
     """Tell whether items are those from `first` on, each as it was written."""
     numbers = np.arange(first, first + len(items["number"]))
@@ -60,18 +58,23 @@ def is_whole(items, first: int) -> bool:
     return np.array_equal(items["number"], numbers) and np.array_equal(items["sum"], sums)
 
 
-def received(kind: str, items: int) -> tuple[int, int]:
-    """Move items from another process; return how many came, and at how many looks one was bad."""
+def received(kind: str, items: int, fences: str = "plain") -> tuple[int, int]:
+    """Move items from another process; return how many came, and at how many looks one was bad.
+
+    The reader pauses now and then, between what it sees and its giving back, as the writer does.
+    """
     ring = Ring(FIELDS, CAPACITY)
-    told = [str(ring.fd), "7", kind, repr((FIELDS, CAPACITY, items))]
+    told = [str(ring.fd), "7", kind, repr((FIELDS, CAPACITY, items)), fences]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, *told], pass_fds=[ring.fd], env=environment
     ) as writer:
         dice, done, bad = np.random.default_rng(1), 0, 0
-        while done < items and (writer.poll() in (None, 0) or len(ring)):
+        while done < items and (writer.poll() is None or len(ring)):
             seen = ring.items(int(dice.choice([1, 3, 100, 5000])))
             count = len(seen["number"])
+            if dice.random() < _PAUSES:
+                time.sleep(0.001)
             bad += not is_whole(seen, done)
             ring.release(count)
             done += count
@@ -82,6 +85,19 @@ def received(kind: str, items: int) -> tuple[int, int]:
 
 def test_nothing_is_lost_reordered_or_seen_half_written():
     assert received("patient", ITEMS) == (ITEMS, 0)
+
+
+def test_nor_where_processors_need_fences(monkeypatch):
+    """Which these may not: it is the other branch that runs here, in both processes."""
+    monkeypatch.setattr(rings, "_ORDERED", False)
+    assert received("patient", ITEMS // 10, "fenced") == (ITEMS // 10, 0)
+
+
+def test_processors_that_write_64_bits_in_two_halves_are_not_taken_for_ordered():
+    code = "import platform; platform.machine = lambda: 'i686'; from goalreel.pixels import ring"
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    command = [sys.executable, "-c", f"{code}; raise SystemExit(ring._ORDERED)"]
+    assert subprocess.run(command, env=environment).returncode == 0
 
 
 def test_the_check_would_see_it():
@@ -107,14 +123,13 @@ def test_push_writes_what_fits():
         Ring({"x": ("<i4", ())}, 1000, ring.fd)
 
 
-@pytest.mark.skipif(not MEMORY.is_dir(), reason="Linux keeps named memory there")
-def test_a_killed_process_leaves_no_memory_behind():
-    before = named_memory()
-    code = "import os; from goalreel.pixels.ring import Ring; Ring({'x': ('<u1', (1 << 20,))}, 64)"
-    command = [sys.executable, "-c", f"{code}; os.kill(os.getpid(), 9)"]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
-    assert subprocess.run(command, env=environment).returncode == -9
-    assert named_memory() == before
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells it there")
+def test_its_memory_has_no_name_that_a_killed_process_could_leave_behind():
+    ring = Ring({"x": ("<u1", (1 << 20,))}, 64)
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    (mine,) = [line.split() for line in maps if int(line.split()[4]) == os.fstat(ring.fd).st_ino]
+    assert mine[5:] == ["/memfd:goalreel", "(deleted)"]
+    os.close(ring.fd)
 
 
 def test_arrays_outlive_their_descriptor():

@@ -66,7 +66,6 @@ _TORCH_MB = 3000  # to load PyTorch
 _STEP_KB = 7.1  # of a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
-_SKIP = 4  # frames of a step
 _TRAINERS = ("dqn", "pixels")
 _PLAYERS = ("simulate", "learning", "clips")  # which read the policy's file
 _UNSEEN = (*_TRAINERS, "train", "training_table")  # which work on no picture of a film
@@ -106,7 +105,7 @@ class Needs:
             seconds += self._config["dqn"]["frames"] * _DQN_MS / 1000
         if rule == "pixels":
             pixels = self._config["pixels"]
-            seconds += pixels["frames"] / _SKIP * (pixels["replay_ratio"] or 1) / _SAMPLES
+            seconds += pixels["frames"] / pixels["skip"] * (pixels["replay_ratio"] or 1) / _SAMPLES
         if rule == "dictionary" and self._tiny:
             seconds += _TINY_SECONDS * self._pictures
         return _doubling(_OWN_MINUTES + int(_SLOWER * seconds / 60))

@@ -20,8 +20,7 @@ from table import available_cores, describe_machine
 from timed_run import timed_run
 
 from goalreel.dqn.ablation import as_markdown, rows_of, runs_as_csv
-from goalreel.dqn.evaluation import SOLVED
-from goalreel.dqn.metrics import Metrics, read_metrics
+from goalreel.dqn.metrics import SOLVED, Metrics, read_metrics
 from goalreel.dqn.settings import VARIANTS
 
 TWO = ("baseline", "fast")

@@ -174,7 +174,7 @@ def _train() -> None:
     folder.mkdir(parents=True)
     (folder / "log.csv").write_text("kind\n")
     figures = (6000, 3.0, 2000.0, None, None, -150.0, -160.0)
-    metrics = Metrics("fast", 1, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
+    metrics = Metrics("fast", 1, True, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
     spec = json.dumps({"stage": "dqn", "config": {"variant": "fast", "train.seed": 1}})
     write_metrics(folder / "metrics.json", metrics, spec, folder / "log.csv")
     Path("training.csv").write_text(as_csv(rows_of([metrics])))

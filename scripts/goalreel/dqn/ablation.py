@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from goalreel.dqn.evaluation import SOLVED
-from goalreel.dqn.metrics import Metrics
+from goalreel.dqn.metrics import SOLVED, Metrics
 from goalreel.errors import GoalreelError, Unusable
 
 HEADER = ("Step", "FPS", "ΔFPS", "Time, mins", "ΔTime", "Solved", "Mean return")

@@ -7,7 +7,6 @@ import numpy as np
 from goalreel.physics import DISCRETE, reset
 
 EPISODES = 100
-SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the environment solved
 _FIRST_SEED = 10_000  # far from any that a training is likely to name; fixed for all
 
 

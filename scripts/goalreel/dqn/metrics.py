@@ -10,6 +10,8 @@ from goalreel.checksums import read_digests, with_digests
 from goalreel.errors import Unusable
 from goalreel.spec import canonical
 
+SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the environment solved
+
 
 @dataclass(frozen=True)
 class Metrics:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from goalreel.dqn.evaluation import SOLVED, Evaluation, evaluate
+from goalreel.dqn.evaluation import Evaluation, evaluate
 from goalreel.dqn.greedy import Network
 from goalreel.dqn.learner import Learner
 from goalreel.dqn.log import Log
+from goalreel.dqn.metrics import SOLVED
 from goalreel.dqn.play import Player, transitions
 from goalreel.dqn.player_process import PlayerProcess
 from goalreel.dqn.replay import StateReplay

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from goalreel.dqn.ablation import Row, explained, title_of
 from goalreel.dqn.curves import LEVEL, Curve
-from goalreel.dqn.evaluation import SOLVED
+from goalreel.dqn.metrics import SOLVED
 from goalreel.plot_captions import Caption
 from goalreel.plot_style import FILL, INK, MARK, save, styled
 

@@ -162,7 +162,7 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
         SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
     )
     with patch("goalreel.pixels.trainer.FrameReplay"):
-        trainer = Trainer(replace(settings, frames=10**9), None, 4, 4)
+        trainer = Trainer(replace(settings, frames=10**12), None, 4, 4)
     steps = 0
     for _ in range(60):
         while steps < min(trainer.limit(), trainer._due()):

@@ -1,15 +1,9 @@
 """What several test modules share: shards made in process, and the workflow run as a user would."""
 
-import os
-
-# Tests run side by side; threads of NumPy's and PyTorch's that wait for each other would be in the
-# way. It counts where they are imported after this.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-os.environ |= dict.fromkeys(_THREADS, "1")
-
 import fcntl
 import hashlib
 import importlib.util
+import os
 import py_compile
 import re
 import shutil
@@ -42,8 +36,7 @@ from goalreel.trajectories import Trajectories, write_trajectories
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 REPOSITORY = Path(__file__).parents[1]
 # Python as most users run it, which would write its caches if the workflow let it.
-_OURS = ("PYTHONDONTWRITEBYTECODE", *_THREADS)
-_ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in _OURS}
+_ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SOURCES = [
     "Snakefile",
     "config.yaml",

@@ -13,7 +13,6 @@ Printed, and written to pixels.csv and pixels.md.
     python benchmarks/pixels.py --rounds 1             a first try
 """
 
-import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 from pixel_envs import CAR, SKIP, Stack, Stacked, random_lanes, random_play
-from rates import MACHINE, as_csv, as_markdown, measure, of_rounds
+from rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
 from sample import MismatchError
 from table import describe_machine
 
@@ -37,16 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     """Compare, measure, print and write the table."""
     import cv2
 
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = options.add_argument
-    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
-    add("--seconds", type=float, default=0.7, help="of CPU time for each sample (0.7)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
-    chosen = options.parse_args(argv)
-    if chosen.rounds < 1:
-        options.error("--rounds must be positive")
+    chosen = parse(__doc__, argv)
     cv2.setNumThreads(1)
     prepared = prepare()
     compared = sum(compare(skip) for skip in (1, SKIP))

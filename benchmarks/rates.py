@@ -14,11 +14,13 @@ equals they do by chance in 2.7% of cases. The time is the CPU time of the proce
 contender uses one thread.
 """
 
+import argparse
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from sample import Sample
 from table import csv_text, markdown
@@ -128,3 +130,18 @@ def of_rounds(rounds: int) -> str:
 
 def _digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def parse(description: str, argv: list[str] | None) -> argparse.Namespace:
+    """Return the options of a benchmark's command line: rounds, seconds, output."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = options.add_argument
+    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
+    add("--seconds", type=float, default=0.7, help="of CPU time for each sample (0.7)")
+    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    chosen = options.parse_args(argv)
+    if chosen.rounds < 1:
+        options.error("--rounds must be positive")
+    return chosen

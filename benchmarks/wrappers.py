@@ -10,13 +10,12 @@ Printed, and written to wrappers.csv and wrappers.md.
     python benchmarks/wrappers.py --rounds 1             a first try
 """
 
-import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from pixel_envs import BREAKOUT, CAR, SKIP, Stack, Stacked, random_lanes, random_play
-from rates import MACHINE, as_csv, as_markdown, measure, of_rounds
+from rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
 from table import describe_machine
 
 ORDINARY = Stack()
@@ -41,16 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table."""
     import cv2
 
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = options.add_argument
-    add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
-    add("--seconds", type=float, default=0.7, help="of CPU time for each sample (0.7)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
-    chosen = options.parse_args(argv)
-    if chosen.rounds < 1:
-        options.error("--rounds must be positive")
+    chosen = parse(__doc__, argv)
     cv2.setNumThreads(1)
     groups = {CAR: car(), BREAKOUT: breakout()}
     rates = measure(groups, chosen.rounds, chosen.seconds)

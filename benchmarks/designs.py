@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from ordinary import SHAPE, STACK, WAITING, FramesOnce, Players, StackReplay
 from sample import ENV
 
-from goalreel.games import GameSettings
+from goalreel.games.settings import GameSettings
 from goalreel.pixels.collectors import Collectors, Crew
 from goalreel.pixels.consolidation import BATCH, Consolidation
 from goalreel.pixels.frame_replay import FrameReplay

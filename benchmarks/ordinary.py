@@ -14,7 +14,8 @@ from multiprocessing.reduction import DupFd
 import numpy as np
 from sample import ENV
 
-from goalreel.games import GameSettings, make_lanes
+from goalreel.games.lanes import make_lanes
+from goalreel.games.settings import GameSettings
 from goalreel.pixels.acting import Actor
 from goalreel.pixels.frame_replay import Batch, FrameReplay, step_fields
 from goalreel.pixels.weights import SharedWeights, fields_of

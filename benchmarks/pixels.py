@@ -75,7 +75,8 @@ def _wrapped(skip: int) -> Stack:
 
 
 def _atlas(count: int, skip: int) -> Stacked:
-    from goalreel.games import GameSettings, make_lanes
+    from goalreel.games.lanes import make_lanes
+    from goalreel.games.settings import GameSettings
 
     return Stacked(make_lanes(GameSettings(CAR, warp="area", skip=skip), 0, count), FRAMES)
 

@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     arguments = options.parse_args(argv)
 
-    from goalreel.pixels.curves import plot_training
+    from goalreel.pixels.monitor_plot import plot_training
     from goalreel.pixels.settings import PipelineSettings
     from goalreel.pytorch import import_torch
 

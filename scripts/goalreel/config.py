@@ -13,6 +13,7 @@ from goalreel.environments import environment_faults
 from goalreel.errors import GoalreelError
 from goalreel.faults import check_depth, schema_faults
 from goalreel.film_faults import film_faults
+from goalreel.games.names import family_of
 from goalreel.mountain_car import NATIVE
 from goalreel.policy_files import policy_files, policy_tools
 
@@ -39,6 +40,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     told = _policy_faults(completed, schema) if known else ()
     faults += [fault for fault in told if not _told(fault, faults)]
     faults += [f for f in _style_faults(completed, schema) if not _told(f, faults)]
+    faults += [f for f in _game_faults(completed) if not _told(f, faults)]
     faults += [] if faults else _encoder_faults(completed)
     faults += [] if faults else _shard_faults(completed, schema)
     faults += [] if faults else film_faults(completed)
@@ -214,6 +216,13 @@ def _style_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
                 f"render.{key}: {render[key]!r} is not drawn in the style {style}; "
                 f"allowed there: {value} (others with render.style: {free})"
             )
+
+
+def _game_faults(config: Mapping) -> Iterator[str]:
+    try:
+        family_of(config["pixels"]["game"])
+    except GoalreelError as error:
+        yield f"pixels.{error}"
 
 
 def _encoder_faults(config: Mapping) -> list[str]:

@@ -221,13 +221,7 @@ class Specs:
         return canonical(self._common("training_table") | {"shard": {}})
 
     def pixels(self, wildcards) -> str:
-        """Return the spec of training from pixels. Raises GoalreelError for an unknown game."""
-        from goalreel.games.names import family_of
-
-        try:
-            family_of(self._config["pixels"]["game"])
-        except GoalreelError as error:
-            raise GoalreelError(f"pixels.{error}") from None
+        """Return the spec of training from pixels."""
         return self._spec("pixels")
 
     def learning(self, wildcards) -> str:

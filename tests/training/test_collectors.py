@@ -13,7 +13,8 @@ import pytest
 from conftest import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.games import GameSettings, make_lanes
+from goalreel.games.lanes import make_lanes
+from goalreel.games.settings import GameSettings
 from goalreel.pixels import shared
 from goalreel.pixels.acting import Actor
 from goalreel.pixels.collector import CONTROL, COUNTERS, END, EPISODE, Assignment, Collector

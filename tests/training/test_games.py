@@ -13,7 +13,9 @@ from test_collectors import SHAPE, crew, until, weights
 
 from goalreel.dqn.environments import Lanes
 from goalreel.errors import GoalreelError
-from goalreel.games import GameSettings, make_lanes, names
+from goalreel.games import names
+from goalreel.games.lanes import make_lanes
+from goalreel.games.settings import GameSettings
 from goalreel.pixels.collector import END
 from goalreel.pixels.collectors import Collectors, actions_of
 from goalreel.pixels.warp import WARPS

@@ -36,7 +36,8 @@ def test_lanes_are_the_packages_own_game_four_frames_a_step():
     """Mario runs to the right, meets his first enemy, and begins anew."""
     ours = f"""
 import json, numpy as np
-from goalreel.games import GameSettings, make_lanes
+from goalreel.games.lanes import make_lanes
+from goalreel.games.settings import GameSettings
 lanes = make_lanes(GameSettings.of({SETTINGS}), 0, 2)
 assert lanes.actions == 7 and lanes.seen.shape == (2, 84, 84) and lanes.seen.dtype == np.uint8
 rows, ended = [], []
@@ -83,7 +84,8 @@ print(json.dumps([rows, ended]))
 def test_a_whole_game_has_three_lives():
     code = """
 import json, numpy as np
-from goalreel.games import GameSettings, make_lanes
+from goalreel.games.lanes import make_lanes
+from goalreel.games.settings import GameSettings
 settings = {"game": "SuperMarioBros-v3", "noop": 0, "warp": "slice", "episodic_life": True}
 lanes = make_lanes(GameSettings.of(settings), 0, 1)
 lost, ended = 0, ()
@@ -125,7 +127,8 @@ def test_what_that_interpreter_cannot_do_is_told(values, said):
     code = f"""
 import json
 from goalreel.errors import GoalreelError
-from goalreel.games import GameSettings, make_lanes
+from goalreel.games.lanes import make_lanes
+from goalreel.games.settings import GameSettings
 try:
     make_lanes(GameSettings.of({values}), 0, 1)
 except GoalreelError as error:

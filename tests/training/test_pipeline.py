@@ -26,9 +26,9 @@ from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.pixels import checkpoint  # noqa: E402
 from goalreel.pixels.acting import Actor  # noqa: E402
 from goalreel.pixels.consolidation import Consolidation  # noqa: E402
-from goalreel.pixels.curves import plot_training  # noqa: E402
 from goalreel.pixels.frame_replay import FrameReplay  # noqa: E402
 from goalreel.pixels.monitor import COLUMNS, Look, Monitor, write_rows  # noqa: E402
+from goalreel.pixels.monitor_plot import plot_training  # noqa: E402
 from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
 from goalreel.pixels.policy import read_policy, write_policy  # noqa: E402
 from goalreel.pixels.settings import PipelineSettings  # noqa: E402

@@ -12,7 +12,7 @@ from pixel_batches import ACTIONS, batch, joined, largest_difference, settings  
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.pixels import pixel_learner  # noqa: E402
 from goalreel.pixels.frame_replay import Batch  # noqa: E402
-from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
+from goalreel.pixels.pixel_learner import PixelLearner, computes_in_half  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +143,7 @@ def test_clipping_holds_the_gradient_and_tells_its_norm():
     assert torch.allclose(found[0] * (0.05 / norms[0]), found[1], atol=1e-6)
 
 
+@pytest.mark.skipif(not computes_in_half(torch.device("cpu")), reason="takes bfloat16 in the CPU")
 def test_autocast_stays_near_float32():
     parts = [batch(8, number) for number in range(4)]
     plain, half = (PixelLearner(settings(autocast=a), ACTIONS, 1).learn(parts)
@@ -152,9 +153,18 @@ def test_autocast_stays_near_float32():
         assert getattr(half, name) != getattr(plain, name), "it ran in bfloat16"
 
 
+def test_a_processor_without_bfloat16_learns_in_float32(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": False})
+    parts = [batch(8, number) for number in range(4)]
+    plain, asked = (PixelLearner(settings(autocast=a), ACTIONS, 1).learn(parts)
+                    for a in (False, True))  # fmt: skip
+    assert asked == plain
+
+
 def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
     """As on a GPU; this is the CPU's gradient scaler."""
     monkeypatch.setitem(pixel_learner._HALF, "cpu", torch.float16)
+    monkeypatch.setattr(pixel_learner, "computes_in_half", lambda device: True)
     parts = [batch(8, number) for number in range(4)]
     plain = PixelLearner(settings(), ACTIONS, 1).learn(parts)
     learner = PixelLearner(settings(autocast=True, clip_norm=0.5), ACTIONS, 1)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
-from goalreel.games import GameSettings
 from goalreel.games.ale import make_ale
 from goalreel.games.emulated import wrap
+from goalreel.games.settings import GameSettings
 from goalreel.games.wrappers import (
     ClipRewardEnv,
     EpisodicLifeEnv,

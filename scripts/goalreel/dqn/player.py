@@ -66,8 +66,7 @@ class Assignment:
         """Return what JSON tells."""
         told = json.loads(text)
         settings = Settings(**{**told["settings"], "hidden": tuple(told["settings"]["hidden"])})
-        weights = {name: (dtype, tuple(shape)) for name, (dtype, shape) in told["weights"].items()}
-        return cls(settings, told["seed"], weights, told["fds"])
+        return cls(settings, told["seed"], shared.fields_of_json(told["weights"]), told["fds"])
 
 
 class Latest:

@@ -16,7 +16,8 @@ import numpy as np
 
 from goalreel import child
 from goalreel.errors import GoalreelError
-from goalreel.games import GameSettings, PixelLanes, make_lanes
+from goalreel.games.lanes import PixelLanes, make_lanes
+from goalreel.games.settings import GameSettings
 from goalreel.pixels import shared
 from goalreel.pixels.acting import Actor
 from goalreel.pixels.frame_replay import step_fields
@@ -66,7 +67,7 @@ class Assignment:
     def of(cls, text: str) -> "Assignment":
         """Return what JSON tells."""
         told = json.loads(text)
-        weights = {name: (dtype, tuple(shape)) for name, (dtype, shape) in told["weights"].items()}
+        weights = shared.fields_of_json(told["weights"])
         return cls(**{**told, "weights": weights, "shape": tuple(told["shape"])})
 
 

@@ -20,7 +20,7 @@ class LearnerSettings:
     """How to learn.
 
     batch, accumulation: an update follows the mean gradient of `accumulation` batches
-    autocast: bfloat16 on a CPU; on CUDA float16, with a gradient scaler
+    autocast: bfloat16 on a CPU that computes in it; on CUDA float16, with a gradient scaler
     compile: torch.compile, where it works; on a CPU an update was measured to take as long without
     clip_norm: the most that the gradient's norm may be, None for no limit
     learning_rate: of Adam; the default is RL Baselines3 Zoo's for Atari

@@ -1,7 +1,7 @@
 """The monitor of a training from pixels: a line every few seconds, and the same as rows of a table.
 
 What is looked at is a `Look`, whose counters run from the training's start, a stop in between
-included; rates are those since the look before. The plot of the table stands in curves.
+included; rates are those since the look before. The plot of the table stands in monitor_plot.
 """
 
 import csv

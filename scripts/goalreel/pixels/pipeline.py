@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from goalreel.errors import GoalreelError
-from goalreel.games import GameSettings
+from goalreel.games.settings import GameSettings
 from goalreel.pixels import checkpoint
 from goalreel.pixels.collectors import actions_of
 from goalreel.pixels.distributed import make_learner

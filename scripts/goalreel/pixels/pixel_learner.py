@@ -63,8 +63,9 @@ class PixelLearner:
             self.model.parameters(), lr=settings.learning_rate, eps=_EPSILON
         )
         half = _HALF[self.device.type]
-        self._autocast = torch.autocast(self.device.type, half, enabled=settings.autocast)
-        scaled = settings.autocast and half is torch.float16  # whose range is small
+        halved = settings.autocast and computes_in_half(self.device)
+        self._autocast = torch.autocast(self.device.type, half, enabled=halved)
+        scaled = halved and half is torch.float16  # whose range is small
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
         if settings.compile:
             shape = (settings.batch, settings.stack, SIDE, SIDE)
@@ -186,6 +187,12 @@ def device_of(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return torch.device(name)
+
+
+def computes_in_half(device: torch.device) -> bool:
+    """Tell whether a device has instructions for its half precision; else it would be imitated."""
+    abilities = torch.cpu.get_capabilities()  # "avx512_bf16", "amx_bf16" and such
+    return device.type != "cpu" or any(has for name, has in abilities.items() if "bf16" in name)
 
 
 def _check_shapes(what: str, found: dict, wanted: dict) -> None:

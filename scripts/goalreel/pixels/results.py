@@ -1,4 +1,4 @@
-"""What a training from pixels leaves behind: policy, table and metrics; the plot: curves."""
+"""What a training from pixels leaves behind: policy, table and metrics; the plot: monitor_plot."""
 
 import json
 from pathlib import Path

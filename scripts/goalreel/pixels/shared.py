@@ -19,6 +19,11 @@ Fields = Mapping[str, tuple[str, tuple[int, ...]]]
 """Arrays by name: their dtype, as NumPy spells it, and their shape."""
 
 
+def fields_of_json(told: Mapping) -> Fields:
+    """Return fields that went through JSON, which makes lists of their tuples."""
+    return {name: (dtype, tuple(shape)) for name, (dtype, shape) in told.items()}
+
+
 def create(size: int) -> int:
     """Return the descriptor of `size` bytes of zeroes; who creates them closes it."""
     if hasattr(os, "memfd_create"):

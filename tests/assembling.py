@@ -8,7 +8,7 @@ import numpy as np
 import openh264
 import pytest
 from av.bitstream import BitStreamFilterContext
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel.atlas import Atlas
 from goalreel.coding import code_atlas

@@ -1,7 +1,7 @@
 """Dry runs without Snakemake's start: a process that has imported it forks for each.
 
 Snakemake's imports take longer than what a dry run does, and the tables of reruns have hundreds of
-them. Real runs are started as a user starts them: see conftest.Project.
+them. Real runs are started as a user starts them: see project.Project.
 """
 
 import atexit

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import av
 import numpy as np
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 
 class _Clip:

@@ -11,8 +11,9 @@ import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CONTINUOUS, DISCRETE, LOSSLESS, REPOSITORY, decoded
+from conftest import CONTINUOUS, DISCRETE, LOSSLESS, decoded
 from gymnasium import spaces
+from project import REPOSITORY
 
 import goalreel
 from goalreel import gym_episodes

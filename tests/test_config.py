@@ -7,9 +7,10 @@ from importlib.util import find_spec
 
 import pytest
 import yaml
-from conftest import REPOSITORY, of_shard
+from conftest import of_shard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from project import REPOSITORY
 
 from goalreel.config import load_config
 from goalreel.dqn.settings import VARIANTS

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from assembling import CAPTION, atlas_of, quantisers
-from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, REPOSITORY, STYLES, simulated
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, STYLES, simulated
+from project import REPOSITORY
 
 from encode import main
 from goalreel import encoders, npz

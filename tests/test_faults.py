@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FEW, REPOSITORY, Project, hashes, simulated
+from conftest import FEW, hashes, simulated
+from project import REPOSITORY, Project
 
 import goalreel
 

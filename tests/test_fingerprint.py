@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel.fingerprint import _imported, _parse, _reachable, _tree, fingerprint
 

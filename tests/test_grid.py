@@ -8,19 +8,11 @@ import av
 import gymnasium
 import numpy as np
 import pytest
-from conftest import (
-    CONTINUOUS,
-    DISCRETE,
-    LOSSLESS,
-    QP,
-    REPOSITORY,
-    decoded,
-    rendered,
-    simulated,
-)
+from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, decoded, rendered, simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from project import REPOSITORY
 
 from goalreel import page
 from goalreel.errors import GoalreelError

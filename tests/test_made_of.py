@@ -7,7 +7,8 @@ import time
 
 import numpy as np
 import pytest
-from conftest import FEW, REPOSITORY, of_shard, resealed, simulated
+from conftest import FEW, of_shard, resealed, simulated
+from project import REPOSITORY
 
 from goalreel import program
 from goalreel.config import load_config

@@ -4,7 +4,7 @@ import csv
 import re
 
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel.config import load_config
 from goalreel.encoders import choose

@@ -11,7 +11,8 @@ import sys
 import time
 
 import pytest
-from conftest import REPOSITORY, Project, hashes
+from conftest import hashes
+from project import REPOSITORY, Project
 
 from goalreel import ffmpeg
 from goalreel.artefacts import sort_out

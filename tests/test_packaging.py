@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 
 def pins(name: str) -> dict[str, str]:

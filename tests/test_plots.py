@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import DISCRETE, PUMP, REPOSITORY, simulated
+from conftest import DISCRETE, PUMP, simulated
+from project import REPOSITORY
 
 from goalreel import outcomes, plot_data, plots
 from goalreel.errors import GoalreelError

@@ -8,7 +8,8 @@ import sys
 import time
 
 import pytest
-from conftest import REPOSITORY, decoded
+from conftest import decoded
+from project import REPOSITORY
 from recordings import PEAK, said_by
 
 import goalreel

@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from conftest import SOURCES, Project
+from project import SOURCES, Project
 
 from goalreel import ffmpeg
 

@@ -8,8 +8,9 @@ import sys
 
 import av
 import pandas as pd
-from conftest import CONTINUOUS, Project, hashes
+from conftest import CONTINUOUS, hashes
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+from project import Project
 
 
 def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path, user_cache):

@@ -12,9 +12,10 @@ import numpy as np
 import psutil
 import pytest
 import yaml
-from conftest import REPOSITORY, decoded, fake_ffmpeg
+from conftest import decoded, fake_ffmpeg
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from project import REPOSITORY
 from recordings import PEAK, decoded_rgb, equal, filmed, kept, said_by, stand_in_for_moviepy
 
 from goalreel import GoalreelError, save_video, snippets

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel import fingerprint as by_syntax
 from goalreel import kept_fingerprints

@@ -9,8 +9,8 @@ from pathlib import Path
 import av
 import numpy as np
 import pandas as pd
-from conftest import REPOSITORY
 from PIL import Image
+from project import REPOSITORY
 
 import goalreel
 from goalreel.tables import ATTEMPT_COLUMNS

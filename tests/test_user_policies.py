@@ -10,7 +10,8 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, PUMP, REPOSITORY, rendered
+from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
+from project import REPOSITORY
 
 import goalreel
 from goalreel.episodes import make_environment, simulate_episodes

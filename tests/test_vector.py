@@ -6,7 +6,8 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, REPOSITORY, of_shard, simulated
+from conftest import CONTINUOUS, DISCRETE, of_shard, simulated
+from project import REPOSITORY
 
 from goalreel.atlas import Atlas, draw_atlas, read_atlas, write_atlas
 from goalreel.config import load_config

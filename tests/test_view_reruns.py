@@ -5,7 +5,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import Project, hashes
+from conftest import hashes
+from project import Project
 from test_operations import flip, found
 
 from goalreel.verify_files import Plan

@@ -11,8 +11,9 @@ import av
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, LOSSLESS, QP, REPOSITORY, STYLES, simulated
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, LOSSLESS, QP, STYLES, simulated
 from PIL import Image, ImageDraw, ImageFont
+from project import REPOSITORY
 
 from goalreel import ffmpeg
 from goalreel.errors import GoalreelError

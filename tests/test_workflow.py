@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import FEW, REPOSITORY, SOURCES
+from conftest import FEW
+from project import REPOSITORY, SOURCES
 
 import goalreel
 from goalreel.mp4 import read_index

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Project, hashes
+from conftest import hashes
+from project import Project
 from trials import (
     BOUND,
     BY_X264,

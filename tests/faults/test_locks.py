@@ -4,7 +4,8 @@ import os
 import signal
 
 import pytest
-from conftest import Project, hashes
+from conftest import hashes
+from project import Project
 from trials import BOUND, SMALL, ended, ends_right, noted, only_full, wait_for
 
 

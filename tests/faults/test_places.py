@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import HARSH, Project, hashes
+from conftest import HARSH, hashes
+from project import Project
 from trials import FULL, SMALL, ends_right, noted, only_full, replaced, trials
 
 NEWLINE = HARSH + "\nand 'a second' line"

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import Project, hashes
+from conftest import hashes
+from project import Project
 from trials import BOUND, FULL, SMALL, dice, ended, ends_right, noted, only_full, trials
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Project, hashes
+from conftest import hashes
+from project import Project
 
 # How many times all trials of `make faults` are made; 0 is the sample of the ordinary tests.
 FULL = int(os.environ.get("GOALREEL_FAULTS", "0"))

@@ -5,11 +5,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import DISCRETE, REPOSITORY
+from conftest import DISCRETE
 from fuzzing import examples, junk, mutated_bytes, mutated_json, mutated_npz, put, works_or_tells
 from hypothesis import given
 from hypothesis import strategies as st
 from material import MAINS, made, spec_of
+from project import REPOSITORY
 
 from goalreel import kept_fingerprints
 from goalreel.atlas import read_atlas

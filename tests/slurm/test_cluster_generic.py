@@ -1,7 +1,8 @@
 """Films by way of any command that submits job scripts: here a qsub with an empty environment."""
 
 import pytest
-from conftest import FEW, Project, hashes
+from conftest import FEW, hashes
+from project import Project
 from slurm_cluster import cluster_python
 
 PROFILE = ("--workflow-profile", "profiles/cluster-generic", "--latency-wait", "10")

@@ -4,7 +4,8 @@ import os
 import signal
 
 import pytest
-from conftest import FEW, Project, hashes
+from conftest import FEW, hashes
+from project import Project
 from slurm_cluster import Cluster, cluster_python
 
 FILM = {"reaches": 200, "shard_size": 25}

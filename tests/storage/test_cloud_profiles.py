@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 import yaml
-from conftest import FEW, REPOSITORY
+from conftest import FEW
 from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
+from project import REPOSITORY
 
 from goalreel.needs import Needs
 

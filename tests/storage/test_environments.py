@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY, SOURCES
 from object_store import NO_CLUSTER, cluster_bin
+from project import REPOSITORY, SOURCES
 
 CONTAINERFILE = (REPOSITORY / "Containerfile").read_text(encoding="utf-8")
 IGNORED = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()

@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, hashes
+from conftest import hashes
 from object_store import BUCKET, NO_CLUSTER, StoredProject, cluster_bin, s3_server
 from PIL import Image
+from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
 from goalreel.timings import Timing, read_timings

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 

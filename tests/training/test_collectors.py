@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
 from goalreel.games.lanes import make_lanes

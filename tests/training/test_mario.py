@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 _HERE = REPOSITORY / ".venv-mario" / "bin" / "python"
 PYTHON = os.environ.get("GOALREEL_MARIO_PYTHON") or (str(_HERE) if _HERE.exists() else None)

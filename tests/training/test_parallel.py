@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel import child
 from goalreel.dqn.environments import WrappedCars

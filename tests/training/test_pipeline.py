@@ -14,9 +14,9 @@ from unittest.mock import Mock, patch
 import numpy as np
 import pytest
 import yaml
-from conftest import REPOSITORY
 from hypothesis import example, given
 from hypothesis import strategies as st
+from project import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 

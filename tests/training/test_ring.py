@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel.pixels import ring as rings
 from goalreel.pixels import shared

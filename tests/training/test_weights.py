@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from project import REPOSITORY
 
 from goalreel.pixels.weights import AbandonedError, SharedWeights, fields_of
 

@@ -1,4 +1,4 @@
-"""The workflow in a folder of its own, run as a user would, and dry runs of it by planner."""
+"""The workflow in a folder of its own, and runs of it as a user would start them."""
 
 import hashlib
 import importlib.util
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from planner import planned
+from forks import run_snakemake
 
 REPOSITORY = Path(__file__).parents[1]
 # Python as most users run it, which would write its caches if the workflow let it.
@@ -118,28 +118,32 @@ class Project:
             preexec_fn=_heed_ctrl_c,
         )
 
+    def ended(
+        self, *options: str, config: dict | None = None, **environment: str
+    ) -> tuple[int, str]:
+        """Run Snakemake and return its exit status and all that it says."""
+        if environment or self.python != sys.executable:  # which shape how Python starts
+            process = self.start(*options, config=config, **environment)
+            said, _ = process.communicate()
+            return process.returncode, said
+        words = self._words(*options, config=config)
+        return run_snakemake(self.folder, words, self._environment({}))
+
     def run(self, *options: str, config: dict | None = None, **environment: str) -> str:
         """Run Snakemake, which must succeed, and return all that it says."""
-        process = self.start(*options, config=config, **environment)
-        said, _ = process.communicate()
-        assert process.returncode == 0, said
+        status, said = self.ended(*options, config=config, **environment)
+        assert status == 0, said
         return said
 
     def fail(self, *options: str, config: dict | None = None, **environment: str) -> str:
         """Run Snakemake, which must fail, and return all that it says."""
-        process = self.start(*options, config=config, **environment)
-        said, _ = process.communicate()
-        assert process.returncode != 0, said
+        status, said = self.ended(*options, config=config, **environment)
+        assert status != 0, said
         return said
 
     def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
         """Return how many jobs of each rule a run would have, `all` left out."""
-        if environment or self.python != sys.executable:  # which shape how Python starts
-            said = self.run("--dry-run", *options, config=config, **environment)
-        else:
-            words = self._words("--dry-run", *options, config=config)
-            status, said = planned(self.folder, words, self._environment({}))
-            assert status == 0, said
+        said = self.run("--dry-run", *options, config=config, **environment)
         if "Nothing to be done" in said:
             return {}
         table = said[said.index("Job stats") : said.index("total")]

@@ -1,7 +1,8 @@
-"""Dry runs without Snakemake's start: a process that has imported it forks for each.
+"""Snakemake without its start: a process that has imported it forks for each run.
 
-Snakemake's imports take longer than what a dry run does, and the tables of reruns have hundreds of
-them. Real runs are started as a user starts them: see project.Project.
+Its imports take longer than a dry run, and as long as several jobs, and the tests have hundreds of
+runs. Those that a test stops or gives another Python are started as a user starts them: see
+project.Project.start.
 """
 
 import atexit
@@ -12,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-_PLANNER = """
+_SERVER = """
 import json, os, sys
 import snakemake.cli
 for line in sys.stdin:
@@ -22,9 +23,9 @@ for line in sys.stdin:
         os.chdir(asked["folder"])
         os.environ.clear()
         os.environ.update(asked["environment"])
-        said = os.open(asked["said"], os.O_WRONLY)
-        for stream in (1, 2):
-            os.dup2(said, stream)
+        nothing, said = os.open(os.devnull, os.O_RDONLY), os.open(asked["said"], os.O_WRONLY)
+        for stream, opened in enumerate((nothing, said, said)):
+            os.dup2(opened, stream)
         sys.path[0] = asked["folder"]
         sys.argv = ["snakemake", *asked["options"]]
         snakemake.cli.main()
@@ -34,16 +35,16 @@ for line in sys.stdin:
 _running: list[subprocess.Popen] = []
 
 
-def planned(folder: Path, options: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Return the exit status and the words of a Snakemake that runs nothing."""
+def run_snakemake(folder: Path, options: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Return the exit status and the words of a run."""
     if not _running:
-        command = [sys.executable, "-c", _PLANNER]
+        command = [sys.executable, "-c", _SERVER]
         pipe = subprocess.PIPE
         _running.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
         atexit.register(_running[0].stdin.close)
-    planner = _running[0]
+    server = _running[0]
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as said:
         asked = {"folder": str(folder), "options": options, "environment": environment}
-        planner.stdin.write(json.dumps(asked | {"said": said.name}) + os.linesep)
-        planner.stdin.flush()
-        return int(planner.stdout.readline()), said.read()
+        server.stdin.write(json.dumps(asked | {"said": said.name}) + os.linesep)
+        server.stdin.flush()
+        return int(server.stdout.readline()), said.read()

@@ -64,13 +64,13 @@ def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases
 
 
 def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, tmp_path):
-    """Also at 7 fps, whose frames are no whole number of microseconds."""
-    for fps in (30, 7):
+    """Also some at 7 fps, whose frames are no whole number of microseconds."""
+    for fps, count in ((30, 1000), (7, 100)):
         made = [shard(tmp_path, atlases, i, range(i, i + 1), fps=fps) for i in range(3)]
-        for number in range(3, 1000):
+        for number in range(3, count):
             for path in made[number * number % 3]:  # in no simple order
                 os.link(path, tmp_path / f"{number:05d}{path.suffix}")
-        names = [tmp_path / f"{number:05d}" for number in range(1000)]
+        names = [tmp_path / f"{number:05d}" for number in range(count)]
         shards = [(name.with_suffix(".npz"), name.with_suffix(".mp4")) for name in names]
         film = tmp_path / f"film-{fps}.mp4"
         frames = join(shards, film, fps=fps)
@@ -82,7 +82,7 @@ def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, t
             assert [p.pts for p in packets] == [i * step for i in range(frames)]
             assert {p.duration for p in packets} == {step}
             assert [p.dts for p in packets] == [p.pts for p in packets]
-        order = [0, 1, 2, *(number * number % 3 for number in range(3, 1000))]
+        order = [0, 1, 2, *(number * number % 3 for number in range(3, count))]
         assert [int(title.split()[1]) for title in titles] == order
         payloads = [[bytes(p) for p in packets_of(segment)] for _, segment in made]
         assert [bytes(p) for p in packets] == [p for i in order for p in payloads[i]]

@@ -48,17 +48,16 @@ def kept_log(project) -> str:
     return log.read_text()
 
 
-def compare(project, tmp_path, config, *options) -> None:
+def compare(project, once, config, *options) -> None:
     """Compare all outputs with those of a local run, byte by byte."""
-    (tmp_path / "local").mkdir()
-    local = Project(tmp_path / "local", project.cache)
-    local.run("-j", "2", config=config)
+    name = f"local film of {config['reaches']}"
+    local = once(name, lambda fresh: fresh.run("-j", "2", config=config))
     assert hashes(project.folder / "results") == hashes(local.folder / "results")
     assert project.jobs(*options, config=config) == {}, "a later run has nothing to do"
     assert not list((project.folder / "results").rglob(".*")), "no temporary files stay"
 
 
-def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project, cluster, tmp_path):
+def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project, cluster, once):
     options = (*SLURM, "--group-components", "shard=4")  # two jobs of four shards
     before = cluster.jobs()
     process = start(project, cluster, *options, config=FILM)
@@ -76,7 +75,7 @@ def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project,
     assert process.returncode != 0, said
     cluster.wait(lambda: not cluster.jobs("pending,running,completing"), "its jobs are cancelled")
     run(project, cluster, *options, config=FILM)
-    compare(project, tmp_path, FILM)
+    compare(project, once, FILM)
 
 
 GREEDY = """
@@ -104,13 +103,13 @@ def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster
     assert (project.folder / TRAJECTORIES).is_file()
 
 
-def test_a_run_whose_submitter_is_killed_resumes(project, cluster, tmp_path):
+def test_a_run_whose_submitter_is_killed_resumes(project, cluster, once):
     process = start(project, cluster, *SLURM, config=FEW)
     cluster.wait(lambda: cluster.jobs("running"), "a job runs", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     run(project, cluster, *SLURM, config=FEW)
-    compare(project, tmp_path, FEW)
+    compare(project, once, FEW)
 
 
 def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, cluster):
@@ -132,11 +131,11 @@ def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, clus
     assert not (project.folder / TRAJECTORIES).exists()
 
 
-def test_a_film_by_way_of_the_nodes_own_disks_is_the_local_one(project, cluster, tmp_path):
+def test_a_film_by_way_of_the_nodes_own_disks_is_the_local_one(project, cluster, once, tmp_path):
     scratch = tmp_path / "node"
     options = ("--workflow-profile", "profiles/slurm-scratch", *QUICK, *WITHOUT_ACCOUNTS)
     options += ("--remote-job-local-storage-prefix", f"{scratch}/$SLURM_JOB_ID")
     run(project, cluster, *options, config=FEW)
     assert len(list(scratch.iterdir())) == 2, "a group of shards, and concat"
     assert not list(scratch.rglob("*.npz")) + list(scratch.rglob("*.mp4")), "nothing stays there"
-    compare(project, tmp_path, FEW, *options)
+    compare(project, once, FEW, *options)

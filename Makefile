@@ -40,18 +40,15 @@ lint: .venv/installed-for-tests
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	@touch $@
 
-# Snakemake with its plugins for clusters and object storage, for the tests of these alone.
+# Snakemake's plugins for clusters and object storage, and what training takes, for the tests of
+# these alone: each on top of .venv, which it sees by a path file.
 .venv-cluster/installed: requirements-cluster-test.txt
-	$(PYTHON) -m venv .venv-cluster
-	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-cluster-test.txt
-	@touch $@
-
-# What training takes, on top of .venv, which it sees by a path file.
-.venv-train/installed: requirements-train-test.in requirements-train.in .venv/installed-for-tests
-	$(PYTHON) -m venv .venv-train
+.venv-train/installed: requirements-train-test.in requirements-train.in
+.venv-cluster/installed .venv-train/installed: .venv/installed-for-tests
+	$(PYTHON) -m venv $(@D)
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
-	$(BIN)/python -c "$$packages" > "$$(.venv-train/bin/python -c "$$packages")/beneath.pth"
-	.venv-train/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-train-test.in
+	$(BIN)/python -c "$$packages" > "$$($(@D)/bin/python -c "$$packages")/beneath.pth"
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $(filter %-test.txt %-test.in,$^)
 	@touch $@
 
 # The interpreter of collectors that play Super Mario Bros, Python 3.11 or 3.12, for which there is

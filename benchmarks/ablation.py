@@ -96,8 +96,8 @@ def notes(trainings: list[Metrics], options: argparse.Namespace) -> str:
             f"{solved}; best mean returns {best}; last {last}."
         )
     lines.append(
-        f"{options.frames:,} frames a training, one training after another, seed by seed, nothing "
-        f"beside. Machine: PyTorch {version('torch')}; {describe_machine(options.cores)}."
+        f"{options.frames:,} frames a training, one training after another, seed by seed. "
+        f"Machine: PyTorch {version('torch')}; {describe_machine(options.cores)}."
     )
     return "".join(f"- {line}\n" for line in lines)
 

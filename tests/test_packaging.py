@@ -75,11 +75,18 @@ def test_every_program_explains_itself(script):
     assert said.returncode == 0 and f"python scripts/{script}" in said.stdout
 
 
-def test_readmes_speeds_are_those_that_were_measured():
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    for name in ("peers.md", "quality.md", "shards.md"):
-        measured = (REPOSITORY / "benchmarks" / name).read_text(encoding="utf-8").strip()
-        assert measured in readme, name
+@pytest.mark.parametrize(
+    ("page", "tables"),
+    [
+        ("README.md", "peers quality shards ablation wrappers training"),
+        ("docs/training.md", "ablation environments wrappers pixels training"),
+    ],
+)
+def test_the_tables_of_speeds_are_those_that_were_measured(page, tables):
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    for name in tables.split():
+        measured = (REPOSITORY / "benchmarks" / f"{name}.md").read_text(encoding="utf-8").strip()
+        assert measured in text, name
 
 
 def test_readme_has_no_gap_left_to_fill():

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from goalreel.dqn.ablation import Row, explained, title_of
 from goalreel.dqn.curves import LEVEL, Curve
@@ -46,6 +47,7 @@ def _bars(axes, places, values: Sequence[float], told: Sequence[str]) -> None:
             text, (value, place), (4, 0), textcoords="offset points", va="center", color=INK
         )
     axes.set_xlim(0, 1.2 * max(*values, 1e-9))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.tick_params(axis="y", length=0)
 
 
@@ -68,7 +70,10 @@ def plot_curves(path: str | os.PathLike, curves: Sequence[Curve], spec: str) -> 
         for axes in (left, right):
             axes.axhline(SOLVED, color=MARK, linestyle=":", lw=1.2)
         left.set(xlabel="thousands of frames", ylabel="mean return of 100 episodes")
-        right.set_xlabel("minutes of training")
+        # Some variants take a fiftieth of others' time.
+        right.set(xlabel="minutes of training", xscale="log")
+        right.xaxis.set_major_formatter("{x:g}")
+        right.xaxis.set_minor_formatter(NullFormatter())
         figure.legend(loc="outside lower center", ncols=min(len(curves), 3), frameon=False)
         save(figure, path, Caption("Learning curves", _told(curves), spec))
 

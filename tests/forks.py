@@ -16,6 +16,7 @@ from pathlib import Path
 _SERVER = """
 import json, os, sys
 import snakemake.cli
+program = os.path.join(os.path.dirname(snakemake.__file__), "__main__.py")
 for line in sys.stdin:
     asked = json.loads(line)
     child = os.fork()
@@ -27,7 +28,7 @@ for line in sys.stdin:
         for stream, opened in enumerate((nothing, said, said)):
             os.dup2(opened, stream)
         sys.path[0] = asked["folder"]
-        sys.argv = ["snakemake", *asked["options"]]
+        sys.argv = [program, *asked["options"]]  # as python -m snakemake has it
         snakemake.cli.main()
         raise SystemExit
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

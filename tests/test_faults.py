@@ -90,7 +90,7 @@ def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(project, once):
-    config = {"reaches": 16, "shard_size": 2, "encode": "{preset: medium}"}
+    config = {"reaches": 16, "shard_size": 2, "encode": "{encoder: x264}"}
     process = project.start("-j", "2", config=config)
     segments = project.folder / "results" / "segments"
     deadline = time.monotonic() + 120

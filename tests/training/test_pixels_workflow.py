@@ -81,6 +81,6 @@ def test_no_film_needs_it(project):
 
 def test_an_unknown_game_is_a_fault_of_the_configuration(project):
     said = project.fail("pixels", "-n", config=config(game="MountainCar-v1"))
-    assert said.startswith("the configuration has a fault:\n  pixels.game: unknown value")
+    assert "the configuration has a fault:\n  pixels.game: unknown value" in said
     assert "'MountainCar-v1'; did you mean 'MountainCar-v0'" in said
-    assert "Traceback" not in said
+    assert "Traceback" not in said and "Workflow start" not in said

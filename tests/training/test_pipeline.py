@@ -45,7 +45,13 @@ SECTION = {
         "frames": 4000,
     },
     **{"buffer": 1000, "backpressure": "block", "python": None, "seed": 3, "replay_ratio": 0.25},
-    **{"batch": 16, "accumulation": 2, "learning_rate": 1e-3, "gradient_clip": 10.0},
+    **{
+        "batch": 16,
+        "accumulation": 2,
+        "learning_rate": 1e-3,
+        "discount": 0.99,
+        "gradient_clip": 10.0,
+    },
     **{"publish_every": 2, "target_every": 3},
 }
 SETTINGS = PipelineSettings.of(SECTION)

@@ -49,7 +49,7 @@ class LearnerSettings:
         if self.learning_rate <= 0:
             raise GoalreelError(f"pixels.learning_rate: {self.learning_rate} is not above 0")
         if not 0 <= self.discount <= 1:
-            raise GoalreelError(f"discount: {self.discount} is not between 0 and 1")
+            raise GoalreelError(f"pixels.discount: {self.discount} is not between 0 and 1")
         if self.clip_norm is not None and self.clip_norm <= 0:
             raise GoalreelError(f"pixels.gradient_clip: {self.clip_norm} is not above 0; or null")
         if self.device not in DEVICES:

@@ -20,6 +20,7 @@ class PipelineSettings:
     frames: in steps of environments, `skip` for each action, those after an episode's end too
     skip, warp: see games.GameSettings
     buffer: steps of the replay buffer; python: the collectors' interpreter, None for this one
+    discount: of what follows an action, however many frames it lasts
     replay_ratio: samples that are learned for each step that is taken into the buffer; the faster
     side waits for the other. None: neither waits
     publish_every, target_every: in updates
@@ -39,6 +40,7 @@ class PipelineSettings:
     batch: int
     accumulation: int
     learning_rate: float
+    discount: float
     gradient_clip: float | None
     publish_every: int
     target_every: int
@@ -103,6 +105,7 @@ class PipelineSettings:
             batch=self.batch,
             accumulation=self.accumulation,
             learning_rate=self.learning_rate,
+            discount=self.discount,
             clip_norm=self.gradient_clip,
             **others,
         )

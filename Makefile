@@ -11,7 +11,7 @@ film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
 
 test: .venv/installed-for-tests
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 # The tests of training once more, with what it takes beside; without it most of them are skipped.
 test-training: .venv-train/installed

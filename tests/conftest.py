@@ -50,6 +50,14 @@ def resealed(path: Path) -> None:
     write_seal(path)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Have xdist share the tests out by schedule."""
+    from schedule import ByModule
+
+    return ByModule(config, log)
+
+
 @pytest.fixture(scope="session")
 def atlases():
     """Return the atlas of each environment."""

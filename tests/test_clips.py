@@ -25,7 +25,6 @@ from goalreel.trajectories import write_trajectories
 from goalreel.triggers import chosen_episodes, chosen_steps
 from goalreel.yuv import Yuv420p
 
-pytestmark = pytest.mark.xdist_group("clips")  # one worker has what they share
 SHAKY = {"name": "pump", "epsilon": 0.45}
 PLAIN = {"caption": "", "hud": False}
 OPTIONS = {

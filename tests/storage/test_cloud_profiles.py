@@ -14,7 +14,6 @@ from goalreel.needs import Needs
 
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
 CLOUDS = ["kubernetes", "aws-batch"]
-pytestmark = pytest.mark.xdist_group("cloud profiles")  # one worker has what they share
 needs_cluster = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
 
 

@@ -14,10 +14,7 @@ from goalreel.errors import GoalreelError
 from goalreel.timings import Timing, read_timings
 from goalreel.workflow import check_results
 
-pytestmark = [
-    pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER),
-    pytest.mark.xdist_group("object storage"),  # one worker has its server and its project
-]
+pytestmark = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
 BASE = {"reaches": 8, "shard_size": 4}
 ADDRESS = f"s3://{BUCKET}/run/results"
 

@@ -5,8 +5,11 @@ xdist 3.8's own marks for that have no effect under pytest 9.2.
 
 from xdist.scheduler import LoadScopeScheduling
 
-# Each has a server, a project of its own, or hundreds of rendered frames.
-TOGETHER = ("test_clips.py", "test_cloud_profiles.py", "test_object_storage.py")
+# Each has a server, a project of its own, or films and frames that take seconds to make.
+TOGETHER = (
+    *("test_artefacts.py", "test_clips.py", "test_cloud_profiles.py", "test_object_storage.py"),
+    *("test_report.py", "test_tiny.py", "test_vp9.py"),
+)
 
 
 class ByModule(LoadScopeScheduling):

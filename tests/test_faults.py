@@ -116,12 +116,11 @@ def test_a_corrupt_atlas_in_the_users_cache_is_drawn_again(project, tmp_path):
     project.run(config=BY_X264)
     (kept,) = project.cache.rglob("atlas-*.npz")
     wanted = hashes(project.folder / "results")
-    for damage in (b"", b"rubbish"):
-        kept.write_bytes(damage)
-        (project.folder / "results" / "atlas.npz").unlink()
-        (project.folder / "results" / "film.mp4").unlink()
-        project.run("--forcerun", "atlas", config=BY_X264)
-        assert hashes(project.folder / "results") == wanted
+    kept.write_bytes(b"rubbish")
+    (project.folder / "results" / "atlas.npz").unlink()
+    (project.folder / "results" / "film.mp4").unlink()
+    project.run("--forcerun", "atlas", config=BY_X264)
+    assert hashes(project.folder / "results") == wanted
 
 
 def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path):

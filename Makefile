@@ -21,7 +21,7 @@ test-training: .venv-train/installed
 # TIMES=3 makes three times as many random trials of faults.
 faults: .venv/installed-for-tests
 	GOALREEL_FUZZ=full $(BIN)/python -m pytest -n auto tests/fuzz
-	GOALREEL_FAULTS=$(TIMES) PYTHONPATH=tests/faults $(BIN)/python -m pytest -p table -n auto tests/faults
+	GOALREEL_FAULTS=$(TIMES) $(BIN)/python -m pytest -p fault_table -n auto tests/faults
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff format --check .

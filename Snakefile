@@ -14,10 +14,10 @@ SCRIPTS = os.path.join(BASE, "scripts")
 sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
-from goalreel.workflow import Plan, check_start, checked_config, print_causes
-from goalreel.workflow import print_summary, set_environment, watch_run
-from goalreel.needs import Needs
-from goalreel.stale_locks import release_stale_locks
+from goalreel.workflow.hooks import Plan, check_start, checked_config, print_causes
+from goalreel.workflow.hooks import print_summary, set_environment, watch_run
+from goalreel.workflow.resources import Needs
+from goalreel.workflow.stale_locks import release_stale_locks
 
 sys.path.remove(SCRIPTS)  # its programs' names must not hide modules of Snakemake's plugins
 

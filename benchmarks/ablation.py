@@ -19,9 +19,9 @@ from sample import ROOT
 from table import available_cores, describe_machine
 from timed_run import timed_run
 
-from goalreel.dqn.ablation import as_markdown, rows_of, runs_as_csv
-from goalreel.dqn.metrics import SOLVED, Metrics, read_metrics
-from goalreel.dqn.settings import VARIANTS
+from goalreel.training.dqn.comparison import as_markdown, rows_of, runs_as_csv
+from goalreel.training.dqn.metrics import SOLVED, Metrics, read_metrics
+from goalreel.training.dqn.settings import VARIANTS
 
 TWO = ("baseline", "fast")
 _POLICY = "results/train/{variant}/{seed}/policy.pt"

@@ -127,7 +127,7 @@ def measure(
     folder: Path, whole: Shard, few: Shard, runs: int
 ) -> tuple[dict[Key, Found], dict[str, list[float]]]:
     """Let all contenders take turns; return their figures, and each dictionary's CPU seconds."""
-    from goalreel.encoders import choose, x264
+    from goalreel.encoding.choice import choose, x264
 
     encode = {"encoder": "auto", "size": "normal", "preset": None, "qp": None, "crf": None}
     general = {"env": ENV, "max_steps": None, "film": {"fps": 30}}

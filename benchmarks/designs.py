@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from ordinary import SHAPE, STACK, WAITING, FramesOnce, Players, StackReplay
 from sample import ENV
 
-from goalreel.games.settings import GameSettings
-from goalreel.pixels.collectors import Collectors, Crew
-from goalreel.pixels.consolidation import BATCH, Consolidation
-from goalreel.pixels.frame_replay import FrameReplay
-from goalreel.pixels.learner_settings import LearnerSettings
+from goalreel.training.games.settings import GameSettings
+from goalreel.training.pixels.collectors import Collectors, Crew
+from goalreel.training.pixels.frame_replay_buffer import FrameReplay
+from goalreel.training.pixels.learner_settings import LearnerSettings
+from goalreel.training.pixels.replay_feeder import BATCH, Consolidation
 
 _REPLAY = 8000  # steps
 

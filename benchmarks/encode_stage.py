@@ -25,22 +25,22 @@ class Shard:
 
 def draw_atlas(folder: Path) -> None:
     """Draw the atlas into the folder."""
-    from goalreel.atlas import draw_atlas, write_atlas
-    from goalreel.styles import make_style
+    from goalreel.pictures.atlas import draw_atlas, write_atlas
+    from goalreel.pictures.styles import make_style
 
     write_atlas(folder / "atlas.npz", draw_atlas(make_style(ENV, {"style": "gymnasium"})))
 
 
 def make_shard(folder: Path, name: str, reaches: int) -> Shard:
     """Play and render the first so many reaches."""
-    from goalreel.atlas import read_atlas
-    from goalreel.episodes import make_environment
-    from goalreel.frame_cache import write_cache
-    from goalreel.policies import make_policy
-    from goalreel.reaches import simulate_reaches
-    from goalreel.render import render_states
-    from goalreel.styles import make_style
-    from goalreel.trajectories import write_trajectories
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.frame_cache import write_cache
+    from goalreel.pictures.render_native import render_states
+    from goalreel.pictures.styles import make_style
+    from goalreel.policies.policy import make_policy
+    from goalreel.simulation.episodes import make_environment
+    from goalreel.simulation.reaches import simulate_reaches
+    from goalreel.simulation.trajectories import write_trajectories
 
     environment = make_environment({"env": ENV, "env_kwargs": {}, "max_steps": None})
     policy = make_policy({"name": "pump", "epsilon": 0})
@@ -57,10 +57,10 @@ def make_shard(folder: Path, name: str, reaches: int) -> Shard:
 
 def code(folder: Path, settings, hud: bool, path: Path) -> None:
     """Do what the dictionary stage does."""
-    from goalreel.atlas import read_atlas
-    from goalreel.coding import code_atlas
-    from goalreel.dictionary import write_dictionary
-    from goalreel.overlay import clear_rows, empty_card
+    from goalreel.encoding.assembling.code_atlas import code_atlas
+    from goalreel.encoding.assembling.coded_atlas import write_dictionary
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.overlay import clear_rows, empty_card
 
     atlas = read_atlas(folder / "atlas.npz")
     seen = atlas.background, ENV, hud
@@ -70,14 +70,14 @@ def code(folder: Path, settings, hud: bool, path: Path) -> None:
 
 def assembled(shard: Shard, dictionary: Path, hud: bool, caption: str, path: Path) -> list[float]:
     """Assemble a shard; return the CPU seconds of the stage, and of joining and writing alone."""
-    from goalreel.assembled import samples_of
-    from goalreel.assembly import assemble, sample_sizes
-    from goalreel.dictionary import read_dictionary
+    from goalreel.encoding.assembling.coded_atlas import read_dictionary
+    from goalreel.encoding.assembling.sample_parts import assemble, sample_sizes
+    from goalreel.encoding.assembling.segment_samples import samples_of
+    from goalreel.film.segment import assemble_segment
     from goalreel.h264.parameter_sets import Stream, configuration
-    from goalreel.mp4_movie import VideoTrack
-    from goalreel.mp4_writer import write_mp4
-    from goalreel.segment import assemble_segment
-    from goalreel.trajectories import read_trajectories
+    from goalreel.mp4.movie_box import VideoTrack
+    from goalreel.mp4.writer import write_mp4
+    from goalreel.simulation.trajectories import read_trajectories
 
     def stage():
         cache = shown(shard, hud, caption)
@@ -108,7 +108,7 @@ def assembled(shard: Shard, dictionary: Path, hud: bool, caption: str, path: Pat
 
 def encoded(shard: Shard, settings, path: Path) -> list[float]:
     """Encode a shard with x264; return the CPU seconds of the stage, and of encoding alone."""
-    from goalreel.segment import encode_segment
+    from goalreel.film.segment import encode_segment
 
     cache, before = cpu_of(lambda: shown(shard, False, ""))
     _, alone = cpu_of(lambda: encode_segment(cache, path, FPS, settings, ""))
@@ -117,9 +117,9 @@ def encoded(shard: Shard, settings, path: Path) -> list[float]:
 
 def shown(shard: Shard, hud: bool, caption: str):
     """Return a shard's frames with their overlay, read from its files."""
-    from goalreel.frame_cache import open_cache
-    from goalreel.overlay import captions, overlaid
-    from goalreel.trajectories import read_trajectories
+    from goalreel.pictures.frame_cache import open_cache
+    from goalreel.pictures.overlay import captions, overlaid
+    from goalreel.simulation.trajectories import read_trajectories
 
     trajectories = read_trajectories(shard.trajectories)
     texts = captions(caption, trajectories, ENV)
@@ -130,7 +130,7 @@ def luma_errors(path: Path, shard: Shard, hud: bool, caption: str) -> np.ndarray
     """Return the mean squared error of each frame's luma, as ffmpeg decodes it, (frames,)."""
     import imageio_ffmpeg
 
-    from goalreel.yuv import Yuv420p
+    from goalreel.encoding.yuv import Yuv420p
 
     wanted = Yuv420p(shown(shard, hud, caption))
     frames = imageio_ffmpeg.read_frames(str(path), pix_fmt="yuv420p", bits_per_pixel=12)

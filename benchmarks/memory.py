@@ -33,8 +33,8 @@ segment, shard = results / "segments/00000.mp4", results / "trajectories/00000.n
 # `start` alone tells what Python and the imports take.
 STEPS = {
     "concat": """
-from goalreel.film import _chapters, join
-from goalreel.trajectories import read_summary
+from goalreel.film.concatenate import _chapters, join
+from goalreel.simulation.trajectories import read_summary
 chapters = _chapters((read_summary(shard) for _ in range(times)), 15)
 class Often(list):
     __iter__ = lambda self: (segment for _ in range(times))
@@ -43,16 +43,16 @@ class Often(list):
 join(Often(), out / "film.mp4", 30, "a film", "{}", chapters)
 """,
     "episodes": """
-from goalreel.tables import write_tables
+from goalreel.film.tables import write_tables
 write_tables((shard for _ in range(times)), out / "e.csv", out / "a.csv", "MountainCar-v0", 30, 15)
 """,
     "plots: reading": """
-from goalreel.plot_data import read_steps
+from goalreel.report.plot_data import read_steps
 read_steps(out / "e.csv")
 """,
     "report: rows": """
-from goalreel.outcomes import pieces
-from goalreel.report_rows import COLUMNS, write_rows
+from goalreel.report.reach_rate import pieces
+from goalreel.report.page_rows import COLUMNS, write_rows
 write_rows(out / "data.js", pieces(out / "e.csv", COLUMNS), 30)
 """,
 }

@@ -14,11 +14,11 @@ from multiprocessing.reduction import DupFd
 import numpy as np
 from sample import ENV
 
-from goalreel.games.lanes import make_lanes
-from goalreel.games.settings import GameSettings
-from goalreel.pixels.acting import Actor
-from goalreel.pixels.frame_replay import Batch, FrameReplay, step_fields
-from goalreel.pixels.weights import SharedWeights, fields_of
+from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.settings import GameSettings
+from goalreel.training.pixels.frame_replay_buffer import Batch, FrameReplay, step_fields
+from goalreel.training.pixels.numpy_network import Actor
+from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
 WAITING = 1000  # transitions that the queue holds
 STACK, SHAPE = 4, (84, 84)

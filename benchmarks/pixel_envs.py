@@ -13,10 +13,10 @@ import sample  # noqa: F401 - which tells Python where goalreel is
 from gymnasium.wrappers import AddRenderObservation, FrameStackObservation
 
 # isort: split
-from goalreel.games import wrappers
-from goalreel.games.ale import make_ale
-from goalreel.games.emulated import GameRecord
-from goalreel.pixels.warp import WARPS
+from goalreel.training.games import wrappers
+from goalreel.training.games.ale import make_ale
+from goalreel.training.games.emulated import GameRecord
+from goalreel.training.games.warp import WARPS
 
 CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"
 SKIP = 4

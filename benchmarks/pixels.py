@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def prepare() -> float:
     """Draw the atlas and warp its pictures; return the CPU time that it took."""
-    from goalreel.games.cars import pixels
+    from goalreel.training.games.mountain_car import pixels
 
     start = time.process_time()
     pixels("area").warp_all()
@@ -75,8 +75,8 @@ def _wrapped(skip: int) -> Stack:
 
 
 def _atlas(count: int, skip: int) -> Stacked:
-    from goalreel.games.lanes import make_lanes
-    from goalreel.games.settings import GameSettings
+    from goalreel.training.games.lanes import make_lanes
+    from goalreel.training.games.settings import GameSettings
 
     return Stacked(make_lanes(GameSettings(CAR, warp="area", skip=skip), 0, count), FRAMES)
 
@@ -95,7 +95,7 @@ class Begun(gymnasium.Wrapper):
 
 def compare(skip: int) -> int:
     """Return how many stacks were compared. Raises MismatchError if any differ."""
-    from goalreel.dqn.environments import Lanes
+    from goalreel.training.games.car_lanes import Lanes
 
     count, steps = COMPARED
     ours, cars = _atlas(count, skip), Lanes(0, count, skip)

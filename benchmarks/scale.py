@@ -101,8 +101,8 @@ def film(
 
     Raises RuntimeError, with what Snakemake said, if it fails.
     """
-    from goalreel.mp4 import read_index
-    from goalreel.timings import read_timings
+    from goalreel.mp4.reader import read_index
+    from goalreel.report.timings import read_timings
 
     peaks = folder / "peaks"
     peaks.mkdir(parents=True)

@@ -34,11 +34,11 @@ def render_with_goalreel(results: Path) -> Sample:
 
 def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     """Do what a render job does once it has started: look up all pictures, write the cache."""
-    from goalreel.atlas import read_atlas
-    from goalreel.frame_cache import write_cache
-    from goalreel.render import render_states
-    from goalreel.styles import make_style
-    from goalreel.trajectories import read_trajectories
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.frame_cache import write_cache
+    from goalreel.pictures.render_native import render_states
+    from goalreel.pictures.styles import make_style
+    from goalreel.simulation.trajectories import read_trajectories
 
     trajectories = read_trajectories(results / "trajectories" / "00000.npz")
     atlas = read_atlas(results / "atlas.npz")
@@ -122,8 +122,8 @@ def simulate_with_envpool(steps: int) -> Sample:
 
 def _goalreel_episodes(seeds: np.ndarray):
     import goalreel
-    from goalreel.physics import ENVIRONMENTS
-    from goalreel.policies import make_policy
+    from goalreel.environments.physics import ENVIRONMENTS
+    from goalreel.policies.policy import make_policy
 
     policy = make_policy({"name": "pump", "epsilon": 0})
     return goalreel.simulate_episodes(seeds, ENVIRONMENTS[ENV], policy)
@@ -152,7 +152,7 @@ def _take_steps(env, observations: np.ndarray, steps: int) -> tuple[Sample, np.n
 
 def seed_with_goalreel(seeds: np.ndarray) -> Sample:
     """Seed all episodes side by side."""
-    from goalreel.physics import reset
+    from goalreel.environments.physics import reset
 
     _, seconds = _median_pass(lambda: reset(seeds))
     return Sample(len(seeds), seconds, f"{len(seeds):,} episodes")
@@ -160,7 +160,7 @@ def seed_with_goalreel(seeds: np.ndarray) -> Sample:
 
 def seed_with_default_rng(seeds: np.ndarray) -> Sample:
     """Seed one episode after the other, as Gymnasium does, and compare the first positions."""
-    from goalreel.physics import reset
+    from goalreel.environments.physics import reset
 
     seeds_as_integers = seeds.tolist()
     start = time.perf_counter()

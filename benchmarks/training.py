@@ -96,7 +96,7 @@ def make_learners() -> dict:
     """Return a learner for each way of learning; what is compiled is compiled here."""
     import torch
 
-    from goalreel.pixels.pixel_learner import PixelLearner
+    from goalreel.training.pixels.learner import PixelLearner
 
     torch.set_num_threads(1)
     learners = {}

@@ -54,9 +54,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def car() -> dict[str, Callable[[], int]]:
     """Return what plays Mountain Car: Gymnasium's pictures in wrappers, and the atlas's."""
-    from goalreel.games.cars import pixels
-    from goalreel.games.lanes import make_lanes
-    from goalreel.games.settings import GameSettings
+    from goalreel.training.games.lanes import make_lanes
+    from goalreel.training.games.mountain_car import pixels
+    from goalreel.training.games.settings import GameSettings
 
     pixels("slice").warp_all()
     rows = _rows(CAR, "ordinary wrappers of Gymnasium's render", EVERYWHERE)

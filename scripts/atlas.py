@@ -9,27 +9,27 @@ By hand:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "atlas")
+    options = cli.stage_parser(__doc__, "atlas")
     options.add_argument("output", type=Path, help="the atlas to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel.atlas import draw_atlas, read_atlas, write_atlas
-    from goalreel.styles import make_style
-    from goalreel.user_cache import from_cache
+    from goalreel.pictures.atlas import draw_atlas, read_atlas, write_atlas
+    from goalreel.pictures.styles import make_style
+    from goalreel.provenance.user_cache import from_cache
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
 
     def make() -> None:
         style = make_style(spec.config["env"], spec.config["render"])
         write_atlas(arguments.output, draw_atlas(style, spec.text))
 
-    program.say(from_cache(spec, arguments.output, read_atlas, make))
+    cli.say(from_cache(spec, arguments.output, read_atlas, make))
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -7,19 +7,19 @@ Files that it does not know stay, and are named. By hand:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the program with the arguments of a command line."""
-    options = program.parser(__doc__)
+    options = cli.parser(__doc__)
     options.add_argument("results", type=Path, help="the folder of results")
     arguments = options.parse_args(argv)
 
-    from goalreel.cleaning import clean
+    from goalreel.verification.cleaning import clean
 
-    program.say(clean(arguments.results))
+    cli.say(clean(arguments.results))
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

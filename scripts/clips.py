@@ -13,12 +13,12 @@ By hand, for two shards, reach 0 and every 1,000th step:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "clips")
+    options = cli.stage_parser(__doc__, "clips")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--atlas", type=Path, nargs="?", help="every picture (Mountain Car)")
@@ -27,15 +27,15 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
-    from goalreel.checksums import write_folder_sums
-    from goalreel.clips import choose_clips, write_clips
-    from goalreel.folders import replacing_folder
-    from goalreel.footage import Footage
-    from goalreel.made_of import check_inputs
-    from goalreel.shards import shard_paths
+    from goalreel.encoding import ffmpeg
+    from goalreel.files.folders import replacing_folder
+    from goalreel.film.shards import shard_paths
+    from goalreel.provenance.checksums import write_folder_sums
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.views.attempt_frames import Footage
+    from goalreel.views.clips import choose_clips, write_clips
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     config, shards = spec.config, spec.shard["shards"]
     frames = shard_paths(arguments.frames, shards)
@@ -66,9 +66,9 @@ def main(argv: list[str] | None = None) -> None:
         write_folder_sums(folder)
     episodes = len(footage.attempts.reach)
     if not chosen:
-        program.say(f"warning: {config['clips']} selects nothing of {episodes} episodes")
-    program.say(f"{len(chosen)} clips of {episodes} episodes")
+        cli.say(f"warning: {config['clips']} selects nothing of {episodes} episodes")
+    cli.say(f"{len(chosen)} clips of {episodes} episodes")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -10,12 +10,12 @@ By hand, for two shards:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "concat")
+    options = cli.stage_parser(__doc__, "concat")
     options.add_argument(
         "--segments", type=Path, required=True, help="the segment of the first shard"
     )
@@ -25,11 +25,11 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel.film import concatenate
-    from goalreel.made_of import check_inputs
-    from goalreel.shards import shard_paths
+    from goalreel.film.concatenate import concatenate
+    from goalreel.film.shards import shard_paths
+    from goalreel.provenance.input_checks import check_inputs
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     shards, fps = spec.shard["shards"], spec.config["film.fps"]
     segments = shard_paths(arguments.segments, shards)
     trajectories = shard_paths(arguments.trajectories, shards)
@@ -46,8 +46,8 @@ def main(argv: list[str] | None = None) -> None:
         f"{spec.config['env']}: {told}",
         spec.text,
     )
-    program.say(f"{frames} frames from {shards} segments")
+    cli.say(f"{frames} frames from {shards} segments")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

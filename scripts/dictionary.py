@@ -10,27 +10,27 @@ By hand:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "dictionary")
+    options = cli.stage_parser(__doc__, "dictionary")
     options.add_argument("--atlas", type=Path, required=True, help="every picture there is")
     options.add_argument("output", type=Path, help="the dictionary to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
-    from goalreel.atlas import read_atlas
-    from goalreel.coding import code_atlas
-    from goalreel.dictionary import read_dictionary, write_dictionary
-    from goalreel.made_of import check_inputs
-    from goalreel.overlay import clear_rows, empty_card
-    from goalreel.spec import check_alike
-    from goalreel.tiny import code_tiny, read_tiny, write_tiny
-    from goalreel.user_cache import from_cache
+    from goalreel.encoding import ffmpeg
+    from goalreel.encoding.assembling.code_atlas import code_atlas
+    from goalreel.encoding.assembling.coded_atlas import read_dictionary, write_dictionary
+    from goalreel.encoding.tiny import code_tiny, read_tiny, write_tiny
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.overlay import clear_rows, empty_card
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.provenance.spec import check_alike
+    from goalreel.provenance.user_cache import from_cache
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     config, encode = spec.config, spec.config["encode"]
     check_inputs(spec, atlas=arguments.atlas)
@@ -48,8 +48,8 @@ def main(argv: list[str] | None = None) -> None:
         write_dictionary(arguments.output, coded)
 
     read = read_tiny if encode["size"] == "tiny" else read_dictionary
-    program.say(from_cache(spec, arguments.output, read, make))
+    cli.say(from_cache(spec, arguments.output, read, make))
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -10,43 +10,43 @@ By hand, where PyTorch is installed (requirements-train.in):
 import os
 from pathlib import Path
 
-from goalreel import program
-from goalreel.child import ONE_THREAD
+from goalreel import cli
+from goalreel.training.shared_memory.child_process import ONE_THREAD
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "dqn")
+    options = cli.stage_parser(__doc__, "dqn")
     options.add_argument("policy", type=Path, help="the checkpoints to write, .pt")
     options.add_argument("log", type=Path, help="the table of episodes and seconds, .csv")
     options.add_argument("metrics", type=Path, help="what came of it, .json")
     arguments = options.parse_args(argv)
     os.environ |= ONE_THREAD  # NumPy's, which evaluates policies; it is imported below
 
-    from goalreel.dqn.metrics import metrics_of, write_metrics
-    from goalreel.dqn.policy_file import checkpoints_of, write_checkpoints
-    from goalreel.dqn.settings import settings_of
+    from goalreel.environments.physics import DISCRETE
     from goalreel.errors import GoalreelError
-    from goalreel.physics import DISCRETE
-    from goalreel.pytorch import import_torch
+    from goalreel.policies.network_file import checkpoints_of, write_checkpoints
+    from goalreel.policies.pytorch import import_torch
+    from goalreel.training.dqn.metrics import metrics_of, write_metrics
+    from goalreel.training.dqn.settings import settings_of
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
     import_torch("to train").set_num_threads(1)  # the same weights, whatever the machine's cores
-    from goalreel.dqn.training import train
+    from goalreel.training.dqn.training import train
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]
     settings = settings_of(variant, spec.config["dqn.frames"], spec.config["dqn.double"])
     if not settings.deterministic:
-        program.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
+        cli.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
     trained = train(settings, seed)
     write_checkpoints(arguments.policy, checkpoints_of(trained, settings.hidden, spec.text))
     trained.log.write(arguments.log)
     metrics = metrics_of(trained, variant, seed, settings.deterministic)
     write_metrics(arguments.metrics, metrics, spec.text, arguments.log)
-    program.say(str(metrics))
+    cli.say(str(metrics))
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

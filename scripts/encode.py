@@ -13,30 +13,30 @@ or, without --dictionary, with "encode": {"encoder": "x264", "preset": "veryfast
 import json
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "encode")
+    options = cli.stage_parser(__doc__, "encode")
     options.add_argument("--dictionary", type=Path, nargs="?", help="to assemble: coded pictures")
     options.add_argument("--frames", type=Path, required=True, help="the shard's frame cache")
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the segment to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
-    from goalreel.dictionary import read_dictionary
+    from goalreel.encoding import ffmpeg
+    from goalreel.encoding.assembling.coded_atlas import read_dictionary
+    from goalreel.encoding.tiny import read_tiny
     from goalreel.errors import GoalreelError
-    from goalreel.frame_cache import open_cache
-    from goalreel.made_of import check_inputs
-    from goalreel.overlay import captions, overlaid
-    from goalreel.segment import assemble_segment, encode_segment, store_segment
-    from goalreel.spec import check_alike
-    from goalreel.tiny import read_tiny
-    from goalreel.trajectories import read_trajectories
+    from goalreel.film.segment import assemble_segment, encode_segment, store_segment
+    from goalreel.pictures.frame_cache import open_cache
+    from goalreel.pictures.overlay import captions, overlaid
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.provenance.spec import check_alike
+    from goalreel.simulation.trajectories import read_trajectories
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     made = {"simulate": arguments.trajectories, "render": arguments.frames}
     check_inputs(spec, **made, dictionary=arguments.dictionary)
@@ -60,8 +60,8 @@ def main(argv: list[str] | None = None) -> None:
             store_segment(cache, dictionary, *target, config["encode"]["quality"], comment)
         else:
             assemble_segment(cache, dictionary, *target, comment)
-    program.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
+    cli.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

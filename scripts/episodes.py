@@ -11,25 +11,25 @@ By hand, for two shards:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "episodes")
+    options = cli.stage_parser(__doc__, "episodes")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("episodes", type=Path, help="the table of filmed episodes, .csv")
     options.add_argument("attempts", type=Path, help="the table of all episodes, .csv")
     options.add_argument("made", type=Path, help="the spec of both tables, and their sha256, .json")
     arguments = options.parse_args(argv)
 
-    from goalreel.atomic import replacing
-    from goalreel.checksums import with_digests
-    from goalreel.made_of import check_inputs
-    from goalreel.shards import shard_paths
-    from goalreel.tables import write_tables
+    from goalreel.files.atomic import replacing
+    from goalreel.film.shards import shard_paths
+    from goalreel.film.tables import write_tables
+    from goalreel.provenance.checksums import with_digests
+    from goalreel.provenance.input_checks import check_inputs
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     fps = spec.config["film.fps"]
     trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
     check_inputs(spec, simulate=trajectories)
@@ -45,8 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     told = with_digests(spec.text, [arguments.episodes, arguments.attempts])
     with replacing(arguments.made) as temporary:
         temporary.write_text(told, encoding="ascii")
-    program.say(f"{rows} filmed episodes")
+    cli.say(f"{rows} filmed episodes")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -8,25 +8,25 @@ By hand, for two parts:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "films")
+    options = cli.stage_parser(__doc__, "films")
     options.add_argument("--parts", type=Path, required=True, help="the first part, .mp4")
     options.add_argument("output", type=Path, help="the table to write, .csv")
     arguments = options.parse_args(argv)
 
-    from goalreel.films import write_index
-    from goalreel.shards import shard_paths
+    from goalreel.film.parts_index import write_index
+    from goalreel.film.shards import shard_paths
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     parts = shard_paths(arguments.parts, spec.shard["parts"])
     fps, reaches = spec.config["film.fps"], spec.shard["reaches"]
     frames = write_index(parts, arguments.output, fps, reaches)
-    program.say(f"{frames} frames in {len(parts)} films")
+    cli.say(f"{frames} frames in {len(parts)} films")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -7,19 +7,19 @@ Nothing is made again for it: a view that needs a cache renders it then. By hand
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the program with the arguments of a command line."""
-    options = program.parser(__doc__)
+    options = cli.parser(__doc__)
     options.add_argument("results", type=Path, help="the folder of results")
     arguments = options.parse_args(argv)
 
-    from goalreel.cleaning import free_frames
+    from goalreel.verification.cleaning import free_frames
 
-    program.say(free_frames(arguments.results))
+    cli.say(free_frames(arguments.results))
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

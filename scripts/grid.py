@@ -12,24 +12,24 @@ By hand, for a run of two shards:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "grid")
+    options = cli.stage_parser(__doc__, "grid")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
-    from goalreel.filmed import read_filmed
-    from goalreel.grid import film_grid
-    from goalreel.made_of import check_inputs
-    from goalreel.shards import shard_paths
+    from goalreel.encoding import ffmpeg
+    from goalreel.film.shards import shard_paths
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.views.filmed_episodes import read_filmed
+    from goalreel.views.grid import film_grid
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     frames = shard_paths(arguments.frames, spec.shard["shards"])
     trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
@@ -43,8 +43,8 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["encode"],
         spec.text,
     )
-    program.say(f"{shown} frames on {pages} pages")
+    cli.say(f"{shown} frames on {pages} pages")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -14,12 +14,12 @@ By hand:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "learning")
+    options = cli.stage_parser(__doc__, "learning")
     options.add_argument("--policy", type=Path, required=True, help="the checkpoints")
     options.add_argument("--atlas", type=Path, required=True)
     options.add_argument("film", type=Path, help="the film to write, .mp4")
@@ -27,16 +27,16 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("sums", type=Path, help="the checksum of the table to write")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
-    from goalreel.ages import read_ages
-    from goalreel.atlas import read_atlas
-    from goalreel.cards import card_frames
-    from goalreel.checksums import write_sums
-    from goalreel.learning import make_film, write_film, write_table
-    from goalreel.made_of import check_inputs
-    from goalreel.styles import make_style
+    from goalreel.encoding import ffmpeg
+    from goalreel.encoding.cards import card_frames
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.styles import make_style
+    from goalreel.provenance.checksums import write_sums
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.views.learner_checkpoints import read_ages
+    from goalreel.views.learning_film import make_film, write_film, write_table
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     check_inputs(spec, train=arguments.policy, dqn=arguments.policy, atlas=arguments.atlas)
     config = spec.config
@@ -56,10 +56,8 @@ def main(argv: list[str] | None = None) -> None:
     write_film(arguments.film, film, title, fps, config["encode"], spec.signed(film.cache.source))
     write_table(arguments.table, film)
     write_sums(arguments.sums, [arguments.table])
-    program.say(
-        f"{len(film.chapters)} attempts at {len(learner.ages)} ages, {len(film.cache)} frames"
-    )
+    cli.say(f"{len(film.chapters)} attempts at {len(learner.ages)} ages, {len(film.cache)} frames")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

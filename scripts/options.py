@@ -5,17 +5,17 @@ python scripts/options.py
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 _ROOT = Path(__file__).parents[1]
 
 
 def main(argv: list[str] | None = None) -> None:
     """Replace the table in README.md."""
-    program.parser(__doc__).parse_args(argv)
+    cli.parser(__doc__).parse_args(argv)
 
-    from goalreel.atomic import replacing
-    from goalreel.options import options_table, replace_table
+    from goalreel.files.atomic import replacing
+    from goalreel.workflow.options_table import options_table, replace_table
 
     readme = _ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
@@ -25,4 +25,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -11,24 +11,24 @@ By hand, for two shards:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "phase")
+    options = cli.stage_parser(__doc__, "phase")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
-    from goalreel.axes import SIZE
-    from goalreel.made_of import check_inputs
-    from goalreel.phase import portraits, read_trails
-    from goalreel.shards import shard_paths
-    from goalreel.views import write_view
+    from goalreel.encoding import ffmpeg
+    from goalreel.film.shards import shard_paths
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.views.axes import SIZE
+    from goalreel.views.phase import portraits, read_trails
+    from goalreel.views.run_shards import write_view
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     paths = shard_paths(arguments.trajectories, spec.shard["shards"])
     check_inputs(spec, simulate=paths)
@@ -41,8 +41,8 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["encode"],
         spec.text,
     )
-    program.say(f"{frames} frames of {len(trails.steps)} of {trails.total} trajectories")
+    cli.say(f"{frames} frames of {len(trails.steps)} of {trails.total} trajectories")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

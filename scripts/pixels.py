@@ -11,12 +11,12 @@ which the same command goes on.
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "pixels")
+    options = cli.stage_parser(__doc__, "pixels")
     options.add_argument("policy", type=Path, help="the weights to write, .npz")
     options.add_argument("table", type=Path, help="what the monitor saw, .csv")
     options.add_argument("metrics", type=Path, help="what came of it, .json")
@@ -31,25 +31,25 @@ def main(argv: list[str] | None = None) -> None:
     )
     arguments = options.parse_args(argv)
 
-    from goalreel.pixels.monitor_plot import plot_training
-    from goalreel.pixels.settings import PipelineSettings
-    from goalreel.pytorch import import_torch
+    from goalreel.policies.pytorch import import_torch
+    from goalreel.training.pixels.monitor_plot import plot_training
+    from goalreel.training.pixels.settings import PipelineSettings
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     settings = PipelineSettings.of(spec.config["pixels"])
     torch = import_torch("to train")
     # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.
     torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))
-    from goalreel.pixels.pipeline import table_of, train
-    from goalreel.pixels.results import write_results
+    from goalreel.training.pixels.results import write_results
+    from goalreel.training.pixels.training import table_of, train
 
     trained = train(settings, arguments.saved, spec.code)
     said = write_results(arguments.policy, arguments.table, arguments.metrics, trained, spec.text)
     plot_training(arguments.plot, trained.rows, settings.game, spec.text)
     for path in (arguments.saved, table_of(arguments.saved)):
         path.unlink(missing_ok=True)
-    program.say(said)
+    cli.say(said)
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -11,12 +11,12 @@ By hand, for two shards:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "plots")
+    options = cli.stage_parser(__doc__, "plots")
     options.add_argument("--episodes", type=Path, required=True, help="the table of the film's")
     options.add_argument("--attempts", type=Path, required=True, help="the table of all episodes")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
@@ -27,14 +27,14 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("sums", type=Path, help="checksums of the four to write")
     arguments = options.parse_args(argv)
 
-    from goalreel import plots
-    from goalreel.checksums import write_sums
-    from goalreel.made_of import check_inputs
-    from goalreel.outcomes import reach_rate
-    from goalreel.plot_data import read_portrait, read_steps
-    from goalreel.shards import shard_paths
+    from goalreel.film.shards import shard_paths
+    from goalreel.provenance.checksums import write_sums
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.report import plots
+    from goalreel.report.plot_data import read_portrait, read_steps
+    from goalreel.report.reach_rate import reach_rate
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     check_inputs(spec, simulate=shard_paths(arguments.trajectories, spec.shard["shards"]))
     steps = read_steps(arguments.episodes)
     rate = reach_rate(arguments.attempts, spec.config["policy"])
@@ -45,8 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     plots.plot_reach_rate(arguments.reach_rate, [rate], spec.text)
     made = [arguments.steps, arguments.initial_position, arguments.phase, arguments.reach_rate]
     write_sums(arguments.sums, made)
-    program.say(f"4 plots of {steps.reaches} reaches in {rate.attempts} attempts")
+    cli.say(f"4 plots of {steps.reaches} reaches in {rate.attempts} attempts")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -11,12 +11,12 @@ an atlas. By hand:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "render")
+    options = cli.stage_parser(__doc__, "render")
     options.add_argument(
         "--atlas", type=Path, nargs="?", help="every picture there is (Mountain Car)"
     )
@@ -24,20 +24,20 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel.atlas import read_atlas
-    from goalreel.environments import environment_files
+    from goalreel.environments.gymnasium_env import GymEnvironment
+    from goalreel.environments.mountain_car import NATIVE
+    from goalreel.environments.registry import environment_files
     from goalreel.errors import GoalreelError
-    from goalreel.frame_cache import write_cache
-    from goalreel.gym_env import GymEnvironment
-    from goalreel.gym_render import render_episodes
-    from goalreel.made_of import check_inputs
-    from goalreel.mountain_car import NATIVE
-    from goalreel.policy_files import check_files
-    from goalreel.render import render_states
-    from goalreel.styles import make_style
-    from goalreel.trajectories import read_trajectories
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.frame_cache import write_cache
+    from goalreel.pictures.render_gymnasium import render_episodes
+    from goalreel.pictures.render_native import render_states
+    from goalreel.pictures.styles import make_style
+    from goalreel.policies.watched_files import check_files
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.simulation.trajectories import read_trajectories
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     check_inputs(spec, simulate=arguments.trajectories, atlas=arguments.atlas)
     trajectories = read_trajectories(arguments.trajectories)
     if spec.config["env"] not in NATIVE:
@@ -50,8 +50,8 @@ def main(argv: list[str] | None = None) -> None:
         style = make_style(spec.config["env"], spec.config["render"])
         cache = render_states(trajectories, atlas, style, spec.text)
     write_cache(arguments.output, cache)
-    program.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
+    cli.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -10,12 +10,12 @@ every state and reward must be the recorded one, bit for bit. Then its frames ar
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Replay the episode that a command line names."""
-    options = program.parser(__doc__)
+    options = cli.parser(__doc__)
     options.add_argument("reach", type=int, help="the row's column `reach`")
     options.add_argument("--attempt", type=int, help="its column `attempt` (default: the last)")
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the run")
@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--png", type=Path, help="folder for the PNG files")
     arguments = options.parse_args(argv)
 
-    from goalreel.replay import find_episode, frame_rate, replay, save_gif, save_pngs
+    from goalreel.verification.replay import find_episode, frame_rate, replay, save_gif, save_pngs
 
     fps = frame_rate(arguments.results)
     episode = find_episode(arguments.results, arguments.reach, arguments.attempt)
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
         default = arguments.results / "replay" / f"reach-{episode.reach}-seed-{episode.seed}"
         where = arguments.png or default
         save_pngs(where, frames)
-    program.say(
+    cli.say(
         f"reach {episode.reach}, attempt {episode.attempt}, seed {episode.seed}: "
         f"{len(episode.actions)} steps of {episode.env} equal Gymnasium's; "
         f"{len(frames)} frames in {where}"
@@ -43,4 +43,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -14,12 +14,12 @@ By hand, for two shards; open report/index.html then:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "report")
+    options = cli.stage_parser(__doc__, "report")
     needed = {"type": Path, "required": True}
     options.add_argument("--film", help="the film, .mp4", **needed)
     options.add_argument("--episodes", help="the table of the film's episodes, .csv", **needed)
@@ -47,11 +47,11 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.checksums import check_listed
-    from goalreel.made_of import check_inputs
-    from goalreel.report import Sources, Training, write_report
+    from goalreel.provenance.checksums import check_listed
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.report.page import Sources, Training, write_report
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     check_inputs(
         spec,
         simulate=arguments.trajectories,
@@ -89,8 +89,8 @@ def main(argv: list[str] | None = None) -> None:
         ),
         spec,
     )
-    program.say(f"{rows} episodes in {arguments.output / 'index.html'}")
+    cli.say(f"{rows} episodes in {arguments.output / 'index.html'}")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -9,28 +9,28 @@ By hand, the first 20 reaches:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "simulate")
+    options = cli.stage_parser(__doc__, "simulate")
     options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa and dqn")
     options.add_argument("--max-attempts", type=int, default=100, help="episodes for one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel.environments import environment_files
-    from goalreel.episodes import make_environment
-    from goalreel.made_of import check_inputs
-    from goalreel.policies import make_policy
-    from goalreel.policy_files import check_files, policy_files
-    from goalreel.reaches import simulate_reaches
-    from goalreel.recorded import play_recording
-    from goalreel.recording import read_recording
-    from goalreel.trajectories import write_trajectories
+    from goalreel.environments.registry import environment_files
+    from goalreel.policies.policy import make_policy
+    from goalreel.policies.watched_files import check_files, policy_files
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.simulation.episodes import make_environment
+    from goalreel.simulation.reaches import simulate_reaches
+    from goalreel.simulation.recorded_episodes import play_recording
+    from goalreel.simulation.recording_file import read_recording
+    from goalreel.simulation.trajectories import write_trajectories
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     check_inputs(spec, train=arguments.policy, dqn=arguments.policy)
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
@@ -51,11 +51,11 @@ def main(argv: list[str] | None = None) -> None:
             success,
         )
     write_trajectories(arguments.output, trajectories)
-    program.say(
+    cli.say(
         f"{count} reaches in {len(trajectories.attempts.reach)} episodes, "
         f"{len(trajectories)} of them for the film with {len(trajectories.states)} states"
     )
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

@@ -13,14 +13,14 @@ longest. By hand, for a run of two shards:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 _ROWS, _MOST = 8, 20
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "stills")
+    options = cli.stage_parser(__doc__, "stills")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("poster", type=Path, help="to write, .png")
@@ -29,13 +29,13 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("sums", type=Path, help="checksums of the three to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.checksums import write_sums
-    from goalreel.filmed import read_filmed, spread
-    from goalreel.made_of import check_inputs
-    from goalreel.shards import shard_paths
-    from goalreel.stills import save_contact_sheet, save_poster, save_preview
+    from goalreel.film.shards import shard_paths
+    from goalreel.provenance.checksums import write_sums
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.views.filmed_episodes import read_filmed, spread
+    from goalreel.views.stills import save_contact_sheet, save_poster, save_preview
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     frames = shard_paths(arguments.frames, spec.shard["shards"])
     trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
     check_inputs(spec, simulate=trajectories, render=frames)
@@ -44,13 +44,13 @@ def main(argv: list[str] | None = None) -> None:
     trigger = spec.config["stills"]["episode_trigger"]
     chosen = spread(filmed.by_steps(), _ROWS) if trigger is None else filmed.chosen(trigger)
     if not chosen:
-        program.say(f"warning: stills.episode_trigger {trigger} selects nothing; all are taken")
+        cli.say(f"warning: stills.episode_trigger {trigger} selects nothing; all are taken")
         chosen = list(filmed.places())
     save_contact_sheet(filmed, arguments.contact_sheet, chosen[:_MOST], spec.text)
     told = save_preview(filmed, arguments.preview, spec.config["film.fps"], spec.text)
     write_sums(arguments.sums, [arguments.poster, arguments.contact_sheet, arguments.preview])
-    program.say(f"poster and contact sheet drawn; preview: {told}")
+    cli.say(f"poster and contact sheet drawn; preview: {told}")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

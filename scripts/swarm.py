@@ -11,26 +11,26 @@ By hand, for two shards:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "swarm")
+    options = cli.stage_parser(__doc__, "swarm")
     options.add_argument("--atlas", type=Path, required=True)
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
-    from goalreel.atlas import read_atlas
-    from goalreel.made_of import check_inputs
-    from goalreel.shards import shard_paths
-    from goalreel.styles import make_style
-    from goalreel.swarm import count_cars
-    from goalreel.views import goal_position, run_shards, write_view
+    from goalreel.encoding import ffmpeg
+    from goalreel.film.shards import shard_paths
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.styles import make_style
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.views.run_shards import goal_position, run_shards, write_view
+    from goalreel.views.swarm import count_cars
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     env = spec.config["env"]
     goal_position(env)  # says that the view needs Mountain Car
@@ -47,8 +47,8 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["encode"],
         spec.text,
     )
-    program.say(f"{frames} frames of {swarm.cars} cars in {len(swarm.shapes)} distinct pictures")
+    cli.say(f"{frames} frames of {swarm.cars} cars in {len(swarm.shapes)} distinct pictures")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

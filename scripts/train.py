@@ -9,31 +9,31 @@ By hand:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "train")
+    options = cli.stage_parser(__doc__, "train")
     options.add_argument("policy", type=Path, help="the policy file to write, .npz")
     options.add_argument("log", type=Path, help="the table of training episodes, .csv")
     options.add_argument("sums", type=Path, help="the checksum of the table to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.checksums import write_sums
+    from goalreel.environments.physics import DISCRETE
     from goalreel.errors import GoalreelError
-    from goalreel.learned import write_policies
-    from goalreel.physics import DISCRETE
-    from goalreel.sarsa import train, write_log
+    from goalreel.policies.tile_policy import write_policies
+    from goalreel.provenance.checksums import write_sums
+    from goalreel.training.sarsa import train, write_log
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
     policies = train(spec.config["train.seed"], spec.config["train.checkpoints"], spec.text)
     write_policies(arguments.policy, policies)
     write_log(arguments.log, policies.log)
     write_sums(arguments.sums, [arguments.log])
-    program.say(
+    cli.say(
         f"{len(policies.log.episode)} episodes of {int(policies.log.steps.sum())} steps, "
         f"{int(policies.log.reached.sum())} of them reached the goal; "
         f"checkpoints after {', '.join(map(str, policies.ages.tolist()))}"
@@ -41,4 +41,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

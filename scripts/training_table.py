@@ -9,12 +9,12 @@ By hand:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "training_table")
+    options = cli.stage_parser(__doc__, "training_table")
     options.add_argument(
         "--metrics", type=Path, required=True, help="metrics.json of the first training"
     )
@@ -26,15 +26,15 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("sums", type=Path, help="checksums of the five to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.atomic import write_text
-    from goalreel.checksums import write_sums
-    from goalreel.dqn.ablation import as_csv, as_markdown, rows_of, runs_as_csv
-    from goalreel.dqn.curves import curves_of
-    from goalreel.dqn.metrics import read_metrics
-    from goalreel.dqn.training_plots import plot_bars, plot_curves
-    from goalreel.made_of import check_inputs
+    from goalreel.files.atomic import write_text
+    from goalreel.provenance.checksums import write_sums
+    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.training.dqn.comparison import as_csv, as_markdown, rows_of, runs_as_csv
+    from goalreel.training.dqn.curves import curves_of
+    from goalreel.training.dqn.metrics import read_metrics
+    from goalreel.training.dqn.plots import plot_bars, plot_curves
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     folder, name = arguments.metrics.parents[2], arguments.metrics.name
     paths = {
         f"dqn {variant} {seed}": folder / variant / str(seed) / name
@@ -51,8 +51,8 @@ def main(argv: list[str] | None = None) -> None:
     plot_curves(arguments.curves, curves_of(trainings), spec.text)
     made = [arguments.runs, arguments.rows, arguments.table, arguments.bars, arguments.curves]
     write_sums(arguments.sums, made)
-    program.say(f"{len(rows)} variants in {len(trainings)} trainings")
+    cli.say(f"{len(rows)} variants in {len(trainings)} trainings")
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

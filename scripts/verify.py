@@ -11,35 +11,35 @@ command:
 
 from pathlib import Path
 
-from goalreel import program
+from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the program with the arguments of a command line."""
-    options = program.stage_parser(__doc__, "verify")
+    options = cli.stage_parser(__doc__, "verify")
     options.add_argument("--threads", type=int, default=1, help="shards checked side by side")
     options.add_argument("output", type=Path, help="the table to write, in the folder of results")
     arguments = options.parse_args(argv)
 
-    from goalreel import ffmpeg
+    from goalreel.encoding import ffmpeg
     from goalreel.errors import GoalreelError
-    from goalreel.verdicts import remove, told_faults, write_verdicts
-    from goalreel.verify import verify
-    from goalreel.verify_files import Plan
+    from goalreel.verification.run import verify
+    from goalreel.verification.single_files import Plan
+    from goalreel.verification.verdict import remove, told_faults, write_verdicts
 
-    spec = program.spec_of(arguments)
+    spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     numbers = (spec.shard[name] for name in ("shards", "reaches", "size"))
     config, per_file = spec.config, spec.shard.get("per_file")
     plan = Plan(spec.made_of, config["film.fps"], config["card_frames"], *numbers, per_file)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)
-    planned = program.results() == arguments.output.parent.resolve()
+    planned = cli.results() == arguments.output.parent.resolve()
     again = remove(verdicts) if planned else []
     if fault := told_faults(verdicts, again):
         raise GoalreelError(fault)
-    program.say("\n".join(map(str, verdicts)))
+    cli.say("\n".join(map(str, verdicts)))
 
 
 if __name__ == "__main__":
-    program.run(main)
+    cli.run(main)

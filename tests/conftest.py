@@ -14,18 +14,18 @@ import av
 import pytest
 from project import Project
 
-from goalreel import ffmpeg
-from goalreel.atlas import draw_atlas
-from goalreel.frame_cache import FrameCache
-from goalreel.physics import ENVIRONMENTS
-from goalreel.policies import make_policy
-from goalreel.reaches import simulate_reaches
-from goalreel.render import render_states
-from goalreel.seal import LENGTH, write_seal
-from goalreel.segment import encode_segment
-from goalreel.spec import canonical
-from goalreel.styles import make_style
-from goalreel.trajectories import Trajectories, write_trajectories
+from goalreel.encoding import ffmpeg
+from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.files.seal import LENGTH, write_seal
+from goalreel.film.segment import encode_segment
+from goalreel.pictures.atlas import draw_atlas
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.render_native import render_states
+from goalreel.pictures.styles import make_style
+from goalreel.policies.policy import make_policy
+from goalreel.provenance.spec import canonical
+from goalreel.simulation.reaches import simulate_reaches
+from goalreel.simulation.trajectories import Trajectories, write_trajectories
 
 os.environ["SDL_VIDEODRIVER"] = "dummy"
 DISCRETE, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"

@@ -7,11 +7,11 @@ import importlib
 
 _HOME = {
     "GoalreelError": "errors",
-    "RecordVideo": "record_video",
-    "open_cache": "frame_cache",
-    "read_trajectories": "trajectories",
-    "save_video": "snippets",
-    "simulate_episodes": "episodes",
+    "RecordVideo": "recorders.record_video",
+    "open_cache": "pictures.frame_cache",
+    "read_trajectories": "simulation.trajectories",
+    "save_video": "recorders.save_video",
+    "simulate_episodes": "simulation.episodes",
 }
 __all__ = [*_HOME]
 

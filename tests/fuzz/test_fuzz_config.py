@@ -7,9 +7,9 @@ from fuzzing import deep, examples, junk, keys, leaves, works_or_tells
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goalreel.config import load_config, read_schema
-from goalreel.encoders import cards, choose
-from goalreel.spec import canonical
+from goalreel.encoding.choice import cards, choose
+from goalreel.provenance.spec import canonical
+from goalreel.workflow.config import load_config, read_schema
 
 _PATH = Path(__file__).parents[2] / "config.schema.yaml"
 _SCHEMA = read_schema(_PATH)
@@ -19,7 +19,7 @@ _SCHEMA = read_schema(_PATH)
 def schema_read_once():
     """Spare each example the reading of the schema, which takes longer than all else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goalreel.config.read_schema", lambda path: _SCHEMA)
+        patch.setattr("goalreel.workflow.config.read_schema", lambda path: _SCHEMA)
         yield
 
 

@@ -12,30 +12,30 @@ from hypothesis import strategies as st
 from material import MAINS, made, spec_of
 from project import REPOSITORY
 
-from goalreel import kept_fingerprints
-from goalreel.atlas import read_atlas
-from goalreel.config import read_schema
-from goalreel.dictionary import read_dictionary
-from goalreel.dqn.ablation import read_rows
-from goalreel.dqn.curves import curves_of
-from goalreel.dqn.metrics import read_metrics
-from goalreel.episodes import make_environment
-from goalreel.frame_cache import open_cache
-from goalreel.learned import read_policies
-from goalreel.lineage import read_spec
-from goalreel.mp4 import read_index
-from goalreel.outcomes import reach_rate
-from goalreel.plot_captions import read_caption
-from goalreel.plot_data import read_steps
-from goalreel.policy_files import policy_files
-from goalreel.recorded import play_recording
-from goalreel.recording import read_recording
-from goalreel.spec import parse_spec
-from goalreel.spec_values import check_values
-from goalreel.styles import make_style
-from goalreel.timings import read_timings
-from goalreel.tiny import read_tiny
-from goalreel.trajectories import read_summary, read_trajectories
+from goalreel.encoding.assembling.coded_atlas import read_dictionary
+from goalreel.encoding.tiny import read_tiny
+from goalreel.files.plot_captions import read_caption
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.atlas import read_atlas
+from goalreel.pictures.frame_cache import open_cache
+from goalreel.pictures.styles import make_style
+from goalreel.policies.tile_policy import read_policies
+from goalreel.policies.watched_files import policy_files
+from goalreel.provenance import kept_fingerprints
+from goalreel.provenance.embedded_specs import read_spec
+from goalreel.provenance.spec import parse_spec
+from goalreel.report.plot_data import read_steps
+from goalreel.report.reach_rate import reach_rate
+from goalreel.report.timings import read_timings
+from goalreel.simulation.episodes import make_environment
+from goalreel.simulation.recorded_episodes import play_recording
+from goalreel.simulation.recording_file import read_recording
+from goalreel.simulation.trajectories import read_summary, read_trajectories
+from goalreel.training.dqn.comparison import read_rows
+from goalreel.training.dqn.curves import curves_of
+from goalreel.training.dqn.metrics import read_metrics
+from goalreel.workflow.config import read_schema
+from goalreel.workflow.spec_values import check_values
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,7 +43,7 @@ def schema_read_once():
     """Spare each example the reading of the schema, which takes longer than all else."""
     schema = read_schema(REPOSITORY / "config.schema.yaml")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goalreel.spec_values.read_schema", lambda path: schema)
+        patch.setattr("goalreel.workflow.spec_values.read_schema", lambda path: schema)
         yield
 
 

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from material import ARGUMENTS, MAINS, OPERATIONS, OUTPUTS, made, replayed, spec_of
 
-from goalreel import ffmpeg, program
+from goalreel import cli
+from goalreel.encoding import ffmpeg
 
 # Programs whose every run takes long are tried less often; they need matplotlib, a second.
 _RARE = ("plots", "training_table")
@@ -75,7 +76,7 @@ def _ends_well(main, argv, place: Path, run: Path, capsys, strange=False, own=("
     handler = signal.getsignal(signal.SIGTERM)
     try:
         with contextlib.chdir(place), bounded():
-            program.run(lambda: main(argv))
+            cli.run(lambda: main(argv))
     except SystemExit as error:
         status = error.code
     finally:

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 
 from pixel_batches import ACTIONS, batch, settings, stacks  # noqa: E402
 
-from goalreel.pixels.acting import Actor  # noqa: E402
-from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
+from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
+from goalreel.training.pixels.numpy_network import Actor  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_weights_keep_their_names_and_shapes():
 
 
 def test_collectors_import_no_pytorch():
-    code = "import sys, goalreel.pixels.acting; print(sorted({'torch', 'cv2'} & set(sys.modules)))"
+    code = "import sys, goalreel.training.pixels.numpy_network; print(sorted({'torch', 'cv2'} & set(sys.modules)))"
     told = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONPATH": str(REPOSITORY / "scripts")},

@@ -8,8 +8,8 @@ import pytest
 from conftest import DISCRETE, STYLES
 
 from goalreel.errors import GoalreelError
-from goalreel.pixels import warp
-from goalreel.pixels.atlas_pixels import AtlasPixels
+from goalreel.training.games import warp
+from goalreel.training.games.mountain_car_pixels import AtlasPixels
 
 OPENCV = importlib.util.find_spec("cv2") is not None
 NEEDS_OPENCV = pytest.mark.skipif(not OPENCV, reason="takes OpenCV, which is no requirement")

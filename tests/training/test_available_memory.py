@@ -2,7 +2,7 @@
 
 import pytest
 
-from goalreel.pixels.memory import available_memory
+from goalreel.training.pixels.available_memory import available_memory
 
 MIB = 1 << 20
 

@@ -13,17 +13,24 @@ import pytest
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.games.lanes import make_lanes
-from goalreel.games.settings import GameSettings
-from goalreel.pixels import shared
-from goalreel.pixels.acting import Actor
-from goalreel.pixels.collector import CONTROL, COUNTERS, END, EPISODE, Assignment, Collector
-from goalreel.pixels.collectors import Collectors, Crew, actions_of
-from goalreel.pixels.consolidation import Consolidation
-from goalreel.pixels.frame_replay import FrameReplay, step_fields
-from goalreel.pixels.learner_settings import CONVOLUTIONS, HIDDEN, side_after_convolutions
-from goalreel.pixels.ring import Ring
-from goalreel.pixels.weights import AbandonedError, SharedWeights, fields_of
+from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.settings import GameSettings
+from goalreel.training.pixels.collector import (
+    CONTROL,
+    COUNTERS,
+    END,
+    EPISODE,
+    Assignment,
+    Collector,
+)
+from goalreel.training.pixels.collectors import Collectors, Crew, actions_of
+from goalreel.training.pixels.frame_replay_buffer import FrameReplay, step_fields
+from goalreel.training.pixels.learner_settings import CONVOLUTIONS, HIDDEN, side_after_convolutions
+from goalreel.training.pixels.numpy_network import Actor
+from goalreel.training.pixels.replay_feeder import Consolidation
+from goalreel.training.shared_memory import blocks
+from goalreel.training.shared_memory.ring import Ring
+from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights, fields_of
 
 GAME = asdict(GameSettings("MountainCar-v0").filled())
 SHAPE, STACK, LANES = (84, 84), 4, 3
@@ -67,7 +74,7 @@ class Alone:
         """Make memory, car lanes and collector."""
         self.ring, self.episodes = Ring(step_fields(SHAPE), capacity), Ring(EPISODE, 64)
         fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
-        fds |= {n: shared.create(shared.layout(f)[1]) for n, f in
+        fds |= {n: blocks.create(blocks.layout(f)[1]) for n, f in
                 (("counters", COUNTERS), ("control", CONTROL))}  # fmt: skip
         self.weights = SharedWeights(fields_of(weights()))
         self.weights.write(weights())
@@ -76,8 +83,8 @@ class Alone:
             fds | {"weights": self.weights.fd},
         )
         told = Assignment.of(told.to_json())
-        shared.arrays(fds["control"], CONTROL)["epsilon"][0] = epsilon
-        self.counters = shared.arrays(fds["counters"], COUNTERS)
+        blocks.arrays(fds["control"], CONTROL)["epsilon"][0] = epsilon
+        self.counters = blocks.arrays(fds["counters"], COUNTERS)
         self.collector = Collector(told, make_lanes(GameSettings.of(GAME), 9, LANES), alive)
 
     def rows(self) -> dict[str, np.ndarray]:
@@ -227,7 +234,7 @@ with Collectors(crew(collectors=2), weights(), 1.0) as collectors:
 @PROC
 def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
     told = [str(REPOSITORY / "scripts"), str(Path(__file__).parent)]
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "tests")}
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "tests" / "helpers")}
     with subprocess.Popen(
         [sys.executable, "-c", TRAINER, *told], stdout=subprocess.PIPE, env=environment
     ) as trainer:

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 
 from pixel_batches import ACTIONS, batch, largest_difference, settings  # noqa: E402
 
-from goalreel.pixels.network import PixelNetwork  # noqa: E402
-from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
+from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
+from goalreel.training.pixels.network import PixelNetwork  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -11,18 +11,18 @@ from goalreel.errors import GoalreelError
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
-from goalreel.dqn import training  # noqa: E402
-from goalreel.dqn.environments import Step  # noqa: E402
-from goalreel.dqn.evaluation import Evaluation, evaluate  # noqa: E402
-from goalreel.dqn.greedy import Network  # noqa: E402
-from goalreel.dqn.log import COLUMNS, Log  # noqa: E402
-from goalreel.dqn.metrics import metrics_of  # noqa: E402
-from goalreel.dqn.play import Played, choose, epsilon_at, transitions  # noqa: E402
-from goalreel.dqn.policy_file import checkpoints_of, read_checkpoints, write_checkpoints  # noqa: E402
-from goalreel.dqn.replay import Batch, StateReplay  # noqa: E402
-from goalreel.dqn.settings import VARIANTS, settings_of  # noqa: E402
-from goalreel.dqn.training import Clock, Dues, Trained, look, train  # noqa: E402
-from goalreel.physics import DISCRETE  # noqa: E402
+from goalreel.environments.physics import DISCRETE  # noqa: E402
+from goalreel.policies.network import Network  # noqa: E402
+from goalreel.policies.network_file import checkpoints_of, read_checkpoints, write_checkpoints  # noqa: E402
+from goalreel.training.dqn import training  # noqa: E402
+from goalreel.training.dqn.evaluation import Evaluation, evaluate  # noqa: E402
+from goalreel.training.dqn.log import COLUMNS, Log  # noqa: E402
+from goalreel.training.dqn.metrics import metrics_of  # noqa: E402
+from goalreel.training.dqn.playing import Played, choose, epsilon_at, transitions  # noqa: E402
+from goalreel.training.dqn.replay_buffer import Batch, StateReplay  # noqa: E402
+from goalreel.training.dqn.settings import VARIANTS, settings_of  # noqa: E402
+from goalreel.training.dqn.training import Clock, Dues, Trained, look, train  # noqa: E402
+from goalreel.training.games.car_lanes import Step  # noqa: E402
 
 SHORT = replace(settings_of("baseline", 600), hidden=(16, 16), start=200)
 

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from goalreel.trajectories import read_trajectories
+from goalreel.simulation.trajectories import read_trajectories
 
 TORCH = importlib.util.find_spec("torch") is not None
 NEEDS_TORCH = pytest.mark.skipif(not TORCH, reason="takes PyTorch, which is no requirement")
@@ -32,7 +32,7 @@ def driven(once):
 
 @NEEDS_TORCH
 def test_what_was_trained_drives(driven):
-    from goalreel.dqn.policy_file import read_checkpoints
+    from goalreel.policies.network_file import read_checkpoints
 
     folder = driven.folder / "results" / "train" / "fast" / "7"
     kept = read_checkpoints(folder / "policy.pt")
@@ -97,7 +97,7 @@ def compared(once, driven):
 
 @NEEDS_TORCH
 def test_the_film_of_learning_is_gymnasiums_at_every_age(compared):
-    from goalreel.dqn.policy_file import read_checkpoints
+    from goalreel.policies.network_file import read_checkpoints
 
     results = compared.folder / "results"
     kept = read_checkpoints(results / "train" / "fast" / "7" / "policy.pt")

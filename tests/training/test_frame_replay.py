@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from goalreel.errors import GoalreelError
-from goalreel.pixels.frame_replay import FrameReplay, step_fields
+from goalreel.training.pixels.frame_replay_buffer import FrameReplay, step_fields
 
 SHAPE = (4, 3)
 

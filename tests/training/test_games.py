@@ -11,14 +11,14 @@ import pytest
 import test_mario
 from test_collectors import SHAPE, crew, until, weights
 
-from goalreel.dqn.environments import Lanes
 from goalreel.errors import GoalreelError
-from goalreel.games import names
-from goalreel.games.lanes import make_lanes
-from goalreel.games.settings import GameSettings
-from goalreel.pixels.collector import END
-from goalreel.pixels.collectors import Collectors, actions_of
-from goalreel.pixels.warp import WARPS
+from goalreel.training.games import names
+from goalreel.training.games.car_lanes import Lanes
+from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.settings import GameSettings
+from goalreel.training.games.warp import WARPS
+from goalreel.training.pixels.collector import END
+from goalreel.training.pixels.collectors import Collectors, actions_of
 
 CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"
 NEEDS_ALE = pytest.mark.skipif(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from goalreel.dqn.environments import Lanes, WrappedCars
+from goalreel.training.games.car_lanes import Lanes, WrappedCars
 
 
 @pytest.mark.parametrize("skip", [1, 12])

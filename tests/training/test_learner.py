@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
-from goalreel.dqn.greedy import Network  # noqa: E402
-from goalreel.dqn.learner import Learner  # noqa: E402
-from goalreel.dqn.replay import Batch  # noqa: E402
-from goalreel.dqn.settings import Settings  # noqa: E402
+from goalreel.policies.network import Network  # noqa: E402
+from goalreel.training.dqn.learner import Learner  # noqa: E402
+from goalreel.training.dqn.replay_buffer import Batch  # noqa: E402
+from goalreel.training.dqn.settings import Settings  # noqa: E402
 
 SMALL = Settings(hidden=(16, 16))
 LOW, HIGH = np.array([-1.2, -0.07]), np.array([0.6, 0.07])

@@ -36,8 +36,8 @@ def test_lanes_are_the_packages_own_game_four_frames_a_step():
     """Mario runs to the right, meets his first enemy, and begins anew."""
     ours = f"""
 import json, numpy as np
-from goalreel.games.lanes import make_lanes
-from goalreel.games.settings import GameSettings
+from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.settings import GameSettings
 lanes = make_lanes(GameSettings.of({SETTINGS}), 0, 2)
 assert lanes.actions == 7 and lanes.seen.shape == (2, 84, 84) and lanes.seen.dtype == np.uint8
 rows, ended = [], []
@@ -56,7 +56,7 @@ with contextlib.redirect_stderr(io.StringIO()):
 from gym_super_mario_bros import SuperMarioBrosEnv
 from gym_super_mario_bros.actions import SIMPLE_MOVEMENT
 from nes_py.wrappers import JoypadSpace
-from goalreel.pixels.warp import sliced
+from goalreel.training.games.warp import sliced
 env = JoypadSpace(SuperMarioBrosEnv(target=(1, 1)), SIMPLE_MOVEMENT)
 env.reset()
 rows, ended, total, frames, furthest = [], [], 0.0, 0, 0
@@ -84,8 +84,8 @@ print(json.dumps([rows, ended]))
 def test_a_whole_game_has_three_lives():
     code = """
 import json, numpy as np
-from goalreel.games.lanes import make_lanes
-from goalreel.games.settings import GameSettings
+from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.settings import GameSettings
 settings = {"game": "SuperMarioBros-v3", "noop": 0, "warp": "slice", "episodic_life": True}
 lanes = make_lanes(GameSettings.of(settings), 0, 1)
 lost, ended = 0, ()
@@ -99,10 +99,16 @@ print(json.dumps(lost))
 
 def test_what_a_collector_imports_runs_there():
     """NumPy 1.26, no PyTorch and no OpenCV."""
-    folder = Path(REPOSITORY, "scripts", "goalreel", "games")
-    modules = [f"goalreel.games.{path.stem}" for path in folder.glob("[a-z]*.py")]
-    pixels = ("collector", "acting", "frame_replay", "ring", "shared", "weights", "warp")
-    modules += ["goalreel.child", *(f"goalreel.pixels.{name}" for name in pixels)]
+    folder = Path(REPOSITORY, "scripts", "goalreel", "training", "games")
+    modules = [f"goalreel.training.games.{path.stem}" for path in folder.glob("[a-z]*.py")]
+    pixels = ("collector", "numpy_network", "frame_replay_buffer")
+    modules += [
+        *(
+            f"goalreel.training.shared_memory.{n}"
+            for n in ("child_process", "ring", "blocks", "weights")
+        ),
+        *(f"goalreel.training.pixels.{name}" for name in pixels),
+    ]
     code = f"""
 import importlib, json, numpy, sys
 for name in {modules}:
@@ -127,8 +133,8 @@ def test_what_that_interpreter_cannot_do_is_told(values, said):
     code = f"""
 import json
 from goalreel.errors import GoalreelError
-from goalreel.games.lanes import make_lanes
-from goalreel.games.settings import GameSettings
+from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.settings import GameSettings
 try:
     make_lanes(GameSettings.of({values}), 0, 1)
 except GoalreelError as error:

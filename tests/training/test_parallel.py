@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from project import REPOSITORY
 
-from goalreel import child
-from goalreel.dqn.environments import WrappedCars
-from goalreel.dqn.player import capacity_of
-from goalreel.dqn.player_process import PlayerProcess
-from goalreel.dqn.settings import Settings
 from goalreel.errors import GoalreelError
+from goalreel.training.dqn.player_main import capacity_of
+from goalreel.training.dqn.player_process import PlayerProcess
+from goalreel.training.dqn.settings import Settings
+from goalreel.training.games.car_lanes import WrappedCars
+from goalreel.training.shared_memory import child_process
 
 SETTINGS = Settings(frames=1600, start=200, hidden=(16, 16), wrapped=False, parallel=True)
 GREEDY = replace(SETTINGS, exploration=1e-9, final_epsilon=0.0)  # from the second step on
@@ -88,7 +88,7 @@ def test_a_player_that_dies_is_an_error():
 TRAINER = f"""
 import sys, time
 sys.path[:0] = [{str(REPOSITORY / "scripts")!r}, {str(REPOSITORY / "tests" / "training")!r}]
-sys.path[:0] = [{str(REPOSITORY / "tests")!r}]
+sys.path[:0] = [{str(REPOSITORY / "tests" / "helpers")!r}]
 from test_parallel import *
 with PlayerProcess(GREEDY, 1, weights(2)) as player:
     player._control["playing"][0] = sys.argv[1] != "rests"
@@ -116,13 +116,13 @@ def test_it_ends_with_a_trainer_that_is_killed(doing):
 
 
 def test_a_player_needs_no_pytorch():
-    code = "import sys; from goalreel.dqn import player; sys.exit('torch' in sys.modules)"
+    code = "import sys; from goalreel.training.dqn import player; sys.exit('torch' in sys.modules)"
     environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
 
 
 def test_a_childs_libraries_take_one_thread():
-    process = child.start(sys.executable, "timeit", "-n1", "-r1", "import os; print(os.environ)",
+    process = child_process.start(sys.executable, "timeit", "-n1", "-r1", "import os; print(os.environ)",
                           stdout=subprocess.PIPE, text=True)  # fmt: skip
     said, _ = process.communicate(timeout=60)
     for name in ("OMP", "OPENBLAS", "MKL"):
@@ -132,7 +132,7 @@ def test_a_childs_libraries_take_one_thread():
 def test_learning_keeps_its_ratio_to_playing(monkeypatch, request):
     """As many gradient steps for a frame as the settings say, however fast the player is."""
     torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
-    from goalreel.dqn import training
+    from goalreel.training.dqn import training
 
     before = torch.get_num_threads()
     request.addfinalizer(lambda: torch.set_num_threads(before))

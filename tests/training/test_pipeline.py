@@ -23,17 +23,17 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 from test_collectors import Alone, filled  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
-from goalreel.pixels import checkpoint  # noqa: E402
-from goalreel.pixels.acting import Actor  # noqa: E402
-from goalreel.pixels.consolidation import Consolidation  # noqa: E402
-from goalreel.pixels.frame_replay import FrameReplay  # noqa: E402
-from goalreel.pixels.monitor import COLUMNS, Look, Monitor, write_rows  # noqa: E402
-from goalreel.pixels.monitor_plot import plot_training  # noqa: E402
-from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
-from goalreel.pixels.policy import read_policy, write_policy  # noqa: E402
-from goalreel.pixels.settings import PipelineSettings  # noqa: E402
-from goalreel.pixels.trainer import Trainer  # noqa: E402
-from goalreel.plot_captions import read_caption  # noqa: E402
+from goalreel.files.plot_captions import read_caption  # noqa: E402
+from goalreel.training.pixels import checkpoint  # noqa: E402
+from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
+from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
+from goalreel.training.pixels.monitor import COLUMNS, Look, Monitor, write_rows  # noqa: E402
+from goalreel.training.pixels.monitor_plot import plot_training  # noqa: E402
+from goalreel.training.pixels.numpy_network import Actor  # noqa: E402
+from goalreel.training.pixels.policy_file import read_policy, write_policy  # noqa: E402
+from goalreel.training.pixels.replay_feeder import Consolidation  # noqa: E402
+from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
+from goalreel.training.pixels.trainer import Trainer  # noqa: E402
 
 SECTION = {
     **{
@@ -167,7 +167,7 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
     settings = replace(
         SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
     )
-    with patch("goalreel.pixels.trainer.FrameReplay"):
+    with patch("goalreel.training.pixels.trainer.FrameReplay"):
         trainer = Trainer(replace(settings, frames=10**12), None, 4, 4)
     steps = 0
     for _ in range(60):
@@ -184,7 +184,7 @@ def test_steps_are_taken_in_by_the_thousand_at_the_defaults():
     """Where the rings hold as many, and after the first update."""
     section = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["pixels"]
     settings = PipelineSettings.of(section)
-    with patch("goalreel.pixels.trainer.FrameReplay"):
+    with patch("goalreel.training.pixels.trainer.FrameReplay"):
         trainer = Trainer(settings, None, 4, 4)
     rings = filled(settings.collectors, settings.ring)
     replay = FrameReplay(settings.lanes, 100, (2, 2), 4, 8)
@@ -199,7 +199,7 @@ def test_steps_are_taken_in_by_the_thousand_at_the_defaults():
 
 
 def test_a_mean_of_few_games_is_none():
-    with patch("goalreel.pixels.trainer.FrameReplay"):
+    with patch("goalreel.training.pixels.trainer.FrameReplay"):
         trainer = Trainer(SETTINGS, Mock(), 4, 4)
     trainer.ended([(-100.0, 0.0, 400)] * 19)
     assert np.isnan(trainer.mean) and trainer.means() == (-100.0, 0.0)
@@ -218,7 +218,7 @@ import sys
 sys.path.insert(0, {str(REPOSITORY / "scripts")!r})
 import pixels
 from goalreel import program
-from goalreel.pixels import monitor
+from goalreel.training.pixels import monitor
 monitor.EVERY = 0.5
 program.run(pixels.main)
 """
@@ -393,9 +393,9 @@ def test_a_plot_is_drawn_of_any_table(tmp_path):
 
 
 def test_a_policys_network_is_the_learners(tmp_path):
-    from goalreel.pixels.pipeline import Trained
-    from goalreel.pixels.results import write_results
-    from goalreel.pixels.session import Sums
+    from goalreel.training.pixels.results import write_results
+    from goalreel.training.pixels.session import Sums
+    from goalreel.training.pixels.training import Trained
 
     learner = PixelLearner(HOW, 3, 1)
     last = learner.weights()

@@ -13,15 +13,15 @@ from conftest import resealed  # noqa: E402
 from pixel_batches import ACTIONS, batch, largest_difference, settings  # noqa: E402
 
 from goalreel.errors import GoalreelError, Unusable  # noqa: E402
-from goalreel.pixels.checkpoint import (  # noqa: E402
+from goalreel.files.seal import write_seal  # noqa: E402
+from goalreel.training.pixels.checkpoint import (  # noqa: E402
     identity_of,
     read_checkpoint,
     resume,
     write_checkpoint,
 )
-from goalreel.pixels.frame_replay import FrameReplay  # noqa: E402
-from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
-from goalreel.seal import write_seal  # noqa: E402
+from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
+from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
 
 GAME = {"game": "MountainCar-v0", "skip": 4, "noop": 0}
 IDENTITY = identity_of(GAME, settings(), ACTIONS)

@@ -14,8 +14,8 @@ if not torch.distributed.is_available():
 from pixel_batches import ACTIONS, batch, joined, largest_difference, settings  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
-from goalreel.pixels.distributed import make_learner  # noqa: E402
-from goalreel.pixels.pixel_learner import PixelLearner  # noqa: E402
+from goalreel.training.pixels.distributed import make_learner  # noqa: E402
+from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
 
 COARSE = {"learning_rate": 1e-2}  # changes weights a thousand times as much as rounding may
 

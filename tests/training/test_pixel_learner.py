@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 from pixel_batches import ACTIONS, batch, joined, largest_difference, settings  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
-from goalreel.pixels import pixel_learner  # noqa: E402
-from goalreel.pixels.frame_replay import Batch  # noqa: E402
-from goalreel.pixels.pixel_learner import PixelLearner, computes_in_half  # noqa: E402
+from goalreel.training.pixels import learner as pixel_learner  # noqa: E402
+from goalreel.training.pixels.frame_replay_buffer import Batch  # noqa: E402
+from goalreel.training.pixels.learner import PixelLearner, computes_in_half  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from project import REPOSITORY
 
-from goalreel.pixels import ring as rings
-from goalreel.pixels import shared
-from goalreel.pixels.ring import Ring
+from goalreel.training.shared_memory import blocks
+from goalreel.training.shared_memory import ring as rings
+from goalreel.training.shared_memory.ring import Ring
 
 ITEMS = 1_500_000
 CAPACITY = 1000  # wraps 1,500 times
@@ -23,7 +23,7 @@ FIELDS = {"number": ("<i8", ()), "noise": ("<u8", (6,)), "sum": ("<u8", ())}
 WRITER = """
 import random, sys, time
 import numpy as np
-from goalreel.pixels import ring
+from goalreel.training.pixels import ring
 
 ring._ORDERED = ring._ORDERED and sys.argv[5] == "plain"
 hasty = sys.argv[3] == "hasty"  # tells of items before it writes them: the control
@@ -94,7 +94,7 @@ def test_nor_where_processors_need_fences(monkeypatch):
 
 
 def test_processors_that_write_64_bits_in_two_halves_are_not_taken_for_ordered():
-    code = "import platform; platform.machine = lambda: 'i686'; from goalreel.pixels import ring"
+    code = "import platform; platform.machine = lambda: 'i686'; from goalreel.training.pixels import ring"
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
     command = [sys.executable, "-c", f"{code}; raise SystemExit(ring._ORDERED)"]
     assert subprocess.run(command, env=environment).returncode == 0
@@ -134,10 +134,10 @@ def test_its_memory_has_no_name_that_a_killed_process_could_leave_behind():
 
 def test_arrays_outlive_their_descriptor():
     fields = {"a": ("<f8", (3,)), "b": ("u1", (5, 5))}
-    fd = shared.create(shared.layout(fields)[1])
-    one, two = shared.arrays(fd, fields), shared.arrays(fd, fields)
+    fd = blocks.create(blocks.layout(fields)[1])
+    one, two = blocks.arrays(fd, fields), blocks.arrays(fd, fields)
     os.close(fd)
     one["a"][:], one["b"][:] = 1.5, 7
     assert two["a"].tolist() == [1.5] * 3 and (two["b"] == 7).all()
-    starts = {name: array.ctypes.data % shared.LINE for name, array in one.items()}
+    starts = {name: array.ctypes.data % blocks.LINE for name, array in one.items()}
     assert set(starts.values()) == {0}

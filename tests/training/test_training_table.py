@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import training_table as stage
-from goalreel.dqn.ablation import HEADER, TITLES, as_csv, as_markdown, read_rows, rows_of
-from goalreel.dqn.curves import band, curves_of
-from goalreel.dqn.metrics import Metrics, read_metrics, write_metrics
-from goalreel.dqn.settings import VARIANTS
 from goalreel.errors import GoalreelError, Unusable
-from goalreel.plot_captions import read_caption
-from goalreel.spec import canonical, common_digest
+from goalreel.files.plot_captions import read_caption
+from goalreel.provenance.spec import canonical, common_digest
+from goalreel.training.dqn.comparison import HEADER, TITLES, as_csv, as_markdown, read_rows, rows_of
+from goalreel.training.dqn.curves import band, curves_of
+from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
+from goalreel.training.dqn.settings import VARIANTS
 
 AGES = (5000, 10000)
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from project import REPOSITORY
 
-from goalreel.pixels.weights import AbandonedError, SharedWeights, fields_of
+from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights, fields_of
 
 SHAPES = {"a": (64, 64), "b": (200_000,)}
 
 WRITER = """
 import sys
 import numpy as np
-from goalreel.pixels.weights import SharedWeights
+from goalreel.training.shared_memory.weights import SharedWeights
 
 fields, hasty = eval(sys.argv[2]), sys.argv[3] == "hasty"
 weights = SharedWeights(fields, int(sys.argv[1]))

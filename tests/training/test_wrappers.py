@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
-from goalreel.games.ale import make_ale
-from goalreel.games.emulated import wrap
-from goalreel.games.settings import GameSettings
-from goalreel.games.wrappers import (
+from goalreel.training.games.ale import make_ale
+from goalreel.training.games.emulated import wrap
+from goalreel.training.games.settings import GameSettings
+from goalreel.training.games.wrappers import (
     ClipRewardEnv,
     EpisodicLifeEnv,
     FireResetEnv,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
-from goalreel.ragged import ranges
 
 SIDE = 16  # of a macroblock, in luma samples
 _SIDES = (SIDE, SIDE // 2, SIDE // 2)  # in the samples of each plane

@@ -13,12 +13,7 @@ import numpy as np
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitWriter, closed
 from goalreel.h264.nal import IDR, SLICE, pack
-from goalreel.h264.parameter_sets import (
-    FRAME_NUM_BITS,
-    INITIAL_QP,
-    POC_BITS,
-    REFERENCES,
-)
+from goalreel.h264.parameter_sets import FRAME_NUM_BITS, INITIAL_QP, POC_BITS, REFERENCES
 from goalreel.h264.prediction import LOG2_DENOMINATOR
 
 # Table 7-6. The codes that are 5 more say so of all the picture's slices, and are 4 bits longer.

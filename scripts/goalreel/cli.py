@@ -1,0 +1,114 @@
+"""What the stages' programs share: their command line, their log lines, their way to fail."""
+
+import argparse
+import contextlib
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.provenance.fingerprint import fingerprint
+from goalreel.provenance.sources import are_as_noted
+from goalreel.provenance.spec import Spec, parse_spec
+
+_NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
+_RESULTS = "GOALREEL_RESULTS"
+
+
+def parser(doc: str) -> argparse.ArgumentParser:
+    """Return a parser whose --help is the program's docstring."""
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
+    """Return a parser for a stage: it takes --spec beside what the stage adds."""
+    program = parser(doc)
+    program.add_argument(
+        "--spec",
+        required=True,
+        metavar="JSON",
+        help=f"what to make: stage ({stage}), config, and shard, as in the files that exist",
+    )
+    program.set_defaults(stage=stage)
+    return program
+
+
+def spec_of(arguments: argparse.Namespace) -> Spec:
+    """Return the checked spec of a stage's parsed arguments.
+
+    Raises GoalreelError too if the code is no longer what the workflow planned with: a result
+    must not carry the fingerprint of other code than made it. So call it once all is imported.
+    """
+    spec = parse_spec(arguments.spec, arguments.stage)
+    script = Path(__file__).parents[1] / f"{arguments.stage}.py"
+    if spec.code and are_as_noted(script.parent):  # planned by the workflow, which checks more
+        return spec
+    with contextlib.suppress(ModuleNotFoundError):  # a stage's own environment has no validator
+        from goalreel.workflow.spec_values import check_values
+
+        check_values(spec)
+    try:
+        changed = spec.code and spec.code != fingerprint(script)
+    except (SyntaxError, ImportError):  # it is being edited right now
+        changed = True
+    if changed:
+        raise GoalreelError(f"the code of {script} has changed since the run began; run it again")
+    return spec
+
+
+def say(message: str) -> None:
+    """Write a line to the job's log."""
+    print(message, file=sys.stderr)
+
+
+def note_results(results: Path) -> None:
+    """Tell the jobs that this process will start where the workflow's own files stand."""
+    os.environ[_RESULTS] = str(results.resolve())
+
+
+def results() -> Path | None:
+    """Return the folder of the workflow that started this job, None of a program by hand."""
+    noted = os.environ.get(_RESULTS)
+    return Path(noted) if noted else None
+
+
+def _without(error: Unusable) -> str:
+    """Delete a useless file of the workflow, so that the next run makes it; return what to say."""
+    folder, path = results(), error.path.resolve()
+    if folder is None or not path.is_relative_to(folder):
+        return str(error)  # the user's own, or a copy of what stands elsewhere
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return str(error)
+    return f"{error.path}: could not be used and is deleted: {error.fault}; run snakemake again"
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a program's main; what a user can cause ends in one message and exit status 1."""
+    # A cancelled job ends like an interrupted one: ffmpeg stopped, temporary files removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("error: terminated (SIGTERM)"))
+    try:
+        main()
+    except Unusable as error:
+        lines = [_without(fault) for fault in (error, *error.others)]
+        sys.exit("error: " + "\n".join(lines))
+    except GoalreelError as error:
+        sys.exit(f"error: {error}")
+    except MemoryError as error:
+        sys.exit(f"error: out of memory {error}; a smaller shard_size needs less")
+    except ImportError as error:  # a library that finds no room for itself
+        if not any(words in str(error) for words in _NO_ROOM):
+            raise
+        sys.exit(f"error: out of memory: {str(error).strip().splitlines()[-1]}")
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted (SIGINT)")
+    except OSError as error:  # no space, no permission
+        sys.exit(f"error: {error}")
+    finally:
+        gc.freeze()  # Python would look through all that was imported once more at its end

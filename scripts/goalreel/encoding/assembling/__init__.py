@@ -1,0 +1,1 @@
+"""Pictures coded once, and H.264 samples joined from them."""

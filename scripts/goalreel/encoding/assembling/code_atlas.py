@@ -1,0 +1,119 @@
+"""Coding an atlas: its pictures, and the title card that they refer to, as H.264 slices.
+
+How patches are coded is told in h264.inter, pictures of their own in h264.intra; what is kept of
+them, in dictionary.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.assembling.intra_slices import code_intra, decode, pad16, planes, rows
+from goalreel.encoding.assembling.sample_parts import ordered
+from goalreel.encoding.yuv import patch_planes, planar
+from goalreel.errors import GoalreelError
+from goalreel.h264.inter import code_patches
+from goalreel.h264.macroblocks import SIDE, Planes
+from goalreel.h264.nal import annex_b
+from goalreel.h264.parameter_sets import Stream, pps, sps
+from goalreel.h264.prediction import plain
+from goalreel.h264.slices import SliceHeader, slice_nal
+from goalreel.pictures.atlas import Atlas
+
+_COLOURS = 2  # beside the track; more would cost more in every slice header than they save
+
+
+def code_atlas(
+    atlas: Atlas,
+    card: np.ndarray,
+    clear: tuple[int, int],
+    quantisers: tuple[int, int],
+    spec: str = "{}",
+) -> Dictionary:
+    """Code every picture of an atlas.
+
+    card: (H, W, 3) uint8, the track with all that is on every title card; clear: rows of pixels,
+    from and to, between captions and HUD. quantisers: of pictures and card, 1 to 51. Raises
+    GoalreelError if pictures reach below their rows, or ffmpeg fails.
+    """
+    if not all(1 <= qp <= 51 for qp in quantisers):
+        raise GoalreelError(f"quantisers {quantisers}; allowed: 1 to 51")
+    wanted = planes(pad16(planar(card)))
+    cuts = _macroblock_rows(clear, len(card))
+    _check_rows(atlas, min(SIDE * cuts[1], len(card)))
+    slices = _code_card(card, quantisers[1], cuts[0])
+    decoded = planes(_decoded(slices, wanted[0].shape, cuts[0], quantisers[1]))
+    patches = patch_planes(atlas.patches)
+    colours = _colours(patches, wanted)
+    empty = Dictionary({}, quantisers, cuts, colours, decoded, slices, spec)
+    how = empty.region, quantisers[0], colours, cuts[0]
+    data = code_patches(decoded, wanted, patches, *how)
+    parts = (ordered(empty.header, bits) for bits in data)
+    return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
+
+
+def _macroblock_rows(clear: tuple[int, int], height: int) -> tuple[int, int]:
+    """Return the macroblock rows of the captions' slice, and of the pictures' slices."""
+    captions, hud = clear
+    return -(-captions // SIDE), -(-height // SIDE) if hud == height else hud // SIDE
+
+
+def _check_rows(atlas: Atlas, lowest: int) -> None:
+    boxes = atlas.patches.boxes
+    found = int((boxes[:, 0] + boxes[:, 2]).max())
+    if found > lowest:
+        raise GoalreelError(
+            f"pictures reach down to row {found}, their slices to {lowest}; choose "
+            f"encode.encoder: x264, no HUD, or another size"
+        )
+
+
+def _code_card(card: np.ndarray, qp: int, caption_rows: int) -> tuple:
+    """Return the data of the card's I slices: the captions' rows, and those below."""
+    picture = pad16(planar(card))
+    height, width = picture.shape[0] * 2 // 3, picture.shape[1]
+    cuts = ((0, SIDE * caption_rows), (SIDE * caption_rows, height))
+    parts = (code_intra([rows(picture, a, b)], (width, b - a), qp, thorough=True) for a, b in cuts)
+    return tuple(part.data for (part,) in parts)
+
+
+def _decoded(card: tuple, shape: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
+    """Return the card as it decodes, whole macroblocks in yuv420p."""
+    size = shape[1], shape[0]
+    starts = (0, caption_rows * size[0] // SIDE)
+    slices = [
+        slice_nal(SliceHeader("I", first, idr_pic_id=0, ref_idc=3, qp=qp), data)
+        for first, data in zip(starts, card, strict=True)
+    ]
+    stream = Stream(size, 1)
+    return decode(annex_b([sps(stream), pps(), *slices]), size)[0]
+
+
+def _colours(patches: list, wanted: Planes) -> tuple:
+    """Return the weights of the colours that most of the patches' pixels have.
+
+    Only colours of whole 2x2 blocks count, as chroma has no finer ones.
+    """
+    under = _most_frequent([_packed(*wanted)], 1)[0]
+    parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
+    found = [colour for colour in _most_frequent(parts, _COLOURS + 1) if colour != under]
+    return tuple(plain(_unpacked(c), _unpacked(under)) for c in found[:_COLOURS])
+
+
+def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
+    """Return the colours of 2x2 blocks of equal luma as (n,) integers."""
+    corner = luma[::2, ::2]
+    even = (corner == luma[1::2, ::2]) & (corner == luma[::2, 1::2]) & (corner == luma[1::2, 1::2])
+    packed = corner.astype(np.int64) << 16 | blue.astype(np.int64) << 8 | red
+    return packed[even]
+
+
+def _unpacked(colour: int) -> tuple[int, int, int]:
+    return colour >> 16, colour >> 8 & 255, colour & 255
+
+
+def _most_frequent(parts: list[np.ndarray], count: int) -> list[int]:
+    colours, counts = np.unique(np.concatenate(parts), return_counts=True)
+    # Of equally frequent ones the smaller: nothing may hang on the sort's whims.
+    return colours[np.lexsort((colours, -counts))][:count].tolist()

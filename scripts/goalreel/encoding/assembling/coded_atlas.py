@@ -1,0 +1,129 @@
+"""The dictionary: every picture of an atlas coded once, as an H.264 slice that fits any place.
+
+It is a non-reference P slice that refers to the title card, an IDR picture, and to nothing else.
+So it depends on the atlas, the quality and the rows that it covers, and is kept in the user's
+cache folder across runs. The file is a compressed .npz without objects:
+
+    kind, version     "dictionary" and the version of this layout
+    spec              JSON: how the file was made
+    digests           (pictures, 16) uint8, layers.Patches.digests of the atlas
+    slices, offsets   the pictures' slices end to end, as assembly.ordered; (pictures + 1,)
+    quantisers        of the pictures and of the card
+    rows              macroblock rows: of the captions' slice at the top, of the pictures' slices
+    colours           (colours, 3, 2) int16, weights, see h264.prediction
+    luma, blue, red   the empty card as it decodes, in whole macroblocks, uint8
+    card, bits        the card's two I slices, captions' rows and those below: packed bits, (2,)
+
+How pictures are coded is told in coding; what films are made of them, in assembled.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.files import npz
+from goalreel.h264.macroblocks import SIDE, Planes, Region
+from goalreel.h264.slices import SliceHeader
+
+VERSION = 1
+_KIND = "dictionary"
+_ARRAYS = {"spec": "U", "digests": "u", "slices": "u", "offsets": "i", "quantisers": "i"}
+_ARRAYS |= {"rows": "i", "colours": "i", "luma": "u", "blue": "u", "red": "u"}
+_ARRAYS |= {"card": "u", "bits": "i"}
+_AXES = {"spec": 0, "digests": 2, "colours": 3, "luma": 2, "blue": 2, "red": 2}  # others have one
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Coded pictures, and the track that they refer to.
+
+    slices: of each digest, its slice; order: the bit in each at which its order begins; rows,
+    quantisers, colours: see the module's docstring; planes: the card as it decodes; card: the data
+    of its two I slices, bits as uint8
+    """
+
+    slices: Mapping[bytes, bytes]
+    quantisers: tuple[int, int]
+    rows: tuple[int, int]
+    colours: tuple
+    planes: Planes
+    card: tuple[np.ndarray, np.ndarray]
+    spec: str = "{}"
+
+    @property
+    def region(self) -> Region:
+        """The macroblocks of the pictures' slices."""
+        columns = self.planes[0].shape[1] // SIDE
+        return Region(0, 0, self.rows[1], columns, columns)
+
+    @property
+    def header(self) -> SliceHeader:
+        """The header of the pictures' slices."""
+        return SliceHeader("P", 0, 1, qp=self.quantisers[0], colours=self.colours)
+
+
+def write_dictionary(path: str | os.PathLike, dictionary: Dictionary) -> None:
+    """Write a dictionary file; the same dictionary gives the same bytes."""
+    slices = list(dictionary.slices.values())
+    arrays = {
+        "spec": np.array(dictionary.spec),
+        "digests": np.frombuffer(b"".join(dictionary.slices), np.uint8).reshape(-1, 16),
+        "slices": np.frombuffer(b"".join(slices), np.uint8),
+        "offsets": np.cumsum([0, *map(len, slices)]),
+        "quantisers": np.array(dictionary.quantisers),
+        "rows": np.array(dictionary.rows),
+        "colours": np.array(dictionary.colours, np.int16).reshape(-1, 3, 2),
+        "card": np.concatenate([np.packbits(data) for data in dictionary.card]),
+        "bits": np.array([len(data) for data in dictionary.card]),
+    }
+    planes_ = dict(zip(("luma", "blue", "red"), dictionary.planes, strict=True))
+    npz.write(path, npz.header(_KIND, VERSION) | arrays | planes_)
+
+
+def read_dictionary(path: str | os.PathLike) -> Dictionary:
+    """Read a dictionary file. Raises GoalreelError, naming the file, if it cannot be used."""
+    arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
+    npz.check(path, _fits(arrays), "its arrays do not fit together")
+    slices, bounds = arrays["slices"].tobytes(), arrays["offsets"].tolist()
+    cut = zip(bounds, bounds[1:], strict=False)
+    first, second = arrays["bits"].tolist()
+    middle = -(-first // 8)
+    return Dictionary(
+        {d.tobytes(): slices[a:b] for d, (a, b) in zip(arrays["digests"], cut, strict=True)},
+        tuple(arrays["quantisers"].tolist()),
+        tuple(arrays["rows"].tolist()),
+        tuple(tuple(map(tuple, colour)) for colour in arrays["colours"].tolist()),
+        (arrays["luma"], arrays["blue"], arrays["red"]),
+        (
+            np.unpackbits(arrays["card"][:middle], count=first),
+            np.unpackbits(arrays["card"][middle:], count=second),
+        ),
+        str(arrays["spec"]),
+    )
+
+
+def _fits(arrays: Mapping[str, np.ndarray]) -> bool:
+    if any(array.ndim != _AXES.get(name, 1) for name, array in arrays.items()):
+        return False
+    if any(arrays[name].dtype != np.uint8 for name, kind in _ARRAYS.items() if kind == "u"):
+        return False
+    offsets, bits, luma = arrays["offsets"], arrays["bits"], arrays["luma"]
+    half = tuple(length // 2 for length in luma.shape)
+    shapes = (arrays["quantisers"].shape, arrays["rows"].shape, bits.shape)
+    return bool(
+        shapes == ((2,), (2,), (2,))
+        and len(offsets)
+        and arrays["digests"].shape == (len(offsets) - 1, 16)
+        and offsets[0] == 0
+        and (np.diff(offsets) > 0).all()
+        and offsets[-1] == len(arrays["slices"])
+        and arrays["colours"].shape[1:] == (3, 2)
+        and luma.shape[0] % SIDE == luma.shape[1] % SIDE == 0
+        and arrays["blue"].shape == arrays["red"].shape == half
+        and 0 < arrays["rows"][0] < arrays["rows"][1] <= luma.shape[0] // SIDE
+        and np.isin(arrays["quantisers"], np.arange(1, 52)).all()
+        and (bits > 0).all()
+        and (-(-bits // 8)).sum() == len(arrays["card"])
+    )

@@ -1,0 +1,156 @@
+"""Pictures coded as I slices by x264, whose slice data are taken bit for bit into other pictures.
+
+Such a slice may stand anywhere in a picture of the same width, under a header of its own: nothing
+in an I slice looks beyond it. Several make up one IDR picture. Headers stand in slices.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.encoding import ffmpeg
+from goalreel.encoding.x264 import BT709, raw_frames
+from goalreel.errors import GoalreelError
+from goalreel.h264.nal import IDR, PPS, SPS, Nal, split
+from goalreel.h264.parameter_sets import PictureParameters, SequenceParameters, read_pps, read_sps
+from goalreel.h264.slice_reader import data_from, read_header
+
+_X264 = "keyint=1:scenecut=0:bframes=0:ref=1:weightp=0:mbtree=0:rc-lookahead=0:sync-lookahead=0"
+_X264 += ":cabac=0:8x8dct=0:no-deblock=1:aq-mode=0:ipratio=1:slices=1"
+# No I_PCM macroblock may come: its samples begin at a whole byte, which moves with the header.
+# x264 takes none without RD decisions, subme below 6, and none with psychovisual ones, which at
+# 0.01 change nothing else but that x264 lowers the chroma offset by 1; raised by 1 it is 0.
+_FAST = "subme=2:trellis=0:deadzone-intra=0:psy=0:chroma-qp-offset=0"
+_THOROUGH = "subme=9:trellis=2:psy-rd=0.01,0:chroma-qp-offset=1"
+
+
+@dataclass(frozen=True)
+class IntraSlice:
+    """A picture coded as one I slice.
+
+    data: the slice data, (n,) uint8 of 0 and 1. qp: of the slice header. macroblocks: how many.
+    """
+
+    data: np.ndarray
+    qp: int
+    macroblocks: int
+
+
+def code_intra(
+    pictures: Iterable[np.ndarray], size: tuple[int, int], qp: int, thorough: bool = False
+) -> list[IntraSlice]:
+    """Return each picture as an I slice.
+
+    pictures: yuv420p as in yuv, (H * 3 / 2, W) uint8. size: (width, height), multiples of 16. qp:
+    1 to 51 (x264 takes 0 for another profile). thorough: some percent smaller in fifty times the
+    time, for what is coded once. Raises GoalreelError if a picture is of another size, ffmpeg
+    fails, or x264 codes something else than was asked.
+    """
+    width, height = size
+    if width % 16 or height % 16 or min(size) < 16:
+        raise GoalreelError(f"size: {width}x{height}; allowed: multiples of 16")
+    if not 1 <= qp <= 51:
+        raise GoalreelError(f"qp: {qp}; allowed: 1 to 51")
+    arguments = [
+        *raw_frames("yuv420p", size, 25, BT709),
+        *["-c:v", "libx264", *BT709, "-preset", "veryfast", "-profile:v", "baseline"],
+        *["-qp", str(qp), "-x264-params", f"{_X264}:{_THOROUGH if thorough else _FAST}"],
+        *["-threads", "1", "-flags", "+bitexact", "-fflags", "+bitexact", "-f", "h264", "pipe:1"],
+    ]
+    stream, written = ffmpeg.output(arguments, _checked(pictures, (height * 3 // 2, width)))
+    slices = list(_taken(split(stream), size, qp))
+    if len(slices) != written:
+        raise GoalreelError(f"x264 coded {len(slices)} slices of {written} pictures")
+    return slices
+
+
+def _checked(pictures: Iterable[np.ndarray], shape: tuple[int, int]) -> Iterator[np.ndarray]:
+    for number, picture in enumerate(pictures):
+        if picture.dtype != np.uint8 or picture.shape != shape:
+            raise GoalreelError(
+                f"picture {number}: {picture.dtype} of shape {picture.shape}; "
+                f"allowed: uint8, {shape}"
+            )
+        yield np.ascontiguousarray(picture)
+
+
+def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSlice]:
+    """Yield the slices of x264's stream. Raises GoalreelError if they cannot stand elsewhere."""
+    macroblocks = size[0] * size[1] // 256
+    sps = pps = None
+    read: dict[Nal, SequenceParameters | PictureParameters] = {}
+    for unit in units:
+        if unit.type == SPS:
+            sps = read[unit] = read.get(unit) or read_sps(unit.rbsp)
+        elif unit.type == PPS:
+            pps = read[unit] = read.get(unit) or read_pps(unit.rbsp)
+        elif unit.type == IDR and sps and pps:
+            header, start = read_header(unit, sps, pps)
+            wanted = {
+                "entropy_coding_mode_flag": (pps.cabac, False),
+                "transform_8x8_mode_flag": (pps.transform_8x8, False),
+                "chroma_qp_index_offset": (pps.chroma_qp_offset, 0),
+                "constrained_intra_pred_flag": (pps.constrained_intra, False),
+                "chroma_format_idc": (sps.chroma_format, 1),
+                "the picture's size": (sps.size, size),
+                "first_mb_in_slice": (header.first_mb, 0),
+                "the slice's qp": (header.qp, qp),
+                "disable_deblocking_filter_idc": (header.disable_deblocking, 1),
+            }
+            for name, (value, right) in wanted.items():
+                if value != right:
+                    raise GoalreelError(f"x264 coded {name} {value}; wanted: {right}")
+            yield IntraSlice(data_from(unit, start), header.qp, macroblocks)
+
+
+def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
+    """Return the pictures of an Annex B stream in yuv420p, (frames, H * 3 / 2, W) uint8.
+
+    size: (width, height) shown, even. Raises GoalreelError if ffmpeg finds a fault in the stream,
+    or pictures of another size.
+    """
+    width, height = size
+    arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]
+    arguments += ["-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "pipe:1"]
+    samples, _ = ffmpeg.output(arguments, [stream])
+    each = width * height * 3 // 2
+    if not samples or len(samples) % each:
+        raise GoalreelError(f"ffmpeg decoded {len(samples)} bytes; wanted: {each} for each picture")
+    return np.frombuffer(samples, np.uint8).reshape(-1, height * 3 // 2, width)
+
+
+def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return views of a yuv420p picture, (H * 3 / 2, W): (H, W) and two (H / 2, W / 2)."""
+    height, width = picture.shape[0] * 2 // 3, picture.shape[1]
+    luma, blue, red = np.split(picture.reshape(-1), np.array([4, 5]) * (height * width // 4))
+    chroma = (height // 2, width // 2)
+    return luma.reshape(height, width), blue.reshape(chroma), red.reshape(chroma)
+
+
+def joined(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
+    """Return (H, W) and two (H / 2, W / 2) uint8 planes as a picture, (H * 3 / 2, W) uint8."""
+    flat = np.concatenate([luma.reshape(-1), blue.reshape(-1), red.reshape(-1)])
+    return flat.reshape(-1, luma.shape[1])
+
+
+def rows(picture: np.ndarray, top: int, bottom: int) -> np.ndarray:
+    """Return rows `top` to `bottom`, even, of a yuv420p picture, a picture of its own."""
+    luma, blue, red = planes(picture)
+    half = slice(top // 2, bottom // 2)
+    return joined(luma[top:bottom], blue[half], red[half])
+
+
+def pad16(picture: np.ndarray) -> np.ndarray:
+    """Return a yuv420p picture, (H * 3 / 2, W), both even, with sides that are multiples of 16.
+
+    The last row and column are repeated below and to the right, where a decoder crops.
+    """
+    luma, blue, red = planes(picture)
+    down, across = -luma.shape[0] % 16, -luma.shape[1] % 16
+    half = ((0, down // 2), (0, across // 2))
+    return joined(
+        np.pad(luma, ((0, down), (0, across)), "edge"),
+        np.pad(blue, half, "edge"),
+        np.pad(red, half, "edge"),
+    )

@@ -1,0 +1,111 @@
+"""Which encoder makes the film, with what settings, and why: the section `encode`, resolved.
+
+It is imported while the Snakefile is parsed. How films are assembled is told in assembled and in
+stored, what x264 does with its settings in video.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from goalreel.encoding.cards import card_frames
+from goalreel.environments.mountain_car import NATIVE
+
+# For each quality, of assembled films: the quantisers of the car and of the title card.
+_ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
+# For each quality, of x264: preset and quantiser.
+_X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("veryfast", 17)}
+_ONLY_X264 = ("preset", "qp", "crf")
+MOST_PICTURES = 245_746  # of an assembled episode and its title card, see long_episodes
+# Mountain Car's scene is 400 units tall and 600 wide; the car comes no lower than this row of it,
+# its wheels' edges included, and the HUD begins so many rows from the picture's lower border.
+_ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15
+_MACROBLOCK = 16
+# It comes no higher than this row; the caption begins so many rows from the upper border and, where
+# its letters are the smallest, ends so many pixels below that.
+_HIGHEST, _CAPTION_ROWS, _LETTERS, _SMALLEST_LETTERS = 34, 7, 12, 8 / 18
+
+
+@dataclass(frozen=True)
+class Choice:
+    """settings: what the encode stage's spec holds; reason: why x264, "" if it was asked for."""
+
+    settings: Mapping
+    reason: str = ""
+
+    @property
+    def assembled(self) -> bool:
+        """Whether the film is joined from a dictionary's pictures."""
+        return self.settings["encoder"] == "assemble"
+
+    @property
+    def told(self) -> str:
+        """The encoder in a few words, and why it is x264 where it was not asked for."""
+        if not self.assembled:
+            values = (f"{k} {v}" for k, v in self.settings.items() if k != "encoder")
+            why = f" (not assembled: {self.reason})" if self.reason else ""
+            return f"x264, {', '.join(values)}{why}"
+        if self.settings["size"] == "tiny":
+            return f"assembled from VP9 pictures stored once, quality {self.settings['quality']}"
+        return f"assembled from H.264 pictures, qp {self.settings['qp']}"
+
+
+def choose(config: Mapping) -> Choice:
+    """Return how the film of a complete, checked configuration is encoded."""
+    encode = config["encode"]
+    reasons = [] if encode["encoder"] == "x264" else [said for _, said in obstacles(config)]
+    if encode["encoder"] == "x264" or reasons:
+        return Choice(x264(encode), reasons[0] if reasons else "")
+    settings = {"encoder": "assemble", "size": encode["size"]}
+    if encode["size"] == "tiny":
+        return Choice(settings | {"quality": encode["quality"]})
+    pictures, cards = _ASSEMBLED[encode["quality"]]
+    return Choice(settings | {"qp": pictures, "card_qp": cards})
+
+
+def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
+    """Yield why a film cannot be assembled: the option, and the reason in a few words."""
+    env, encode, overlay = config["env"], config["encode"], config["overlay"]
+    if env not in NATIVE:
+        yield "env", f"no atlas holds every picture of {env}"
+    for key in _ONLY_X264:
+        if encode[key] is not None:
+            yield f"encode.{key}", f"{key} is an option of x264"
+    if overlay["hud"] and encode["size"] == "tiny":
+        yield "overlay.hud", "a tiny film stores whole pictures, and has no room for a HUD"
+    elif overlay["hud"] and not _hud_fits(config["render"]):
+        yield "overlay.hud", "the HUD would share macroblocks with the car at this size"
+    if overlay["caption"] and not _caption_fits(config["render"]):
+        yield "overlay.caption", "the caption would share pixels with the car at this size"
+    card = max(card_frames(overlay["title_card"], config["film"]["fps"]), 1)
+    if card + (config["max_steps"] or 0) + 1 > MOST_PICTURES:
+        most = MOST_PICTURES - card - 1
+        yield "max_steps", f"an assembled episode has at most {most:,} steps after its title card"
+
+
+def _hud_fits(render: Mapping) -> bool:
+    height, width = render["height"], render["width"]
+    scale = min(height / _ROWS, width / _COLUMNS)
+    top = max(height - round(_HUD_ROWS * max(scale, _SMALLEST)), 0) & ~1
+    return top // _MACROBLOCK * _MACROBLOCK >= height / 2 + (_LOWEST - _ROWS / 2) * scale
+
+
+def _caption_fits(render: Mapping) -> bool:
+    height = render["height"]
+    scale = min(height / _ROWS, render["width"] / _COLUMNS)
+    car = height / 2 - (_ROWS / 2 - _HIGHEST) * scale
+    return scale > _SMALLEST_LETTERS or car >= _CAPTION_ROWS * scale + _LETTERS
+
+
+def x264(encode: Mapping) -> dict:
+    """Return x264's settings: preset, and crf or qp, as given or else as the quality has them."""
+    preset, qp = _X264[encode["quality"]]
+    settings = {"encoder": "x264", "preset": encode["preset"] or preset}
+    if encode["crf"] is not None:
+        return settings | {"crf": encode["crf"]}
+    return settings | {"qp": qp if encode["qp"] is None else encode["qp"]}
+
+
+def cards(config: Mapping, choice: Choice) -> int:
+    """Return the frames of each title card: the reference of an assembled episode is always one."""
+    frames = card_frames(config["overlay"]["title_card"], config["film"]["fps"])
+    return max(frames, 1) if choice.assembled else frames

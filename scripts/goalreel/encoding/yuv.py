@@ -1,0 +1,187 @@
+"""Frames as the encoder takes them: planar yuv420p, BT.709, limited range.
+
+Every patch is converted once, so that a frame costs a few small copies. Chroma is the mean of
+each 2x2 block, sited in its centre. Source of the matrix: Rec. ITU-R BT.709-6, 3 and 4; integer
+arithmetic, so that every machine rounds alike. Frames of an odd width or height get their last
+column or row once more. Who encodes these frames stands in segment.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.arrays import ranges
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.layers import NOTHING, Patches
+
+_KR, _KB = 0.2126, 0.0722
+_KG = 1 - _KR - _KB
+_BITS = 22  # of the fixed-point coefficients: 255 and its rounding stay below 2**31
+_LUMA = np.array([_KR, _KG, _KB]) * 219 / 255
+_BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
+_RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
+# Pixels that are converted at a time, so that the temporaries stay in the CPU's cache.
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class _Planes:
+    """Patches in yuv420p, end to end: luma of h * w, blue and red of h / 2 * w / 2 samples each."""
+
+    luma: np.ndarray
+    blue: np.ndarray
+    red: np.ndarray
+
+
+class Yuv420p:
+    """A frame cache's frames in yuv420p: `view[i]` is (H * 3 / 2, W) uint8, planes Y, U, V.
+
+    size: (width, height) in pixels, even, so that it may be one more than the cache's
+    """
+
+    def __init__(self, cache: FrameCache):
+        """Convert the background and every patch of `cache`."""
+        shape = cache.background.shape[:2]
+        height, width = (length + length % 2 for length in shape)
+        self.size = (width, height)
+        self._cache = cache
+        self._shape = (height * 3 // 2, width)
+        self._background = planar(_to_even(cache.background)).reshape(-1)
+        parts = [layer.patches for layer in cache.layers]
+        if (height, width) != shape:
+            parts = [_patches_to_even(patches) for patches in parts]
+        self._patches = [patch_planes(patches) for patches in parts]
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        return len(self._cache)
+
+    def __getitem__(self, frame: int) -> np.ndarray:
+        """Return one frame, an array of its own."""
+        if not -len(self) <= frame < len(self):
+            raise IndexError(f"frame {frame} of a cache of {len(self)} frames")
+        frame %= len(self)
+        return next(self.frames(range(frame, frame + 1))).copy()
+
+    def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
+        """Yield frames in one buffer that is written anew for each: use it before the next."""
+        buffer = self._background.copy()
+        canvas, clean = _views(buffer, self._shape), _views(self._background, self._shape)
+        shown: list[int] = [NOTHING] * len(self._patches)
+        indices = [layer.index.tolist() for layer in self._cache.layers]
+        for frame in which if which is not None else range(len(self)):
+            wanted = [index[frame] for index in indices]
+            if wanted != shown:
+                for patches, patch in zip(self._patches, shown, strict=True):
+                    if patch != NOTHING:
+                        for plane, under, (where, _) in zip(
+                            canvas, clean, patches[patch], strict=True
+                        ):
+                            plane[where] = under[where]
+                for patches, patch in zip(self._patches, wanted, strict=True):
+                    if patch != NOTHING:
+                        for plane, (where, samples) in zip(canvas, patches[patch], strict=True):
+                            plane[where] = samples
+                shown = wanted
+            yield buffer.reshape(self._shape)
+
+
+def _to_even(pixels: np.ndarray) -> np.ndarray:
+    """Return (h, w, 3) pixels with the last row and column again where their number is odd."""
+    height, width = pixels.shape[:2]
+    return np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), "edge")
+
+
+def _patches_to_even(patches: Patches) -> Patches:
+    """Return patches without odd sides, which only those at an odd frame's border have."""
+    boxes = patches.boxes + patches.boxes % 2 * [0, 0, 1, 1]
+    pixels = [patches.pixels[:0]]
+    for (_, _, height, width), start, end in zip(
+        patches.boxes.tolist(), patches.offsets, patches.offsets[1:], strict=False
+    ):
+        box = patches.pixels[start:end].reshape(height, width, 3)
+        pixels.append(_to_even(box).reshape(-1, 3) if box.size else box.reshape(-1, 3))
+    return Patches(boxes.astype(np.int32), np.concatenate(pixels))
+
+
+def planar(frame: np.ndarray) -> np.ndarray:
+    """Return an RGB frame, (H, W, 3) uint8, H and W even, as (H * 3 / 2, W) uint8 in yuv420p."""
+    height, width = frame.shape[:2]
+    box = np.array([[0, 0, height, width]], np.int32)
+    planes = _convert(Patches(box, frame.reshape(-1, 3)))
+    flat = np.concatenate([planes.luma, planes.blue, planes.red])
+    return flat.reshape(height * 3 // 2, width)
+
+
+def patch_planes(patches: Patches) -> list[tuple]:
+    """Return each patch, sides even, in yuv420p: its (place, samples) in each of Y, U and V.
+
+    place: two slices of the plane; samples: (h, w) uint8.
+    """
+    return _split(patches, _convert(patches))
+
+
+def _views(buffer: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:
+    """Return the three planes of a flat yuv420p buffer as (H, W) and two (H / 2, W / 2) views."""
+    height, width = shape[0] * 2 // 3, shape[1]
+    size = height * width
+    chroma = (height // 2, width // 2)
+    return (
+        buffer[:size].reshape(height, width),
+        buffer[size : size * 5 // 4].reshape(chroma),
+        buffer[size * 5 // 4 :].reshape(chroma),
+    )
+
+
+def _split(patches: Patches, planes: _Planes) -> list[tuple]:
+    """Return for each patch its (place, samples) in each of the three planes."""
+    parts = []
+    offsets = patches.offsets.tolist()
+    for (top, left, height, width), start, end in zip(
+        patches.boxes.tolist(), offsets, offsets[1:], strict=False
+    ):
+        where = (slice(top, top + height), slice(left, left + width))
+        half = (
+            slice(top // 2, (top + height) // 2),
+            slice(left // 2, (left + width) // 2),
+        )
+        small, quarter = (height // 2, width // 2), slice(start // 4, end // 4)
+        parts.append(
+            (
+                (where, planes.luma[start:end].reshape(height, width)),
+                (half, planes.blue[quarter].reshape(small)),
+                (half, planes.red[quarter].reshape(small)),
+            )
+        )
+    return parts
+
+
+def _convert(patches: Patches) -> _Planes:
+    heights, widths = patches.boxes[:, 2].astype(np.int64), patches.boxes[:, 3].astype(np.int64)
+    luma = _weigh(patches.pixels, _LUMA, 16, 1)
+    # Widths are even, so that neighbours in the flat array are neighbours in a row ...
+    pairs = patches.pixels[0::2].astype(np.uint16) + patches.pixels[1::2]
+    # ... and each pair of rows is an upper and a lower run of width / 2 sums.
+    runs = np.repeat(widths // 2, heights // 2)
+    upper = np.repeat(patches.offsets[:-1] // 2, heights // 2) + _row_starts(heights // 2, widths)
+    first = ranges(upper, runs)
+    blocks = pairs[first] + pairs[first + np.repeat(runs, runs)]
+    return _Planes(luma, _weigh(blocks, _BLUE, 128, 4), _weigh(blocks, _RED, 128, 4))
+
+
+def _row_starts(counts: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return 0, step, 2 * step, ... `count` times for each pair, end to end."""
+    return ranges(np.zeros(len(counts), np.int64), counts) * np.repeat(steps, counts)
+
+
+def _weigh(pixels: np.ndarray, weights: np.ndarray, offset: int, share: int) -> np.ndarray:
+    """Return round(pixels @ weights / share + offset) of (n, 3) integers as (n,) uint8."""
+    fixed = np.round(weights * (1 << _BITS) / share).astype(np.int32)
+    bias = np.int32((offset << _BITS) + (1 << (_BITS - 1)))
+    samples = np.empty(len(pixels), np.uint8)
+    for start in range(0, len(pixels), _CHUNK):
+        part = pixels[start : start + _CHUNK].astype(np.int32)
+        total = part[:, 0] * fixed[0] + part[:, 1] * fixed[1] + part[:, 2] * fixed[2] + bias
+        samples[start : start + _CHUNK] = total >> _BITS
+    return samples

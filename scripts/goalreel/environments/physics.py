@@ -1,0 +1,193 @@
+"""Mountain Car for many lanes at a time, bit for bit as Gymnasium 1.4.0 computes one.
+
+Source: gymnasium/envs/classic_control/mountain_car.py and continuous_mountain_car.py, whose order
+of operations is kept (regrouping the sum changes one sample in eight). Who chooses the actions,
+and when an episode is over, stands in policies and episodes.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goalreel.environments.action_space import ActionSpace
+from goalreel.environments.mountain_car import (
+    GOAL_POSITIONS,
+    MAX_POSITION,
+    MAX_SPEED,
+    MIN_POSITION,
+    NATIVE,
+)
+from goalreel.environments.seeding import reset_generators
+
+
+def _agreeing_cos() -> Callable[[np.ndarray], np.ndarray]:
+    """Return a cosine of float64 arrays that equals `math.cos`, which Gymnasium calls.
+
+    NumPy's own is five times as fast and the same where it calls the same libm; where a sample
+    shows that it does not, each element goes through `math.cos`.
+    """
+    sample = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 4099)
+    by_element = np.array([math.cos(x) for x in sample.tolist()])
+    if np.array_equal(np.cos(sample), by_element):
+        return np.cos
+    return lambda x: np.fromiter(map(math.cos, x.tolist()), np.float64, len(x))
+
+
+_cos = _agreeing_cos()
+
+
+def probe() -> str:
+    """Return a hash of what this machine computes of fixed samples: cosines and reset states.
+
+    Machines whose libm or compiler differ in a last bit give different trajectories for the same
+    seed; the probe tells them apart (a sha256, 64 hexadecimal digits).
+    """
+    cosines = _cos(np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537))
+    hashed = hashlib.sha256(cosines.astype("<f8").tobytes())
+    hashed.update(reset(np.arange(1000)).positions.astype("<f8").tobytes())
+    return hashed.hexdigest()
+
+
+@dataclass(frozen=True)
+class State:
+    """The cars' states, one per lane.
+
+    positions, velocities: (lanes,) float64; in MountainCarContinuous-v0 float64 after the reset
+    and float32 from the first step on, as in Gymnasium.
+    """
+
+    positions: np.ndarray
+    velocities: np.ndarray
+
+    def observations(self) -> np.ndarray:
+        """Return what the policy sees: (lanes, 2) float32, position and velocity."""
+        return np.stack([self.positions, self.velocities], axis=1).astype(np.float32)
+
+    def take(self, lanes: np.ndarray) -> "State":
+        """Return the chosen lanes (a boolean mask or indices)."""
+        return State(self.positions[lanes], self.velocities[lanes])
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What differs between the two Mountain Cars, and what a user may change in them.
+
+    rule: (Environment, State, actions (lanes,)) -> what `step` returns
+    goal_velocity: the least velocity at the goal, `gymnasium.make(..., goal_velocity=)`
+    """
+
+    id: str
+    max_steps: int
+    goal_position: float
+    action_dtype: type
+    rule: Callable[["Environment", State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
+    goal_velocity: float = 0.0
+
+    def step(self, state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
+        """Return the states, the rewards (lanes,) float64 and who terminated (lanes,) bool.
+
+        actions: (lanes,) of `action_dtype`
+        """
+        return self.rule(self, state, actions)
+
+    @property
+    def continuous(self) -> bool:
+        """Whether an action is a force, and not one of three pushes."""
+        return self.action_dtype is np.float32
+
+    @property
+    def actions(self) -> ActionSpace:
+        """The actions that Gymnasium's environment takes."""
+        if self.continuous:
+            return ActionSpace((1,), np.float32, np.array([-1.0]), np.array([1.0]))
+        return ActionSpace((), np.int64, np.array([0]), np.array([2]))
+
+    def changed(self, max_steps: int | None, goal_velocity: float) -> "Environment":
+        """Return it with another time limit (None: its own) and least velocity at the goal."""
+        return replace(self, max_steps=max_steps or self.max_steps, goal_velocity=goal_velocity)
+
+    def sample_observations(self, count: int) -> np.ndarray:
+        """Return what a policy may see: (count, 2) float32, the resets of seeds 0, 1, ..."""
+        return reset(np.arange(count)).observations()
+
+
+def reset(seeds: np.ndarray) -> State:
+    """Return the states after `env.reset(seed=seed)` for (lanes,) seeds; the same in both."""
+    return State(_initial_positions(seeds), np.zeros(len(seeds)))
+
+
+def _initial_positions(seeds: np.ndarray) -> np.ndarray:
+    _, doubles = reset_generators(seeds).random()
+    return _LOW + (_HIGH - _LOW) * doubles
+
+
+def _numpys_initial_positions(seeds: np.ndarray) -> np.ndarray:
+    generators = map(np.random.default_rng, np.asarray(seeds).tolist())
+    return np.array([generator.uniform(_LOW, _HIGH) for generator in generators])
+
+
+_LOW, _HIGH = -0.6, -0.4
+# NumPy's own `uniform` is one C expression, which some compilers fuse (arm64): then it is called.
+_SAMPLE = np.arange(64)
+if not np.array_equal(_initial_positions(_SAMPLE), _numpys_initial_positions(_SAMPLE)):
+    _initial_positions = _numpys_initial_positions  # pragma: no cover - not on x86-64
+
+
+def _step_discrete(
+    environment: Environment, state: State, actions: np.ndarray
+) -> tuple[State, np.ndarray, np.ndarray]:
+    """MountainCar-v0. actions: (lanes,) of 0 (push left), 1 (coast), 2 (push right)."""
+    force, gravity = 0.001, 0.0025
+    push = (actions.astype(np.int64) - 1) * force  # signed: an unsigned 0 - 1 would wrap
+    velocities = state.velocities + (push + _cos(3 * state.positions) * (-gravity))
+    velocities = np.clip(velocities, -MAX_SPEED, MAX_SPEED)
+    positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION)
+    velocities[(positions == MIN_POSITION) & (velocities < 0)] = 0
+    arrived = positions >= environment.goal_position
+    terminated = arrived & (velocities >= environment.goal_velocity)
+    return State(positions, velocities), np.full(len(positions), -1.0), terminated
+
+
+def _step_continuous(
+    environment: Environment, state: State, actions: np.ndarray
+) -> tuple[State, np.ndarray, np.ndarray]:
+    """MountainCarContinuous-v0. actions: (lanes,) float32, the force; clamped to -1 to 1.
+
+    Gymnasium's scalars follow NumPy 2's promotion: a force inside the clamp stays float32 and so
+    does the pull that is summed with it; a clamped one is a Python float and the sum float64.
+    """
+    power, gravity = 0.0015, 0.0025
+    pull = gravity * _cos((3 * state.positions).astype(np.float64))
+    push = np.where(
+        np.abs(actions) <= 1,
+        (actions * np.float32(power) - pull.astype(np.float32)).astype(np.float64),
+        np.clip(actions, -1, 1).astype(np.float64) * power - pull,
+    )
+    dtype = state.velocities.dtype
+    pushed = state.velocities + push.astype(dtype)
+    velocities = np.clip(pushed, -MAX_SPEED, MAX_SPEED, dtype=dtype)
+    positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION, dtype=dtype)
+    low = dtype.type(MIN_POSITION)
+    velocities = np.where((positions == low) & (velocities < 0), dtype.type(0), velocities)
+    fast = velocities >= dtype.type(environment.goal_velocity)
+    if environment.goal_velocity != 0:
+        # A speed that was limited is a Python float from there on, and compared as a double.
+        limited = np.clip(velocities.astype(np.float64), -MAX_SPEED, MAX_SPEED)
+        fast = np.where(pushed != velocities, limited >= environment.goal_velocity, fast)
+    terminated = (positions >= dtype.type(environment.goal_position)) & fast
+    squares = actions.astype(np.float64) * actions.astype(np.float64)
+    rewards = np.where(terminated, 100.0, 0.0) - squares * 0.1
+    after = State(positions.astype(np.float32), velocities.astype(np.float32))
+    return after, rewards, terminated
+
+
+DISCRETE, CONTINUOUS = (
+    Environment(env, max_steps, GOAL_POSITIONS[env], action_dtype, step)
+    for env, max_steps, action_dtype, step in zip(
+        NATIVE, (200, 999), (np.int8, np.float32), (_step_discrete, _step_continuous), strict=True
+    )
+)
+ENVIRONMENTS = {environment.id: environment for environment in (DISCRETE, CONTINUOUS)}

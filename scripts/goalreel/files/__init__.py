@@ -1,0 +1,1 @@
+"""How a file is written whole, sealed and the same every time."""

@@ -1,0 +1,1 @@
+"""Segments, their concatenation, parts of a film and the tables."""

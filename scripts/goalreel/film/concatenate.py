@@ -1,0 +1,165 @@
+"""Concatenation: from all segments to the film, without encoding anything again.
+
+The film has one chapter per filmed episode, its index at the front, and is checked before it
+appears. How segments are made stands in segment, what a trajectory file tells in trajectories, how
+the file is laid out in mp4_join and mp4_writer.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from goalreel.errors import GoalreelError
+from goalreel.files.atomic import replacing
+from goalreel.mp4.joined_track import Joined
+from goalreel.mp4.reader import MOST_FRAMES, TICKS, Outline, VideoIndex, read_index, read_outline
+from goalreel.mp4.text_tracks import Chapter
+from goalreel.mp4.writer import write_mp4
+from goalreel.provenance.spec import common_spec
+from goalreel.simulation.trajectories import Summary, read_summary
+
+
+def concatenate(
+    segments: Sequence[Path],
+    trajectories: Sequence[Path],
+    path: str | os.PathLike,
+    env: str,
+    fps: int,
+    cards: int,
+    title: str,
+    comment: str,
+) -> int:
+    """Join the segments of all shards into `path`; return the number of frames.
+
+    segments, trajectories: one of each per shard, in order. cards: frames of the title card that
+    each episode starts with. Memory is that of a shard, whatever their number. Raises GoalreelError
+    if they do not belong together or the film is not exactly their sum.
+    """
+    first, frames = None, 0
+    for segment, trajectory in zip(segments, trajectories, strict=True):
+        shard = _Shard(segment, read_index(segment), trajectory, read_summary(trajectory))
+        first = shard if first is None else first
+        _check_segment(shard, first, fps)
+        _check_trajectories(shard, first, env)
+        _check_source(shard, cards)
+        frames += shard.index.frames
+        if frames > MOST_FRAMES:
+            raise GoalreelError(
+                f"one film holds up to {MOST_FRAMES:,} frames, and the shards up to {segment} "
+                f"have {frames:,}; set film.reaches_per_file, which makes several films, and run "
+                f"snakemake again: only they are made"
+            )
+    summaries = (read_summary(trajectory) for trajectory in trajectories)
+    return join(segments, path, fps, title, comment, _chapters(summaries, cards))
+
+
+def join(
+    segments: Sequence[Path],
+    path: str | os.PathLike,
+    fps: int,
+    title: str,
+    comment: str,
+    chapters: Iterable[Chapter],
+) -> int:
+    """Join segments, known to be made alike, into `path`; return the number of frames.
+
+    Raises GoalreelError if the chapters, or what comes out, are not exactly their sum.
+    """
+    if any(Path(segment).resolve() == Path(path).resolve() for segment in segments):
+        raise GoalreelError(f"{path}: it is one of the segments; choose another file for the film")
+    with replacing(path) as temporary:
+        joined = Joined(segments, fps, temporary.parent)
+        write_mp4(temporary, joined.parts(), joined.payload(), title, comment, chapters)
+        _check_film(read_outline(temporary), joined, fps)
+    return joined.frames
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """What is told of a shard before it enters the film."""
+
+    segment: Path
+    index: VideoIndex
+    trajectory: Path
+    summary: Summary
+
+
+def _check_segment(shard: _Shard, first: _Shard, fps: int) -> None:
+    """Refuse a segment that cannot be joined to the first without harm."""
+    path, index, like = shard.segment, shard.index, first.index
+    if (index.durations, index.timescale, index.reordered) != ((TICKS,), TICKS * fps, False):
+        raise GoalreelError(f"{path}: not made at a constant {fps} fps; delete it")
+    if (index.codec, index.size) != (like.codec, like.size):
+        raise GoalreelError(
+            f"{path}: {index.codec} of {index.size[0]}x{index.size[1]} pixels, {first.segment} "
+            f"{like.codec} of {like.size[0]}x{like.size[1]}; delete the wrong one and run "
+            f"snakemake again"
+        )
+    if index.parameter_sets != like.parameter_sets:
+        raise GoalreelError(
+            f"{path}: its SPS and PPS differ from those of {first.segment}: it was encoded with "
+            f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
+        )
+    common_spec({first.segment: like.comment, path: index.comment})
+
+
+def _check_trajectories(shard: _Shard, first: _Shard, env: str) -> None:
+    """Refuse trajectories of another environment, unlike options or unlike machines."""
+    path, summary, like = shard.trajectory, shard.summary, first.summary
+    made = common_spec({first.trajectory: like.spec, path: summary.spec})
+    if made["config"]["env"] != env:
+        raise GoalreelError(f"the trajectories are of {made['config']['env']}, not of {env}")
+    if summary.probe != like.probe:
+        raise GoalreelError(
+            f"{path} was simulated where results differ in a last bit from those of "
+            f"{first.trajectory}'s machine (probes {summary.probe[:8]} and {like.probe[:8]}): "
+            f"their libm differ, and so do their trajectories; delete one kind and make all on "
+            f"like machines"
+        )
+
+
+def _check_source(shard: _Shard, cards: int) -> None:
+    """Refuse a segment that shows other trajectories than its shard's."""
+    if _source(shard.index) != shard.summary.digest:
+        raise GoalreelError(
+            f"{shard.segment}: does not show the trajectories of its shard; "
+            f"delete it and its frame cache and run snakemake again"
+        )
+    told = int((shard.summary.episodes.steps + 1 + cards).sum())
+    if shard.index.frames != told:
+        raise GoalreelError(
+            f"{shard.segment}: holds {shard.index.frames} frames, the episodes of its shard with "
+            f"their title cards {told}; delete it and run snakemake again"
+        )
+
+
+def _source(index: VideoIndex) -> str:
+    """Return the digest of the trajectories that a segment shows."""
+    return json.loads(index.comment).get("source", "")
+
+
+def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
+    """Yield one chapter per filmed episode."""
+    first_frame = 0
+    for summary in summaries:
+        rows = summary.episodes
+        columns = (rows.reach, rows.seed, rows.steps, rows.reached)
+        for reach, seed, steps, reached in zip(*(c.tolist() for c in columns), strict=True):
+            failed = "" if reached else " · failed"
+            title = f"Reach {reach} · seed {seed} · {steps} steps{failed}"
+            yield Chapter(first_frame, cards + steps + 1, title)
+            first_frame += cards + steps + 1
+
+
+def _check_film(film: Outline, joined: Joined, fps: int) -> None:
+    found = (film.frames, film.durations, film.timescale, film.first_pts, film.parameter_sets)
+    wanted = (joined.frames, (TICKS,), TICKS * fps, 0, joined.parameter_sets)
+    if found != wanted or film.reordered or film.payload != joined.payload_bytes:
+        raise GoalreelError(
+            f"the film came out wrong: {film.frames} frames of {joined.frames}, lasting "
+            f"{film.durations} of 1/{film.timescale} s from {film.first_pts} on, with "
+            f"{len(film.parameter_sets)} sample descriptions and {film.payload} bytes of "
+            f"{joined.payload_bytes}"
+        )

@@ -1,0 +1,39 @@
+"""Films in parts: which reaches stand in which file, where one file would be too large.
+
+A part is a film of `film.reaches_per_file` reaches, whole shards of them, or of what is left. This
+module is imported while the Snakefile is parsed, so it imports little.
+"""
+
+from dataclasses import dataclass
+
+from goalreel.film.shards import shard_name
+
+WHOLE = "film.mp4"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the film: its reaches `first` up to `end`, not included."""
+
+    first: int
+    end: int
+
+    def shards(self, shard_size: int) -> range:
+        """Return the numbers of its shards."""
+        return range(self.first // shard_size, -(-self.end // shard_size))
+
+
+def part_name(part: int) -> str:
+    """Return a part's name, which is its wildcard too: 00000, 00001, ..."""
+    return shard_name(part)
+
+
+def parts_of(reaches: int, per_file: int) -> list[Part]:
+    """Return the parts of a run of so many reaches."""
+    firsts = range(0, reaches, per_file)
+    return [Part(first, min(first + per_file, reaches)) for first in firsts]
+
+
+def film_file(reach: int, per_file: int | None) -> str:
+    """Return the film that shows a reach, by its path in the results."""
+    return WHOLE if per_file is None else f"films/{part_name(reach // per_file)}.mp4"

@@ -1,0 +1,60 @@
+"""The index of a film in parts: a row for each file, from what the files tell of themselves.
+
+Which reaches stand in which part is told by parts; how one is made, by film.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from goalreel.errors import Unusable
+from goalreel.files.atomic import replacing
+from goalreel.mp4.reader import Outline, read_outline
+
+COLUMNS = ("file", "first_reach", "reaches", "frames", "seconds", "bytes")
+
+
+def write_index(parts: Iterable[Path], path: str | os.PathLike, fps: int, reaches: int) -> int:
+    """Write a row for each part, in order, to `path`; return the frames of all.
+
+    Raises as `index_of`.
+    """
+    text, frames = index_of(parts, Path(path).parent, fps, reaches)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+    return frames
+
+
+def index_of(parts: Iterable[Path], folder: Path, fps: int, reaches: int) -> tuple[str, int]:
+    """Return the text of the index that stands in `folder`, and the frames of all parts.
+
+    file: by its path from there. Raises Unusable, naming the file, if a part is not whole, not at
+    `fps`, or does not go on where the one before ends, up to `reaches`.
+    """
+    total, reach, text = 0, 0, io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for part in parts:
+        film = read_outline(part)
+        first, end = _reaches(part, film)
+        if first != reach or film.timescale != fps * film.durations[0]:
+            raise Unusable(part, f"not the part that begins with reach {reach}, at {fps} fps")
+        name = Path(os.path.relpath(part, folder)).as_posix()
+        size, seconds = part.stat().st_size, film.frames / fps
+        table.writerow([name, first, end - first, film.frames, seconds, size])
+        total, reach = total + film.frames, end
+    if reach != reaches:
+        raise Unusable(part, f"it ends before reach {reach}, the run before {reaches}")
+    return text.getvalue(), total
+
+
+def _reaches(path: Path, film: Outline) -> tuple[int, int]:
+    """Return a part's first reach, and the one after its last."""
+    try:
+        shard = json.loads(film.comment)["shard"]
+        return int(shard["first"]), int(shard["reaches"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unusable(path, f"it does not tell its reaches ({error!r})") from None

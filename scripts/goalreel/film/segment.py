@@ -1,0 +1,80 @@
+"""Segments: from a shard's frame cache to a short MP4 file that begins each episode anew.
+
+All segments of a film share their settings, timebase and parameter sets, so that film can join
+them as they are. x264's settings stand in video, how frames turn into yuv420p in yuv; how frames
+are found coded, in assembled and in stored.
+"""
+
+import os
+from collections.abc import Mapping
+
+from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.assembling.sample_parts import assemble, sample_sizes
+from goalreel.encoding.assembling.segment_samples import samples_of
+from goalreel.encoding.stored import stored_samples
+from goalreel.encoding.tiny import TinyDictionary
+from goalreel.encoding.vp9_header import configuration as vp9_configuration
+from goalreel.encoding.x264 import encode_video
+from goalreel.encoding.yuv import Yuv420p
+from goalreel.files.atomic import replacing
+from goalreel.h264.parameter_sets import Stream, configuration
+from goalreel.mp4.movie_box import VideoTrack
+from goalreel.mp4.writer import write_mp4
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.simulation.trajectories import Trajectories
+
+
+def encode_segment(
+    cache: FrameCache, path: str | os.PathLike, fps: int, encode: Mapping, comment: str
+) -> None:
+    """Encode a frame cache to `path`, with a keyframe at each episode's first frame.
+
+    encode, comment: see video.encode_video. Raises GoalreelError if ffmpeg fails or the file does
+    not hold exactly the cache's frames.
+    """
+    frames = Yuv420p(cache)
+    starts = cache.offsets[:-1].tolist()
+    encode_video(path, frames.frames(), frames.size, fps, encode, comment, starts)
+
+
+def assemble_segment(
+    cache: FrameCache,
+    dictionary: Dictionary,
+    trajectories: Trajectories,
+    path: str | os.PathLike,
+    fps: int,
+    comment: str,
+) -> None:
+    """Write the segment of a frame cache without encoding its pictures again.
+
+    cache: with its overlay, cards first. comment: what the file keeps about its making. Raises
+    GoalreelError as assembled.samples_of.
+    """
+    samples = samples_of(cache, dictionary, trajectories)
+    size = cache.background.shape[1::-1]
+    setup = configuration(Stream(size, fps))
+    video = VideoTrack("avc1", setup, size, fps, sample_sizes(samples), cache.offsets[:-1])
+    with replacing(path) as temporary:
+        write_mp4(temporary, video, assemble(samples), comment=comment)
+
+
+def store_segment(
+    cache: FrameCache,
+    dictionary: TinyDictionary,
+    trajectories: Trajectories,
+    path: str | os.PathLike,
+    fps: int,
+    quality: str,
+    comment: str,
+) -> None:
+    """Write the tiny segment of a frame cache, each picture stored once; see assemble_segment.
+
+    quality: of the title cards. Raises GoalreelError as stored.stored_samples.
+    """
+    samples = stored_samples(cache, dictionary, quality, trajectories)
+    size = cache.background.shape[1::-1]
+    setup = vp9_configuration(size, fps)
+    keyframes = cache.offsets[:-1]
+    video = VideoTrack("vp09", setup, size, fps, samples.sizes, keyframes, samples.offsets)
+    with replacing(path) as temporary:
+        write_mp4(temporary, video, samples.parts, comment=comment)

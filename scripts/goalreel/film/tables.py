@@ -1,0 +1,71 @@
+"""The tables: one row per filmed episode, one row per episode simulated.
+
+They are written shard by shard, so that their memory does not grow with the film.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+import pandas as pd
+
+from goalreel.files.atomic import replacing
+from goalreel.film.parts import film_file
+from goalreel.provenance.spec import common_spec
+from goalreel.simulation.trajectories import Attempts, read_summary
+
+EPISODE_COLUMNS = [
+    *["reach", "attempt", "seed", "env", "initial_position", "steps", "return"],
+    *["terminated", "truncated", "shard", "first_frame", "frames", "start_s", "card_frames"],
+    "reached",
+    "film",
+]
+ATTEMPT_COLUMNS = [*EPISODE_COLUMNS[:10], "reached"]
+
+
+def write_tables(
+    trajectories: Iterable[Path],
+    episodes_csv: str | os.PathLike,
+    attempts_csv: str | os.PathLike,
+    env: str,
+    fps: int,
+    cards: int,
+    per_file: int | None = None,
+) -> int:
+    """Write both tables from the trajectory files of all shards, in order; return the film's rows.
+
+    first_frame: the film's frame that shows the reset state; `cards` frames of the episode's title
+    card come before it. start_s: first_frame / fps, seconds. film: the file that these count in,
+    by its path in the results; per_file: the reaches of each, None for one film.
+    Raises GoalreelError if a file cannot be used or the shards were not made alike.
+    """
+    first_frame, rows, first, film = 0, 0, {}, None
+    with replacing(episodes_csv) as episodes_part, replacing(attempts_csv) as attempts_part:
+        for shard, path in enumerate(trajectories):
+            summary = read_summary(path)
+            first = first or {path: summary.spec}
+            common_spec(first | {path: summary.spec})
+            table = _frame(summary.episodes, env, shard)
+            before, film = film, film_file(int(summary.attempts.reach[0]), per_file)
+            first_frame = first_frame if film == before else 0
+            table["film"] = film
+            table["frames"], table["card_frames"] = table["steps"] + 1, cards
+            shown = table["card_frames"] + table["frames"]
+            table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
+            table["start_s"] = table["first_frame"] / fps
+            _append(table[EPISODE_COLUMNS], episodes_part, shard == 0)
+            tried = _frame(summary.attempts, env, shard)
+            _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
+            first_frame += int(shown.sum())
+            rows += len(table)
+    return rows
+
+
+def _frame(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
+    columns = {field.name.rstrip("_"): getattr(rows, field.name) for field in fields(rows)}
+    return pd.DataFrame(columns | {"env": env, "shard": shard})
+
+
+def _append(table: pd.DataFrame, path: Path, header: bool) -> None:
+    table.to_csv(path, mode="a", header=header, index=False, lineterminator="\n")

@@ -1,0 +1,1 @@
+"""MP4 boxes, read and written: a format library that knows nothing of goalreel."""

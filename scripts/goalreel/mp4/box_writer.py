@@ -1,0 +1,171 @@
+"""The boxes of an MP4 file that describe it: the movie's header, its tracks' headers, its tags.
+
+A box is a list of buffers and columns here, so that tables of a long film are never in memory.
+Which samples a track has, and where they stand, is mp4_writer's; reading is mp4's.
+
+Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr,
+8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), "VP Codec ISO
+Media File Format Binding" (vpcC), 3GPP TS 26.245 5.16 (tx3g), QuickTime File Format (text, gmhd,
+ilst); chpl is Nero's and stands in no standard.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from goalreel.mp4.columns import Entries
+
+Box = list[bytes | Entries]
+
+_MATRIX = struct.pack(">9i", 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
+# Track flags (8.3.2.3): a track that is not enabled waits for the viewer to choose it.
+ENABLED, IN_MOVIE = 1, 2
+_NANOSECONDS = 100  # chpl's unit
+MOST_CHPL = 255
+
+
+def box(name: str, *children: Box | bytes) -> Box:
+    """Return a box of the given content, which is below 4 GiB."""
+    parts = [p for child in children for p in (child if isinstance(child, list) else [child])]
+    return [struct.pack(">I4s", 8 + size(parts), name.encode("latin-1")), *parts]
+
+
+def full_box(name: str, *children: Box | bytes, version: int = 0, flags: int = 0):
+    """Return a box that starts with its version and flags (4.2)."""
+    return box(name, struct.pack(">I", version << 24 | flags), *children)
+
+
+def size(parts: Box) -> int:
+    """Return the number of bytes of a box."""
+    return sum(len(part) for part in parts)
+
+
+def content(parts: Box) -> Iterator[bytes]:
+    """Yield the bytes of a box, a piece at a time."""
+    for part in parts:
+        if isinstance(part, Entries):
+            yield from part
+        else:
+            yield part
+
+
+def movie_header(timescale: int, duration: int, next_track: int) -> Box:
+    """Return mvhd. As in all headers, times of creation are 0 and durations take what they need."""
+    version, times = _times(timescale, duration)
+    rest = struct.pack(">IH10x", 0x10000, 0x100) + _MATRIX + struct.pack(">24xI", next_track)
+    return full_box("mvhd", times, rest, version=version)
+
+
+def track_header(
+    track: int, duration: int, flags: int, shown: tuple[int, int] = (0, 0), group: int = 0
+) -> Box:
+    """Return tkhd; duration: in the movie's timescale; shown: (width, height) in pixels."""
+    version = int(duration >> 32 > 0)
+    times = struct.pack(">16xI4xQ" if version else ">8xI4xI", track, duration)
+    place = struct.pack(">8xhh4x", 0, group) + _MATRIX
+    extent = struct.pack(">2I", *(pixels << 16 for pixels in shown))
+    return full_box("tkhd", times, place, extent, version=version, flags=flags)
+
+
+def references(kind: str, track: int) -> Box:
+    """Return tref: this track's `kind` is another one."""
+    return box("tref", box(kind, struct.pack(">I", track)))
+
+
+def media(
+    timescale: int, duration: int, language: str, handler: str, name: str, header: Box, table: Box
+) -> Box:
+    """Return mdia; language: three letters (ISO 639-2/T); header: vmhd or its like; table: stbl."""
+    version, times = _times(timescale, duration)
+    packed = 0
+    for letter in language:
+        packed = packed << 5 | ord(letter) - 0x60
+    here = full_box("url ", flags=1)
+    return box(
+        "mdia",
+        full_box("mdhd", times, struct.pack(">H2x", packed), version=version),
+        full_box("hdlr", struct.pack(">4x4s12x", handler.encode()), name.encode() + b"\0"),
+        box("minf", header, box("dinf", full_box("dref", struct.pack(">I", 1), here)), table),
+    )
+
+
+def _times(timescale: int, duration: int) -> tuple[int, bytes]:
+    """Return the version of mvhd or mdhd, and its times."""
+    if duration >> 32:
+        return 1, struct.pack(">16xIQ", timescale, duration)
+    return 0, struct.pack(">8xII", timescale, duration)
+
+
+def video_header() -> Box:
+    """Return vmhd."""
+    return full_box("vmhd", bytes(8), flags=1)
+
+
+def subtitle_header() -> Box:
+    """Return nmhd."""
+    return full_box("nmhd")
+
+
+def chapter_header() -> Box:
+    """Return gmhd, which QuickTime's text tracks have: drawn with no mixing, not turned."""
+    plain = full_box("gmin", struct.pack(">4H4x", 0x40, 0x8000, 0x8000, 0x8000))
+    return box("gmhd", plain, box("text", _MATRIX))
+
+
+def video_entry(codec: str, configuration: bytes, pixels: tuple[int, int]) -> Box:
+    """Return stsd of a video: avc1 with its avcC or vp09 with its vpcC, BT.709 in limited range."""
+    fixed = struct.pack(">6xH16x2H2I4xH32xHh", 1, *pixels, 72 << 16, 72 << 16, 1, 24, -1)
+    return _description(
+        box(
+            codec,
+            fixed,
+            box({"avc1": "avcC", "vp09": "vpcC"}[codec], configuration),
+            box("colr", struct.pack(">4s3HB", b"nclx", 1, 1, 1, 0)),
+            box("pasp", struct.pack(">2I", 1, 1)),
+        )
+    )
+
+
+def text_entry(name: str, opaque: bool) -> Box:
+    """Return stsd of a text track: tx3g, or QuickTime's text, whose chapters nobody draws.
+
+    opaque: white letters of 16 pixels on black, below; otherwise nothing to be seen.
+    """
+    below = struct.pack(">Ibb4B8x", 0, 1, -1, 0, 0, 0, 255)
+    unseen = struct.pack(">Ibb4B8x", 1, 0, 0, 0, 0, 0, 0)
+    style = struct.pack(">2x2xHBBI", 1, 0, 16 * opaque, 0xFFFFFFFF * opaque)
+    font = b"Arial" if opaque else b""
+    fonts = box("ftab", struct.pack(">HHB", 1, 1, len(font)) + font)
+    return _description(
+        box(name, struct.pack(">6xH", 1), below if opaque else unseen, style, fonts)
+    )
+
+
+def _description(entry: Box) -> Box:
+    return full_box("stsd", struct.pack(">I", 1), entry)
+
+
+def user_data(title: str, comment: str, chapters: Sequence[tuple[int, str]], timescale: int) -> Box:
+    """Return udta: the tags and, where they are few, the chapters (start in ticks, title) again."""
+    tags = [_tag(name, text) for name, text in (("©nam", title), ("©cmt", comment)) if text]
+    handler = full_box("hdlr", struct.pack(">4x4s4s9x", b"mdir", b"appl"))
+    meta = full_box("meta", handler, box("ilst", *tags))
+    # A list counts to 255; players that prefer it to the track would know of no chapter beyond.
+    if not 0 < len(chapters) <= MOST_CHPL:
+        return box("udta", meta)
+    listed = b""
+    for start, name in chapters:
+        text = utf8(name, 255)
+        time = start * (10**9 // _NANOSECONDS) // timescale
+        listed += struct.pack(">QB", time, len(text)) + text
+    return box(
+        "udta", meta, full_box("chpl", struct.pack(">IB", 0, len(chapters)), listed, version=1)
+    )
+
+
+def _tag(name: str, text: str) -> Box:
+    return box(name, box("data", struct.pack(">II", 1, 0), text.encode()))  # 1: UTF-8
+
+
+def utf8(text: str, most: int) -> bytes:
+    """Return the text's UTF-8, no more than `most` bytes of it and no letter cut in two."""
+    return text.encode()[:most].decode(errors="ignore").encode()

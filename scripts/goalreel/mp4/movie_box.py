@@ -1,0 +1,167 @@
+"""The index of an MP4 file with one video track, for media that start at any byte of the file.
+
+A film of episodes has a subtitle track and a chapter track (QuickTime's, which has no limit of
+chapters) with one sample per episode, see mp4_texts. The index is gathered a part of the film at a
+time, in columns. The boxes stand in mp4_boxes, the tables of samples in mp4_tables; mp4_writer puts
+the media behind the index.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.mp4 import box_writer as boxes
+from goalreel.mp4.box_writer import Box, box
+from goalreel.mp4.chunks import Chunks, SharedChunks
+from goalreel.mp4.columns import Column
+from goalreel.mp4.reader import TICKS
+from goalreel.mp4.sample_table_writer import SampleSizes, SamplesOfChunks, chunk_places, table
+from goalreel.mp4.text_tracks import Chapter, Texts
+
+_VIDEO, _SUBTITLES, _CHAPTERS = 1, 2, 3  # track numbers
+
+
+@dataclass(frozen=True)
+class VideoTrack:
+    """What is told of a video's samples, or of a part of them; the payload is their bytes.
+
+    codec: "avc1" or "vp09"; configuration: the content of its avcC box, or of its vpcC box from
+    version and flags on
+    size: (width, height) in pixels
+    fps: frames per second, a whole number or a fraction
+    sizes: (samples,) integers, bytes of each sample, 1 or more
+    keyframes: numbers of the sync samples, ascending, 0 the first of a video
+    offsets: (samples,) int64, where each sample starts in the payload, several at one place if
+    they are alike; None if the payload is the samples one after another
+    """
+
+    codec: str
+    configuration: bytes
+    size: tuple[int, int]
+    fps: int | Fraction
+    sizes: np.ndarray
+    keyframes: Sequence[int]
+    offsets: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class FileRange:
+    """`length` bytes of a file from `start` on."""
+
+    path: Path
+    start: int
+    length: int
+
+
+class Movie:
+    """The moov box, and how the media behind it are laid out.
+
+    The media are `texts.front`, the chapters, and then the payload's `stored` bytes with
+    `texts.lines`, the subtitles, before the bytes that these tell.
+    """
+
+    def __init__(self, first: VideoTrack, title: str, comment: str, folder: Path) -> None:
+        """Begin with no samples; `first` is the first part, `folder` a place for the columns."""
+        rate = Fraction(first.fps)
+        self.codec = first.codec
+        self._like, self._tags = first, (title, comment)
+        self._timescale, self._tick = TICKS * rate.numerator, TICKS * rate.denominator
+        self.frames = self.stored = 0
+        self.texts = Texts(self._tick, folder)
+        self._chunks = Chunks() if first.offsets is None else SharedChunks()
+        self._sizes, self._syncs = SampleSizes(folder), Column(folder, ">u4")
+        self._counts, self._places = SamplesOfChunks(folder), Column(folder, "<i8")
+
+    def add(self, video: VideoTrack, chapters: Sequence[Chapter]) -> None:
+        """Add a part of the video, made as its first, and the chapters that begin in it."""
+        sizes = np.asarray(video.sizes)
+        firsts = np.array([c.first_frame - self.frames for c in chapters], np.int64)
+        if isinstance(self._chunks, Chunks):
+            # A line stands before its episode's first frame, so that who loads the film from one
+            # end to the other has it in time.
+            starts = self.stored + np.cumsum(sizes, dtype=np.int64) - sizes
+            cuts = starts[firsts]
+            before = self.texts.add(chapters, cuts)
+            breaks = firsts if self.frames else np.append(0, firsts)
+            first, counts = self._chunks.add(sizes, breaks)
+            places = starts[first] + before[np.searchsorted(cuts, starts[first], side="right")]
+            self.stored = int(starts[-1]) + int(sizes[-1])
+        else:
+            self.texts.add(chapters, np.zeros_like(firsts))  # where samples are shared: in front
+            places, counts = self._chunks.add(sizes, video.offsets)
+            self.stored = max(self.stored, int((video.offsets + sizes).max()))
+        self._tell(places, counts)
+        self._syncs.append(np.asarray(video.keyframes, np.int64) + self.frames + 1)
+        self._sizes.append(sizes)
+        self.frames += len(sizes)
+
+    def end(self) -> None:
+        """Tell that all parts are added."""
+        for places, counts in self._chunks.end():
+            self._tell(places, counts)
+
+    def _tell(self, places: np.ndarray, counts: np.ndarray) -> None:
+        self._places.append(places)
+        self._counts.append(counts)
+
+    @property
+    def media_bytes(self) -> int:
+        """The number of bytes of the media."""
+        return self.texts.front_bytes + self.texts.bytes + self.stored
+
+    def box(self, base: int, wide: bool) -> Box:
+        """Return moov for media whose first byte is at `base`, once all parts are added.
+
+        wide: places take 64 bits. Its length is the same for every base.
+        """
+        texts = [self._subtitles(base, wide), self._titles(base, wide)] if self.texts else []
+        return box(
+            "moov",
+            boxes.movie_header(self._timescale, self._duration, 2 + len(texts)),
+            self._video(base, wide),
+            *texts,
+            boxes.user_data(*self._tags, self.texts.listed, self._timescale),
+        )
+
+    @property
+    def _duration(self) -> int:
+        return self.frames * self._tick
+
+    def _video(self, base: int, wide: bool) -> Box:
+        video = self._like
+        before = self.texts.front_bytes + (0 if video.offsets is None else self.texts.bytes)
+        samples = box(
+            "stbl",
+            boxes.video_entry(video.codec, video.configuration, video.size),
+            table("stts", np.array([[self.frames, self._tick]])),
+            table("stss", self._syncs) if len(self._syncs) < self.frames else [],
+            self._counts.box(),
+            chunk_places(self._places, base + before, wide),
+            self._sizes.box(),
+        )
+        shown = boxes.ENABLED | boxes.IN_MOVIE
+        header = boxes.track_header(_VIDEO, self._duration, shown, video.size)
+        chapters = boxes.references("chap", _CHAPTERS) if self.texts else []
+        kind = ("und", "vide", "VideoHandler", boxes.video_header())
+        return self._track(header, chapters, *kind, samples)
+
+    def _subtitles(self, base: int, wide: bool) -> Box:
+        samples = self.texts.subtitles(base + self.texts.front_bytes, wide)
+        header = boxes.track_header(_SUBTITLES, self._duration, boxes.IN_MOVIE, group=1)
+        kind = ("eng", "sbtl", "Episodes", boxes.subtitle_header())
+        return self._track(header, [], *kind, samples)
+
+    def _titles(self, base: int, wide: bool) -> Box:
+        samples = self.texts.titles(base, wide)
+        header = boxes.track_header(_CHAPTERS, self._duration, boxes.IN_MOVIE)
+        kind = ("eng", "text", "Chapters", boxes.chapter_header())
+        return self._track(header, [], *kind, samples)
+
+    def _track(self, header: Box, chapters: Box, *kind) -> Box:
+        # No edit list: all play once from their start, which is what its absence says (8.6.5). With
+        # one, ffmpeg and all that is built on it would hold every sample's place twice.
+        media = boxes.media(self._timescale, self._duration, *kind)
+        return box("trak", header, chapters, media)

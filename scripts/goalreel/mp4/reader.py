@@ -1,0 +1,228 @@
+"""What an MP4 file's index says of its video track, so that a file can be checked without decoding.
+
+Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC), "VP Codec ISO Media
+File Format Binding" (vpcC). Files are written by ffmpeg (video) and mp4_writer; this module only
+reads, and no more of a file than is asked for. The tables of samples stand in mp4_samples, which
+needs NumPy.
+"""
+
+import contextlib
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.files.regular import open_file
+from goalreel.mp4.box_reader import Span, boxes_in, tree_of
+
+if TYPE_CHECKING:
+    from goalreel.mp4.sample_table_reader import Samples
+
+# Ticks of the videos' timebase per frame: any number, but the same in segments and film.
+TICKS = 512
+# Of a file: its index stays below the 4 GiB of a box.
+MOST_FRAMES = 1 << 27
+_CONFIGURATIONS = {b"avc1": b"avcC", b"vp09": b"vpcC"}  # of each kind of sample entry
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What is told of an MP4 file's video track as a whole.
+
+    frames: number of samples; durations: the distinct sample durations in units of 1 / timescale;
+    reordered: whether composition times differ from decoding times; first_pts: in timescale units;
+    parameter_sets: the avcC box of each sample description, SPS and PPS in it, or its vpcC box;
+    payload: bytes of all samples; comment: the file's, or ""; codec: "avc1" or "vp09"; size:
+    (width, height) in pixels, as the sample entry has it.
+    """
+
+    frames: int
+    timescale: int
+    durations: tuple[int, ...]
+    reordered: bool
+    first_pts: int
+    parameter_sets: tuple[bytes, ...]
+    payload: int
+    comment: str
+    codec: str
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class VideoIndex(Outline):
+    """The video track of an MP4 file, sample by sample.
+
+    keyframes: 0-based numbers of the sync samples; samples: where each sample stands in the file.
+    """
+
+    keyframes: Sequence[int]
+    samples: "Samples" = field(repr=False, compare=False)
+
+
+def read_index(path: str | os.PathLike) -> VideoIndex:
+    """Read an MP4 file's index. Raises GoalreelError if it is missing, Unusable if not whole."""
+    return _read(path, _video_index)
+
+
+def read_outline(path: str | os.PathLike) -> Outline:
+    """Read what an MP4 file's index tells as a whole, in memory that no film's length changes.
+
+    Raises as read_index.
+    """
+    return _read(path, _outline)
+
+
+def read_comment(path: str | os.PathLike) -> str:
+    """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
+    with _whole(path) as (moov, _):
+        return _comment(moov)
+
+
+def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
+    with _whole(path) as (moov, media):
+        index, inside = take(moov, media)
+    if not inside:
+        raise Unusable(
+            path,
+            f"truncated: its index tells of {index.payload} bytes of video, not all of them in "
+            f"the {sum(map(len, media))} that it holds",
+        )
+    return index
+
+
+@contextlib.contextmanager
+def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
+    """Give the block the moov box and the media; tell of what is wrong with them as its own."""
+    try:
+        with open_file(path) as stream:
+            yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
+        raise Unusable(path, f"not a whole MP4 file ({error})") from None
+
+
+def _top_level(file: Span) -> tuple[Span, list[range]]:
+    """Return the moov box's content and where the contents of mdat boxes stand."""
+    moov, media, place = None, [], 0
+    while place < len(file):
+        head = file.read(place, min(16, len(file) - place))
+        length, name = struct.unpack(">I4s", head[:8])
+        start = 8
+        if length == 1:
+            (length,), start = struct.unpack(">Q", head[8:16]), 16
+        elif length == 0:
+            length = len(file) - place
+        if length < start or place + length > len(file):
+            raise ValueError(f"box {name!r} reaches beyond the end of the file")
+        if name == b"moov":
+            moov = file.part(place + start, length - start)
+        elif name == b"mdat":
+            media.append(range(place + start, place + length))
+        place += length
+    if moov is None:
+        raise ValueError("no moov box")
+    return moov, media
+
+
+def _video_index(moov: Span, media: list[range]) -> tuple[VideoIndex, bool]:
+    """Return the index, and whether all samples stand in the media."""
+    from goalreel.mp4 import sample_table_reader
+
+    track = _video_track(moov)
+    table = track[b"mdia"][b"minf"][b"stbl"]
+    samples = sample_table_reader.read_samples(table)
+    told = _told(moov, track, len(samples.sizes), samples.payload)
+    keyframes = sample_table_reader.read_keyframes(table, told["frames"])
+    return VideoIndex(**told, keyframes=keyframes, samples=samples), samples.inside(media)
+
+
+def _outline(moov: Span, media: list[range]) -> tuple[Outline, bool]:
+    """Return the outline, and whether all chunks begin in the media."""
+    from goalreel.mp4 import sample_table_reader
+
+    track = _video_track(moov)
+    table = track[b"mdia"][b"minf"][b"stbl"]
+    samples, payload = sample_table_reader.count_samples(table)
+    return Outline(**_told(moov, track, samples, payload)), sample_table_reader.chunks_inside(
+        table, media
+    )
+
+
+def _video_track(moov: Span) -> dict:
+    tracks = [tree_of(content) for name, content in boxes_in(moov) if name == b"trak"]
+    videos = [track for track in tracks if track[b"mdia"][b"hdlr"].read(8, 4) == b"vide"]
+    if len(videos) != 1:
+        raise ValueError(f"{len(videos)} video tracks")
+    return videos[0]
+
+
+def _told(moov: Span, track: dict, samples: int, payload: int) -> dict[str, object]:
+    """Return the fields of an outline."""
+    from goalreel.mp4 import sample_table_reader
+
+    media = track[b"mdia"]
+    table = media[b"minf"][b"stbl"]
+    frames, durations = sample_table_reader.read_durations(table)
+    if frames != samples:
+        raise ValueError(f"{frames} durations for {samples} samples")
+    offsets, first_offset = sample_table_reader.read_composition(table)
+    codec, size, parameter_sets = _descriptions(table[b"stsd"])
+    return {
+        "frames": frames,
+        "timescale": _timescale(media[b"mdhd"]),
+        "durations": durations,
+        "reordered": offsets > 1,
+        "first_pts": first_offset - _edit_start(track),
+        "parameter_sets": parameter_sets,
+        "payload": payload,
+        "comment": _comment(moov),
+        "codec": codec,
+        "size": size,
+    }
+
+
+def _timescale(box: Span) -> int:
+    content = box.read()
+    return struct.unpack_from(">I", content, 20 if content[0] == 1 else 12)[0]
+
+
+def _edit_start(track: dict) -> int:
+    """Return the media time that an edit list starts at; empty edits delay and count negative."""
+    edits = track.get(b"edts", {}).get(b"elst")
+    if edits is None:
+        return 0
+    edits = edits.read()
+    (count,) = struct.unpack_from(">I", edits, 4)
+    layout, width = (">Qq", 20) if edits[0] == 1 else (">Ii", 12)
+    times = [struct.unpack_from(layout, edits, 8 + i * width)[1] for i in range(count)]
+    if len(times) != 1:
+        raise ValueError(f"{count} edits")
+    return times[0]
+
+
+def _descriptions(content: Span) -> tuple[str, tuple[int, int], tuple[bytes, ...]]:
+    """Return the codec, the size and each sample description's configuration."""
+    kinds, found = set(), []
+    for name, entry in boxes_in(content.part(8, len(content) - 8)):
+        if name not in _CONFIGURATIONS:
+            raise ValueError(f"a sample description {name!r} in place of avc1 or vp09")
+        kinds.add((name.decode(), struct.unpack(">HH", entry.read(24, 4))))
+        inside = dict(boxes_in(entry.part(78, len(entry) - 78)))
+        found.append(inside[_CONFIGURATIONS[name]].read())
+    if len(kinds) != 1:
+        raise ValueError(f"{len(kinds)} kinds of sample descriptions")
+    ((codec, size),) = kinds
+    return codec, size, tuple(found)
+
+
+def _comment(moov: Span) -> str:
+    udta = dict(boxes_in(moov)).get(b"udta")
+    if udta is None:
+        return ""
+    data = tree_of(udta).get(b"meta", {}).get(b"ilst", {}).get(b"\xa9cmt", {}).get(b"data")
+    return "" if data is None else data.read()[8:].decode()

@@ -1,0 +1,179 @@
+"""A track's sample tables, read: how long samples last, which are keyframes, where each one stands.
+
+All of it is arrays: a film may have ten million samples. What a table claims is held against the
+box's length first, so that a forged file costs no memory. Writing these tables is mp4_tables'.
+
+Source of the boxes: ISO/IEC 14496-12, 8.6.1 (stts, ctts, stss), 8.7.3 to 8.7.5 (stsz, stsc, stco,
+co64).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from goalreel.mp4.box_reader import Span
+
+_BLOCK = 1 << 16  # numbers of a table that are read at a time, where none are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Where the samples of a track stand in the file; those of a chunk, one after another.
+
+    sizes: (samples,) uint32, bytes of each; chunk_places: (chunks,) int64, the file's byte that
+    each chunk starts at; chunk_samples: (chunks,) int64, the number of samples in each.
+    """
+
+    sizes: np.ndarray
+    chunk_places: np.ndarray
+    chunk_samples: np.ndarray
+
+    @cached_property
+    def chunk_bytes(self) -> np.ndarray:
+        """The number of bytes of each chunk, (chunks,) int64."""
+        if self.sizes.strides == (0,):  # all of one size, which may be claimed of billions
+            return self.chunk_samples * int(self.sizes[0])
+        return np.add.reduceat(self.sizes, self._first, dtype=np.int64)
+
+    @cached_property
+    def payload(self) -> int:
+        """The number of bytes of all samples."""
+        return int(self.chunk_bytes.sum())
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The file's byte that each sample starts at, (samples,) int64."""
+        ends = np.cumsum(self.sizes, dtype=np.int64)
+        ends -= self.sizes
+        ends += np.repeat(self.chunk_places - ends[self._first], self.chunk_samples)
+        return ends
+
+    @property
+    def in_order(self) -> bool:
+        """Whether each sample stands behind all before it; if not, some may share bytes."""
+        return bool((self.chunk_places[1:] >= (self.chunk_places + self.chunk_bytes)[:-1]).all())
+
+    def inside(self, media: Sequence[range]) -> bool:
+        """Return whether all samples stand in these parts of the file, which ascend."""
+        starts = np.array([part.start for part in media], np.int64)
+        stops = np.array([part.stop for part in media], np.int64)
+        part = np.searchsorted(starts, self.chunk_places, side="right") - 1
+        if not len(media) or part.min() < 0:
+            return False
+        return bool((self.chunk_places + self.chunk_bytes <= stops[part]).all())
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return the (start, length) of all stretches of the file that hold the samples in turn."""
+        ends = self.chunk_places + self.chunk_bytes
+        new = np.flatnonzero(np.append(True, self.chunk_places[1:] != ends[:-1]))
+        starts, lasts = self.chunk_places[new], ends[np.append(new[1:], len(ends)) - 1]
+        return list(zip(starts.tolist(), (lasts - starts).tolist(), strict=True))
+
+    @property
+    def _first(self) -> np.ndarray:
+        return np.cumsum(self.chunk_samples) - self.chunk_samples
+
+
+def read_samples(table: Mapping[bytes, "Span"]) -> Samples:
+    """Read stsz, stsc and stco or co64 of an stbl box. Raises ValueError, LookupError."""
+    sizes = _sizes(table[b"stsz"])
+    if b"co64" in table:
+        places = _entries(table[b"co64"], ">i8")[:, 0].astype(np.int64)
+    else:
+        places = _entries(table[b"stco"], ">u4")[:, 0].astype(np.int64)
+    first, samples, _ = _entries(table[b"stsc"], ">u4", 3).T.astype(np.int64)
+    if not len(first) or not len(places) or first[0] != 1 or first[-1] > len(places):
+        raise ValueError("a table of chunks that fits no chunk")
+    lengths = np.diff(first, append=len(places) + 1)
+    if lengths.min() < 1 or samples.min() < 1 or (samples * lengths).sum() != len(sizes):
+        raise ValueError(f"chunks that do not hold {len(sizes)} samples")
+    if places.min() < 0 or places.max() >> 62:
+        raise ValueError("a chunk beyond the end of any file")
+    return Samples(sizes, places, np.repeat(samples, lengths))
+
+
+def read_durations(table: Mapping[bytes, "Span"]) -> tuple[int, tuple[int, ...]]:
+    """Return the number of samples that stts tells of, and their distinct durations."""
+    counts, durations = _entries(table[b"stts"], ">u4", 2).T
+    return int(counts.sum(dtype=np.int64)), tuple(_distinct(durations).tolist())
+
+
+def read_composition(table: Mapping[bytes, "Span"]) -> tuple[int, int]:
+    """Return how many offsets from decoding to composition time there are, and the first."""
+    if b"ctts" not in table:
+        return 1, 0
+    offsets = _entries(table[b"ctts"], ">i4", 2)[:, 1]
+    return len(_distinct(offsets)), int(offsets[0])
+
+
+def read_keyframes(table: Mapping[bytes, "Span"], frames: int) -> Sequence[int]:
+    """Return the numbers of the sync samples from 0: all where there is no stss."""
+    if b"stss" not in table:
+        return range(frames)
+    numbers = _entries(table[b"stss"], ">u4")[:, 0].astype(np.int64)
+    if (np.diff(numbers, prepend=0, append=frames + 1) < 1).any():
+        raise ValueError("a table of keyframes that does not ascend through the samples")
+    return tuple((numbers - 1).tolist())
+
+
+def count_samples(table: Mapping[bytes, "Span"]) -> tuple[int, int]:
+    """Return the number of samples and the sum of their bytes, in bounded memory."""
+    box = table[b"stsz"]
+    head = box.read(0, 12)
+    same, count = int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:12], "big")
+    if same:
+        return count, same * count
+    return count, sum(int(sizes.sum(dtype=np.int64)) for sizes in _blocks(box, ">u4", 12, count))
+
+
+def chunks_inside(table: Mapping[bytes, "Span"], media: Sequence[range]) -> bool:
+    """Return whether all chunks begin in these parts of the file, in bounded memory."""
+    wide = b"co64" in table
+    box = table[b"co64" if wide else b"stco"]
+    inside, count = 0, int.from_bytes(box.read(4, 4), "big")
+    for places in _blocks(box, ">u8" if wide else ">u4", 8, count):
+        for part in media:
+            inside += int(((places >= part.start) & (places < part.stop)).sum())
+    return inside == count
+
+
+def _blocks(box: "Span", kind: str, start: int, count: int) -> Iterator[np.ndarray]:
+    """Yield the numbers of a table, a block at a time."""
+    size = np.dtype(kind).itemsize
+    if start + count * size > len(box):
+        raise ValueError("a table of samples is cut short")
+    for first in range(0, count, _BLOCK):
+        length = min(count - first, _BLOCK) * size
+        yield np.frombuffer(box.read(start + first * size, length), kind)
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """Return the distinct values in order, as np.unique, which imports half of NumPy first."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, np.diff(ordered) != 0)[: len(ordered)]]
+
+
+def _entries(box: "Span", kind: str, columns: int = 1) -> np.ndarray:
+    """Return the entries of a full box, (entries, columns): after version, flags and a count."""
+    return _table(box.read(), kind, columns)
+
+
+def _table(content: bytes | memoryview, kind: str, columns: int = 1) -> np.ndarray:
+    count = int.from_bytes(content[4:8], "big")
+    if len(content) < 8 or 8 + count * columns * np.dtype(kind).itemsize > len(content):
+        raise ValueError("a table of samples is cut short")
+    return np.frombuffer(content, kind, count * columns, 8).reshape(count, columns)
+
+
+def _sizes(box: "Span") -> np.ndarray:
+    content = memoryview(box.read())
+    same, count = int.from_bytes(content[4:8], "big"), int.from_bytes(content[8:12], "big")
+    if same * count >> 62:
+        raise ValueError("samples beyond the end of any file")
+    if same:
+        return np.broadcast_to(np.uint32(same), count)  # takes no memory, whatever is claimed
+    return _table(content[4:], ">u4")[:, 0].astype(np.uint32)

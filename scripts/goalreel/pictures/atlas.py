@@ -1,0 +1,89 @@
+"""The atlas: every distinct picture of a style, drawn once, and how a state finds its picture.
+
+It depends on the environment, the style and the drawing libraries only, so it is kept in the
+user's cache folder across runs. The file is a compressed .npz without objects:
+
+    kind, version     "atlas" and the version of this layout
+    spec              JSON: how the file was made
+    keys              (pictures, k) int16, what the style's all_keys gives, sorted
+    background        (H, W, 3) uint8, the empty track
+    boxes, pixels     the pictures as patches (layers.Patches) over the track
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from goalreel.files import npz
+from goalreel.pictures.layers import Patches, cut_patches
+from goalreel.pictures.styles import Style
+
+VERSION = 1
+_KIND = "atlas"
+_ARRAYS = {"spec": "U", "keys": "i", "background": "u", "boxes": "i", "pixels": "u"}
+# Its powers, odd numbers, mix a key into 64 bits; what they find is compared with the whole key.
+_MIX = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Every picture of a style; the arrays are told in the module's docstring."""
+
+    keys: np.ndarray
+    background: np.ndarray
+    patches: Patches
+    spec: str = "{}"
+
+    @cached_property
+    def _hashes(self) -> tuple[np.ndarray, np.ndarray]:
+        hashes = _mixed(self.keys)
+        order = np.argsort(hashes)
+        return hashes[order], order
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """Return the picture of each key, (n,) int64; -1 where the atlas has none."""
+        hashes, order = self._hashes
+        place = np.searchsorted(hashes, _mixed(keys))
+        pictures = order[np.minimum(place, len(order) - 1)]
+        return np.where((self.keys[pictures] == keys).all(axis=1), pictures, -1)
+
+
+def draw_atlas(style: Style, spec: str = "{}") -> Atlas:
+    """Draw every picture of a style."""
+    keys = style.all_keys()
+    background, pictures = style.draw(keys)
+    return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures), spec)
+
+
+def write_atlas(path: str | os.PathLike, atlas: Atlas) -> None:
+    """Write an atlas file; the same atlas gives the same bytes."""
+    arrays = {"spec": np.array(atlas.spec), "keys": atlas.keys, "background": atlas.background}
+    patches = {"boxes": atlas.patches.boxes, "pixels": atlas.patches.pixels}
+    npz.write(path, npz.header(_KIND, VERSION) | arrays | patches)
+
+
+def read_atlas(path: str | os.PathLike) -> Atlas:
+    """Read an atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
+    arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
+    patches = Patches(arrays["boxes"], arrays["pixels"])
+    keys, background = arrays["keys"], arrays["background"]
+    npz.check(
+        path,
+        keys.ndim == 2
+        and len(keys) > 0
+        and background.shape[2:] == (3,)
+        and background.dtype == np.uint8
+        and patches.fit(*background.shape[:2])
+        and len(patches) == len(keys),
+        "its arrays do not fit together",
+    )
+    return Atlas(arrays["keys"], arrays["background"], patches, str(arrays["spec"]))
+
+
+def _mixed(keys: np.ndarray) -> np.ndarray:
+    mixed = np.zeros(len(keys), np.uint64)
+    for power, column in enumerate(keys.T, start=1):
+        mixed += column.astype(np.uint64) * np.uint64(pow(_MIX, power, 1 << 64))
+    return mixed ^ (mixed >> np.uint64(29))

@@ -1,0 +1,110 @@
+"""The geometry of Gymnasium's Mountain Car scene: which picture a position gives.
+
+Gymnasium truncates the car's corners and wheel centres to integers before it draws them, so a
+picture is a function of twelve small integers, its *key*, and there are only about 6,700 of them.
+Source: `render` in gymnasium/envs/classic_control/mountain_car.py (1.4.0), whose order of
+operations is kept. Keys are drawn in drawing and stored in atlas.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.environments.mountain_car import GOAL_POSITIONS, MAX_POSITION, MIN_POSITION
+
+WIDTH, HEIGHT = 600, 400
+SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
+CLEARANCE = 10
+WHEEL_RADIUS = 8
+# Four corners of the car and two wheel centres, relative to the foot of the car, in pixels.
+_POINTS = ((-20, 0), (-20, 20), (20, 20), (20, 0), (10, 0), (-10, 0))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What differs between the two environments' pictures."""
+
+    env: str
+    flag_position: float
+    float32_states: bool  # whether states turn float32 at the first step
+
+
+SCENES = {
+    scene.env: scene
+    for scene in (
+        Scene("MountainCar-v0", GOAL_POSITIONS["MountainCar-v0"], False),
+        Scene("MountainCarContinuous-v0", GOAL_POSITIONS["MountainCarContinuous-v0"], True),
+    )
+}
+
+
+def height(positions):
+    """Return the hill's height at `positions`, in units of position (`_height` of the source)."""
+    return np.sin(3 * positions) * 0.45 + 0.55
+
+
+def flag_foot(scene: Scene) -> tuple[int, int]:
+    """Return where the flag stands: x and y, truncated to integers as in Gymnasium."""
+    x = int((scene.flag_position - MIN_POSITION) * SCALE)
+    return x, int(height(scene.flag_position) * SCALE)
+
+
+def keys(positions: np.ndarray) -> np.ndarray:
+    """Return the pictures' keys: (n, 12) int64, x and y of four corners and two wheels.
+
+    positions: (n,) float64 or float32. The dtype matters, as in Gymnasium: with a float32 state
+    the products are rounded to float32 on the way, and a corner may fall on the next pixel.
+    """
+    dtype = positions.dtype
+    tilt = np.cos((3 * positions).astype(np.float64))
+    # pygame's Vector2.rotate_rad first brings the angle into [0, 2 pi).
+    tilt = np.where(tilt < 0, tilt + 2 * math.pi, tilt)
+    cos, sin = np.cos(tilt), np.sin(tilt)
+    foot = (positions - MIN_POSITION) * SCALE
+    ground = height(positions) * SCALE
+    coordinates = []
+    for x, y in _POINTS:
+        across = (cos * x - sin * y).astype(dtype) + foot
+        # A Python float meets a NumPy scalar here, and is rounded to its dtype before the sum.
+        up = ((sin * x + cos * y) + CLEARANCE).astype(dtype) + ground
+        coordinates += [across.astype(np.int64), up.astype(np.int64)]
+    return np.stack(coordinates, axis=1)
+
+
+def all_keys(scene: Scene) -> np.ndarray:
+    """Return every key that a position of the scene can give: (pictures, 12) int64, sorted."""
+    dtypes = [np.float64, np.float32] if scene.float32_states else [np.float64]
+    return np.unique(np.concatenate([keys(distinct_positions(dtype)) for dtype in dtypes]), axis=0)
+
+
+def distinct_positions(dtype: type) -> np.ndarray:
+    """Return a position of `dtype` for each picture.
+
+    They are found where neighbouring positions differ in their keys, down to neighbouring floats.
+    """
+    positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 200_001).astype(dtype))
+    found = keys(positions)
+    changes = (found[1:] != found[:-1]).any(axis=1)
+    everything = [positions[:1], positions[1:][changes]]
+    low, low_keys = positions[:-1][changes], found[:-1][changes]
+    high, high_keys = positions[1:][changes], found[1:][changes]
+    while len(low):
+        middle = ((low + high) / 2).astype(dtype)
+        between = (middle != low) & (middle != high)
+        low, low_keys, high, high_keys, middle = (
+            array[between] for array in (low, low_keys, high, high_keys, middle)
+        )
+        if len(low) == 0:
+            break
+        middle_keys = keys(middle)
+        left = (middle_keys != low_keys).any(axis=1)
+        right = (middle_keys != high_keys).any(axis=1)
+        everything.append(middle[left & right])
+        low = np.concatenate([low[left], middle[right]])
+        low_keys = np.concatenate([low_keys[left], middle_keys[right]])
+        high = np.concatenate([middle[left], high[right]])
+        high_keys = np.concatenate([middle_keys[left], high_keys[right]])
+    candidates = np.concatenate(everything)
+    _, first = np.unique(keys(candidates), axis=0, return_index=True)
+    return candidates[first]

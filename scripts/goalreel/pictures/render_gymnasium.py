@@ -1,0 +1,96 @@
+"""Rendering of any Gymnasium environment: each filmed episode played again, and its pictures kept.
+
+Gymnasium draws; the recorded rewards, endings and observations must come again bit for bit, so
+that the pictures are those of the recorded episode. How frames are stored is told in frame_cache.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+
+import numpy as np
+
+from goalreel.environments.gymnasium_env import GymEnvironment, Step
+from goalreel.errors import GoalreelError
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.layers import layer_from_frames
+from goalreel.simulation.trajectories import Trajectories
+
+
+def render_episodes(
+    trajectories: Trajectories, environment: GymEnvironment, spec: str
+) -> FrameCache:
+    """Return the frames of a shard: one per state, each episode's reset state first.
+
+    Raises GoalreelError if the trajectories are of another environment, if one does not repeat
+    itself, and if a picture is not uint8 (H, W, 3) of the same size as all others.
+    """
+    env = json.loads(trajectories.spec).get("config", {}).get("env", environment.id)
+    if env != environment.id:
+        raise GoalreelError(f"the trajectories are of {env}, not of {environment.id}; delete them")
+    pictures = _pictures(trajectories, environment)
+    background = next(pictures)
+    layer = layer_from_frames("picture", background, itertools.chain([background], pictures))
+    return FrameCache(background, (layer,), trajectories.offsets, trajectories.digest(), spec)
+
+
+def replayed(
+    environment: GymEnvironment, seed: int, states, actions, rewards, ending: tuple[bool, bool]
+) -> Iterator[Step]:
+    """Yield every step of a recorded episode as Gymnasium plays it again, with its picture.
+
+    states: (steps + 1, width); actions: (steps, ...); rewards: (steps,); ending: whether the last
+    step terminated and truncated it. Raises GoalreelError at the first step that is not bit for
+    bit the recorded one.
+    """
+    for step in environment.play(seed, actions, pictures=True):
+        place = f"{environment.id}: the episode of seed {seed}, step {step.step}"
+        seen = environment.stored(step.observation)
+        _compare(place, "the observation", seen, states[step.step])
+        if step.step:
+            _compare(place, "the reward", step.reward, rewards[step.step - 1])
+            over = (step.terminated, step.truncated)
+            last = step.step == len(actions)
+            _compare(place, "(terminated, truncated)", over, ending if last else (False, False))
+        yield step
+
+
+def _pictures(trajectories: Trajectories, environment: GymEnvironment) -> Iterator[np.ndarray]:
+    """Yield every picture of a shard, all of one size."""
+    rows, shape = trajectories.episodes, ()
+    for e in range(len(trajectories)):
+        seed, ending = int(rows.seed[e]), (bool(rows.terminated[e]), bool(rows.truncated[e]))
+        for step in replayed(environment, seed, *trajectories.episode(e), ending):
+            place = f"{environment.id}: the episode of seed {seed}, step {step.step}"
+            picture = _checked(step.picture, place)
+            shape = shape or picture.shape
+            if picture.shape != shape:
+                raise GoalreelError(
+                    f"{place}: env.render() gave {picture.shape[1]}x{picture.shape[0]} pixels, and "
+                    f"{shape[1]}x{shape[0]} at the shard's first frame; a film has one size"
+                )
+            yield picture
+
+
+def _checked(picture: object, place: str) -> np.ndarray:
+    """Return a copy of a picture, which the environment may draw over."""
+    array = np.asarray(picture)
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
+        kind = type(picture).__name__ if array.dtype == object else array.dtype
+        raise GoalreelError(
+            f"{place}: env.render() gave {kind} of shape {array.shape}; "
+            f"goalreel films pictures of uint8 and shape (height, width, 3)"
+        )
+    return array.copy()
+
+
+def _compare(place: str, what: str, again: object, recorded: object) -> None:
+    if not np.array_equal(np.asarray(again, float), np.asarray(recorded, float), equal_nan=True):
+        raise GoalreelError(
+            f"{place}: Gymnasium gives {what} {_shown(again)}, recorded is {_shown(recorded)}; "
+            f"goalreel films environments whose episodes depend on their seed alone"
+        )
+
+
+def _shown(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -1,0 +1,96 @@
+"""The styles that pictures are drawn in: what one offers, and which there are.
+
+A style knows which picture a position gives (its *key*, a few small integers) and how to draw
+pictures from their keys. The atlas stores them all, render finds them. Gymnasium's style lives in
+scene and drawing, the vector style in vector.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+from goalreel.pictures import gymnasium_drawing, mountain_car_scene
+from goalreel.pictures.mountain_car_scene import HEIGHT, SCENES, WIDTH
+from goalreel.pictures.vector_style import VectorStyle
+
+
+class Style(Protocol):
+    """What the pictures of an environment look like.
+
+    env: the environment
+    size: width and height of a picture in pixels, both even
+    ink, paper: (red, green, blue) of text and of what lies under it
+    clear_rows: how many rows of pixels at the top and at the bottom the car never touches
+    float32_states: whether a key depends on the precision of Gymnasium's state, which turns
+    float32 at the first step in MountainCarContinuous-v0
+    """
+
+    env: str
+    size: tuple[int, int]
+    ink: tuple[int, int, int]
+    paper: tuple[int, int, int]
+    clear_rows: tuple[int, int]
+    float32_states: bool
+
+    def keys(self, positions: np.ndarray) -> np.ndarray:
+        """Return the keys, (n, k) int64, of `positions`, (n,) float64 or float32."""
+
+    def all_keys(self) -> np.ndarray:
+        """Return every key that a position can give: (pictures, k) int64, sorted, in int16."""
+
+    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
+        """Draw the empty track and the car at each of `keys`, (n, k) integers.
+
+        Returns the track, (H, W, 3) uint8, and an iterator of (top, left, pixels): a box of the
+        picture, (h, w, 3) uint8, outside of which it equals the track.
+        """
+
+
+@dataclass(frozen=True)
+class GymnasiumStyle:
+    """Pixel for pixel what `env.render()` draws."""
+
+    env: str
+
+    size: ClassVar = (WIDTH, HEIGHT)
+    ink: ClassVar = (0, 0, 0)
+    paper: ClassVar = (255, 255, 255)
+    clear_rows: ClassVar = (35, 35)
+
+    @property
+    def float32_states(self) -> bool:
+        """Whether states turn float32 at the first step."""
+        return SCENES[self.env].float32_states
+
+    def keys(self, positions: np.ndarray) -> np.ndarray:
+        """Return the keys, (n, 12) int64; see scene."""
+        return mountain_car_scene.keys(positions)
+
+    def all_keys(self) -> np.ndarray:
+        """Return every key, (pictures, 12) int64, sorted."""
+        return mountain_car_scene.all_keys(SCENES[self.env])
+
+    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
+        """Draw pictures; see drawing."""
+        return gymnasium_drawing.draw(SCENES[self.env], keys)
+
+
+def make_style(env: str, render: Mapping) -> Style:
+    """Return the style of an environment's pictures.
+
+    render: that section of the configuration: style, width, height, palette. Raises GoalreelError
+    if the environment has no such style.
+    """
+    if env not in SCENES:
+        raise GoalreelError(
+            f"{env} has no atlas: swarm, learning and the vector style show "
+            f"{' and '.join(SCENES)} alone"
+        )
+    if render["style"] == "gymnasium":
+        return GymnasiumStyle(env)
+    if render["style"] == "vector":
+        return VectorStyle(env, (render["width"], render["height"]), render["palette"])
+    raise GoalreelError(f"unknown style {render['style']!r}; allowed: gymnasium, vector")

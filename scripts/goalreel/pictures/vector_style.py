@@ -1,0 +1,218 @@
+"""The vector style: Gymnasium's Mountain Car scene drawn by Pillow, smooth and at any size.
+
+The scene is that of scene, 600x400 units with y upwards, and a picture is a function of the car's
+position in quarters of a unit. A picture of another shape shows the scene as large as it fits, in
+its middle; hill, sky and ground go on to the borders. Shapes are polygons, drawn several times as
+large and reduced, so that their edges are smooth. Colours stand in palettes.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from goalreel.pictures.mountain_car_scene import (
+    CLEARANCE,
+    HEIGHT,
+    MIN_POSITION,
+    SCALE,
+    SCENES,
+    WHEEL_RADIUS,
+    WIDTH,
+    flag_foot,
+    height,
+)
+from goalreel.pictures.palettes import PALETTES, Colour, Palette
+
+STEPS = 4  # pictures per unit across
+_SAMPLES = 8  # in each direction, of each pixel
+_STRIP = 64  # pixels of the hill that are drawn at a time: a whole one would take gigabytes
+# Gymnasium's lines run through the middles of pixels, half a unit from where they are said to run,
+# and its shapes end with their outermost pixels, half a unit beyond their corners.
+_HALF = 0.5
+_HILL_LINE, _POLE = 2.5, 2.0  # widths
+_BANDS = 5  # of the sky
+_FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
+
+Shape = tuple[np.ndarray, Colour]  # a polygon, (points, 2) float64, and what it is filled with
+Boxes = Iterator[tuple[int, int, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class VectorStyle:
+    """Pictures of `env` in `size` (width, height), in the palette of that name; see styles."""
+
+    env: str
+    size: tuple[int, int]
+    palette: str
+
+    float32_states: ClassVar[bool] = False  # no picture here hangs on a float32's rounding
+
+    @property
+    def ink(self) -> Colour:
+        """The colour of text."""
+        return self._colours.ink
+
+    @property
+    def paper(self) -> Colour:
+        """The colour under text."""
+        return self._colours.paper
+
+    @cached_property
+    def clear_rows(self) -> tuple[int, int]:
+        """Rows at the top and at the bottom that neither the car nor the hill touches."""
+        outlines = [self._placed(points) for x in range(WIDTH) for points, _ in self._car(x)]
+        valley = [(0, height(-math.pi / 6) * SCALE + _HALF - _HILL_LINE / 2)]
+        rows = np.concatenate([*outlines, self._placed(np.array(valley))])[:, 1]
+        # A pixel more: positions between those looked at, and the samples at a polygon's edge.
+        return int(rows.min()) - 1, self.size[1] - math.ceil(rows.max()) - 1
+
+    def keys(self, positions: np.ndarray) -> np.ndarray:
+        """Return the pictures' keys, (n, 1) int64, of `positions`, (n,) float."""
+        across = (np.asarray(positions, np.float64) - MIN_POSITION) * SCALE
+        steps = np.clip(np.floor(across * STEPS), 0, WIDTH * STEPS - 1)
+        return steps.astype(np.int64)[:, None]
+
+    def all_keys(self) -> np.ndarray:
+        """Return every key, (pictures, 1) int64, sorted."""
+        return np.arange(WIDTH * STEPS)[:, None]
+
+    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
+        """Draw the empty track and the car at each of `keys`; told in styles."""
+        hill, flag = self._hill(), self._flag()
+        track = hill.copy()
+        self._paste(track, flag)
+        return np.asarray(track), self._boxes(hill, flag, keys)
+
+    def _boxes(self, hill, flag: list[Shape], keys: np.ndarray) -> Boxes:
+        for (key,) in keys.tolist():
+            # The middle of the key's quarter: at most an eighth from the car, and never beyond
+            # the border of the whole unit, where Gymnasium's own picture changes.
+            car = self._car((key + 0.5) / STEPS)
+            box = self._bounds(car)
+            picture = hill.crop(box)
+            self._paste(picture, car, box)
+            self._paste(picture, flag, box)
+            yield box[1], box[0], np.asarray(picture)
+
+    @property
+    def _colours(self) -> Palette:
+        return PALETTES[self.palette]
+
+    @property
+    def _scale(self) -> float:
+        """Pixels per unit."""
+        return min(self.size[0] / WIDTH, self.size[1] / HEIGHT)
+
+    def _placed(self, points: np.ndarray) -> np.ndarray:
+        """Return points of the scene, (n, 2), as points of the picture, y downwards."""
+        middle = np.array([WIDTH, HEIGHT]) / 2
+        return (points - middle) * (self._scale, -self._scale) + np.array(self.size) / 2
+
+    def _bounds(self, shapes: list[Shape]) -> tuple[int, int, int, int]:
+        """Return left, top, right, bottom of the pixels that shapes in the scene can touch."""
+        points = np.concatenate([self._placed(points) for points, _ in shapes])
+        low = np.maximum(np.floor(points.min(axis=0)).astype(int) - 1, 0)
+        high = np.minimum(np.ceil(points.max(axis=0)).astype(int) + 1, self.size)
+        return (*low.tolist(), *high.tolist())
+
+    def _paste(self, picture, shapes: list[Shape], box: tuple | None = None) -> None:
+        """Draw shapes in the scene over `picture`, which shows `box` of the whole."""
+        from PIL import Image, ImageDraw
+
+        box = box or (0, 0, *self.size)
+        left, top, right, bottom = self._bounds(shapes)
+        left, right = max(left, box[0]), min(right, box[2])
+        top, bottom = max(top, box[1]), min(bottom, box[3])
+        if left >= right or top >= bottom:
+            return
+        large = Image.new("RGBA", ((right - left) * _SAMPLES, (bottom - top) * _SAMPLES))
+        pen = ImageDraw.Draw(large)
+        for points, colour in shapes:
+            samples = np.floor((self._placed(points) - (left, top)) * _SAMPLES)
+            pen.polygon(samples.astype(int).ravel().tolist(), fill=colour)
+        small = large.reduce(_SAMPLES)
+        picture.paste(small, (left - box[0], top - box[1]), small)
+
+    def _hill(self):
+        """Return the sky, the ground and the hill's line between them as an image."""
+        from PIL import Image
+
+        width, tall = self.size
+        picture = Image.fromarray(np.broadcast_to(self._sky()[:, None], (tall, width, 3)).copy())
+        for left in range(0, width, _STRIP):
+            box = (left, 0, min(left + _STRIP, width), tall)
+            ends = (np.array([left, box[2]]) - width / 2) / self._scale + WIDTH / 2
+            strip = picture.crop(box)
+            # Wider than the strip, whose borders would show the line's ends else.
+            self._paste(strip, self._ground(ends[0] - _HILL_LINE, ends[1] + _HILL_LINE), box)
+            picture.paste(strip, box)
+        return picture
+
+    def _sky(self) -> np.ndarray:
+        """Return each row's colour, (H, 3) uint8: paper where text may stand, deeper below.
+
+        In flat bands: of a gradient an encoder would leave bands of its own, in wrong colours.
+        """
+        (top, bottom), tall = self.clear_rows, self.size[1]
+        depth = np.clip((np.arange(tall)[:, None] + 1 - top) / (tall - top - bottom), 0, 1)
+        depth = np.ceil(depth * _BANDS) / _BANDS
+        paper, sky = np.array(self.paper), np.array(self._colours.sky)
+        return np.round(paper + (sky - paper) * depth).astype(np.uint8)
+
+    def _ground(self, left: float, right: float) -> list[Shape]:
+        # The same points whatever the strip, so that strips fit together.
+        x = np.arange(math.floor(2 * left), math.ceil(2 * right) + 1) / 2
+        position = MIN_POSITION + (x - _HALF) / SCALE
+        y = height(position) * SCALE + _HALF
+        slope = 3 * 0.45 * np.cos(3 * position)
+        across = np.stack([-slope, np.ones_like(x)]) / np.hypot(slope, 1) * _HILL_LINE / 2
+        above, below = (np.stack([x, y]) + across).T, (np.stack([x, y]) - across).T
+        depths = np.array([(x[-1], -1e4), (x[0], -1e4)])
+        return [
+            (np.concatenate([np.stack([x, y]).T, depths]), self.paper),
+            (np.concatenate([above, below[::-1]]), self._colours.line),
+        ]
+
+    def _flag(self) -> list[Shape]:
+        x, foot = (float(place) + _HALF for place in flag_foot(SCENES[self.env]))
+        top = foot + _FLAG_HEIGHT
+        cloth = np.array(_CLOTH) + (x, top)
+        pole = _rounded(x - _POLE / 2, foot, x + _POLE / 2, top + _POLE / 2, _POLE / 2)
+        return [(cloth, self._colours.cloth), (pole, self._colours.line)]
+
+    def _car(self, x: float) -> list[Shape]:
+        """Return the car's shapes where its foot stands at `x`, a unit of the scene."""
+        position, colours = MIN_POSITION + x / SCALE, self._colours
+        tilt = math.cos(3 * position)  # Gymnasium takes the cosine itself for the angle
+        turn = np.array([[math.cos(tilt), math.sin(tilt)], [-math.sin(tilt), math.cos(tilt)]])
+        foot = (x, height(position) * SCALE + CLEARANCE)
+        body = _rounded(-20 - _HALF, -_HALF, 20 + _HALF, 20 + _HALF, 5)
+        shapes = [(body, colours.body)]
+        for side in (-1, 1):
+            left, right = sorted((1.25 * side, 15.5 * side))
+            shapes.append((_rounded(left, 10.5, right, 16.5, 2), colours.window))
+        for axle in (-10, 10):
+            shapes.append((_disc(axle, 0, WHEEL_RADIUS + _HALF), colours.tyre))
+            shapes.append((_disc(axle, 0, 3), colours.hub))
+        return [(points @ turn + foot, colour) for points, colour in shapes]
+
+
+def _disc(x: float, y: float, radius: float) -> np.ndarray:
+    """Return a disc's outline, (64, 2): at a radius of 50 pixels, true to a sixteenth of one."""
+    angle = np.linspace(0, 2 * math.pi, 64, endpoint=False)
+    return np.stack([x + radius * np.cos(angle), y + radius * np.sin(angle)], axis=1)
+
+
+def _rounded(left: float, bottom: float, right: float, top: float, radius: float) -> np.ndarray:
+    """Return the outline of a rectangle with rounded corners, (68, 2)."""
+    corners = [(right, top), (left, top), (left, bottom), (right, bottom)]
+    middle, points = np.array([left + right, bottom + top]) / 2, []
+    for number, corner in enumerate(np.array(corners)):
+        angle = np.linspace(number, number + 1, 17) * math.pi / 2
+        centre = corner + np.sign(middle - corner) * radius
+        points.append(centre + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
+    return np.concatenate(points)

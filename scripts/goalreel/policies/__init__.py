@@ -1,0 +1,1 @@
+"""Rules, user functions, Stable-Baselines3, tile and network policies, and how each is read."""

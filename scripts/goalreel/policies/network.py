@@ -1,0 +1,98 @@
+"""The greedy choice of a trained network, the same on every machine and in any company.
+
+A matrix product's last bits depend on the library, the processor and the number of rows, and they
+could decide between two actions. So values are computed in float64, and a choice counts only where
+the best value is ahead of the others by more than rounding can have done; elsewhere, which hardly
+ever happens, sums are rounded once (`math.fsum`), which no order changes. Needs no PyTorch.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from goalreel.environments.mountain_car import MAX_POSITION, MAX_SPEED, MIN_POSITION
+from goalreel.errors import GoalreelError
+
+_LARGEST = np.array([max(abs(MIN_POSITION), abs(MAX_POSITION)), MAX_SPEED])
+_UNIT = 2.0**-53  # the roundoff of float64
+
+
+@dataclass(frozen=True)
+class Network:
+    """A perceptron: a matrix (outputs, inputs) and a bias (outputs,) a layer, float64 to `act`."""
+
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+    @classmethod
+    def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float64) -> "Network":
+        """Return the network of `learner.network`'s weights, by PyTorch's names."""
+        numbers = sorted({int(name.split(".")[0]) for name in weights})
+        return cls(
+            tuple(
+                (weights[f"{n}.weight"].astype(dtype), weights[f"{n}.bias"].astype(dtype))
+                for n in numbers
+            )
+        )
+
+    def check(self, inputs: int, outputs: int) -> None:
+        """Raise GoalreelError unless the layers fit one another, the inputs and the outputs."""
+        size = inputs
+        for matrix, bias in self.layers:
+            if matrix.ndim != 2 or matrix.shape[1] != size or bias.shape != matrix.shape[:1]:
+                raise GoalreelError(f"a layer of shape {matrix.shape} after {size} numbers")
+            if not (np.isfinite(matrix).all() and np.isfinite(bias).all()):
+                raise GoalreelError("weights that are no finite numbers")
+            size = len(bias)
+        if size != outputs:
+            raise GoalreelError(f"values of {size} actions, not of {outputs}")
+
+    def act(self, observations: np.ndarray) -> np.ndarray:
+        """Return the best actions, (n,) int8, the first of equal ones; observations: (n, 2)."""
+        values = self.values(observations.astype(np.float64))
+        best = values.argmax(axis=1)
+        ordered = np.sort(values, axis=1)
+        close = ordered[:, -1] - ordered[:, -2] <= 2 * self.rounding
+        for lane in np.flatnonzero(close):
+            best[lane] = int(np.argmax(self.exact(observations[lane])))
+        return best.astype(np.int8)
+
+    def values(self, seen: np.ndarray) -> np.ndarray:
+        """Return the values of actions, (n, 3), but for rounding; seen: (n, 2), of their dtype."""
+        for place, (matrix, bias) in enumerate(self.layers):
+            seen = seen @ matrix.T + bias
+            if place < len(self.layers) - 1:
+                np.maximum(seen, 0, out=seen)
+        return seen
+
+    def exact(self, observation: np.ndarray) -> list[float]:
+        """Return the values of one observation, every sum rounded once."""
+        seen = [float(number) for number in observation]
+        for place, (matrix, bias) in enumerate(self.layers):
+            rows = zip(matrix.tolist(), bias.tolist(), strict=True)
+            seen = [
+                math.fsum([b, *(w * s for w, s in zip(row, seen, strict=True))]) for row, b in rows
+            ]
+            if place < len(self.layers) - 1:
+                seen = [max(number, 0.0) for number in seen]
+        return seen
+
+    @cached_property
+    def rounding(self) -> float:
+        """The most by which a value can differ from the exact one, whatever the order of its sums.
+
+        N. J. Higham, "Accuracy and Stability of Numerical Algorithms" (2nd edition), 3.1: a sum of
+        n products is off by up to n u / (1 - n u) times the sum of their sizes. Bounded for all
+        observations of MountainCar-v0.
+        """
+        size, error = _LARGEST, np.zeros(len(_LARGEST))
+        for matrix, bias in self.layers:
+            terms = matrix.shape[1] + 1
+            off = terms * _UNIT / (1 - terms * _UNIT)
+            largest = np.abs(matrix)
+            grown = largest @ error
+            size = largest @ size + np.abs(bias)
+            error = grown + 2 * off * (size + grown)  # twice: this sum is rounded as well
+        return float(error.max())

@@ -1,0 +1,89 @@
+"""The user's own files that shape a result, as the workflow watches them: by their content.
+
+This module is imported while the Snakefile is parsed, so it imports little. What is in the files
+is told in file_policy, recorded and sb3_policy.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from goalreel.errors import GoalreelError
+from goalreel.files.regular import open_file
+
+
+def policy_files(policy: Mapping) -> dict[str, str]:
+    """Return the sha256 of each file that a checked `policy` section names, by its path.
+
+    With a Python file go the modules beside it that it imports, directly or not. A path is taken
+    from the run's working directory. Raises GoalreelError if a file is missing.
+    """
+    path = policy.get("file")
+    if path is None:
+        return {}
+    try:
+        paths = _with_imports(Path(path)) if policy.get("name") == "file" else [Path(path)]
+        return {str(p): hashlib.sha256(_content(p)).hexdigest() for p in paths}
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise GoalreelError(
+            f"policy.file: {path!r}: cannot be read ({reason}); "
+            f"it is looked for in {Path.cwd()}, where snakemake runs"
+        ) from None
+
+
+def _with_imports(path: Path) -> list[Path]:
+    """Return a Python file and the modules in its folder that it imports, directly or not."""
+    found, queue = [], [path]
+    while queue:
+        module = queue.pop()
+        if module in found:
+            continue
+        found.append(module)
+        try:
+            tree = ast.parse(_content(module))
+        except (SyntaxError, RecursionError, MemoryError):  # the job tells, with the traceback
+            continue
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            beside = (path.with_name(f"{name.split('.')[0]}.py") for name in names)
+            queue += [candidate for candidate in beside if candidate.is_file()]
+    return sorted(found)
+
+
+def _content(path: Path) -> bytes:
+    with open_file(path) as stream:
+        return stream.read()
+
+
+def policy_tools(policy: Mapping) -> tuple[str, ...]:
+    """Return the packages whose versions shape what a policy does, beside NumPy.
+
+    Raises GoalreelError if one is not installed.
+    """
+    if policy["name"] != "sb3":
+        return ()
+    if importlib.util.find_spec("stable_baselines3") is None:
+        raise GoalreelError(
+            f"policy.name: 'sb3' needs the package stable-baselines3, which is not installed for "
+            f"{sys.executable}: pip install stable-baselines3"
+        )
+    return ("stable-baselines3", "torch")
+
+
+def check_files(spec: str, found: Mapping[str, str]) -> None:
+    """Raise GoalreelError if a user's file is no longer what the workflow planned with.
+
+    spec: a stage's, whose `files` may be missing if it was written by hand; found: their sha256
+    now
+    """
+    planned = json.loads(spec).get("files", {})
+    for name, digest in found.items():
+        if planned.get(name, digest) != digest:
+            raise GoalreelError(f"{name} has changed since the run began; run it again")

@@ -1,0 +1,115 @@
+"""Checksum files, in the format of sha256sum: for what has no place for a seal in itself.
+
+`sha256sum -c SHA256SUMS` reads them too. The seal of .npz and .mp4 files stands in seal.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.files.atomic import replacing
+from goalreel.files.regular import open_file
+from goalreel.provenance.spec import canonical
+
+SUMS = "SHA256SUMS"
+_ITSELF = "this file without this line"
+_AS_IT_IS = "surrogateescape"  # of names that are no UTF-8, as Python reads them from a folder
+
+
+def sha256_of(path: str | os.PathLike) -> str:
+    """Return a file's sha256 in hexadecimal, read in pieces. Raises OSError."""
+    with open_file(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_sums(sums: Path, files: Collection[Path]) -> None:
+    """Write the checksums of files, which must stand in the folder of `sums` or below it.
+
+    Raises GoalreelError if one does not.
+    """
+    for file in files:
+        if not file.is_relative_to(sums.parent):
+            raise GoalreelError(f"{sums}: {file} stands elsewhere; choose the same folder for both")
+    lines = [f"{sha256_of(file)}  {file.relative_to(sums.parent).as_posix()}" for file in files]
+    with replacing(sums) as temporary:
+        text = "".join(f"{line}\n" for line in lines)
+        temporary.write_bytes(text.encode("utf-8", _AS_IT_IS))
+
+
+def write_folder_sums(folder: Path) -> None:
+    """Write SHA256SUMS of all files in a folder into it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    write_sums(folder / SUMS, files)
+
+
+def with_digests(spec: str, files: Iterable[Path]) -> str:
+    """Return the JSON of a spec with the sha256 of the files that it made, and, last, its own.
+
+    That is for tables, which have no place for a spec in themselves.
+    """
+    told = {**json.loads(spec), "sha256": {file.name: sha256_of(file) for file in files}}
+    told["sha256"][_ITSELF] = _digest(told)
+    return canonical(told) + "\n"
+
+
+def read_digests(path: Path) -> dict[str, str]:
+    """Return the sha256 of each file that such a JSON file tells of.
+
+    Raises GoalreelError if there is no such file, Unusable unless it is as it was written.
+    """
+    try:
+        with open_file(path) as stream:
+            text = stream.read().decode("ascii")
+        told = json.loads(text)
+        own, itself = dict(told["sha256"]), told["sha256"].pop(_ITSELF)
+        sound = _digest(told) == itself and text == canonical(told | {"sha256": own}) + "\n"
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
+        raise Unusable(path, f"it tells no checksums ({error!r})") from None
+    if not sound:
+        raise Unusable(path, "it is corrupt (its sha256 is not the one that it tells)")
+    return told["sha256"]
+
+
+def _digest(told: dict) -> str:
+    return hashlib.sha256(canonical(told).encode()).hexdigest()
+
+
+def read_sums(sums: Path) -> dict[Path, str]:
+    """Return the files that `sums` tells of, and their sha256.
+
+    Raises GoalreelError if it cannot be read, Unusable if it is no checksum file or names others'
+    files.
+    """
+    found = {}
+    try:
+        with open_file(sums) as stream:
+            lines = stream.read().decode("utf-8", _AS_IT_IS).split("\n")
+        if lines.pop():
+            raise ValueError("its last line has no end")
+        for line in lines:
+            digest, name = line[:64], line[66:]
+            parts = Path(name).parts
+            if line[64:66] != "  " or not parts or ".." in parts or Path(name).is_absolute():
+                raise ValueError(f"the line {line[:80]!r}")
+            int(digest, 16)
+            found[sums.parent / name] = digest
+    except (OSError, ValueError) as error:
+        if blames_the_machine(error):
+            raise GoalreelError(f"{sums}: cannot be read: {error}") from None
+        raise Unusable(sums, f"no checksums in it ({error})") from None
+    return found
+
+
+def check_listed(files: Iterable[Path], sums: Path) -> None:
+    """Raise Unusable for a file that is not as `sums`, in its folder, tells; OSError if unread."""
+    digests = read_sums(sums)
+    for file in files:
+        if sha256_of(file) != digests.get(sums.parent / file.name):
+            raise Unusable(file, f"its sha256 is not the one in {sums.name}")

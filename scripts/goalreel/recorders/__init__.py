@@ -1,0 +1,1 @@
+"""save_video and RecordVideo, for users who never start Snakemake."""

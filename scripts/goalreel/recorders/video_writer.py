@@ -1,0 +1,182 @@
+"""RGB frames to an MP4 file while they are made: one `write` after another, nothing kept in memory.
+
+A quantiser of 0 stores the pixels themselves, in RGB. Any other stores yuv420p in BT.709, limited
+range, as yuv makes it, to within one level; swscale converts. x264's settings stand in video; what
+is recorded, with the callers: snippets and record_video.
+"""
+
+import contextlib
+import math
+import os
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+# read_index takes mp4_samples when it needs it. Here it may be needed as Python ends, after Ctrl-C;
+# an import then would make Python forget what it ends of.
+from goalreel.encoding import ffmpeg
+from goalreel.encoding.x264 import BT709, RGB, check, mp4_file, raw_frames
+from goalreel.errors import GoalreelError
+from goalreel.files.atomic import replacing
+from goalreel.mp4 import sample_table_reader  # noqa: F401
+from goalreel.mp4.reader import read_index
+
+PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast")
+PRESETS += ("medium", "slow", "slower", "veryslow")
+_LOWEST_FPS, _HIGHEST_FPS = 0.001, 1000
+_LARGEST_DENOMINATOR = 1001  # of a frame rate: 30000/1001 is one
+# Of swscale's filters, area is the one that takes the mean of each 2x2 block for chroma.
+_TO_YUV = "scale=in_range=pc:out_color_matrix=bt709:out_range=tv:out_chroma_loc=center"
+_TO_YUV += ":flags=area+accurate_rnd+bitexact,format=yuv420p"
+
+
+class Encoder:
+    """An MP4 file in the making; it takes its name when `finish` has found all frames in it.
+
+    written: frames written. A forked child's copy does nothing: the file is its parent's.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        fps: float,
+        qp: int = 23,
+        preset: str = "veryfast",
+        first: int = 0,
+    ) -> None:
+        """Check the settings; ffmpeg starts with the first frame.
+
+        fps: 0.001 to 1000, as close as a fraction with a denominator up to 1001 comes. qp:
+        constant quantiser, 0 to 51; 0 is lossless. preset: x264's, one of PRESETS. first: the
+        number that errors give to the first frame. Raises GoalreelError.
+        """
+        self._path = Path(path).absolute()  # the program may change its folder meanwhile
+        self._rate = _rate(fps)
+        if preset not in PRESETS:
+            raise GoalreelError(f"preset: {preset!r}; allowed: {', '.join(PRESETS)}")
+        self._encode = {"preset": preset, "qp": _quantiser(qp)}
+        self._first = first
+        self._shape: tuple[int, ...] = ()
+        self._draft: Path | None = None
+        self._stream: ffmpeg.Stream | None = None
+        self._owner = os.getpid()
+
+    @property
+    def written(self) -> int:
+        """Return the number of frames written."""
+        return self._stream.written if self._stream else 0
+
+    def write(self, frame: np.ndarray) -> None:
+        """Write a frame, (H, W, 3) uint8, of the first one's size.
+
+        Where the size is odd and qp is not 0, the last row or column is repeated. Raises
+        GoalreelError, and drops the file, if the frame is something else or ffmpeg fails.
+        """
+        if self._owner != os.getpid():
+            return
+        try:
+            pixels = rgb_frame(frame, self._first + self.written, self._shape)
+            if self._stream is None:
+                self._start(pixels.shape)
+            self._stream.write(self._even(pixels))
+        except GoalreelError:  # not an interrupt, after which the frames so far are still good
+            self.abort()
+            raise
+
+    def finish(self) -> int:
+        """Give the file its name; return its number of frames. Without frames there is no file.
+
+        An interrupt leaves it to be finished by another call. Raises GoalreelError, and drops the
+        file, if ffmpeg fails or the file does not hold exactly the frames written.
+        """
+        if self._stream is None or self._owner != os.getpid():
+            self.abort()
+            return 0
+        try:
+            written = self._stream.finish()
+            if not self._draft.exists():
+                raise GoalreelError(f"{self._draft}: removed while {self._path} was recorded")
+            check(read_index(self._draft), written, self._rate)
+            self._name()
+        except GoalreelError:
+            self.abort()
+            raise
+        self._stream = None
+        return written
+
+    def abort(self) -> None:
+        """Stop, and leave no file. After `finish` nothing happens."""
+        if self._owner != os.getpid():
+            return
+        if self._stream is not None:
+            self._stream.abort()
+            self._stream = None
+        if self._draft is not None:
+            self._draft.unlink(missing_ok=True)
+
+    def _start(self, shape: tuple[int, ...]) -> None:
+        height, width = shape[:2]
+        size = width, height
+        output = ["-c:v", "libx264rgb", *RGB]
+        if self._encode["qp"]:
+            size = width + width % 2, height + height % 2
+            output = ["-vf", _TO_YUV, "-c:v", "libx264", *BT709]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Not open in `replacing` all along: two recorders of one name must not remove each
+        # other's drafts. Whoever finishes last has the name, as with Gymnasium.
+        handle, name = tempfile.mkstemp(".part", f".{self._path.name}.", self._path.parent)
+        os.close(handle)
+        self._draft, self._shape = Path(name), shape
+        source = raw_frames("rgb24", size, self._rate, RGB)
+        target = mp4_file(self._draft, self._rate, self._encode, output)
+        self._stream = ffmpeg.Stream(source + target, apart=True)
+
+    def _name(self) -> None:
+        try:
+            with replacing(self._path) as place:
+                os.replace(self._draft, place)
+        except OSError as error:
+            raise GoalreelError(f"{self._path}: cannot be written: {error}") from None
+
+    def _even(self, pixels: np.ndarray) -> np.ndarray:
+        height, width = self._shape[:2]
+        if self._encode["qp"] and (height % 2 or width % 2):
+            return np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), "edge")
+        return pixels
+
+
+def rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:
+    """Return a frame as a contiguous (H, W, 3) uint8 array.
+
+    number: what errors call it. shape: the one that is wanted, () for any. Raises GoalreelError.
+    """
+    try:
+        pixels = np.asarray(frame)
+    except ValueError:  # a ragged list
+        pixels = np.asarray(None)
+    fits = pixels.dtype == np.uint8 and pixels.size and pixels.shape[2:] == (3,)
+    if fits and shape in ((), pixels.shape):
+        return np.ascontiguousarray(pixels)
+    wanted = f"{shape}, as the frames before it" if fits else "(height, width, 3)"
+    raise GoalreelError(
+        f"frame {number}: {type(frame).__name__} of {pixels.dtype}, shape {pixels.shape}; "
+        f"allowed: uint8, shape {wanted}"
+    )
+
+
+def _rate(fps: float) -> Fraction:
+    try:
+        if _LOWEST_FPS <= fps <= _HIGHEST_FPS:
+            return Fraction(float(fps)).limit_denominator(_LARGEST_DENOMINATOR)
+    except TypeError:
+        pass
+    raise GoalreelError(f"fps: {fps!r}; allowed: {_LOWEST_FPS} to {_HIGHEST_FPS}")
+
+
+def _quantiser(qp: int) -> int:
+    with contextlib.suppress(TypeError):
+        if 0 <= qp <= 51 and qp == math.floor(qp):
+            return int(qp)
+    raise GoalreelError(f"qp: {qp!r}; allowed: a whole number from 0 (lossless) to 51")

@@ -1,0 +1,139 @@
+"""The report: a folder with a page that plays the film and finds every reach in it.
+
+The folder opens from disk and asks for nothing outside itself. How the page looks and behaves
+stands in templates/; what the tables, timings and specs tell, in outcomes, timings and lineage.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from goalreel.errors import GoalreelError
+from goalreel.files.folders import place, replacing_folder
+from goalreel.files.plot_captions import read_caption
+from goalreel.mp4.reader import Outline, read_outline
+from goalreel.provenance.checksums import write_folder_sums
+from goalreel.provenance.embedded_specs import Made, read_made, tools_of
+from goalreel.provenance.spec import Spec
+from goalreel.report.page_rows import COLUMNS, Told, write_rows
+from goalreel.report.reach_rate import pieces, policy_label, reach_rate
+from goalreel.report.timings import read_timings
+from goalreel.training.dqn.comparison import HEADER, explained, read_rows
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Training:
+    """The comparison of trainings: its table, .csv, and its two plots."""
+
+    rows: Path
+    bars: Path
+    curves: Path
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The run's files that the report shows.
+
+    views: further videos by their titles; plots: SVG files of plots; made: files whose specs are
+    told; benchmarks: the folder of the stages' timings; training: where trainings are compared
+    """
+
+    film: Path
+    episodes: Path
+    attempts: Path
+    plots: Sequence[Path]
+    training: Training | None
+    views: Mapping[str, Path]
+    made: Sequence[Path]
+    benchmarks: Path
+
+
+def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
+    """Write the report and return the number of episodes that its page lists.
+
+    Raises GoalreelError if the film, a table or a plot cannot be used, or they are not of one run.
+    """
+    film = read_outline(sources.film)
+    with replacing_folder(folder) as temporary:
+        linked = [sources.film, sources.episodes, sources.attempts, *sources.plots]
+        trained = vars(sources.training).values() if sources.training else []
+        for path in [*linked, *sources.views.values(), *trained]:
+            place(path, temporary / path.name)
+        for name in ("report.css", "report.js"):
+            (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
+        told = pieces(sources.episodes, COLUMNS)
+        rows = write_rows(temporary / "data.js", told, spec.config["film.fps"])
+        _check(sources, film, rows, spec)
+        _write(temporary / "index.html", _page(sources, film, rows, spec))
+        write_folder_sums(temporary)
+    return rows.episodes
+
+
+def _check(sources: Sources, film: Outline, rows: Told, spec: Spec) -> None:
+    wanted, fps = spec.shard["reaches"], spec.config["film.fps"]
+    if rows.reached != wanted:
+        raise GoalreelError(f"{sources.episodes}: tells of {rows.reached} reaches, not {wanted}")
+    if film.timescale != fps * film.durations[0] or rows.end > film.frames:
+        raise GoalreelError(
+            f"{sources.film}: is of another run than {sources.episodes}, which tells of {rows.end} "
+            f"frames at {fps} fps; delete it and run snakemake again"
+        )
+
+
+def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
+    fps, results = spec.config["film.fps"], sources.film.parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made = [read_made(path, results) for path in sources.made]
+    made.append(Made("report", json.loads(spec.text)))
+    return environment.get_template("report.html.j2").render(
+        env=spec.config["env"],
+        policy=policy_label(spec.config["policy"]),
+        reaches=spec.shard["reaches"],
+        episodes=rows.episodes,
+        failed=rows.failed,
+        steps=rows.steps,
+        frames=film.frames,
+        fps=fps,
+        clock=_clock(film.frames / fps),
+        megabytes=sources.film.stat().st_size / 1e6,
+        film=sources.film.name,
+        tables=[sources.episodes.name, sources.attempts.name],
+        views=[(title, path.name) for title, path in sources.views.items()],
+        plots=[(path.name, read_caption(path)) for path in sources.plots],
+        training=_told(sources.training) if sources.training else None,
+        rates=[reach_rate(sources.attempts, spec.config["policy"])],
+        timings=read_timings(sources.benchmarks, spec.shard["shards"], film.frames),
+        made=made,
+        tools=tools_of(made),
+    )
+
+
+def _told(training: Training) -> dict:
+    rows = read_rows(training.rows)
+    return {
+        "head": HEADER,
+        "rows": [row.cells() for row in rows],
+        "told": explained(rows),
+        "plots": [(path.name, read_caption(path)) for path in (training.bars, training.curves)],
+        "file": training.rows.name,
+    }
+
+
+def _clock(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,102 @@
+"""What the tables tell of a policy: which episodes reached the goal, and at what rate.
+
+The tables are read in pieces, so that memory does not grow with the run. How they are written
+stands in tables.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import pandas as pd
+
+from goalreel.errors import GoalreelError
+from goalreel.files.regular import open_file
+
+_ROWS = 100_000
+_MOST_STEPS = 10_000_000  # ten times what max_steps allows: counts of steps stay below 100 MB
+_DTYPES = {"reach": "int64", "attempt": "int64", "seed": "int64", "steps": "int64"}
+_DTYPES |= {"return": "float64", "start_s": "float64", "initial_position": "float64"}
+_DTYPES |= {"reached": "bool"}
+_Z = NormalDist().inv_cdf(0.975)  # of a two-sided 95% interval
+
+
+@dataclass(frozen=True)
+class ReachRate:
+    """How many attempts of a policy reached the goal; low and high: the 95% interval's ends."""
+
+    policy: str
+    reached: int
+    attempts: int
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """Return the share of attempts that reached, 0 to 1."""
+        return self.reached / self.attempts
+
+
+def reach_rate(attempts_csv: str | os.PathLike, policy: Mapping) -> ReachRate:
+    """Return the reach rate that a table of attempts shows. Raises GoalreelError as `pieces`.
+
+    Reaches are filled one attempt after another, so that the number of reaches is fixed and that
+    of attempts is not; Wilson's interval, made for a fixed number of attempts, is close to right.
+    """
+    reached = attempts = 0
+    for piece in pieces(attempts_csv, ()):
+        reached += int(piece["reached"].sum())
+        attempts += len(piece)
+    if not attempts:
+        raise GoalreelError(f"{attempts_csv}: holds no attempt; delete it and run snakemake again")
+    return ReachRate(policy_label(policy), reached, attempts, *wilson(reached, attempts))
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Return Wilson's 95% score interval for a proportion, without continuity correction.
+
+    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+    JASA 22 (1927). Unlike the normal approximation it stays within 0 and 1.
+    """
+    share, z2 = successes / trials, _Z * _Z
+    centre = share + z2 / (2 * trials)
+    spread = _Z * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    scale = 1 + z2 / trials
+    low = 0.0 if successes == 0 else (centre - spread) / scale
+    high = 1.0 if successes == trials else (centre + spread) / scale
+    return low, high
+
+
+def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """Yield a table's rows in pieces, with the given columns and `reached`, which is bool.
+
+    Raises GoalreelError if the file is no such table.
+    """
+    wanted = {*columns, "reached"}
+    try:
+        with (
+            open_file(table) as stream,
+            pd.read_csv(
+                stream, usecols=wanted.__contains__, dtype=_DTYPES, chunksize=_ROWS
+            ) as reader,
+        ):
+            for piece in reader:
+                if "steps" in columns and not piece["steps"].between(0, _MOST_STEPS).all():
+                    raise ValueError(f"steps beyond 0 to {_MOST_STEPS}")
+                yield piece[[*columns, "reached"]]
+    except FileNotFoundError:
+        raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise GoalreelError(f"{table}: not a table of episodes ({error}); delete it") from None
+
+
+def policy_label(policy: Mapping) -> str:
+    """Return a policy and its parameters in words: "pump, epsilon 0"."""
+    others = (f"{key} {_short(value)}" for key, value in policy.items() if key != "name")
+    return ", ".join([str(policy["name"]), *others])
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

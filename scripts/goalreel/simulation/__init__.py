@@ -1,0 +1,1 @@
+"""Episodes, reaches and recordings, played into the trajectory file."""

@@ -1,0 +1,170 @@
+"""Reaches: slots that are filled by their first attempt that reaches the goal.
+
+What counts as reaching is the user's `success`: that the environment terminates the episode, as
+Mountain Car does at the goal, that its time limit truncates it, or a return.
+
+Reach i tries the episodes of seeds S(i, 0), S(i, 1), ... (seeding.episode_seeds) and so depends on
+the root seed, the environment, the policy and i alone, not on its shard. How an episode is played
+stands in episodes, how a shard is stored in trajectories.
+"""
+
+import numpy as np
+
+from goalreel.arrays import ranges
+from goalreel.environments.physics import Environment, probe
+from goalreel.environments.seeding import episode_seeds
+from goalreel.errors import GoalreelError
+from goalreel.policies.policy import Policy
+from goalreel.simulation.episodes import Episodes, simulate_episodes
+from goalreel.simulation.trajectories import Attempts, Trajectories
+
+# Slots that step together. More would fall out of the CPU's cache, and bounds the memory.
+_LANES = 4096
+
+
+def simulate_reaches(
+    reaches: range,
+    root_seed: int,
+    environment,
+    policy: Policy,
+    max_attempts: int,
+    show: str = "reaches",
+    spec: str = "{}",
+    success: str | float = "terminated",
+) -> Trajectories:
+    """Fill the slots of a shard.
+
+    environment: a physics.Environment or a gym_env.GymEnvironment
+    success: "terminated", "truncated" or the least return that counts as reaching the goal
+    show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
+    Raises GoalreelError for another `show`, and if slots stay open after `max_attempts` episodes.
+    """
+    if show not in ("reaches", "attempts"):
+        raise GoalreelError(f"unknown film.show {show!r}; allowed: reaches, attempts")
+    policy.check(environment)
+    parts = []
+    for first in range(reaches.start, reaches.stop, _LANES):
+        slots = np.arange(first, min(first + _LANES, reaches.stop))
+        parts += _fill(slots, root_seed, environment, policy, max_attempts, show, success)
+    attempts = _concatenate([rows for rows, _ in parts])
+    kept = zip(*(kept for _, kept in parts), strict=True)
+    states, actions, rewards = (np.concatenate(arrays) for arrays in kept)
+
+    order = np.lexsort((attempts.attempt, attempts.reach))
+    attempts = attempts.take(order)
+    open_slots = len(reaches) - int(attempts.reached.sum())
+    if open_slots:
+        raise GoalreelError(
+            f"reaches {reaches.start} to {reaches.stop - 1}: {len(reaches) - open_slots} of "
+            f"{len(reaches)} reached the goal in {len(attempts.reach)} episodes, {open_slots} are "
+            f"still open after max_attempts: {max_attempts}; raise max_attempts or let the policy "
+            f"reach more often ({_hint(environment, success)})"
+        )
+    filmed = attempts.reached if show == "reaches" else np.ones(len(order), bool)
+    episodes = attempts.take(filmed)
+    # Episodes were kept in the order of their making; the film goes by reach and attempt.
+    place = np.argsort(np.argsort(order[filmed]))
+    return assemble(states, actions, rewards, place, episodes, attempts, spec)
+
+
+def simulate_attempts(
+    attempts: Attempts, environment: Environment, policy: Policy, spec: str
+) -> Trajectories:
+    """Simulate attempts again from their seeds; the result films them all, in their order.
+
+    Raises GoalreelError if an episode does not come out as its row says.
+    """
+    episodes = simulate_episodes(attempts.seed, environment, policy)
+    if not (
+        np.array_equal(episodes.steps, attempts.steps)
+        and np.array_equal(episodes.returns, attempts.return_)
+    ):
+        raise GoalreelError("attempts simulated again from their seeds came out otherwise")
+    everything = np.ones(len(attempts.reach), bool)
+    states, actions, rewards = valid(episodes, everything)
+    place = np.arange(len(everything))
+    return assemble(states, actions, rewards, place, attempts, attempts, spec)
+
+
+def _hint(environment, success: str | float) -> str:
+    if isinstance(environment, Environment) and success == "terminated":
+        return (
+            "policy.name: pump, a lower policy.epsilon, a higher policy.force, for sarsa a later "
+            "last of train.checkpoints"
+        )
+    return f"what counts is success: {success}"
+
+
+def has_reached(episodes: Episodes, success: str | float) -> np.ndarray:
+    """Return which episodes reached the goal, (episodes,) bool."""
+    if isinstance(success, str):
+        return {"terminated": episodes.terminated, "truncated": episodes.truncated}[success]
+    return episodes.returns >= success
+
+
+def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) -> Attempts:
+    """Return the rows of episodes that are attempt number `attempt` of each reach."""
+    native = isinstance(environment, Environment)
+    return Attempts(
+        reach=reaches,
+        attempt=np.full(len(reaches), attempt),
+        seed=episodes.seeds,
+        initial_position=episodes.states[:, 0, 0].copy()
+        if native
+        else np.full(len(reaches), np.nan),
+        steps=episodes.steps,
+        return_=episodes.returns,
+        terminated=episodes.terminated,
+        truncated=episodes.truncated,
+        reached=has_reached(episodes, success),
+    )
+
+
+def _fill(slots, root_seed, environment, policy, max_attempts, show, success):
+    """Return (rows, kept episodes) of each round: attempt a of all slots that are still open."""
+    rounds = []
+    for attempt in range(max_attempts):
+        episodes = simulate_episodes(episode_seeds(root_seed, slots, attempt), environment, policy)
+        rows = outcomes(slots, attempt, episodes, environment, success)
+        keep = rows.reached if show == "reaches" else np.ones(len(slots), bool)
+        rounds.append((rows, valid(episodes, keep)))
+        slots = slots[~rows.reached]
+        if len(slots) == 0:
+            break
+    return rounds
+
+
+def valid(episodes: Episodes, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the kept episodes' states, actions and rewards, end to end, without the padding."""
+    steps = episodes.steps[keep]
+    time = np.arange(episodes.states.shape[1])
+    played = time[:-1] < steps[:, None]
+    states = episodes.states[keep][time <= steps[:, None]]
+    return states, episodes.actions[keep][played], episodes.rewards[keep][played]
+
+
+def _concatenate(rows: list[Attempts]) -> Attempts:
+    columns = zip(*(vars(part).values() for part in rows), strict=True)
+    return Attempts(*(np.concatenate(column) for column in columns))
+
+
+def assemble(states, actions, rewards, place, episodes, attempts, spec) -> Trajectories:
+    """Put episodes, given end to end in the order of their making, into film order.
+
+    place: (episodes,) where each filmed episode stands among the made ones.
+    """
+    lengths = np.empty(len(place), np.int64)
+    lengths[place] = episodes.steps
+    starts = np.cumsum(lengths) - lengths
+    steps = episodes.steps
+    offsets = np.concatenate([[0], np.cumsum(steps + 1)])
+    return Trajectories(
+        offsets=offsets,
+        states=states[ranges(starts[place] + place, steps + 1)],
+        actions=actions[ranges(starts[place], steps)],
+        rewards=rewards[ranges(starts[place], steps)],
+        episodes=episodes,
+        attempts=attempts,
+        probe=probe(),
+        spec=spec,
+    )

@@ -1,0 +1,163 @@
+"""A file of episodes that were recorded elsewhere: its columns, and how they are read.
+
+CSV with a header, or .npz with an array for each column; a row is a step, or a state:
+
+    episode           any number; an episode's rows follow each other, in the order of its steps.
+                      Reach i is the file's i-th episode, counted from 0
+    seed              of the episode: what `env.reset(seed=...)` was given
+    action            the step's action; or action_0, action_1, ... where it is several numbers
+                      (in .npz also one array `action` of shape (rows, numbers))
+
+or, for the Mountain Cars, the states themselves, shown as they are, the reset state first:
+
+    episode, and seed if it is known
+    position, velocity
+    reward            of the step that led to the state (optional; of the first row not used)
+
+What is done with them stands in recorded.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+from goalreel.files import npz_archive
+from goalreel.files.regular import open_file
+
+UNKNOWN_SEED = -1
+_COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Episodes, end to end.
+
+    offsets: (episodes + 1,) int64, where each episode's rows start
+    seeds: (episodes,) int64, UNKNOWN_SEED where the file has none
+    actions: (rows, numbers), or None; states: (rows, 2) float64, or None; rewards: (rows,) float64,
+    or None
+    """
+
+    path: str
+    offsets: np.ndarray
+    seeds: np.ndarray
+    actions: np.ndarray | None
+    states: np.ndarray | None
+    rewards: np.ndarray | None
+
+    def __len__(self) -> int:
+        """Return the number of episodes."""
+        return len(self.seeds)
+
+    def rows(self, episode: int) -> slice:
+        """Return where an episode's rows stand."""
+        return slice(int(self.offsets[episode]), int(self.offsets[episode + 1]))
+
+
+def read_recording(path: str) -> Recording:
+    """Read a recording. Raises GoalreelError, naming the file and the row, if it is not one."""
+    columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
+    actions = [name for name in columns if name == "action" or name.startswith("action_")]
+    states = [name for name in ("position", "velocity") if name in columns]
+    if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
+        raise _fault(path, f"its columns are {', '.join(columns) or 'none'}; allowed: {_COLUMNS}")
+    numbers = [f"action_{i}" for i in range(len(actions))]
+    if actions and actions != ["action"] and sorted(actions) != sorted(numbers):
+        raise _fault(path, f"its action's columns are {', '.join(actions)}, not action_0, ...")
+    if actions and "seed" not in columns:
+        raise _fault(path, "it has no column seed, which actions need to be played again")
+    offsets = _offsets(path, columns["episode"])
+    seeds = _seeds(path, columns, offsets)
+    if states:
+        pair = np.stack([columns[name].astype(np.float64) for name in states], axis=1)
+        return Recording(path, offsets, seeds, None, pair, columns.get("reward"))
+    order = ["action"] if actions == ["action"] else numbers
+    parts = [columns[name].reshape(len(columns["episode"]), -1) for name in order]
+    return Recording(path, offsets, seeds, np.concatenate(parts, axis=1), None, None)
+
+
+def _fault(path: str, what: str) -> GoalreelError:
+    return GoalreelError(f"policy.file: {path} is no recording that can be played: {what}")
+
+
+def _read_npz(path: str) -> dict[str, np.ndarray]:
+    try:
+        with npz_archive.opened(path) as archive:
+            columns = archive.read(sorted(archive.names))
+    except (OSError, *npz_archive.BROKEN) as error:
+        raise _fault(path, f"{type(error).__name__}: {npz_archive.told(error)}") from None
+    lengths = {name: array.shape[:1] for name, array in columns.items()}
+    if len(set(lengths.values())) > 1 or () in lengths.values():
+        told = ", ".join(f"{name} {columns[name].shape}" for name in columns)
+        raise _fault(path, f"its arrays differ in length: {told}")
+    for name, array in columns.items():
+        if array.dtype.kind not in "iufb" or (array.ndim > 1 and name != "action"):
+            raise _fault(path, f"its array {name} is {array.dtype} of shape {array.shape}")
+    return columns
+
+
+def _read_csv(path: str) -> dict[str, np.ndarray]:
+    try:
+        with open_file(path) as file:
+            text = io.TextIOWrapper(file, newline="", encoding="utf-8-sig")
+            lines = [row for row in csv.reader(text) if row]
+    except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
+        raise _fault(path, f"it is no CSV file with a header ({error})") from None
+    if not lines:
+        raise _fault(path, "it is no CSV file with a header (it is empty)")
+    header, *rows = lines
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise _fault(
+                path, f"row {number} has {len(row)} fields, its header {len(header)} (by commas)"
+            )
+    columns = {}
+    for place, name in enumerate(name.strip() for name in header):
+        known = name in ("episode", "seed", "position", "velocity", "reward", "action")
+        if known or name.startswith("action_"):
+            texts = [row[place].strip() if place < len(row) else "" for row in rows]
+            columns[name] = _numbers(path, name, texts)
+    return columns
+
+
+def _numbers(path: str, name: str, texts: list[str]) -> np.ndarray:
+    """Return a column as integers where all are (a seed may be beyond 2**53), else as doubles."""
+    try:
+        return np.array([int(text) for text in texts], np.int64)
+    except (ValueError, OverflowError):
+        numbers = np.empty(len(texts))
+    for row, text in enumerate(texts):
+        try:
+            numbers[row] = float(text if text or name != "reward" else "nan")
+        except ValueError:
+            raise _fault(path, f"row {row + 1}, column {name}: {text!r} is no number") from None
+    return numbers
+
+
+def _offsets(path: str, episode: np.ndarray) -> np.ndarray:
+    """Return where the episodes start, from each row's episode."""
+    if len(episode) == 0:
+        raise _fault(path, "it has no rows")
+    starts = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
+    again = [e for e in np.unique(episode) if (episode[starts] == e).sum() > 1]
+    if again:
+        raise _fault(path, f"the rows of episode {again[0]} do not follow each other")
+    return np.append(starts, len(episode)).astype(np.int64)
+
+
+def _seeds(path: str, columns: Mapping[str, np.ndarray], offsets: np.ndarray) -> np.ndarray:
+    if "seed" not in columns:
+        return np.full(len(offsets) - 1, UNKNOWN_SEED)
+    seed, starts = columns["seed"], offsets[:-1]
+    same = seed == np.repeat(seed[starts], np.diff(offsets))
+    if not same.all() or seed.dtype.kind not in "iu" or (seed < 0).any():
+        row = int(np.flatnonzero(~same)[0]) if not same.all() else 0
+        raise _fault(
+            path, f"seed {seed[row]} in row {row + 1}; allowed: one whole number for each episode"
+        )
+    return seed[starts].astype(np.int64)

@@ -1,0 +1,197 @@
+"""The trajectory file: the episodes of one shard, and how it is written and read.
+
+It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` reads it):
+
+    kind, version     "trajectories" and the version of this layout
+    spec              JSON: how the file was made
+    probe             hash of what the machine computes of fixed samples (physics.probe)
+    digest            hash of the filmed seeds, offsets, states, actions and rewards; frames and
+                      segments that are made of them carry it on, so that a film can tell whose
+                      they are
+    offsets           (episodes + 1,) int64: episode e's states are rows offsets[e]:offsets[e + 1]
+    states            (states, 2) float64: position and velocity, each episode's reset state first;
+                      of another environment (states, width), its observations' numbers, where
+                      they are a Box of up to 64, else width 0
+    actions           (steps,) int8, or float32 in MountainCarContinuous-v0; of another environment
+                      (steps,) int64 where an action is one whole number, else (steps, numbers)
+    rewards           (steps,) float64   an episode has one action and one reward fewer than states:
+                      theirs start at offsets - arange(episodes + 1)
+    reach, attempt, seed, terminated, truncated, reached
+                      (episodes,): the filmed episodes, in film order
+    attempts_*        (attempts,): reach, attempt, seed, initial_position (NaN where there is none),
+                      steps, return, terminated, truncated, reached of every episode simulated, by
+                      reach and attempt
+"""
+
+import hashlib
+import os
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from goalreel.files import npz
+
+VERSION = 2
+_KIND = "trajectories"
+_ATTEMPTS = "attempts_"
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """One row per episode simulated: (attempts,) arrays, int64, float64 and bool."""
+
+    reach: np.ndarray
+    attempt: np.ndarray
+    seed: np.ndarray
+    initial_position: np.ndarray
+    steps: np.ndarray
+    return_: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    reached: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "Attempts":
+        """Return the chosen rows (a boolean mask or indices)."""
+        return Attempts(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def row(self, index: int) -> dict[str, object]:
+        """Return one row as plain Python values, by the columns' names in the tables."""
+        columns = ((field.name.rstrip("_"), getattr(self, field.name)) for field in fields(self))
+        return {name: column[index].item() for name, column in columns}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the tables and the film need of a trajectory file; its states are not read."""
+
+    episodes: Attempts
+    attempts: Attempts
+    probe: str
+    digest: str
+    spec: str
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """What a trajectory file holds; the arrays are told in the module's docstring.
+
+    episodes: the filmed episodes' rows, with the same columns as `attempts`.
+    """
+
+    offsets: np.ndarray
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    episodes: Attempts
+    attempts: Attempts
+    probe: str
+    spec: str
+
+    def digest(self) -> str:
+        """Return a sha256, in hexadecimal, of what is filmed: seeds, offsets, states, ..."""
+        hashed = hashlib.sha256()
+        for array in (self.episodes.seed, self.offsets, self.states, self.actions, self.rewards):
+            hashed.update(f"{array.dtype.str}{array.shape}".encode())
+            hashed.update(np.ascontiguousarray(array).tobytes())
+        return hashed.hexdigest()
+
+    def __len__(self) -> int:
+        """Return the number of filmed episodes."""
+        return len(self.offsets) - 1
+
+    def episode(self, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return a filmed episode's states (steps + 1, ...), actions (steps, ...) and rewards."""
+        first, last = self.offsets[index], self.offsets[index + 1]
+        steps = slice(first - index, last - index - 1)
+        return self.states[first:last], self.actions[steps], self.rewards[steps]
+
+
+def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> None:
+    """Write a trajectory file; the same trajectories give the same bytes."""
+    t = trajectories
+    kept = {name: getattr(t.episodes, name) for name in _EPISODE_COLUMNS}
+    tried = {_column(field.name): getattr(t.attempts, field.name) for field in fields(Attempts)}
+    npz.write(
+        path,
+        npz.header(_KIND, VERSION)
+        | {"spec": np.array(t.spec), "probe": np.array(t.probe)}
+        | {"digest": np.array(t.digest()), "offsets": t.offsets}
+        | {"states": t.states, "actions": t.actions, "rewards": t.rewards}
+        | kept
+        | tried,
+    )
+
+
+def read_trajectories(path: str | os.PathLike) -> Trajectories:
+    """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
+    arrays = npz.read(path, _KIND, VERSION, _SUMMARY | _STEPS)
+    episodes, attempts = _summary(path, arrays)
+    offsets, states = arrays["offsets"], arrays["states"]
+    actions, rewards = arrays["actions"], arrays["rewards"]
+    count = len(offsets) - 1
+    npz.check(
+        path,
+        len(episodes.reach) == count
+        and states.ndim == 2
+        and actions.ndim in (1, 2)
+        and len(states) == int(offsets[-1])
+        and rewards.shape == actions.shape[:1] == (len(states) - count,),
+        "its arrays do not fit together",
+    )
+    probe, spec = str(arrays["probe"]), str(arrays["spec"])
+    found = Trajectories(offsets, states, actions, rewards, episodes, attempts, probe, spec)
+    npz.check(path, found.digest() == str(arrays["digest"]), "its digest is not that of its states")
+    return found
+
+
+def read_summary(path: str | os.PathLike) -> Summary:
+    """Read a trajectory file without its states, so that many shards stay cheap.
+
+    Raises GoalreelError as `read_trajectories`.
+    """
+    arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
+    episodes, attempts = _summary(path, arrays)
+    return Summary(episodes, attempts, *(str(arrays[n]) for n in ("probe", "digest", "spec")))
+
+
+def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
+    columns = [arrays[_column(field.name)] for field in fields(Attempts)]
+    attempts = Attempts(*columns)
+    npz.check(path, attempts.reach.ndim == arrays["offsets"].ndim == 1, "its arrays are no columns")
+    rows = len(attempts.reach)
+    npz.check(
+        path,
+        all(column.shape == (rows,) for column in columns)
+        and all(arrays[name].shape == arrays["reach"].shape for name in _EPISODE_COLUMNS),
+        "its columns differ in length",
+    )
+    # The filmed episodes are rows of the attempts, which stand in order of (reach, attempt).
+    order = np.lexsort((attempts.attempt, attempts.reach))
+    wanted = set(zip(arrays["reach"].tolist(), arrays["attempt"].tolist(), strict=True))
+    pairs = zip(attempts.reach.tolist(), attempts.attempt.tolist(), strict=True)
+    filmed = np.fromiter((pair in wanted for pair in pairs), bool, rows)
+    episodes = attempts.take(filmed)
+    npz.check(
+        path,
+        np.array_equal(order, np.arange(rows))
+        and all(np.array_equal(getattr(episodes, n), arrays[n]) for n in _EPISODE_COLUMNS)
+        and np.array_equal(np.diff(arrays["offsets"]) - 1, episodes.steps),
+        "its filmed episodes do not match its attempts",
+    )
+    return episodes, attempts
+
+
+def _column(field: str) -> str:
+    return _ATTEMPTS + field.rstrip("_")  # `return` is a word of Python's
+
+
+_EPISODE_COLUMNS = ("reach", "attempt", "seed", "terminated", "truncated", "reached")
+_SUMMARY = {
+    **{"spec": "U", "probe": "U", "digest": "U", "offsets": "i"},
+    **{"reach": "i", "attempt": "i", "seed": "i"},
+    **{"terminated": "b", "truncated": "b", "reached": "b"},
+    **{_ATTEMPTS + name: "i" for name in ("reach", "attempt", "seed", "steps")},
+    **{_ATTEMPTS + name: "f" for name in ("initial_position", "return")},
+    **{_ATTEMPTS + name: "b" for name in ("terminated", "truncated", "reached")},
+}
+_STEPS = {"states": "f", "actions": "if", "rewards": "f"}

@@ -1,0 +1,1 @@
+"""Training of policies: a closed house, from which filming imports nothing."""

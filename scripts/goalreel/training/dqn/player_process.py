@@ -1,0 +1,109 @@
+"""The trainer's side of a player in a process of its own: started, asked for steps, and ended.
+
+What the two share is memory without a name, given by descriptors, so none is left behind, however
+they end. What the player does stands in player.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+from goalreel.training.dqn import player_main
+from goalreel.training.dqn.playing import Played
+from goalreel.training.dqn.settings import Settings
+from goalreel.training.games.car_lanes import Step
+from goalreel.training.shared_memory import blocks, child_process
+from goalreel.training.shared_memory.ring import Ring
+from goalreel.training.shared_memory.weights import SharedWeights, fields_of
+
+_PATIENCE = 10.0  # seconds for a player to end by itself
+
+
+class PlayerProcess:
+    """A player beside this process; a context manager that ends it.
+
+    ring: the steps that wait; process: None until it is entered
+    """
+
+    def __init__(self, settings: Settings, seed: int, weights: Mapping[str, np.ndarray]):
+        """Make what is shared; the first weights are published."""
+        self._settings, self._seed, self._fields = settings, seed, fields_of(weights)
+        self.ring = Ring(player_main.step_fields(settings.lanes), player_main.capacity_of(settings))
+        self._weights = SharedWeights(self._fields)
+        self._weights.write(weights)
+        self._control_fd = blocks.create(blocks.layout(player_main.CONTROL)[1])
+        self._control = blocks.arrays(self._control_fd, player_main.CONTROL)
+        self._frames = 0
+        self.process: subprocess.Popen | None = None
+
+    def __enter__(self) -> "PlayerProcess":
+        """Start it, and have it play once it is ready. Raises GoalreelError if it ends before."""
+        fds = {
+            **{"steps": self.ring.fd, "control": self._control_fd},
+            "weights": self._weights.fd,
+        }
+        told = player_main.Assignment(self._settings, self._seed, self._fields, fds)
+        self.process = child_process.start(
+            sys.executable,
+            "goalreel.training.dqn.player_main",
+            told.to_json(),
+            pass_fds=fds.values(),
+        )
+        try:
+            while not self._control["ready"][0]:
+                self._wait()
+        except BaseException:
+            self.__exit__()
+            raise
+        self._control["playing"][0] = 1
+        return self
+
+    def __exit__(self, *_) -> None:
+        """End it: it is told, and killed if it does not; the memory is given back."""
+        self.process.stdin.close()
+        try:
+            self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for fd in (self.ring.fd, self._control_fd, self._weights.fd):
+            os.close(fd)
+
+    def next(self) -> Played:
+        """Return the next step, waiting for it. Raises GoalreelError if the player has ended."""
+        while not (waiting := len(self.ring)):
+            self._wait()
+        row = {name: items[0].copy() for name, items in self.ring.items(1).items()}
+        self.ring.release(1)
+        frames = int(row["frames"])
+        came = (row["lasted"], row["rewards"], row["terminated"], row["truncated"])
+        step = Step(frames, *came, row["after"], row["next"])
+        self._frames += frames
+        return Played(row["seen"], row["actions"], step, float(row["epsilon"]), waiting)
+
+    def learned(self, weights: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Publish new weights."""
+        self._weights.write(weights())
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """Have it play no further than the step in hand, so that no work is done for nothing."""
+        self._control["playing"][0] = 0
+        yield
+        self._control["playing"][0] = 1
+
+    def _wait(self) -> None:
+        """Wait a moment. Raises GoalreelError if there is nobody to wait for."""
+        status = self.process.poll()
+        if status is not None and not len(self.ring):
+            raise GoalreelError(
+                f"the process that plays ended after {self._frames:,} frames "
+                f"({child_process.told(status)}); what it said, if anything, stands above"
+            )
+        time.sleep(player_main.PAUSE)

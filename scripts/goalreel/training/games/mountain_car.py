@@ -1,0 +1,74 @@
+"""MountainCar-v0 as pixels: all cars step at once, and what is seen is looked up in the atlas."""
+
+import sys
+from functools import cache
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+from goalreel.pictures.atlas import draw_atlas
+from goalreel.pictures.styles import GymnasiumStyle
+from goalreel.training.games.car_lanes import Lanes
+from goalreel.training.games.lanes import Episode, PixelStep
+from goalreel.training.games.mountain_car_pixels import AtlasPixels
+from goalreel.training.games.names import CAR_GAME
+from goalreel.training.games.settings import GameSettings
+from goalreel.training.games.warp import WARPS
+
+
+@cache
+def pixels(warp: str) -> AtlasPixels:
+    """Return the pictures by a warp's name; all lanes of a process look at the same.
+
+    Raises GoalreelError where pygame-ce is missing.
+    """
+    style = GymnasiumStyle(CAR_GAME)
+    try:
+        atlas = draw_atlas(style)
+    except ModuleNotFoundError as error:
+        raise GoalreelError(
+            f"{CAR_GAME} is drawn with the packages of requirements.txt; {sys.executable} cannot "
+            f"import them ({error})"
+        ) from None
+    return AtlasPixels(atlas, style, WARPS[warp])
+
+
+class CarLanes:
+    """Lanes of the car; see lanes.PixelLanes. A picture is Gymnasium's `render()`, warped."""
+
+    actions = 3
+
+    def __init__(self, settings: GameSettings, seed: int, lanes: int):
+        """Draw the atlas, where that is not done, and reset all cars."""
+        self._clip = settings.filled().clip_reward
+        self._cars = Lanes(seed, lanes, settings.skip)
+        self._pixels = pixels(settings.warp)
+        self.seen = self._pixels.look(self._cars.positions)
+        self.ages = np.zeros(lanes, np.int32)
+        self._returns, self._furthest = np.zeros(lanes), self._cars.positions.copy()
+
+    def step(self, actions: np.ndarray) -> PixelStep:
+        """Let each action last for `skip` steps, or until its episode ends."""
+        step = self._cars.step(actions)
+        after = self._pixels.look(self._cars.reached)
+        over = np.flatnonzero(step.terminated | step.truncated)
+        self._returns += step.rewards
+        np.maximum(self._furthest, self._cars.reached, out=self._furthest)
+        # A frame of an episode gives -1, whatever happens in it.
+        ended = tuple(
+            Episode(lane, float(total), round(-total), float(self._furthest[lane]))
+            for lane, total in zip(over.tolist(), self._returns[over].tolist(), strict=True)
+        )
+        self.ages, self.seen = self.ages + np.int32(1), after
+        if len(over):
+            self.seen = after.copy()
+            self.seen[over] = self._pixels.look(self._cars.positions[over])
+            self.ages[over], self._returns[over] = 0, 0.0
+            self._furthest[over] = self._cars.positions[over]
+        rewards = np.sign(step.rewards) if self._clip else step.rewards
+        return PixelStep(
+            step.frames, rewards.astype(np.float32), step.terminated, step.truncated, after, ended
+        )
+
+    def close(self) -> None:
+        """Hold nothing that must be freed."""

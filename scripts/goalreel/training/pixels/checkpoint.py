@@ -1,0 +1,193 @@
+"""Checkpoints of a pixel training, from which it resumes with the same buffer.
+
+One file, an archive as `torch.save` writes it (weights and plain values alone):
+
+    kind, version     "goalreel pixels" and the version of this layout
+    identity          what must agree for the training to go on: see `identity_of`
+    learner           PixelLearner.state()
+    progress          what else the training goes on from: counters, generators, ...
+
+beside which the archive has a member replay/NAME.npy for each array of the replay buffer, not
+packed, so that it is written from where it stands and read by a memory map, never copied whole. It
+ends with a seal. It is read with `weights_only=True`, which refuses anything that could run. A bad
+one is no `Unusable`, which the workflow would delete: hours of training may be in it.
+"""
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.files.atomic import replacing
+from goalreel.files.seal import LENGTH, check_seal, write_seal
+from goalreel.policies.pytorch import import_torch
+from goalreel.training.pixels.learner_settings import CONVOLUTIONS, HIDDEN, LearnerSettings
+
+KIND, VERSION = "goalreel pixels", 1
+_REPLAY = "archive/replay/"  # PyTorch refuses members outside of the folder
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_LOCAL_HEADER = 30  # bytes; then the member's name and its extra field (APPNOTE.TXT, 4.3.7)
+_FREE = ("autocast", "compile", "device")  # how it is computed: may change on the way
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds: for PixelLearner.load, for FrameReplay.restore (mapped), and the rest."""
+
+    learner: dict
+    replay: dict[str, np.ndarray]
+    progress: dict
+
+
+def identity_of(game: Mapping, settings: LearnerSettings, actions: int) -> dict:
+    """Return what two trainings must share for one to go on from the other; plain values.
+
+    game: the game's settings
+    """
+    learner = {name: value for name, value in asdict(settings).items() if name not in _FREE}
+    layers = {"convolutions": CONVOLUTIONS, "hidden": HIDDEN, "actions": actions}
+    return {"game": dict(game), "learner": learner, "layers": layers}
+
+
+def write_checkpoint(
+    path: str | os.PathLike,
+    identity: Mapping,
+    learner: Mapping,
+    replay: Mapping[str, np.ndarray],
+    progress: Mapping,
+) -> None:
+    """Write a checkpoint over the last one, which stays until the new one is whole.
+
+    progress: plain values and arrays in dicts, lists and tuples
+    """
+    torch = import_torch("to write a checkpoint")
+    content = {"kind": KIND, "version": VERSION, "identity": dict(identity)}
+    content |= {"learner": dict(learner), "progress": _changed(progress, np.ndarray, torch.tensor)}
+    packed = io.BytesIO()  # of a path, the archive's folder would have the name
+    torch.save(content, packed)
+    with replacing(path) as temporary:
+        temporary.write_bytes(packed.getbuffer())
+        with zipfile.ZipFile(temporary, "a") as archive:
+            for name, array in replay.items():
+                member = zipfile.ZipInfo(f"{_REPLAY}{name}.npy", _EPOCH)
+                with archive.open(member, "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, array, (1, 0), allow_pickle=False)
+            archive.comment = bytes(LENGTH)
+        write_seal(temporary)
+
+
+def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> Checkpoint:
+    """Read a checkpoint, of which `identity` must hold.
+
+    Raises GoalreelError, naming the file, if it is missing, truncated, of another training, or
+    holds anything that could run.
+    """
+    torch = import_torch("to read a checkpoint")
+    path = Path(path)
+    if not path.exists():
+        raise GoalreelError(f"{path}: no such checkpoint to resume from")
+    try:
+        check_seal(path)
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        found = content["kind"], content["version"]
+        if found != (KIND, VERSION):
+            raise GoalreelError(f"it is of {found}, not of {(KIND, VERSION)}")
+        _check_identity(content["identity"], identity)
+        with zipfile.ZipFile(path) as archive:
+            names = [i for i in archive.infolist() if i.filename.startswith(_REPLAY)]
+            replay = {_name(member): _mapped(path, member) for member in names}
+        progress = _changed(content["progress"], torch.Tensor, lambda tensor: tensor.numpy())
+        return Checkpoint(content["learner"], replay, progress)
+    except Unusable as error:
+        raise _refused(path, error.fault) from None
+    except GoalreelError as error:
+        raise _refused(path, str(error)) from None
+    except Exception as error:  # of pickle, zipfile, NumPy and PyTorch, of many kinds
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _refused(path, f"it is no checkpoint of weights alone ({told})") from None
+
+
+def resume(path: str | os.PathLike, identity: Mapping, learner, replay) -> dict:
+    """Have a PixelLearner and a FrameReplay go on from a checkpoint; return its progress.
+
+    Raises GoalreelError as `read_checkpoint` does, and if its content is not of their shapes.
+    """
+    kept = read_checkpoint(path, identity)
+    try:
+        learner.load(kept.learner)
+        replay.restore(kept.replay)
+    except GoalreelError as error:
+        raise _refused(Path(path), str(error)) from None
+    return kept.progress
+
+
+def _refused(path: Path, fault: str) -> GoalreelError:
+    return GoalreelError(
+        f"{path}: cannot be resumed from: {fault}; delete it to begin the training anew"
+    )
+
+
+def _check_identity(found, wanted: Mapping) -> None:
+    """Raise GoalreelError, naming all keys that differ."""
+    found, wanted = dict(_flat(found)), dict(_flat(wanted))
+    missing = object()
+    told = [
+        f"{key} is {found[key]!r}, not {wanted[key]!r}"
+        if key in found and key in wanted
+        else f"{key} is told by {'it' if key in found else 'this training'} alone"
+        for key in sorted({*found, *wanted})
+        if found.get(key, missing) != wanted.get(key, missing)
+    ]
+    if told:
+        raise GoalreelError(f"it is of another training: {', '.join(told)}")
+
+
+def _flat(values: Mapping, before: str = ""):
+    """Yield nested mappings' keys, joined by dots, and values; sequences as tuples."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", _tuples(value)
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def _changed(value, kind: type, change):
+    """Return nested dicts, lists and tuples in which each `kind` is changed."""
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: _changed(inner, kind, change) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_changed(inner, kind, change) for inner in value)
+    return value
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removeprefix(_REPLAY).removesuffix(".npy")
+
+
+def _mapped(path: Path, member: zipfile.ZipInfo) -> np.ndarray:
+    """Return an array of a file by a read-only map. Raises ValueError if it holds objects."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{member.filename} is packed")
+    with path.open("rb") as stream:
+        stream.seek(member.header_offset)
+        header = stream.read(_LOCAL_HEADER)
+        name, extra = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
+        stream.seek(name + extra, os.SEEK_CUR)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{member.filename} has an unknown format")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        if dtype.hasobject:
+            raise ValueError(f"{member.filename} holds objects")
+        order = "F" if fortran else "C"
+        return np.memmap(path, dtype, "r", stream.tell(), shape, order)

@@ -1,0 +1,1 @@
+"""Blocks, rings and weights in memory that processes share."""

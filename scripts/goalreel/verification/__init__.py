@@ -1,0 +1,1 @@
+"""Is every file what the run planned, and every episode what Gymnasium plays."""

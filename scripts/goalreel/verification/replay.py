@@ -1,0 +1,185 @@
+"""Replay: an episode of the tables, stepped again by Gymnasium itself.
+
+It proves on the spot that a row of a table and a piece of the film are what Gymnasium gives.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from goalreel.environments.gymnasium_env import GymEnvironment
+from goalreel.environments.mountain_car import NATIVE
+from goalreel.errors import GoalreelError
+from goalreel.files.atomic import replacing
+from goalreel.film.shards import shard_name
+from goalreel.film.tables import ATTEMPT_COLUMNS
+from goalreel.pictures.render_gymnasium import replayed
+from goalreel.simulation.recording_file import UNKNOWN_SEED
+from goalreel.simulation.trajectories import Trajectories, read_trajectories
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An episode as goalreel has it: states (steps + 1, ...), actions and rewards (steps, ...).
+
+    made: its trajectories' configuration: env, env_kwargs, max_steps, policy
+    ending: whether its last step terminated and truncated it
+    """
+
+    env: str
+    made: Mapping
+    reach: int
+    attempt: int
+    seed: int
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    ending: tuple[bool, bool]
+
+
+def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
+    """Return an episode of a run; `attempt` None stands for the reach's last.
+
+    One that was not filmed is simulated again from its seed. Raises GoalreelError if the run has
+    no such episode.
+    """
+    table = results / "attempts.csv"
+    if not table.is_file():
+        raise GoalreelError(f"{table}: no such file; name the run's folder with --results")
+    try:
+        rows = pd.read_csv(table)[ATTEMPT_COLUMNS].query("reach == @reach")
+    except (ValueError, KeyError) as error:
+        raise GoalreelError(f"{table}: not a table of attempts ({error}); delete it") from None
+    if rows.empty:
+        raise GoalreelError(f"{table}: no reach {reach}")
+    attempt = int(rows["attempt"].max()) if attempt is None else attempt
+    rows = rows.query("attempt == @attempt")
+    if rows.empty:
+        raise GoalreelError(f"{table}: reach {reach} has no attempt {attempt}")
+    row = rows.iloc[0]
+    shard = shard_name(int(row["shard"]))
+    trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
+    made = json.loads(trajectories.spec)["config"]
+    states, actions, rewards = _steps(trajectories, made, row)
+    return Recorded(
+        env=row["env"],
+        made=made,
+        reach=reach,
+        attempt=attempt,
+        seed=int(row["seed"]),
+        states=states,
+        actions=actions,
+        rewards=rewards,
+        ending=(bool(row["terminated"]), bool(row["truncated"])),
+    )
+
+
+def frame_rate(results: Path) -> int:
+    """Return the run's frames per second. Raises GoalreelError if its tables do not tell."""
+    path = results / "tables.json"
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))["config"]["film.fps"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise GoalreelError(
+            f"{path}: cannot be used ({error}); name the run's folder with --results"
+        ) from None
+
+
+def replay(episode: Recorded) -> list[np.ndarray]:
+    """Step Gymnasium through a recorded episode and return its frames, (H, W, 3) uint8 each.
+
+    Raises GoalreelError at the first state or reward that is not bit for bit the recorded one,
+    and if the episode ends elsewhere or otherwise.
+    """
+    if episode.seed == UNKNOWN_SEED or _unknown(episode.actions):
+        raise GoalreelError(
+            f"reach {episode.reach} was recorded as states: there are no actions to replay"
+        )
+    if episode.env not in NATIVE:
+        recorded = episode.states, episode.actions, episode.rewards, episode.ending
+        environment = GymEnvironment.of(episode.made)
+        return [step.picture for step in replayed(environment, episode.seed, *recorded)]
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    import gymnasium
+
+    env = gymnasium.make(
+        episode.env,
+        render_mode="rgb_array",
+        max_episode_steps=episode.made.get("max_steps"),
+        **episode.made.get("env_kwargs", {}),
+    )
+    env.reset(seed=episode.seed)
+    _compare(0, env.unwrapped.state, episode.states[0])
+    frames = [env.render()]
+    for step, action in enumerate(episode.actions):
+        discrete = episode.actions.dtype.kind == "i"
+        _, reward, *ending, _ = env.step(int(action) if discrete else np.array([action]))
+        _compare(step + 1, env.unwrapped.state, episode.states[step + 1])
+        _compare(step + 1, reward, episode.rewards[step])
+        last = step + 1 == len(episode.actions)
+        _compare(step + 1, ending, episode.ending if last else (False, False))
+        frames.append(env.render())
+    env.close()
+    return frames
+
+
+def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:
+    """Write each frame as folder/00000.png, folder/00001.png, ..."""
+    from PIL import Image
+
+    for number, frame in enumerate(frames):
+        with replacing(folder / f"{number:05d}.png") as temporary:
+            Image.fromarray(frame).save(temporary, "PNG")
+
+
+def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
+    """Write the frames as a GIF, which keeps time in hundredths of a second."""
+    from PIL import Image
+
+    first, *others = [Image.fromarray(frame) for frame in frames]
+    with replacing(path) as temporary:
+        first.save(
+            temporary,
+            "GIF",
+            save_all=True,
+            append_images=others,
+            duration=max(round(100 / fps), 2) * 10,
+            loop=0,
+        )
+
+
+def _unknown(actions: np.ndarray) -> bool:
+    """Tell whether an episode's actions stand for none (recorded.NO_ACTION)."""
+    return bool(np.isnan(actions).any() if actions.dtype.kind == "f" else (actions < 0).any())
+
+
+def _steps(trajectories: Trajectories, made: Mapping, row: pd.Series):
+    filmed = trajectories.episodes
+    (place,) = np.nonzero((filmed.reach == row["reach"]) & (filmed.attempt == row["attempt"]))
+    if len(place):
+        return trajectories.episode(int(place[0]))
+
+    from goalreel.policies.policy import make_policy
+    from goalreel.simulation.episodes import make_environment, simulate_episodes
+
+    seeds = np.array([row["seed"]], np.int64)
+    again = simulate_episodes(seeds, make_environment(made), make_policy(made["policy"]))
+    steps = int(again.steps[0])
+    if (steps, again.returns[0]) != (row["steps"], row["return"]):
+        raise GoalreelError(
+            f"reach {row['reach']}, attempt {row['attempt']} was not filmed, and its policy now "
+            f"takes {steps} steps from seed {row['seed']}, not {row['steps']}"
+        )
+    return again.states[0, : steps + 1], again.actions[0, :steps], again.rewards[0, :steps]
+
+
+def _compare(step: int, gymnasium_says: object, recorded: np.ndarray) -> None:
+    if not np.array_equal(np.asarray(gymnasium_says, np.float64), recorded):
+        raise GoalreelError(
+            f"step {step}: Gymnasium gives {gymnasium_says!r}, recorded is {recorded!r}"
+        )

@@ -1,0 +1,159 @@
+"""Verification of single files: each as it was written, and by the spec that is planned now.
+
+Which files a run has, and what they must count together, stands in verify.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.files.regular import open_file
+from goalreel.files.seal import check_seal
+from goalreel.film.parts import WHOLE, film_file, parts_of
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.frame_cache import open_cache
+from goalreel.provenance.checksums import read_sums, sha256_of
+from goalreel.provenance.embedded_specs import read_spec
+from goalreel.provenance.spec import common_digest
+from goalreel.simulation.trajectories import Trajectories, read_trajectories
+
+OTHER = "it was made by other options, code or tools than this run's"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the workflow plans now: of each stage the digest of its spec, and what is counted.
+
+    made_of: see spec.Spec; cards: title-card frames of each episode; shards, reaches: their
+    numbers; size: reaches of a shard but the last; per_file: of a film but the last, or None
+    """
+
+    made_of: Mapping[str, str]
+    fps: int
+    cards: int
+    shards: int
+    reaches: int
+    size: int
+    per_file: int | None
+
+    def reaches_of(self, shard: int) -> dict[str, int]:
+        """Return a shard's reaches as its spec tells them."""
+        first = shard * self.size
+        return {"first": first, "count": min(self.size, self.reaches - first)}
+
+    def films(self) -> dict[str, dict[str, int]]:
+        """Return the films by their names in the results, and their reaches as their specs do."""
+        if self.per_file is None:
+            return {WHOLE: {"shards": self.shards, "reaches": self.reaches}}
+        return {
+            film_file(part.first, self.per_file): {
+                "first": part.first,
+                "shards": len(part.shards(self.size)),
+                "reaches": part.end,
+            }
+            for part in parts_of(self.reaches, self.per_file)
+        }
+
+
+def check_whole(path: Path) -> None:
+    """Raise GoalreelError if there is no such file, Unusable unless its every byte is as written.
+
+    A .npz or .mp4 file has its seal; of others it is told by a list of checksums: `check_sums`.
+    """
+    check_seal(path)
+
+
+def check_made(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> None:
+    """Raise Unusable unless a file was made by the stage as it is planned now.
+
+    shard: the part of its spec that tells which reaches it holds; None if it need not fit.
+    """
+    made = {key: value for key, value in read_spec(path).items() if key != "clip"}
+    if made["stage"] != stage:
+        raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {stage!r}")
+    if common_digest(made) != plan.made_of.get(stage, common_digest(made)):
+        raise Unusable(path, OTHER)
+    if shard is not None and (found := made.get("shard")) != shard:
+        raise Unusable(path, f"it is of {found}, not of {dict(shard)}")
+
+
+def sound_trajectories(path: Path, plan: Plan, shard: int) -> Trajectories:
+    """Return a shard's trajectories, all of their file checked. Raises as the above."""
+    check_whole(path)
+    check_made(path, "simulate", plan, plan.reaches_of(shard))
+    return read_trajectories(path)
+
+
+def check_cache(path: Path, plan: Plan, shard: int, trajectories: Trajectories | None) -> int:
+    """Return a frame cache's frames, all of its file checked against its trajectories."""
+    check_whole(path)
+    check_made(path, "render", plan, plan.reaches_of(shard))
+    cache = open_cache(path)
+    if trajectories is not None:
+        if cache.source != trajectories.digest():
+            raise Unusable(path, "it does not show the trajectories of its shard")
+        if cache.offsets.tolist() != trajectories.offsets.tolist():
+            raise Unusable(
+                path, f"{len(cache)} frames, where there are {trajectories.offsets[-1]} states"
+            )
+    return len(cache)
+
+
+def check_segment(path: Path, plan: Plan, shard: int, trajectories: Trajectories | None) -> int:
+    """Return a segment's frames, all of its file checked against its trajectories."""
+    check_whole(path)
+    check_made(path, "encode", plan, plan.reaches_of(shard))
+    frames = read_index(path).frames
+    if trajectories is not None:
+        if read_spec(path).get("source") != trajectories.digest():
+            raise Unusable(path, "it does not show the trajectories of its shard")
+        wanted = len(trajectories) * plan.cards + int(trajectories.offsets[-1])
+        if frames != wanted:
+            raise Unusable(path, f"it holds {frames} frames, not {wanted}")
+    return frames
+
+
+def check_sums(sums: Path) -> dict[Path, str]:
+    """Return what is wrong with files that a list of checksums tells of, by their paths.
+
+    Raises GoalreelError if the list, or one of the files, cannot be read.
+    """
+    return {
+        path: fault for path, digest in read_sums(sums).items() if (fault := fault_of(path, digest))
+    }
+
+
+def fault_of(path: Path, digest: str) -> str:
+    """Return what is wrong with a file by its sha256, "" for nothing; see check_sums."""
+    try:
+        found = sha256_of(path)
+    except FileNotFoundError:
+        return "it is missing"
+    except OSError as error:
+        if not blames_the_machine(error):
+            return f"it cannot be read: {error}"
+        raise GoalreelError(f"{path}: cannot be read: {error}") from None
+    return "" if found == digest else "its sha256 is not the one that was noted"
+
+
+def count_table(path: Path) -> tuple[int, int]:
+    """Return a table's rows, and the frames that it tells of, cards included.
+
+    Raises Unusable if it is no table of goalreel's.
+    """
+    rows = frames = 0
+    try:
+        with io.TextIOWrapper(open_file(path), encoding="utf-8", newline="") as stream:
+            for row in csv.DictReader(stream):
+                rows += 1
+                frames += int(row.get("card_frames") or 0) + int(row["steps"]) + 1
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except OSError as error:
+        raise GoalreelError(f"{path}: cannot be read: {error}") from None
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        raise Unusable(path, f"it is no table of episodes ({error})") from None
+    return rows, frames

@@ -1,0 +1,135 @@
+"""Verdicts: what a verification found of each stage's results, as lines, as a table, and undone.
+
+How files are checked stands in verify and verify_files.
+"""
+
+import csv
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.files.atomic import replacing
+
+COLUMNS = ("stage", "files", "frames", "bytes", "verdict")
+
+
+@dataclass
+class Verdict:
+    """What was found of a stage's results: their number, frames and bytes, and faults by file.
+
+    unchecked: why a file could not be looked at, which may be no fault of its own; spare: damaged
+    files that no run needs, so that none makes them again; listed: of a view that is one folder,
+    the files in it that are goalreel's
+    """
+
+    stage: str
+    files: int = 0
+    frames: int = 0
+    size: int = 0
+    faults: dict[Path, str] = field(default_factory=dict)
+    missing: list[Path] = field(default_factory=list)
+    unchecked: dict[Path, str] = field(default_factory=dict)
+    spare: set[Path] = field(default_factory=set)
+    listed: set[Path] = field(default_factory=set)
+    note: str = ""
+
+    def check(self, path: Path, check: Callable[[], int | None]) -> int | None:
+        """Count a file and run its check; keep what is wrong with it. Return what check does."""
+        try:
+            found = check()
+            self.files, self.size = self.files + 1, self.size + path.stat().st_size
+            return found
+        except Unusable as error:
+            self.faults[path] = error.fault
+        except GoalreelError as error:
+            if path.exists():
+                self.unchecked[path] = str(error).removeprefix(f"{path}: ")
+            else:
+                self.missing.append(path)
+        return None
+
+    def add(self, other: "Verdict") -> None:
+        """Add what was found of another part of the stage."""
+        self.files, self.frames = self.files + other.files, self.frames + other.frames
+        self.size += other.size
+        self.faults |= other.faults
+        self.missing += other.missing
+        self.unchecked |= other.unchecked
+        self.spare |= other.spare
+
+    @property
+    def word(self) -> str:
+        """The verdict in some words."""
+        lost, said = len(self.missing), [f"{len(self.faults):,} damaged"] if self.faults else []
+        if self.stage == "render":
+            said += [f"{lost:,} freed"] if lost else []
+        else:
+            said += [f"{lost:,} missing"] if lost else []
+        said += [f"{len(self.unchecked):,} not checked"] if self.unchecked else []
+        said += [self.note] if self.note else []
+        return ", ".join(said) or ("sound" if self.files else "not made")
+
+    def __str__(self) -> str:
+        """Return the verdict as a line of text."""
+        frames = f"{self.frames:,} frames" if self.frames else ""
+        files = f"{self.files:,} {'file' if self.files == 1 else 'files'}" if self.files else ""
+        size = f"{self.size / 1e6:,.1f} MB" if self.files else ""
+        return f"{self.stage:>10}  {files:>14}  {frames:>18}  {size:>12}  {self.word}"
+
+
+def remove(verdicts: Iterable[Verdict]) -> list[Path]:
+    """Remove what is damaged; return what is to be made again, for it or because it is missing.
+
+    Of a view that is one folder the files that are goalreel's go; where others stand among them the
+    folder stays, and is `unchecked`, since Snakemake would take it for made. Raises OSError.
+    """
+    wanted = []
+    for verdict in verdicts:
+        for path in list(verdict.faults):
+            if not path.is_dir() or path.is_symlink():
+                path.unlink(missing_ok=True)
+            elif others := _others(path, verdict.listed):
+                verdict.unchecked[path] = (
+                    f"{verdict.faults.pop(path)}; it is left as it is, since {others} is not "
+                    f"goalreel's: move it away, then delete the folder and run snakemake "
+                    f"{verdict.stage}"
+                )
+                continue
+            else:
+                shutil.rmtree(path)
+            wanted += [] if path in verdict.spare else [path]
+        wanted += [] if verdict.stage == "render" else verdict.missing
+    return wanted
+
+
+def _others(folder: Path, listed: Set[Path]) -> str:
+    """Return the name of a file that is not among those listed, "" if there is none."""
+    marks = {folder / ".snakemake_timestamp", *listed}
+    others = (path for path in folder.rglob("*") if path not in marks and not path.is_dir())
+    return next((path.name for path in others), "")
+
+
+def told_faults(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
+    """Return what is to be said of results that are not whole, "" where they are.
+
+    again: what `remove` returned, which the last line names; nothing if nothing was removed
+    """
+    found = [item for v in verdicts for item in (v.faults | v.unchecked).items()]
+    found += [(path, "missing") for v in verdicts if v.stage != "render" for path in v.missing]
+    if not found:
+        return ""
+    gone = again and any(verdict.faults for verdict in verdicts)
+    lines = [f"the results are not whole{'; what is damaged is removed' if gone else ''}"]
+    lines += [*map(str, verdicts), *(f"{path}: {fault}" for path, fault in found)]
+    return "\n".join([*lines, *([f"make again: {shlex.join(map(str, again))}"] if again else [])])
+
+
+def write_verdicts(path: Path, verdicts: Iterable[Verdict]) -> None:
+    """Write the verdicts as a table."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow(COLUMNS)
+        table.writerows((v.stage, v.files, v.frames, v.size, v.word) for v in verdicts)

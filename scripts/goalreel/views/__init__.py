@@ -1,0 +1,1 @@
+"""Clips, grid, swarm, phase plane, stills and the film of learning."""

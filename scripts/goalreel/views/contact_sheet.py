@@ -1,0 +1,80 @@
+"""The contact sheet: the first, the middle and the last frame of episodes, a row for each.
+
+Who chooses the episodes stands in stills.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.text import Colour, lettering
+
+MOST = 20  # rows
+_WIDEST = 320  # pixels of a thumbnail; smaller frames are not enlarged
+_NARROWEST = 120  # of a column, for what is written below
+_SIZE = 15  # of the captions, in pixels
+_MARGIN = 24
+_GAP = 12  # between thumbnails
+_PAPER: Colour = (255, 255, 255)
+_INK: Colour = (33, 37, 43)
+_GREY: Colour = (98, 105, 115)
+_LINE: Colour = (201, 206, 214)  # around a thumbnail
+
+
+@dataclass(frozen=True)
+class Row:
+    """An episode on the sheet: its caption and three (H, W, 3) uint8 frames with their steps."""
+
+    caption: str
+    frames: Sequence[np.ndarray]
+    steps: Sequence[int]
+
+
+def sheet_row(cache: FrameCache, frames: range, caption: str) -> Row:
+    """Return an episode's row; frames: the numbers of its frames in the cache."""
+    steps = [0, (len(frames) - 1) // 2, len(frames) - 1]
+    return Row(caption, [thumbnail(cache[frames[step]]) for step in steps], steps)
+
+
+def thumbnail(frame: np.ndarray) -> np.ndarray:
+    """Return a frame, (H, W, 3) uint8, at the sheet's width, or as it is if it is smaller."""
+    from PIL import Image
+
+    height, width = frame.shape[:2]
+    if width <= _WIDEST:
+        return frame
+    size = (_WIDEST, max(height * _WIDEST // width, 1))
+    return np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))
+
+
+def draw_sheet(rows: Sequence[Row]) -> np.ndarray:
+    """Return the rows as one picture, (h, w, 3) uint8.
+
+    Raises GoalreelError if a caption does not fit.
+    """
+    height, width = rows[0].frames[0].shape[:2]
+    column = max(width, _NARROWEST)
+    across = 2 * _MARGIN + len(rows[0].frames) * (column + _GAP) - _GAP
+    captions = [lettering(r.caption, _SIZE, _INK, _PAPER, across - 2 * _MARGIN) for r in rows]
+    labels = [
+        [lettering(f"step {n:,}", _SIZE * 0.8, _GREY, _PAPER, column) for n in r.steps]
+        for r in rows
+    ]
+    above, below = captions[0].shape[0] + _GAP // 2, _GAP // 2 + labels[0][0].shape[0]
+    pitch = above + height + below + _MARGIN
+    sheet = np.full((_MARGIN + len(rows) * pitch, across, 3), _PAPER, np.uint8)
+    for number, (row, caption, under) in enumerate(zip(rows, captions, labels, strict=True)):
+        top = _MARGIN + number * pitch
+        _paste(sheet, caption, top, _MARGIN)
+        for place, (frame, label) in enumerate(zip(row.frames, under, strict=True)):
+            left = _MARGIN + place * (column + _GAP)
+            sheet[top + above - 1 : top + above + height + 1, left - 1 : left + width + 1] = _LINE
+            _paste(sheet, frame, top + above, left)
+            _paste(sheet, label, top + above + height + _GAP // 2, left)
+    return sheet
+
+
+def _paste(sheet: np.ndarray, pixels: np.ndarray, top: int, left: int) -> None:
+    sheet[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels

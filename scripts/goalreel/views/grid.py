@@ -1,0 +1,86 @@
+"""The grid: episodes that play side by side, page after page, as one video.
+
+All filmed episodes are shown, in film order, along the rows of a page and then page after page.
+What stands on a page's frames is told in page, how pictures are scaled in scaled, which episodes
+there are in filmed, how frames are encoded in video.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+
+from goalreel.encoding.x264 import encode_video
+from goalreel.encoding.yuv import Yuv420p
+from goalreel.errors import GoalreelError
+from goalreel.pictures.captions import caption
+from goalreel.views.filmed_episodes import Filmed
+from goalreel.views.grid_page import GUTTER, Cell, Layout, page_parts
+from goalreel.views.scaled_frames import ScaledPictures
+
+MOST = 20  # rows, and columns
+_WIDEST, _HIGHEST = 1920, 1080  # of the whole picture
+_NARROWEST, _LOWEST = 64, 16  # of a cell; x264 takes no picture below 16
+
+
+def layout(rows: int, columns: int, frame: tuple[int, int]) -> Layout:
+    """Return the grid whose cells are as large as fit, but no larger than the frames.
+
+    frame: the frames' width and height. Raises GoalreelError if there are too many cells.
+    """
+    for name, count in (("rows", rows), ("columns", columns)):
+        if not 1 <= count <= MOST:
+            raise GoalreelError(f"grid.{name} is {count}; allowed: 1 to {MOST}")
+    room = (_WIDEST + GUTTER) // columns - GUTTER, (_HIGHEST + GUTTER) // rows - GUTTER
+    scales = (room[0], frame[0]), (room[1], frame[1]), (1, 1)
+    over, under = min(scales, key=lambda scale: scale[0] / scale[1])
+    width, height = (side * over // under & ~1 for side in frame)
+    if width < _NARROWEST or height < _LOWEST:
+        raise GoalreelError(
+            f"a grid of {rows} rows and {columns} columns has cells of {width}x{height} pixels for "
+            f"frames of {frame[0]}x{frame[1]}; allowed: {_NARROWEST}x{_LOWEST} and more; choose "
+            f"fewer rows or columns"
+        )
+    return Layout(rows, columns, (width, height))
+
+
+def film_grid(
+    filmed: Filmed,
+    path: str | os.PathLike,
+    grid: Mapping,
+    fps: int,
+    encode: Mapping,
+    comment: str,
+) -> tuple[int, int]:
+    """Film all episodes as a grid to `path`; return the numbers of frames and of pages.
+
+    grid: rows, columns and caption, a template as in captions. encode, comment: see
+    video.encode_video. Every page starts with a keyframe. Raises GoalreelError if the grid has too
+    many cells or a frame cache cannot be used.
+    """
+    height, width = filmed.open(0).background.shape[:2]
+    shape = layout(grid["rows"], grid["columns"], (width, height))
+    cells = shape.rows * shape.columns
+    firsts = range(0, len(filmed.lengths), cells)
+    lengths = [int(filmed.lengths[first : first + cells].max()) for first in firsts]
+    starts = list(itertools.accumulate(lengths, initial=0))[:-1]
+    pictures = ScaledPictures((width, height), shape.cell)
+    pages = _pages(_cells(filmed, pictures, grid["caption"]), cells)
+    parts = (part for page in pages for part in page_parts(page, shape))
+    frames = (frame for part in parts for frame in Yuv420p(part).frames())
+    written = encode_video(path, frames, shape.size, fps, encode, comment, starts)
+    return written, len(starts)
+
+
+def _cells(filmed: Filmed, pictures: ScaledPictures, template: str) -> Iterator[Cell]:
+    """Yield every filmed episode; a shard is opened when its first one is asked for."""
+    for shard, places in itertools.groupby(filmed.places(), key=lambda place: place[0]):
+        cache = filmed.open(shard)
+        scaled = pictures.of(cache)
+        for place in places:
+            text = caption(template, filmed.row(place))
+            yield Cell(scaled, cache.episode(place[1]), text)
+
+
+def _pages(cells: Iterator[Cell], count: int) -> Iterator[list[Cell]]:
+    while page := list(itertools.islice(cells, count)):
+        yield page

@@ -1,0 +1,89 @@
+"""The preview: one episode as an animated WebP file that is small enough for a web page.
+
+It starts as sharp and as smooth as the film; what is too large is tried again with loss, then
+smaller, then with fewer frames a second. Who chooses the episode stands in stills.
+"""
+
+import io
+
+from goalreel.errors import GoalreelError
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.views.filmed_episodes import spread
+
+LIMIT = 500_000  # bytes: the file has fewer
+_WIDEST = 600  # pixels
+_NARROWEST = 160
+_FASTEST = 50  # frames per second; browsers slow down what is faster
+_MOST = 300  # frames, for the sake of memory
+_REST = 1000  # milliseconds that the last frame stays, before all starts again
+_QUALITY = 70  # of 100; of the effort where there is no loss
+_CARE = 0.95  # a picture of half the pixels takes more than half the bytes
+_IMAGE_DESCRIPTION = 0x010E  # the number of this Exif field
+
+
+def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[bytes, str]:
+    """Return an episode as an animated WebP file of fewer than LIMIT bytes, and what it came to.
+
+    frames: the numbers of its frames; comment: what the file keeps about its making. Raises
+    GoalreelError if not even one small frame is small enough.
+    """
+    width = min(cache.background.shape[1], _WIDEST)
+    count = max(min(len(frames), len(frames) * _FASTEST // fps, _MOST), 1)
+    lossless = True
+    while True:
+        data, size = _animation(cache, frames, fps, width, count, lossless, comment)
+        share = LIMIT / len(data)
+        if share > 1:
+            break
+        if lossless:
+            lossless = False
+        elif width > _NARROWEST:
+            width = max(int(width * share**0.5 * _CARE), _NARROWEST)
+        elif count > 1:
+            count = max(int(count * share * _CARE), 1)
+        else:
+            raise GoalreelError(
+                f"a preview of one frame of {size[0]}x{size[1]} is {len(data)} bytes"
+            )
+    loss = "without loss" if lossless else "with loss"
+    told = f"{count} of {len(frames)} frames at {size[0]}x{size[1]} {loss} in {len(data)} bytes"
+    return data, told
+
+
+def _animation(
+    cache: FrameCache,
+    frames: range,
+    fps: int,
+    width: int,
+    count: int,
+    lossless: bool,
+    comment: str,
+) -> tuple[bytes, tuple[int, int]]:
+    """Return a WebP file and its width and height."""
+    from PIL import Image
+
+    high, wide = cache.background.shape[:2]
+    size = (width, max(high * width // wide, 1))
+    chosen = spread(frames, count)
+    images = [
+        Image.fromarray(cache[frame]).resize(size, Image.Resampling.LANCZOS) for frame in chosen
+    ]
+    # A frame stays until the next one's moment, rounded to milliseconds: no error adds up.
+    moments = [round((frame - frames[0]) * 1000 / fps) for frame in chosen]
+    shown = [later - moment for moment, later in zip(moments, moments[1:], strict=False)]
+    exif = Image.Exif()
+    exif[_IMAGE_DESCRIPTION] = comment
+    stream = io.BytesIO()
+    images[0].save(
+        stream,
+        "WEBP",
+        save_all=True,
+        append_images=images[1:],
+        duration=[*shown, _REST],
+        loop=0,
+        lossless=lossless,
+        quality=_QUALITY,
+        method=4,
+        exif=exif,
+    )
+    return stream.getvalue(), size

@@ -1,0 +1,58 @@
+"""Triggers: which episodes and which steps are filmed as clips of their own.
+
+Episodes are all attempts of a run, by reach and attempt, and steps are counted over all of them, as
+Gymnasium's save_video counts. The options' forms are checked by config.schema.yaml.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from goalreel.recorders.schedule import capped_cubic_video_schedule
+
+EpisodeTrigger = str | Sequence[int] | Mapping | None
+StepTrigger = Sequence[int] | Mapping | None
+
+
+def chosen_episodes(
+    trigger: EpisodeTrigger, steps: np.ndarray, returns: np.ndarray, reached: np.ndarray
+) -> np.ndarray:
+    """Return the numbers of the episodes that a trigger selects, ascending, int64.
+
+    trigger: "capped_cubic", "all", "failed", a list of episodes, {"every": k}, or k episodes by
+    {"best": k}, {"worst": k}, {"median": k} with "by": "return" (the default) or "steps"; None
+    selects nothing. steps, returns, reached: (episodes,).
+    """
+    everything = np.arange(len(steps))
+    if trigger is None:
+        return everything[:0]
+    if trigger == "capped_cubic":
+        return everything[[capped_cubic_video_schedule(i) for i in range(len(steps))]]
+    if trigger == "all":
+        return everything
+    if trigger == "failed":
+        return everything[~reached]
+    if not isinstance(trigger, Mapping):
+        return np.intersect1d(everything, np.array(trigger, np.int64))
+    if "every" in trigger:
+        return everything[:: trigger["every"]]
+    # The best first: the highest return, or the fewest steps; equal ones in their order.
+    goodness = -returns if trigger.get("by", "return") == "return" else steps
+    ranking = np.argsort(goodness, kind="stable")
+    if "best" in trigger:
+        picked = ranking[: trigger["best"]]
+    elif "worst" in trigger:
+        picked = ranking[-trigger["worst"] :]
+    else:
+        start = max((len(ranking) - trigger["median"]) // 2, 0)
+        picked = ranking[start : start + trigger["median"]]
+    return np.sort(picked)
+
+
+def chosen_steps(trigger: StepTrigger, total: int) -> np.ndarray:
+    """Return the global steps, of `total`, that a trigger selects, ascending, int64."""
+    if trigger is None:
+        return np.arange(0)
+    if isinstance(trigger, Mapping):
+        return np.arange(0, total, trigger["every"])
+    return np.intersect1d(np.arange(total), np.array(trigger, np.int64))

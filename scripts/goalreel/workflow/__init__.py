@@ -1,0 +1,1 @@
+"""What Snakemake calls: configuration, stages, specs, resources, hooks and summaries."""

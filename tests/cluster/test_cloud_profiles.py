@@ -1,0 +1,165 @@
+"""The profiles: every line is an option that exists and has its reason; dry runs plan the jobs."""
+
+import json
+import re
+import subprocess
+
+import pytest
+import yaml
+from conftest import FEW
+from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
+from project import REPOSITORY
+
+from goalreel.workflow.resources import Needs
+
+PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
+CLOUDS = ["kubernetes", "aws-batch"]
+needs_cluster = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
+
+
+def text(profile: str) -> str:
+    return (REPOSITORY / "profiles" / profile / "config.yaml").read_text(encoding="utf-8")
+
+
+# Snakemake's own parser reads each profile; then the plugins' own check says what is still missing.
+READ = """
+import contextlib, io, json, sys
+from snakemake.cli import get_argument_parser
+from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+from snakemake_interface_storage_plugins.registry import StoragePluginRegistry
+
+told = {}
+for profile in sys.argv[1:]:
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            args = get_argument_parser(profiles=[profile]).parse_args([])
+        executors, providers = ExecutorPluginRegistry(), StoragePluginRegistry()
+        if args.executor in executors.plugins:
+            plugin = executors.get_plugin(args.executor)
+            plugin.validate_settings(plugin.get_settings(args))
+        if args.default_storage_provider:
+            plugin = providers.get_plugin(args.default_storage_provider)
+            if plugin.settings_cls:  # fs has none
+                plugin.validate_settings(plugin.get_settings(args).get_settings())
+        told[profile] = {"executor": args.executor, "storage": args.default_storage_provider}
+    except (SystemExit, Exception) as error:
+        told[profile] = {"error": said.getvalue()[-300:] + repr(error)}
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory) -> dict:
+    """Return what Snakemake, with all plugins, makes of each profile, and of two wrong ones."""
+    folder = tmp_path_factory.mktemp("profiles")
+    wrong = {
+        "unknown": text("kubernetes").replace("kubernetes-namespace:", "kubernetes-name-space:"),
+        "lacking": re.sub("aws-batch-job-queue: .*", "", text("aws-batch")),
+    }
+    for name, content in wrong.items():
+        (folder / name).mkdir()
+        (folder / name / "config.yaml").write_text(content)
+    folders = [REPOSITORY / "profiles" / name for name in PROFILES] + [folder / n for n in wrong]
+    said = subprocess.run(
+        [cluster_bin() / "python", "-c", READ, *folders], capture_output=True, text=True, check=True
+    )
+    told = json.loads(said.stdout.splitlines()[-1])
+    return {path.name: told[str(path)] for path in folders}
+
+
+@needs_cluster
+@pytest.mark.parametrize("profile", PROFILES)
+def test_snakemake_and_its_plugins_know_every_option_of_a_profile(read, profile):
+    assert "error" not in read[profile], read[profile]
+
+
+@needs_cluster
+def test_an_option_that_does_not_exist_or_is_lacking_would_be_found(read):
+    assert "kubernetes-name-space" in read["unknown"]["error"]
+    assert "job-queue" in read["lacking"]["error"]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_option_of_a_profile_has_its_comment(profile):
+    blocks = re.split(r"\n\s*\n", text(profile).strip())
+    assert len(blocks) > 3
+    for block in blocks:
+        assert block.startswith("# "), f"{profile}: no comment above {block}"
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory, user_cache) -> dict[str, str]:
+    """Return what a dry run with each cloud's profile says, the bucket being empty."""
+    folder = tmp_path_factory.mktemp("planned")
+    (folder / "project").mkdir()
+    targets = ("all", "report", "clips")
+    with s3_server(folder / "server.log") as address:
+        project = StoredProject(folder / "project", user_cache, address)
+        return {
+            cloud: project.run(*targets, "--dry-run", profile=cloud, config=FEW) for cloud in CLOUDS
+        }
+
+
+ONCE = ("atlas", "dictionary", "concat", "episodes", "plots", "grid", "swarm", "report", "clips")
+
+
+@needs_cluster
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_a_dry_run_plans_every_job_with_its_results_in_the_bucket(planned, cloud):
+    said = planned[cloud]
+    table = said[said.rindex("Job stats") :]
+    counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
+    sharded = {"simulate": 2, "render": 2, "encode": 2}
+    assert counts.items() >= (sharded | dict.fromkeys(ONCE, 1)).items()
+    outputs = ", ".join(re.findall("^    output: (.*)$", said, re.M)).split(", ")
+    assert len(outputs) >= 14
+    for path in outputs:
+        assert re.fullmatch(r"s3://films/run/results/.* \(send to storage\)", path)
+
+
+# What the plugin makes of a job's cores and memory: it takes pairs from a list.
+PAIRS = """
+import json, logging, sys
+from snakemake_executor_plugin_aws_batch.batch_job_builder import BatchJobBuilder
+
+builder = BatchJobBuilder.__new__(BatchJobBuilder)
+builder.logger = logging.getLogger()
+asked = json.loads(sys.argv[1])
+print(json.dumps([list(map(int, builder._validate_resources(*map(str, a)))) for a in asked]))
+"""
+
+
+def given_by_batch(asked: list[list[int]]) -> list[list[int]]:
+    command = [cluster_bin() / "python", "-c", PAIRS, json.dumps(asked)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def threads_of(rule: str) -> int:
+    """Return the threads of a rule, as the workflow says."""
+    texts = [path.read_text(encoding="utf-8") for path in REPOSITORY.glob("rules/*.smk")]
+    texts.append((REPOSITORY / "Snakefile").read_text(encoding="utf-8"))
+    (body,) = [
+        body for text in texts for body in re.findall(rf"^rule {rule}:\n(?: .*\n|\n)*", text, re.M)
+    ]
+    if "    threads: needs.cores(" in body:
+        return Needs.cores(None)
+    told = re.search(r"^    threads: (\d+)$", body, re.M)
+    return int(told[1]) if told else 1
+
+
+@needs_cluster
+def test_aws_batch_gives_every_job_what_it_asks_for_or_more(planned):
+    profile = yaml.safe_load(text("aws-batch"))
+    rules = set(re.findall(r"^(?:local)?rule (\w+):$", planned["aws-batch"], re.M)) - {"all"}
+    assert rules <= set(profile["set-resources"])
+    most = {rule: profile["group-components"][group] for rule, group in profile["groups"].items()}
+    asked = [
+        [threads * jobs, jobs * eval(given["mem_mb"], {"attempt": attempt})]  # noqa: S307
+        for rule, given in profile["set-resources"].items()
+        for threads in [profile["set-threads"].get(rule) or threads_of(rule)]
+        for attempt in range(1, profile["retries"] + 2)
+        for jobs in range(1, most.get(rule, 1) + 1)
+    ]
+    assert [4, 8192] in asked and [1, 6144] in asked and [2, 12288] in asked
+    assert given_by_batch(asked) == asked

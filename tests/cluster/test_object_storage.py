@@ -1,0 +1,173 @@
+"""All results on an S3 server: the same film, nothing made twice, and faults told by address."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from conftest import hashes
+from object_store import BUCKET, NO_CLUSTER, StoredProject, cluster_bin, s3_server
+from PIL import Image
+from project import REPOSITORY
+
+from goalreel.errors import GoalreelError
+from goalreel.report.timings import Timing, read_timings
+from goalreel.workflow.hooks import check_results
+
+pytestmark = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
+BASE = {"reaches": 8, "shard_size": 4}
+ADDRESS = f"s3://{BUCKET}/run/results"
+
+# What a scheduler of pods does, in two scripts: a job begins in an empty folder, with
+# nothing of the user's environment, and ends with a status.
+SUBMIT = """\
+#!/bin/sh
+pod=$(mktemp -d {pods}/pod.XXXXXX); cp "$1" "$pod/job.sh"; cd "$pod"
+(env -i PATH={programs}:/usr/bin:/bin HOME="$pod" sh job.sh > said 2>&1; echo $? > status) \\
+    > /dev/null 2>&1 &
+echo "$pod"
+"""
+STATUS = """\
+#!/bin/sh
+case $(cat "$1/status" 2> /dev/null) in '') echo running;; 0) echo success;; *) echo failed;; esac
+"""
+EVERY_RULE = ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes")
+
+
+@pytest.fixture(scope="module")
+def pods(tmp_path_factory) -> Path:
+    """Return a folder with the programs that submit a job and tell its status."""
+    folder = tmp_path_factory.mktemp("pods")
+    for name, script in {"submit": SUBMIT, "status": STATUS}.items():
+        (folder / name).write_text(script.format(pods=folder, programs=cluster_bin()))
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory, user_cache, pods) -> StoredProject:
+    """Return a project with a finished film on a server, made by a job that shares no disk.
+
+    The profile is the one for Kubernetes; only the executor is another. One job does it all, so
+    that the test need not wait for Snakemake to start in many.
+    """
+    folder = tmp_path_factory.mktemp("stored")
+    with s3_server(folder / "server.log") as address:
+        (folder / "project").mkdir()
+        project = StoredProject(folder / "project", user_cache, address)
+        groups = ["--groups", *(f"{rule}=all" for rule in EVERY_RULE)]
+        project.said = project.run(*in_pods(pods), *groups, profile="kubernetes", config=BASE)
+        yield project
+
+
+def in_pods(pods: Path) -> list[str]:
+    """Return the options that have jobs run by the two programs, and share no disk."""
+    return [
+        *("--executor", "cluster-generic", "--cluster-generic-submit-cmd", f"{pods}/submit"),
+        *("--cluster-generic-status-cmd", f"{pods}/status", "--shared-fs-usage", "none"),
+        *("--job-deploy-sources", "--seconds-between-status-checks", "1"),
+    ]
+
+
+def stats(said: str) -> dict[str, int]:
+    """Return how many jobs of each rule a run had."""
+    table = said[said.index("Job stats") : said.index("total")]
+    return {r: int(n) for r, n in re.findall(r"^(\w+) +(\d+)$", table, re.M) if r != "all"}
+
+
+def test_jobs_without_a_shared_disk_make_a_local_runs_bytes(stored, filmed, pods):
+    """The workflow's own files travel the same way: the job began in an empty folder."""
+    assert stored.hashes() == hashes(filmed.folder / "results")
+    (pod,) = pods.glob("pod.*")
+    assert (pod / "scripts" / "goalreel" / "physics.py").is_file()
+    assert not (stored.folder / "results").exists()
+
+
+def test_a_file_that_jobs_elsewhere_would_lack_is_named_before_they_start(stored, pods):
+    policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
+    (stored.folder / "mine.py").write_text(policy)  # git does not know of it
+    config = BASE | {"policy": "{name: file, file: mine.py}"}
+    said = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
+    assert f"git knows of in {stored.folder}, and would lack mine.py; " in said
+    assert "Traceback" not in said and "Submitted job" not in said
+
+
+def test_logs_and_benchmarks_are_there_too(stored, filmed):
+    local = {str(path.relative_to(filmed.folder / "results")) for path in files(filmed.folder)}
+    assert set(stored.names()) >= local
+    assert b"frames from 2 segments" in stored.read("logs/concat.log")
+    assert stored.read("benchmarks/concat.tsv").startswith(b"s\th:m:s\t")
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in (folder / "results").rglob("*") if path.is_file()]
+
+
+def test_the_summary_says_where_the_film_is(stored):
+    last = stored.said.rstrip().splitlines()[-2:]
+    assert last[0].split() == ["film", f"{ADDRESS}/film.mp4"]
+    assert last[1].split() == ["tables", f"{ADDRESS}/episodes.csv,", f"{ADDRESS}/attempts.csv"]
+
+
+@pytest.fixture(scope="module")
+def grown(stored) -> tuple[dict, str, str]:
+    """Return the hashes before a rerun and then a growth of the film, and what both say.
+
+    They are by another executor, in the same folder.
+    """
+    before, rerun = stored.hashes(), stored.run(config=BASE)
+    return before, rerun, stored.run("all", "stills", "report", config=BASE | {"reaches": 10})
+
+
+def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored, grown):
+    before, rerun, said = grown
+    assert "Nothing to be done" in rerun
+    views = {"stills": 1, "plots": 1, "grid": 1, "swarm": 1, "report": 1}
+    shard = {"simulate": 1, "render": 1, "encode": 1}
+    assert stats(said) == shard | views | {"concat": 1, "episodes": 1}
+    after = stored.hashes()
+    kept = {name for name in before if re.search(r"/0000[01]\.|atlas|dictionary", name)}
+    assert len(kept) == 8 and {n: after[n] for n in kept} == {n: before[n] for n in kept}
+    # A directory is as many objects.
+    assert after["report/film.mp4"] == after["film.mp4"] != before["film.mp4"]
+    assert b"<html" in stored.read("report/index.html")
+    assert Image.open(io.BytesIO(stored.read("stills/poster.png"))).width > 100
+    told = dict(line.split(maxsplit=1) for line in said.rstrip().splitlines()[-5:])
+    assert told["report"] == f"{ADDRESS}/report" and told["grid"] == f"{ADDRESS}/grid.mp4"
+    assert told["stills"].startswith(f"{ADDRESS}/stills/poster.png, ")
+
+
+def test_a_corrupt_object_is_named_and_deleted_and_the_next_run_makes_what_is_lost(stored, grown):
+    config = BASE | {"reaches": 10}
+    before = stored.hashes()
+    content = bytearray(stored.read("trajectories/00001.npz"))
+    content[len(content) // 2] ^= 1
+    stored.write("trajectories/00001.npz", bytes(content))
+    stored.delete("segments/00000.mp4")
+    stored.delete("film.mp4")
+    said = stored.fail("--keep-going", config=config)
+    last = said[said.index("At least one job did not complete") :]
+    fault = "could not be used and is deleted: "
+    assert f"error: {ADDRESS}/trajectories/00001.npz: {fault}" in last, last
+    assert "trajectories/00001.npz" not in stored.names()
+    assert "Logging error" not in said
+    stored.run(config=config)
+    assert film_of(stored.hashes()) == film_of(before)
+
+
+def film_of(results: dict[str, str]) -> dict[str, str]:
+    """Return the hashes without the views': a plain run makes the film and its tables."""
+    views = ("report", "plots", "stills", "grid.mp4", "swarm.mp4")
+    return {name: sha for name, sha in results.items() if name.split("/")[0] not in views}
+
+
+def test_an_address_for_the_results_is_refused_with_the_way_to_do_it():
+    with pytest.raises(
+        GoalreelError, match="is an address, not a folder; .*default-storage-prefix"
+    ):
+        check_results("s3://films/run", REPOSITORY)
+
+
+def test_where_no_benchmark_is_the_report_has_no_speeds_and_is_made(tmp_path):
+    """As in a pod: the stages ran in others."""
+    assert read_timings(tmp_path, 2, 100) == [Timing("all", 0, 0, 0, None)]

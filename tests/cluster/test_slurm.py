@@ -1,0 +1,143 @@
+"""Films made by a real SLURM: the bytes of a local run, whatever is cancelled, killed or edited."""
+
+import os
+import signal
+
+import pytest
+from conftest import FEW, hashes
+from project import Project
+from slurm_cluster import Cluster, cluster_python
+
+FILM = {"reaches": 200, "shard_size": 25}
+# The profile as a user takes it, but for how often it looks and what this SLURM lacks.
+QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "10")
+WITHOUT_ACCOUNTS = ("--slurm-no-account", "--slurm-status-command", "squeue")
+SLURM = ("--workflow-profile", "profiles/slurm", *QUICK, *WITHOUT_ACCOUNTS)
+TRAJECTORIES = "results/trajectories/00000.npz"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Return a running SLURM."""
+    cluster_python()
+    started = Cluster()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def project(tmp_path, user_cache, cluster):
+    """Return a fresh copy of the workflow, whose Snakemake has the cluster plugins."""
+    (tmp_path / "project").mkdir()
+    project = Project(tmp_path / "project", user_cache)
+    project.python = cluster_python()
+    return project
+
+
+def start(project, cluster, *options, config):
+    return project.start(*options, config=config, **cluster.environment)
+
+
+def run(project, cluster, *options, config):
+    return project.run(*options, config=config, **cluster.environment)
+
+
+def kept_log(project) -> str:
+    """Return what the only log says that SLURM's plugin kept, a failed job's."""
+    (log,) = (project.folder / ".snakemake" / "slurm_logs").rglob("*.log")
+    return log.read_text()
+
+
+def compare(project, once, config, *options) -> None:
+    """Compare all outputs with those of a local run, byte by byte."""
+    name = f"local film of {config['reaches']}"
+    local = once(name, lambda fresh: fresh.run("-j", "2", config=config))
+    assert hashes(project.folder / "results") == hashes(local.folder / "results")
+    assert project.jobs(*options, config=config) == {}, "a later run has nothing to do"
+    assert not list((project.folder / "results").rglob(".*")), "no temporary files stay"
+
+
+def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project, cluster, once):
+    options = (*SLURM, "--group-components", "shard=4")  # two jobs of four shards
+    before = cluster.jobs()
+    process = start(project, cluster, *options, config=FILM)
+    made = project.folder / "results" / "trajectories"
+    cluster.wait(lambda: list(made.glob("*.npz")), "a shard is simulated", process)
+    first, second = cluster.jobs(but=before)
+    cluster.command("scancel", first)
+    others = [*before, first, second]
+    again = cluster.wait(lambda: cluster.jobs(but=others), "it is tried again", process)
+    assert cluster.told(first)["JobState"] == "CANCELLED"
+    asked = [int(cluster.told(job)["MinMemoryNode"].rstrip("M")) for job in (first, again[0])]
+    assert asked[1] == 2 * asked[0]
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate()
+    assert process.returncode != 0, said
+    cluster.wait(lambda: not cluster.jobs("pending,running,completing"), "its jobs are cancelled")
+    run(project, cluster, *options, config=FILM)
+    compare(project, once, FILM)
+
+
+GREEDY = """
+import time
+import numpy as np
+
+held = np.ones(450 * 2**17)  # 450 MiB
+time.sleep(3)  # SLURM looks once a second
+
+
+def act(observations):
+    return (observations[:, 1] > 0) * 2
+"""
+
+
+def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster):
+    (project.folder / "greedy.py").write_text(GREEDY)
+    config = FEW | {"policy": "{name: file, file: greedy.py}"}
+    before = cluster.jobs()
+    run(project, cluster, *SLURM, TRAJECTORIES, config=config)
+    first, second = (cluster.told(job) for job in cluster.jobs(but=before))
+    assert first["JobState"] != "COMPLETED" == second["JobState"]
+    assert (first["MinMemoryNode"], second["MinMemoryNode"]) == ("500M", "1000M")
+    assert "exceeded memory limit" in kept_log(project), "of the first attempt"
+    assert (project.folder / TRAJECTORIES).is_file()
+
+
+def test_a_run_whose_submitter_is_killed_resumes(project, cluster, once):
+    process = start(project, cluster, *SLURM, config=FEW)
+    cluster.wait(lambda: cluster.jobs("running"), "a job runs", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    run(project, cluster, *SLURM, config=FEW)
+    compare(project, once, FEW)
+
+
+def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, cluster):
+    """Its result would stand under the record of what was planned."""
+    cluster.command("scontrol", "update", "PartitionName=main", "State=DOWN")
+    try:
+        before = cluster.jobs()
+        options = (*SLURM, "--retries", "0", TRAJECTORIES)
+        process = start(project, cluster, *options, config=FEW)
+        cluster.wait(lambda: cluster.jobs(but=before), "a job waits", process)
+        project.edit(
+            "scripts/goalreel/environments/physics.py", "gravity = 0.001", "gravity = 0.002"
+        )
+    finally:
+        cluster.command("scontrol", "update", "PartitionName=main", "State=UP")
+    said, _ = process.communicate()
+    assert process.returncode != 0, said
+    told = kept_log(project)
+    assert "has changed since the run that submitted this job began" in told
+    assert "Traceback" not in told
+    assert not (project.folder / TRAJECTORIES).exists()
+
+
+def test_a_film_by_way_of_the_nodes_own_disks_is_the_local_one(project, cluster, once, tmp_path):
+    scratch = tmp_path / "node"
+    options = ("--workflow-profile", "profiles/slurm-scratch", *QUICK, *WITHOUT_ACCOUNTS)
+    options += ("--remote-job-local-storage-prefix", f"{scratch}/$SLURM_JOB_ID")
+    run(project, cluster, *options, config=FEW)
+    assert len(list(scratch.iterdir())) == 2, "a group of shards, and concat"
+    assert not list(scratch.rglob("*.npz")) + list(scratch.rglob("*.mp4")), "nothing stays there"
+    compare(project, once, FEW, *options)

@@ -1,0 +1,151 @@
+"""Assembled films for the tests, made in process, and decoders that take no fault for granted."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import av
+import numpy as np
+import openh264
+import pytest
+from av.bitstream import BitStreamFilterContext
+from project import REPOSITORY
+
+from goalreel.encoding.assembling.code_atlas import code_atlas
+from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.choice import choose
+from goalreel.encoding.yuv import Yuv420p
+from goalreel.film.segment import assemble_segment
+from goalreel.h264.nal import annex_b
+from goalreel.h264.parameter_sets import Stream, pps, sps
+from goalreel.pictures.atlas import Atlas
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.layers import cut_patches
+from goalreel.pictures.overlay import captions, clear_rows, empty_card, overlaid
+from goalreel.pictures.render_native import render_states, state_keys
+from goalreel.pictures.styles import Style
+from goalreel.simulation.trajectories import Trajectories
+from goalreel.workflow.config import load_config
+
+CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
+
+
+def quantisers(quality: str = "balanced") -> tuple[int, int]:
+    """Return the quantisers of pictures and card that a quality stands for."""
+    config = load_config({"encode": {"quality": quality}}, REPOSITORY / "config.schema.yaml")
+    settings = choose(config).settings
+    return settings["qp"], settings["card_qp"]
+
+
+def thinned(trajectories: Trajectories, every: int) -> Trajectories:
+    """Return trajectories with every so manieth state of each episode, its last one included."""
+    parts = []
+    for episode in range(len(trajectories)):
+        states, actions, rewards = trajectories.episode(episode)
+        kept = sorted({*range(0, len(states), every), len(states) - 1})
+        parts.append((states[kept], actions[np.array(kept[:-1], int)], rewards[kept[:-1]]))
+    states, actions, rewards = (np.concatenate(part) for part in zip(*parts, strict=True))
+    offsets = np.cumsum([0, *(len(part[0]) for part in parts)])
+    thin = {"offsets": offsets, "states": states, "actions": actions, "rewards": rewards}
+    return replace(trajectories, **thin)
+
+
+def atlas_of(style: Style, keys: np.ndarray, spec: str = "{}") -> Atlas:
+    """Return an atlas of some of a style's pictures."""
+    keys = np.unique(keys, axis=0)
+    background, pictures = style.draw(keys)
+    return Atlas(keys.astype(np.int16), background, cut_patches(background, pictures), spec)
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A shard's frames with their overlay, and the dictionary and film made of them."""
+
+    cache: FrameCache
+    dictionary: Dictionary
+    trajectories: Trajectories
+    path: Path
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.cache.background.shape[1], self.cache.background.shape[0]
+
+
+def assembled(
+    path: Path,
+    style: Style,
+    trajectories: Trajectories,
+    quality: str = "balanced",
+    caption: str = CAPTION,
+    hud: bool = False,
+    cards: int = 1,
+    fps: int = 30,
+) -> Assembled:
+    """Draw, code and assemble trajectories; the dictionary has no more pictures than they show."""
+    atlas = atlas_of(style, state_keys(trajectories, style))
+    seen = atlas.background, style.env, hud
+    dictionary = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers(quality))
+    return joined(path, style, atlas, dictionary, trajectories, caption, hud, cards, fps)
+
+
+def joined(
+    path, style, atlas, dictionary, trajectories, caption=CAPTION, hud=False, cards=1, fps=30
+) -> Assembled:
+    """Assemble trajectories from a dictionary."""
+    frames = render_states(trajectories, atlas, style, "{}")
+    texts = captions(caption, trajectories, style.env)
+    cache = overlaid(frames, trajectories, style.env, texts, hud, cards)
+    assemble_segment(cache, dictionary, trajectories, path, fps, "{}")
+    return Assembled(cache, dictionary, trajectories, path)
+
+
+def stream_of(size: tuple[int, int], units: list[bytes], fps: int = 30) -> bytes:
+    """Return an Annex B stream of our parameter sets and NAL units."""
+    return annex_b([sps(Stream(size, fps)), pps(), *units])
+
+
+def byte_stream(path: Path) -> bytes:
+    """Return a film as an Annex B stream, told by FFmpeg's own filter."""
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        filtered = BitStreamFilterContext("h264_mp4toannexb", stream)
+        packets = [p for packet in container.demux(stream) for p in filtered.filter(packet)]
+    return b"".join(map(bytes, packets))
+
+
+def strictly(stream: bytes) -> np.ndarray:
+    """Return a stream's pictures as FFmpeg's h264 decodes them, (frames, H * 3 / 2, W) uint8.
+
+    It stops at whatever is not as the standard has it, and may not even warn.
+    """
+    before = av.logging.get_level()
+    av.logging.set_level(av.logging.WARNING)
+    try:
+        with av.logging.Capture() as logs:
+            # Its parser reads ahead too far to tell apart the errors of a probe: no container.
+            context = av.CodecContext.create("h264", "r")
+            context.options = {"err_detect": "explode"}
+            context.thread_count = 1
+            packets = [*context.parse(stream), *context.parse(b""), None]
+            shown = [f.to_ndarray() for packet in packets for f in context.decode(packet)]
+    finally:
+        av.logging.set_level(before)
+    assert not logs, logs[:5]
+    return np.stack(shown)
+
+
+def openh264_or_skip(stream: bytes, size: tuple[int, int]) -> np.ndarray:
+    """Return a stream's pictures as OpenH264 decodes them; skip the test where there is none."""
+    if reason := openh264.skip_reason():
+        pytest.skip(reason)
+    return openh264.decode(stream, size)
+
+
+def psnr(shown: np.ndarray, cache: FrameCache) -> np.ndarray:
+    """Return each frame's PSNR of luma against its frame cache in dB, (frames,) float64."""
+    height = cache.background.shape[0]
+    errors = [
+        np.square(picture[:height].astype(np.int32) - frame[:height]).mean()
+        for picture, frame in zip(shown, Yuv420p(cache).frames(), strict=True)
+    ]
+    return 10 * np.log10(255**2 / np.maximum(errors, 1e-9))

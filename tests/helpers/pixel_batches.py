@@ -1,0 +1,43 @@
+"""Batches of pixels and settings of a learner that several test modules take."""
+
+import numpy as np
+
+from goalreel.training.pixels.frame_replay_buffer import Batch
+from goalreel.training.pixels.learner_settings import SIDE, LearnerSettings
+
+ACTIONS = 3
+
+
+def settings(**changes) -> LearnerSettings:
+    """Return settings for tests: small batches, float32, not compiled, on the CPU."""
+    plain = {"batch": 8, "accumulation": 4, "autocast": False, "compile": False, "device": "cpu"}
+    return LearnerSettings(**(plain | changes))
+
+
+def stacks(count: int, dice: np.random.Generator, stack: int = 4) -> np.ndarray:
+    """Return random stacks: coarse squares, of which a network sees more than of noise."""
+    coarse = dice.integers(0, 256, (count, stack, SIDE // 12, SIDE // 12), dtype=np.uint8)
+    return coarse.repeat(12, axis=2).repeat(12, axis=3)
+
+
+def batch(count: int, seed: int, stack: int = 4) -> Batch:
+    """Return random steps, of which some terminated."""
+    dice = np.random.default_rng(seed)
+    return Batch(
+        stacks(count, dice, stack),
+        dice.integers(0, ACTIONS, count),
+        dice.normal(size=count).astype(np.float32),
+        stacks(count, dice, stack),
+        dice.random(count) < 0.2,
+    )
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """Return one batch of all steps."""
+    return Batch(*map(np.concatenate, zip(*(vars(b).values() for b in batches), strict=True)))
+
+
+def largest_difference(one: dict, other: dict) -> float:
+    """Return by how much two sets of weights differ at most."""
+    assert one.keys() == other.keys()
+    return max(float(np.abs(one[name] - other[name]).max()) for name in one)

@@ -1,0 +1,152 @@
+"""The workflow in a folder of its own, and runs of it as a user would start them."""
+
+import hashlib
+import importlib.util
+import os
+import py_compile
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from forks import run_snakemake
+
+REPOSITORY = Path(__file__).parents[2]
+# Python as most users run it, which would write its caches if the workflow let it.
+_ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+SOURCES = [
+    "Snakefile",
+    "config.yaml",
+    "config.schema.yaml",
+    "rules",
+    "scripts",
+    "envs",
+    "profiles",
+    "docs",
+]
+
+
+def _heed_ctrl_c() -> None:
+    """Undo what a shell does to its background jobs, which inherit that they ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _lend_bytecode(folder: Path, cache: Path) -> None:
+    """Put the sources' bytecode beside them, which is made once and tells by itself if it fits.
+
+    The workflow writes none, so that each of thousands of jobs would compile what it imports.
+    """
+    mode = py_compile.PycInvalidationMode.CHECKED_HASH
+    for source in folder.rglob("*.py"):
+        kept = cache / "bytecode" / f"{hashlib.sha256(source.read_bytes()).hexdigest()}.pyc"
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            own = kept.with_suffix(f".{os.getpid()}")
+            py_compile.compile(str(source), str(own), invalidation_mode=mode)
+            own.replace(kept)
+        target = Path(importlib.util.cache_from_source(str(source)))
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(kept, target)
+
+
+class Project:
+    """A copy of the workflow in a folder of its own, and runs of it.
+
+    python: the interpreter that they use; tests of clusters and of object storage have their own.
+    """
+
+    python = sys.executable
+
+    def __init__(self, folder: Path, cache: Path):
+        """Copy the sources to `folder`; `cache` stands for the user's cache folder."""
+        self.folder = folder
+        self.cache = cache
+        for name in SOURCES:
+            self.restore(name)
+
+    @classmethod
+    def at(cls, folder: Path, cache: Path) -> "Project":
+        """Return the project of a folder that holds the workflow already."""
+        project = cls.__new__(cls)
+        project.folder, project.cache = folder, cache
+        return project
+
+    def copied(self, folder: Path) -> "Project":
+        """Return a copy with its results, their time stamps and Snakemake's notes of them."""
+        shutil.copytree(self.folder, folder)
+        return Project.at(folder, self.cache)
+
+    def restore(self, name: str) -> None:
+        """Bring one of the sources back to what the repository has, with a new time stamp."""
+        source, target = REPOSITORY / name, self.folder / name
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, target, ignore=ignore, copy_function=shutil.copyfile)
+            _lend_bytecode(target, self.cache)
+        else:
+            shutil.copyfile(source, target)
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace a piece of a source, which must be there."""
+        text = (self.folder / name).read_text(encoding="utf-8")
+        assert old in text, f"{name} has no {old!r}"
+        edited = self.folder / f"{name}.edited"
+        edited.write_text(text.replace(old, new, 1), encoding="utf-8")
+        edited.replace(self.folder / name)  # at once, also for a run that is reading it
+
+    def _words(self, *options: str, config: dict | None) -> list[str]:
+        """Return the words of a command line, the configuration's last."""
+        values = [f"{key}={value}" for key, value in (config or {}).items()]
+        return [*options, *(["--config", *values] if values else [])]
+
+    def _environment(self, environment: dict[str, str]) -> dict[str, str]:
+        return _ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)} | environment
+
+    def start(self, *options: str, config: dict | None = None, within=(), **environment: str):
+        """Start Snakemake, by the command `within` if there is one, and return the process."""
+        return subprocess.Popen(
+            [*within, str(self.python), "-m", "snakemake", *self._words(*options, config=config)],
+            cwd=self.folder,
+            env=self._environment(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # a test's Ctrl-C goes to this run alone
+            preexec_fn=_heed_ctrl_c,
+        )
+
+    def ended(
+        self, *options: str, config: dict | None = None, **environment: str
+    ) -> tuple[int, str]:
+        """Run Snakemake and return its exit status and all that it says."""
+        if environment or self.python != sys.executable:  # which shape how Python starts
+            process = self.start(*options, config=config, **environment)
+            said, _ = process.communicate()
+            return process.returncode, said
+        words = self._words(*options, config=config)
+        return run_snakemake(self.folder, words, self._environment({}))
+
+    def run(self, *options: str, config: dict | None = None, **environment: str) -> str:
+        """Run Snakemake, which must succeed, and return all that it says."""
+        status, said = self.ended(*options, config=config, **environment)
+        assert status == 0, said
+        return said
+
+    def fail(self, *options: str, config: dict | None = None, **environment: str) -> str:
+        """Run Snakemake, which must fail, and return all that it says."""
+        status, said = self.ended(*options, config=config, **environment)
+        assert status != 0, said
+        return said
+
+    def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
+        """Return how many jobs of each rule a run would have, `all` left out."""
+        said = self.run("--dry-run", *options, config=config, **environment)
+        if "Nothing to be done" in said:
+            return {}
+        table = said[said.index("Job stats") : said.index("total")]
+        rows = re.findall(r"^\s*(\w+(?: \w+)*)\s+(\d+)\s*$", table, re.M)
+        counts = {rule.replace(" ", "_"): int(number) for rule, number in rows}
+        return {rule: number for rule, number in counts.items() if rule != "all"}

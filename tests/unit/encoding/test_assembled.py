@@ -1,0 +1,361 @@
+"""Assembled films hold exactly the frames' pictures, in order, told by decoders that are not ours.
+
+What each is held against: the dictionary's picture, decoded alone over its episode's title card,
+and the frame cache.
+"""
+
+import dataclasses
+import json
+import time
+from fractions import Fraction
+
+import av
+import numpy as np
+import pandas as pd
+import pytest
+from assembling import (
+    CAPTION,
+    Assembled,
+    assembled,
+    atlas_of,
+    byte_stream,
+    joined,
+    openh264_or_skip,
+    psnr,
+    quantisers,
+    stream_of,
+    strictly,
+    thinned,
+)
+from browser import chromium, picture
+from conftest import CONTINUOUS, DISCRETE, STYLES, decoded, simulated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goalreel.encoding.assembling.code_atlas import code_atlas
+from goalreel.encoding.assembling.coded_atlas import read_dictionary
+from goalreel.encoding.assembling.sample_parts import ordered
+from goalreel.encoding.assembling.segment_samples import layers_of
+from goalreel.encoding.yuv import Yuv420p
+from goalreel.errors import GoalreelError
+from goalreel.h264.bits import closed
+from goalreel.h264.inter import skip_run
+from goalreel.h264.nal import IDR, PPS, SLICE, SPS, Nal, pack, split
+from goalreel.h264.slices import SliceHeader, header_bits, poc_position, slice_nal
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.layers import NOTHING
+from goalreel.pictures.overlay import clear_rows, empty_card
+from goalreel.pictures.render_native import state_keys
+from goalreel.pictures.vector_style import VectorStyle
+
+SIZE = (600, 400)
+CASES = {
+    "plain": {},
+    "no caption": {"caption": ""},
+    "long card": {"cards": 15},
+    "HUD": {"hud": True},
+    "HUD, long card, no caption": {"hud": True, "cards": 15, "caption": ""},
+}
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory) -> dict[str, Assembled]:
+    """Return three episodes as films, with every kind of overlay; only some of their states."""
+    folder, thin = tmp_path_factory.mktemp("films"), thinned(simulated(), 9)
+    return {
+        name: assembled(folder / f"{number}.mp4", STYLES[DISCRETE], thin, **options)
+        for number, (name, options) in enumerate(CASES.items())
+    }
+
+
+def with_order(unit: Nal, header: SliceHeader, order: int) -> bytes:
+    """Return a P slice with another pic_order_cnt_lsb, its bits written one by one."""
+    bits, place = np.unpackbits(np.frombuffer(unit.rbsp, np.uint8)), poc_position(header)
+    bits[place : place + 16] = [int(bit) for bit in format(order, "016b")]
+    return pack(unit.ref_idc, unit.type, np.packbits(bits).tobytes())
+
+
+def access_units(film: Assembled) -> list[list[Nal]]:
+    """Return the NAL units of each sample, parameter sets left out."""
+    units = [u for u in split(byte_stream(film.path)) if u.type in (SLICE, IDR)]
+    # A picture begins with macroblock 0, whose ue(v) is a bit of 1.
+    starts = [number for number, unit in enumerate(units) if unit.rbsp[0] & 0x80]
+    ends = [*starts[1:], len(units)]
+    return [units[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def alone(film: Assembled) -> tuple[bytes, list[int]]:
+    """Return a stream of pairs, a title card and one picture over it, and each frame's pair.
+
+    The picture is the dictionary's own slice; only the HUD's slices come from the film.
+    """
+    layers = {layer.name: layer for layer in film.cache.layers}
+    car, dictionary = layers["car"], film.dictionary
+    digests, samples = car.patches.digests(), access_units(film)
+    units, pairs, which = [], {}, []
+    whole = dictionary.planes[0].size // 256
+    for episode in range(len(film.cache.offsets) - 1):
+        frames = film.cache.episode(episode)
+        card = [pack(unit.ref_idc, unit.type, unit.rbsp) for unit in samples[frames[0]]]
+        for frame in frames:
+            index = int(car.index[frame])
+            key = (episode, index, *(layers[name].index[frame] for name in list(layers)[2:]))
+            if key not in pairs:
+                pairs[key] = len(pairs)
+                units += card
+                if index == NOTHING:  # the card goes on
+                    units.append(slice_nal(SliceHeader("P", 0, 1, poc_lsb=2), skip_run(whole)))
+                else:
+                    (slice_,) = split(b"\0\0\0\1" + dictionary.slices[digests[index]][4:])
+                    units.append(with_order(slice_, dictionary.header, 2))
+                    units += strips_alone(samples[frame][1:], dictionary)
+            which.append(pairs[key])
+    return stream_of(film.size, units), which
+
+
+def strips_alone(units: list[Nal], dictionary) -> list[bytes]:
+    """Return the HUD's slices with the order 2; a header's length hangs on its first number."""
+    columns = dictionary.planes[0].shape[1] // 16
+    firsts = [first_macroblock(unit) for unit in units]
+    assert firsts == sorted(firsts) and all(f >= columns * dictionary.rows[1] for f in firsts)
+    return [
+        with_order(unit, SliceHeader("P", first, 1), 2)
+        for unit, first in zip(units, firsts, strict=True)
+    ]
+
+
+def first_macroblock(unit: Nal) -> int:
+    """Return first_mb_in_slice, the ue(v) that a slice begins with."""
+    bits = "".join(format(byte, "08b") for byte in unit.rbsp[:5])
+    zeros = bits.index("1")
+    return int(bits[zeros : 2 * zeros + 1], 2) - 1
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("decoder", ["FFmpeg", "OpenH264"])
+def test_every_frame_is_what_its_picture_decodes_to_alone(films, name, decoder):
+    film = films[name]
+    decode = {"FFmpeg": lambda s, _: strictly(s), "OpenH264": openh264_or_skip}[decoder]
+    stream, which = alone(film)
+    pairs, shown = decode(stream, film.size), decode(byte_stream(film.path), film.size)
+    assert len(shown) == len(film.cache) == len(which)
+    assert len(pairs) == 2 * len(set(which))
+    starts = set(film.cache.offsets[:-1].tolist())
+    for frame, pair in enumerate(which):
+        # The card itself is the IDR picture, and equals the picture of nothing over it.
+        wanted = pairs[2 * pair + (frame not in starts)]
+        assert np.array_equal(shown[frame], wanted), frame
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_film_has_each_frame_once_at_its_time_and_one_keyframe_an_episode(films, name):
+    film = films[name]
+    with av.open(str(film.path)) as container:
+        (stream,) = container.streams.video
+        packets = [packet for packet in container.demux(stream) if packet.size]
+        assert stream.frames == len(film.cache) == len(packets)
+        assert (stream.average_rate, stream.guessed_rate, stream.base_rate) == (30, 30, 30)
+        assert stream.duration * stream.time_base == Fraction(len(film.cache), 30)
+        assert Fraction(container.duration, av.time_base) == pytest.approx(len(film.cache) / 30)
+    times = [packet.pts * packet.time_base for packet in packets]
+    assert times == [Fraction(frame, 30) for frame in range(len(film.cache))]
+    assert [packet.dts for packet in packets] == [packet.pts for packet in packets]
+    assert {packet.duration * packet.time_base for packet in packets} == {Fraction(1, 30)}
+    keys = [frame for frame, packet in enumerate(packets) if packet.is_keyframe]
+    assert keys == film.cache.offsets[:-1].tolist()
+    units = split(byte_stream(film.path))
+    idrs = [frame for frame, part in enumerate(access_units(film)) if part[0].type == IDR]
+    assert idrs == keys and {unit.type for unit in units} == {SLICE, IDR, SPS, PPS}
+
+
+def figures(shown: np.ndarray, film: Assembled) -> tuple[float, float]:
+    """Return the mean and the least PSNR of luma, in dB, rounded."""
+    found = psnr(shown, film.cache)
+    return round(float(found.mean()), 2), round(float(found.min()), 2)
+
+
+@pytest.mark.parametrize("hud", [False, True])
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_frames_look_like_the_caches(env, hud, tmp_path):
+    film = assembled(tmp_path / "f.mp4", STYLES[env], simulated(env), hud=hud, cards=15)
+    mean, worst = figures(strictly(byte_stream(film.path)), film)
+    assert mean >= 50 and worst >= 48, (mean, worst)
+
+
+def test_chroma_is_the_caches_too(films):
+    film = films["HUD"]
+    height, width = film.cache.background.shape[:2]
+    for shown, frame in zip(decoded(film.path), Yuv420p(film.cache).frames(), strict=True):
+        gone = shown[height:].astype(int) - frame[height:]
+        assert np.square(gone).mean() < 255**2 / 10**4, "40 dB"
+
+
+@pytest.mark.parametrize("palette", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("size", "least"),
+    # The smaller the picture, the larger the part of it that is car and text.
+    [
+        ((1280, 720), 51),
+        ((1920, 1080), 52),
+        ((1080, 1920), 54),
+        ((320, 240), 47),
+        ((960, 540), 50),
+    ],
+)
+@pytest.mark.parametrize("hud", [False, True])
+def test_vector_pictures_of_any_size_look_like_the_caches(size, palette, least, hud, tmp_path):
+    thin = thinned(simulated(reaches=range(1)), 23)
+    film = assembled(tmp_path / "f.mp4", VectorStyle(DISCRETE, size, palette), thin, hud=hud)
+    shown = strictly(byte_stream(film.path))
+    mean, worst = figures(shown, film)
+    assert shown.shape[1:] == (size[1] * 3 // 2, size[0])
+    assert worst >= least and mean >= least + 1, (mean, worst)
+
+
+def test_qualities_are_ordered_in_size_and_likeness(tmp_path):
+    thin = thinned(simulated(reaches=range(2)), 5)
+    sizes, means = [], []
+    for quality in ("small", "balanced", "best"):
+        path = tmp_path / f"{quality}.mp4"
+        film = assembled(path, STYLES[DISCRETE], thin, quality, hud=True)
+        sizes.append(read_index(path).payload)
+        means.append(figures(strictly(byte_stream(path)), film)[0])
+    assert sizes == sorted(sizes) and means == sorted(means)
+    assert means[1] - means[0] > 1 < means[2] - means[1], means
+
+
+def test_fifty_seeks_land_on_the_right_frames(films):
+    film = films["HUD, long card, no caption"]
+    frames, rng = decoded(film.path), np.random.default_rng(3)
+    with av.open(str(film.path)) as container:
+        (stream,) = container.streams.video
+        for number in rng.integers(0, len(frames), 50).tolist():
+            time_ = int(Fraction(number, 30) / stream.time_base)
+            container.seek(time_, stream=stream)
+            found = next(f for f in container.decode(stream) if f.pts >= time_)
+            assert found.pts == time_ and np.array_equal(found.to_ndarray(), frames[number])
+
+
+def pictures_of(film: Assembled) -> list[np.ndarray]:
+    """Return a film's frames, decoded."""
+    return list(strictly(byte_stream(film.path)))
+
+
+@pytest.mark.parametrize("hud", [False, True])
+def test_no_frame_depends_on_its_shard_and_the_same_film_has_the_same_bytes(hud, tmp_path):
+    style, whole = STYLES[DISCRETE], simulated(reaches=range(4))
+    atlas = atlas_of(style, state_keys(whole, style))
+    seen = atlas.background, DISCRETE, hud
+    dictionary = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers())
+
+    def film(*reaches):
+        made = simulated(reaches=range(*reaches))
+        path = tmp_path / f"{reaches}.mp4"
+        return joined(path, style, atlas, dictionary, made, CAPTION, hud)
+
+    at_once = film(0, 4)
+    parts = [film(*reaches) for reaches in ((0, 1), (1, 3), (3, 4))]
+    apart = [frame for part in parts for frame in pictures_of(part)]
+    together = pictures_of(at_once)
+    assert len(apart) == len(together)
+    assert all(np.array_equal(a, b) for a, b in zip(apart, together, strict=True))
+    before = at_once.path.read_bytes()
+    assert film(0, 4).path.read_bytes() == before
+
+
+def test_frames_without_a_title_card_are_refused(tmp_path):
+    thin = thinned(simulated(reaches=range(1)), 30)
+    with pytest.raises(GoalreelError, match="begins with a title card; this one has none"):
+        assembled(tmp_path / "f.mp4", STYLES[DISCRETE], thin, cards=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.binary(min_size=1, max_size=40),
+    st.integers(0, 3000),
+    st.integers(1, 15),
+    st.integers(0, 51),
+    st.integers(0, 0xFFFF),
+)
+def test_an_order_can_be_patched_into_any_slice(data, first, frame_num, qp, order):
+    """The patched bytes are those of a slice that was written with this order."""
+    header = SliceHeader("P", first, frame_num, qp=qp)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8))
+    try:
+        part = ordered(header, bits)
+    except GoalreelError as error:
+        assert "a slice that no order fits into" in str(error)
+        return
+    byte, bit = divmod(8 * 5 + poc_position(header), 8)
+    window = int.from_bytes(part[byte : byte + 3], "big")
+    assert window >> (8 - bit) & 0xFFFF == 0
+    patched = bytearray(part)
+    patched[byte : byte + 3] = (window | order << (8 - bit)).to_bytes(3, "big")
+    (unit,) = split(b"\0\0\0\1" + bytes(patched[4:]))
+    wanted = SliceHeader("P", first, frame_num, qp=qp, poc_lsb=order)
+    assert unit.rbsp == closed(np.concatenate([header_bits(wanted), bits]))
+    assert int.from_bytes(patched[:4], "big") == len(patched) - 4
+    (other,) = split(b"\0\0\0\1" + slice_nal(wanted, bits))
+    assert other == unit
+
+
+def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
+    results = filmed.folder / "results"
+    table = pd.read_csv(results / "episodes.csv")
+    index = read_index(results / "film.mp4")
+    assert len(index.parameter_sets) == 1 and index.codec == "avc1"
+    assert list(index.keyframes) == (table["first_frame"] - table["card_frames"]).tolist()
+    assert index.frames == (table["card_frames"] + table["frames"]).sum()
+    with av.open(str(results / "film.mp4")) as container:
+        assert len(container.chapters()) == len(table) == 8
+        (subtitles,) = container.streams.subtitles
+        assert len([p for p in container.demux(subtitles) if p.size > 2]) == 8
+        assert json.loads(container.metadata["comment"])["stage"] == "concat"
+    segment = json.loads(read_index(results / "segments" / "00000.mp4").comment)
+    made = json.loads(read_dictionary(results / "dictionary.npz").spec)
+    assert segment["config"]["encode"] == made["config"]["encode"]
+    assert segment["config"]["encode"]["encoder"] == "assemble"
+    # Parameter sets stand in the sample entry; FFmpeg's filter puts them before each IDR picture.
+    with av.open(str(results / "film.mp4")) as container:
+        (video,) = container.streams.video
+        for packet in container.demux(video):
+            kinds, place, data = [], 0, bytes(packet)
+            while place < len(data):
+                kinds.append(data[place + 4] & 31)
+                place += 4 + int.from_bytes(data[place : place + 4], "big")
+            assert set(kinds) <= {SLICE, IDR}
+    shown = strictly(byte_stream(results / "film.mp4"))
+    assert len(shown) == index.frames
+
+
+def test_a_browser_seeks_to_the_very_frames(films, tmp_path):
+    film = films["HUD"]
+    page = tmp_path / "page.html"
+    page.write_text(f"<video id=film muted preload=auto src='{film.path.as_uri()}'></video>")
+    rng = np.random.default_rng(2)
+    with chromium(tmp_path / "profile") as driver:
+        driver.set_script_timeout(60)
+        driver.get(page.as_uri())
+        while not driver.execute_script("return document.getElementById('film').readyState >= 2"):
+            time.sleep(0.02)
+        for frame in rng.integers(1, len(film.cache), 8).tolist():
+            driver.execute_async_script(
+                "const film = document.getElementById('film'), done = arguments[1];"
+                "film.addEventListener('seeked', () => done(), {once: true});"
+                "film.currentTime = arguments[0];",
+                (frame + 0.5) / 30,
+            )
+            seen = picture(driver, "film").astype(np.int16)
+            near = {
+                n: np.abs(film.cache[n].astype(np.int16) - seen).mean()
+                for n in range(max(frame - 2, 0), min(frame + 3, len(film.cache)))
+            }
+            assert near[frame] < 1, near
+            assert near[frame] == min(near.values()), near
+
+
+def test_a_cache_without_pictures_of_the_car_is_refused(cache):
+    bare = dataclasses.replace(cache, layers=())
+    with pytest.raises(GoalreelError, match="layers none: only one with 'car'"):
+        layers_of(bare)

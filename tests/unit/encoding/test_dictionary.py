@@ -1,0 +1,362 @@
+"""A dictionary of another film is refused; who makes a film is said, and why."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from assembling import CAPTION, atlas_of, quantisers
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, STYLES, simulated
+from project import REPOSITORY
+
+from encode import main
+from goalreel.encoding import choice
+from goalreel.encoding.assembling.code_atlas import code_atlas
+from goalreel.encoding.assembling.coded_atlas import Dictionary, read_dictionary, write_dictionary
+from goalreel.encoding.choice import choose, obstacles
+from goalreel.errors import GoalreelError
+from goalreel.files import npz
+from goalreel.pictures.atlas import Atlas
+from goalreel.pictures.frame_cache import write_cache
+from goalreel.pictures.overlay import clear_rows, empty_card
+from goalreel.pictures.render_native import render_states, state_keys
+from goalreel.pictures.vector_style import VectorStyle
+from goalreel.provenance.spec import canonical
+from goalreel.simulation.trajectories import write_trajectories
+from goalreel.workflow.config import load_config
+
+SCHEMA = REPOSITORY / "config.schema.yaml"
+QP, CARD_QP = quantisers()
+ENCODE = {"encoder": "assemble", "size": "normal", "qp": QP, "card_qp": CARD_QP}
+CONFIG = {"env": DISCRETE, "render": GYMNASIUM, "overlay.hud": False, "encode": ENCODE}
+
+
+@pytest.fixture(scope="module")
+def trajectories():
+    return simulated(reaches=range(2))
+
+
+@pytest.fixture(scope="module")
+def atlas(trajectories) -> Atlas:
+    return atlas_of(STYLES[DISCRETE], state_keys(trajectories, STYLES[DISCRETE]))
+
+
+@pytest.fixture(scope="module")
+def dictionary(atlas) -> Dictionary:
+    seen = atlas.background, DISCRETE, False
+    spec = canonical({"stage": "dictionary", "config": CONFIG})
+    return code_atlas(atlas, empty_card(*seen), clear_rows(*seen), (QP, CARD_QP), spec)
+
+
+@pytest.fixture
+def files(tmp_path, trajectories, atlas, dictionary) -> dict:
+    """Return the paths of all that encode takes, and of what it makes."""
+    names = ("dictionary.npz", "frames.npz", "trajectories.npz", "segment.mp4")
+    paths = {name.split(".")[0]: tmp_path / name for name in names}
+    spec = canonical({"config": {"env": DISCRETE, "render": GYMNASIUM}})
+    write_cache(paths["frames"], render_states(trajectories, atlas, STYLES[DISCRETE], spec))
+    write_trajectories(paths["trajectories"], trajectories)
+    write_dictionary(paths["dictionary"], dictionary)
+    return paths
+
+
+def encode(files: dict, **config) -> None:
+    """Run the stage encode with a film's configuration."""
+    config = CONFIG | {"film.fps": 30, "card_frames": 1, "overlay.caption": CAPTION} | config
+    del config["render"]
+    spec = canonical({"stage": "encode", "config": config})
+    named = [w for n in list(files)[:3] for w in (f"--{n}", str(files[n]))]
+    main([*named, "--spec", spec, str(files["segment"])])
+
+
+def refused(files: dict, match: str, **config) -> None:
+    """Run the stage, which must fail with a GoalreelError and leave no segment."""
+    with pytest.raises(GoalreelError, match=match):
+        encode(files, **config)
+    assert not files["segment"].exists()
+
+
+def test_a_dictionary_is_what_was_written_and_gives_the_same_bytes(files, dictionary, tmp_path):
+    found = read_dictionary(files["dictionary"])
+    assert list(found.slices.items()) == list(dictionary.slices.items())
+    for name in ("quantisers", "rows", "colours", "spec", "region", "header"):
+        assert getattr(found, name) == getattr(dictionary, name), name
+    for ours, read in ((dictionary.planes, found.planes), (dictionary.card, found.card)):
+        assert all(
+            np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(ours, read, strict=True)
+        )
+    write_dictionary(tmp_path / "again.npz", found)
+    assert (tmp_path / "again.npz").read_bytes() == files["dictionary"].read_bytes()
+
+
+def test_the_same_atlas_is_coded_to_the_same_dictionary(atlas, dictionary):
+    """Whatever stands beside a picture in the atlas."""
+    seen = atlas.background, DISCRETE, False
+    card = empty_card(*seen), clear_rows(*seen), (QP, CARD_QP)
+    again = code_atlas(atlas, *card)
+    assert again.slices == dictionary.slices
+    few = Atlas(atlas.keys[3:5], atlas.background, atlas.patches.take(np.array([3, 4])))
+    alone = code_atlas(few, *card)
+    if alone.colours == dictionary.colours:
+        assert alone.slices.items() <= dictionary.slices.items()
+
+
+def test_a_truncated_dictionary_is_refused(files):
+    whole = files["dictionary"].read_bytes()
+    for length in (0, 1, 100, len(whole) // 2, len(whole) - 1):
+        files["dictionary"].write_bytes(whole[:length])
+        refused(files, r"dictionary\.npz: cannot be used")
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 1
+    files["dictionary"].write_bytes(changed)
+    refused(files, r"dictionary\.npz: cannot be used")
+
+
+def test_files_of_another_kind_or_version_are_refused(files):
+    arrays = npz.read(files["dictionary"], "dictionary", 1)
+    npz.write(files["dictionary"], npz.header("dictionary", 2) | arrays)
+    refused(files, r"dictionary\.npz: .* dictionary file of version 2, not dictionary version 1")
+    npz.write(files["dictionary"], npz.header("atlas", 1) | arrays)
+    refused(files, "it is a atlas file of version 1")
+    files["dictionary"].unlink()
+    refused(files, r"dictionary\.npz: no such file")
+
+
+FORGED = {
+    "empty": lambda a: a[:0],
+    "one number": lambda a: np.array(1).astype(a.dtype),
+    "one short": lambda a: a[:-1],
+    "one long": lambda a: np.concatenate([a, a[-1:]]),
+    "one more axis": lambda a: a[None],
+    "an axis less": lambda a: a.ravel(),
+    "negative": lambda a: a.astype(np.int64) * -1 - 1,
+    "fractions": lambda a: a.astype(np.float64),
+    "backwards": lambda a: a[::-1],
+    "wider": lambda a: a.astype(np.uint32 if a.dtype.kind == "u" else np.int64),
+    "huge": lambda a: np.full_like(a, np.iinfo(a.dtype).max),
+}
+# What no check can know: a film of other samples, slices, quantisers and weights.
+UNKNOWN = {
+    *((name, "backwards") for name in ("digests", "quantisers", "colours")),
+    *(("colours", how) for how in ("empty", "one short", "one long", "negative", "huge")),
+    ("digests", "huge"),
+    ("bits", "backwards"),
+    *((name, how) for name in ("luma", "blue", "red", "card") for how in ("backwards", "huge")),
+    *(("slices", how) for how in ("backwards", "huge")),
+}
+
+
+@pytest.mark.parametrize("how", FORGED)
+def test_arrays_that_do_not_fit_together_are_refused(files, how):
+    arrays = npz.read(files["dictionary"], "dictionary", 1)
+    for name, array in arrays.items():
+        if name == "spec" or (name, how) in UNKNOWN:
+            continue
+        forged = FORGED[how](array)
+        same = forged.dtype == array.dtype or array.dtype.kind == "i" == forged.dtype.kind
+        if same and forged.shape == array.shape and np.array_equal(forged, array):
+            continue
+        header = npz.header("dictionary", 1)
+        npz.write(files["dictionary"], header | arrays | {name: forged})
+        with pytest.raises(GoalreelError, match=r"dictionary\.npz: cannot be used"):
+            read_dictionary(files["dictionary"])
+            pytest.fail(f"{name}: {how}")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"env": CONTINUOUS}, f"dictionary is of {DISCRETE}, not of {CONTINUOUS}"),
+        ({"overlay.hud": True}, "dictionary is of overlay.hud False, not of True"),
+        ({"encode": ENCODE | {"qp": QP + 1}}, f"'qp': {QP}.*not of.*'qp': {QP + 1}"),
+        ({"encode": ENCODE | {"card_qp": 7}}, "not of.*'card_qp': 7"),
+        (
+            {"encode": ENCODE | {"size": "tiny", "quality": "best"}},
+            "it is a dictionary file of version 1, not tiny dictionary",
+        ),
+    ],
+)
+def test_a_dictionary_of_another_film_is_refused(files, change, match):
+    encode(files)
+    files["segment"].unlink()
+    refused(files, match, **change)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("width", 1280), ("palette", "dark"), ("style", "vector")]
+)
+def test_a_dictionary_of_another_style_than_the_frames_is_refused(files, dictionary, key, value):
+    config = CONFIG | {"render": GYMNASIUM | {key: value}}
+    spec = canonical({"stage": "dictionary", "config": config})
+    write_dictionary(files["dictionary"], replace(dictionary, spec=spec))
+    refused(files, f"dictionary is of .*{value}.*, not of")
+
+
+def test_a_dictionary_that_is_not_named_is_an_error(files):
+    spec = canonical(
+        {
+            "stage": "encode",
+            "config": CONFIG | {"film.fps": 30, "card_frames": 1, "overlay.caption": ""},
+        }
+    )
+    names = [w for n in ("frames", "trajectories") for w in (f"--{n}", str(files[n]))]
+    with pytest.raises(GoalreelError, match="name them with --dictionary"):
+        main(["--dictionary", *names, "--spec", spec, str(files["segment"])])
+
+
+def test_a_missing_picture_is_told_by_its_step_and_state(files, dictionary, trajectories, atlas):
+    cache = render_states(trajectories, atlas, STYLES[DISCRETE], "{}")
+    (car,) = cache.layers
+    digests = car.patches.digests()
+    # A picture of the second episode that the first does not show.
+    first, second = (set(car.index[cache.episode(e)].tolist()) for e in range(2))
+    frame = next(f for f in cache.episode(1) if int(car.index[f]) in second - first)
+    slices = {d: s for d, s in dictionary.slices.items() if d != digests[car.index[frame]]}
+    write_dictionary(files["dictionary"], replace(dictionary, slices=slices))
+    states, row = trajectories.states[frame].tolist(), trajectories.episodes.row(1)
+    for cards in (1, 15):
+        refused(
+            files,
+            f"step {frame - cache.offsets[1]} of reach {row['reach']} "
+            rf"\(seed {row['seed']}: position {states[0]!r}, velocity {states[1]!r}\)",
+            card_frames=cards,
+        )
+
+
+def config(**given) -> dict:
+    return load_config(given, SCHEMA)
+
+
+def vector(width: int, height: int) -> dict:
+    return {"style": "vector", "width": width, "height": height}
+
+
+HUD, TINY, ASSEMBLE = {"hud": True}, {"size": "tiny"}, {"encoder": "assemble"}
+CART = {"env": "CartPole-v1", "success": "truncated", "policy": {"name": "random"}}
+# What is asked, the option that stands against assembling, and the reason in the summary.
+OBSTACLES = [
+    ({}, None, ""),
+    ({"env": CONTINUOUS}, None, ""),
+    ({"overlay": HUD}, None, ""),
+    ({"overlay": HUD, "render": vector(1280, 720)}, None, ""),
+    ({"render": vector(240, 160), "overlay": {"caption": ""}}, None, ""),
+    ({"encode": TINY}, None, ""),
+    (CART, "env", "no atlas holds every picture of CartPole-v1"),
+    ({"encode": {"preset": "fast"}}, "encode.preset", "preset is an option of x264"),
+    ({"encode": {"qp": 30}}, "encode.qp", "qp is an option of x264"),
+    ({"encode": {"crf": 23.0}}, "encode.crf", "crf is an option of x264"),
+    (
+        {"overlay": HUD, "render": vector(600, 408)},
+        "overlay.hud",
+        "the HUD would share macroblocks with the car at this size",
+    ),
+    (
+        {"render": vector(240, 160)},
+        "overlay.caption",
+        "the caption would share pixels with the car at this size",
+    ),
+    (
+        {"max_steps": 245_730},
+        "max_steps",
+        "an assembled episode has at most 245,730 steps after its title card",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "key", "reason"), OBSTACLES)
+def test_who_makes_the_film_and_why_is_said(given, key, reason):
+    if key == "max_steps":  # the most that is allowed: with 15 frames of a card
+        assert choose(config(**given)).assembled
+        given = {"max_steps": given["max_steps"] + 1}
+    chosen = choose(config(**given))
+    assert (chosen.assembled, chosen.reason) == (key is None, reason)
+    if key is None:
+        tiny = given.get("encode") == TINY
+        told = "VP9 pictures stored once, quality balanced" if tiny else "H.264 pictures, qp 34"
+        assert chosen.told == f"assembled from {told}"
+        return
+    assert chosen.told.startswith("x264, ") and f"(not assembled: {reason})" in chosen.told
+    assert dict(obstacles(config(**given))) == {key: reason}
+    asked = given | {"encode": given.get("encode", {}) | ASSEMBLE}
+    with pytest.raises(GoalreelError) as error:
+        config(**asked)
+    said = f"{key}: {reason}, so that encode.encoder cannot be 'assemble'; allowed here: auto, x264"
+    assert said in str(error.value)
+
+
+def test_tiny_films_that_cannot_be_are_faults():
+    for given, why in [
+        ({"overlay": HUD}, "a tiny film stores whole pictures, and has no room for a HUD"),
+        (CART, "no atlas holds every picture of CartPole-v1"),
+    ]:
+        with pytest.raises(GoalreelError) as error:
+            config(**given, encode=TINY)
+        said = f"encode.size: 'tiny' cannot be: {why}; allowed here: normal"
+        assert said in str(error.value)
+    with pytest.raises(
+        GoalreelError, match="cannot be: encode.encoder is x264; allowed here: normal"
+    ):
+        config(encode=TINY | {"encoder": "x264"})
+
+
+def test_x264_that_is_asked_for_needs_no_reason():
+    chosen = choose(config(encode={"encoder": "x264", "crf": 20.0, "preset": "slow"}))
+    assert chosen.told == "x264, preset slow, crf 20.0" and chosen.reason == ""
+
+
+@pytest.mark.parametrize("quality", ["small", "balanced", "best"])
+def test_views_are_encoded_with_the_qualitys_settings(quality):
+    settings = choice.x264(config(encode={"quality": quality})["encode"])
+    assert settings["preset"] == "veryfast" and 0 < settings["qp"] < 30
+
+
+# The lowest and the highest places of the car in its whole range, in quarters of a unit.
+LOWEST, HIGHEST = (871, 931, 932), (2256, 2338, 2339)
+SIDES = [160, 300, 600, 606]
+HEIGHTS = [120, 160, 176, 240, 404, 406]
+
+
+def extremes(size: tuple[int, int]) -> Atlas:
+    """Return an atlas of the car's lowest and highest pictures."""
+    style = VectorStyle(DISCRETE, size, "light")
+    return atlas_of(style, np.array([*LOWEST, *HIGHEST])[:, None])
+
+
+def test_no_picture_of_the_car_is_lower_or_higher_than_the_extremes():
+    style = VectorStyle(DISCRETE, (600, 400), "light")
+    points = [style._car((key + 0.5) / 4) for key in range(2400)]
+    rows = [np.concatenate([style._placed(shape)[:, 1] for shape, _ in car]) for car in points]
+    assert int(np.argmax([r.max() for r in rows])) in LOWEST
+    assert int(np.argmin([r.min() for r in rows])) in HIGHEST
+
+
+@pytest.mark.parametrize("width", SIDES)
+def test_a_hud_and_a_caption_fit_only_where_the_car_leaves_them_room(width):
+    told = set()
+    for height in HEIGHTS:
+        render = {"style": "vector", "width": width, "height": height}
+        atlas = extremes((width, height))
+        seen = atlas.background, DISCRETE, True
+        clear, boxes = clear_rows(*seen), atlas.patches.boxes
+        hud_fits, caption_fits = choice._hud_fits(render), choice._caption_fits(render)
+        slices = clear[1] // 16 * 16
+        room = (boxes[:, 0] + boxes[:, 2]).max() <= slices and -(-clear[0] // 16) < clear[1] // 16
+        assert room or not hud_fits, height
+        assert boxes[:, 0].min() >= clear[0] or not caption_fits, height
+        told.add((hud_fits, caption_fits))
+    assert len(told) > 1, "neither always nor never"
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"),
+    [((160, 120), False), ((600, 404), True), ((600, 408), False), ((320, 240), True)],
+)
+def test_pictures_are_coded_beside_a_hud_where_it_fits(size, fits):
+    atlas = extremes(size)
+    seen = atlas.background, DISCRETE, True
+    assert choice._hud_fits({"width": size[0], "height": size[1]}) == fits
+    card = empty_card(*seen), clear_rows(*seen), (QP, CARD_QP)
+    if fits:
+        assert len(code_atlas(atlas, *card).slices) == len(set(atlas.patches.digests()))
+    else:
+        with pytest.raises(GoalreelError, match="no HUD, or another size"):
+            code_atlas(atlas, *card)

@@ -1,0 +1,47 @@
+"""The vectorised generators are NumPy's, bit for bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goalreel.environments.seeding import action_generators, episode_seeds, reset_generators
+
+SEEDS = [0, 1, 2**32 - 1, 2**32, 2**53 - 1]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**53 - 1), st.integers(0, 2**32 - 1), st.integers(0, 10**6))
+def test_episode_seed_is_numpys_seed_sequence(root, reach, attempt):
+    sequence = np.random.SeedSequence(root, spawn_key=(reach, attempt))
+    expected = int(sequence.generate_state(1, np.uint64)[0]) >> 11
+    assert episode_seeds(root, np.array([reach]), attempt).tolist() == [expected]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 2**53 - 1), min_size=1, max_size=20))
+def test_draws_are_numpys_pcg64(seeds):
+    seeds = seeds + SEEDS
+    resets, actions = reset_generators(np.array(seeds)), action_generators(np.array(seeds))
+    expected_resets = [np.random.default_rng(seed) for seed in seeds]
+    streams = [np.random.SeedSequence(seed, spawn_key=(1,)) for seed in seeds]
+    expected_actions = [np.random.Generator(np.random.PCG64(stream)) for stream in streams]
+    for _ in range(5):
+        resets, drawn = resets.random()
+        assert drawn.tolist() == [generator.random() for generator in expected_resets]
+        actions, drawn = actions.random()
+        assert drawn.tolist() == [generator.random() for generator in expected_actions]
+
+
+def test_a_million_reaches_have_no_twins():
+    seeds = episode_seeds(2025, np.arange(1_000_000), 0)
+    assert len(np.unique(seeds)) == 1_000_000
+    assert seeds.min() >= 0 and seeds.max() < 2**53
+
+
+@pytest.mark.parametrize("kept", [[0, 2], [4]])
+def test_dropping_lanes_leaves_the_others_draws(kept):
+    everyone = reset_generators(np.array(SEEDS))
+    _, alone = everyone.take(np.array(kept)).random()
+    _, together = everyone.random()
+    assert alone.tolist() == together[kept].tolist()

@@ -1,0 +1,335 @@
+"""Files are exact, stable to the byte, and never used when something is wrong with them."""
+
+import io
+import re
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, rendered, resealed, simulated
+
+import goalreel
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.files import npz
+from goalreel.files.seal import LENGTH, write_seal
+from goalreel.pictures.atlas import read_atlas, write_atlas
+from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
+from goalreel.pictures.layers import Layer, Patches, layer_from_frames
+from goalreel.provenance.embedded_specs import read_spec
+from goalreel.simulation.recording_file import read_recording
+from goalreel.simulation.trajectories import read_summary, read_trajectories, write_trajectories
+
+
+@pytest.fixture
+def made(tmp_path, atlases):
+    """Return a file of each kind with its reader."""
+    trajectories = simulated()
+    write_trajectories(tmp_path / "t.npz", trajectories)
+    write_cache(tmp_path / "f.npz", rendered(trajectories, atlases))
+    write_atlas(tmp_path / "a.npz", atlases[DISCRETE])
+    readers = {"t.npz": read_trajectories, "f.npz": open_cache, "a.npz": read_atlas}
+    return [(tmp_path / name, reader) for name, reader in readers.items()]
+
+
+def rewrite(path: Path, **changes) -> None:
+    """Replace arrays of an .npz file, its seal with them."""
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = dict(archive)
+    np.savez(path, **(arrays | changes))
+    resealed(path)
+
+
+def test_truncated_at_any_length_is_refused_by_name(made):
+    for path, reader in made:
+        whole = path.read_bytes()
+        for length in [0, 1, 21, 22, 100, *range(500, len(whole), len(whole) // 9), len(whole) - 1]:
+            path.write_bytes(whole[:length])
+            with pytest.raises(GoalreelError, match="delete it") as error:
+                reader(path)
+            assert str(path) in str(error.value)
+
+
+def test_a_flipped_byte_anywhere_is_refused_by_name(made):
+    generator = np.random.default_rng(5)
+    for path, reader in made:
+        whole = path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            starts = [member.header_offset for member in archive.infolist()]
+        ends = len(whole) - np.arange(1, 180, 6)  # the zip's directory and the seal
+        for place in [*starts, *ends.tolist(), *generator.integers(len(whole), size=30).tolist()]:
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
+            with pytest.raises(Unusable, match="delete it") as error:
+                reader(path)
+            assert f"{path}: cannot be used" in str(error.value) and error.value.path == path
+        path.write_bytes(whole)
+        reader(path)
+
+
+def test_a_flipped_byte_that_changes_a_summary_is_refused(tmp_path):
+    path = tmp_path / "t.npz"
+    write_trajectories(path, simulated())
+    whole, summary = path.read_bytes(), read_summary(path)
+    for place in range(0, len(whole), 37):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
+        try:
+            found = read_summary(path)
+        except Unusable:
+            continue
+        assert str(found) == str(summary)  # it lies in what a summary does not read
+
+
+def test_another_version_or_kind_is_refused(made):
+    for path, reader in made:
+        rewrite(path, version=np.array(999))
+        with pytest.raises(GoalreelError, match="version 999"):
+            reader(path)
+    with pytest.raises(GoalreelError, match="it is a"):
+        rewrite(made[0][0], version=np.array(1))
+        open_cache(made[0][0])
+
+
+def test_objects_are_refused_and_never_loaded(made, tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "exploded",)
+
+    for path, reader in made:
+        rewrite(path, spec=np.array(Bomb(), dtype=object))
+        with pytest.raises(GoalreelError, match="delete it"):
+            reader(path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_what_is_no_archive_of_ours_is_refused(made, tmp_path):
+    bare, foreign, missing = tmp_path / "bare.npz", tmp_path / "foreign.npz", tmp_path / "no.npz"
+    with bare.open("wb") as stream:
+        np.save(stream, np.arange(3))
+    np.savez(foreign, x=np.arange(3))
+    for _, reader in made:
+        for path in (bare, foreign):
+            with pytest.raises(GoalreelError, match="delete it"):
+                reader(path)
+        with pytest.raises(GoalreelError, match="no such file"):
+            reader(missing)
+
+
+@pytest.mark.parametrize("change", ["offsets", "states", "seed"])
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path, change):
+    path = tmp_path / "t.npz"
+    write_trajectories(path, simulated())
+    with np.load(path) as archive:
+        array = archive[change]
+    rewrite(path, **{change: array[:-1]})
+    with pytest.raises(GoalreelError, match="delete it"):
+        read_trajectories(path)
+
+
+def test_an_index_beyond_its_patches_is_refused(tmp_path, atlases):
+    path = tmp_path / "f.npz"
+    cache = rendered(simulated(), atlases)
+    write_cache(path, cache)
+    rewrite(path, car_index=cache.layers[0].index + 1)
+    with pytest.raises(GoalreelError, match="do not fit"):
+        open_cache(path)
+
+
+def test_trajectories_come_back_as_they_were(tmp_path):
+    shard = simulated(CONTINUOUS, range(5), {"name": "pump", "epsilon": 0.2, "force": 0.5})
+    write_trajectories(tmp_path / "t.npz", shard)
+    back = read_trajectories(tmp_path / "t.npz")
+    for name in ("offsets", "states", "actions", "rewards"):
+        assert getattr(back, name).dtype == getattr(shard, name).dtype
+        assert np.array_equal(getattr(back, name), getattr(shard, name))
+    summary = read_summary(tmp_path / "t.npz")
+    assert (summary.probe, summary.digest) == (shard.probe, shard.digest())
+    for found, wanted in ((summary.episodes, shard.episodes), (summary.attempts, shard.attempts)):
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(vars(found).values(), vars(wanted).values(), strict=True)
+        )
+
+
+def test_the_same_arrays_give_the_same_bytes_without_time_stamps(tmp_path, atlases):
+    shard = simulated()
+    for name in ("one", "two"):
+        write_trajectories(tmp_path / f"{name}.npz", shard)
+        write_cache(tmp_path / f"{name}.cache.npz", rendered(shard, atlases))
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    assert (tmp_path / "one.cache.npz").read_bytes() == (tmp_path / "two.cache.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one.npz") as archive:
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {member.compress_type for member in archive.infolist()} == {zipfile.ZIP_DEFLATED}
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "t.npz"
+    shard = simulated()
+    write_trajectories(path, shard)
+    before = path.read_bytes()
+    broken = shard.__class__(**{**vars(shard), "spec": object()})
+    with pytest.raises(ValueError, match="Object"):
+        write_trajectories(path, broken)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["t.npz"]
+
+
+def test_a_cached_shard_takes_at_most_200_bytes_a_frame(tmp_path, atlases):
+    for env in (DISCRETE, CONTINUOUS):
+        cache = rendered(simulated(env, range(64)), atlases, env)
+        write_cache(tmp_path / "f.npz", cache)
+        assert (tmp_path / "f.npz").stat().st_size / len(cache) <= 200
+
+
+def test_any_environments_frames_go_into_a_cache_and_come_back(tmp_path):
+    env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    frames = [env.render()]
+    for _ in range(60):
+        if any(env.step(env.action_space.sample())[2:4]):
+            env.reset()
+        frames.append(env.render())
+    frames += frames[:10]
+    layer = layer_from_frames("scene", frames[0], iter(frames))
+    assert len(layer.patches) <= 61, "frames that come again are stored once"
+    cache = FrameCache(frames[0], (layer,), np.array([0, 30, len(frames)]))
+    write_cache(tmp_path / "c.npz", cache)
+    back = goalreel.open_cache(tmp_path / "c.npz")
+    assert len(back) == len(frames)
+    assert all(np.array_equal(a, b) for a, b in zip(back, frames, strict=True))
+    assert np.array_equal(back[5:50:7], np.stack(frames[5:50:7]))
+    assert np.array_equal(back[-1], frames[-1])
+    assert back.episode(1) == range(30, len(frames))
+    with pytest.raises(IndexError):
+        back[len(frames)]
+
+
+def test_layers_are_pasted_in_order_and_may_be_absent(tmp_path):
+    background = np.zeros((8, 10, 3), np.uint8)
+
+    def layer(name, value, box, index):
+        pixels = np.full((box[2] * box[3], 3), value, np.uint8)
+        return Layer(name, Patches(np.array([box], np.int32), pixels), np.array(index, np.int32))
+
+    layers = (
+        layer("car", 100, (0, 0, 4, 4), [0, 0, -1]),
+        layer("hud", 200, (2, 2, 4, 4), [0, -1, -1]),
+    )
+    write_cache(tmp_path / "c.npz", FrameCache(background, layers, np.array([0, 3])))
+    both, car, none = open_cache(tmp_path / "c.npz")
+    assert both[3, 3, 0] == 200 and both[1, 1, 0] == 100
+    assert car[3, 3, 0] == 100 and car[5, 5, 0] == 0
+    assert not none.any()
+
+
+def test_frames_of_odd_sizes_go_into_a_cache_and_come_back(tmp_path):
+    frames = np.random.default_rng(0).integers(0, 2, (40, 5, 7, 3), dtype=np.uint8)
+    layer = layer_from_frames("scene", frames[0], frames)
+    write_cache(tmp_path / "c.npz", FrameCache(frames[0], (layer,), np.array([0, 40])))
+    assert np.array_equal(goalreel.open_cache(tmp_path / "c.npz")[:], frames)
+
+
+@pytest.mark.parametrize("shape", ["(100000000000,)", "(True,)", f"({10**30},)", "(1,"])
+def test_forged_headers_are_refused(tmp_path, shape):
+    path = tmp_path / "t.npz"
+    write_trajectories(path, simulated())
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
+    text = header.encode().ljust(117) + b"\n"
+    members["states.npy"] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    resealed(path)
+    with pytest.raises(GoalreelError, match="delete it"):
+        read_trajectories(path)
+
+
+def _bomb(path: Path, how: str) -> None:
+    """Write a file of some kB that claims 100 GB, or holds more than it claims."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (100 * 10**9 // 8,)}
+    )
+    method = zipfile.ZIP_LZMA if how == "another method" else zipfile.ZIP_DEFLATED
+    if how != "the zip's directory":
+        members["states.npy"] = header.getvalue()
+    if how in ("more than it claims", "another method"):
+        members["states.npy"] += bytes(60_000_000 if how == "more than it claims" else 20_000_000)
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        if how == "the zip's directory":
+            archive.getinfo("states.npy").file_size = 100 * 10**9
+        elif how == "more than it claims":
+            archive.getinfo("states.npy").file_size = len(header.getvalue())
+        archive.comment = bytes(LENGTH)
+    write_seal(path)
+
+
+@pytest.mark.parametrize(
+    "how", ["the zip's directory", "the array's header", "more than it claims", "another method"]
+)
+def test_a_bomb_is_refused_before_it_takes_memory(tmp_path, how):
+    path = tmp_path / "t.npz"
+    write_trajectories(path, simulated())
+    _bomb(path, how)
+    assert path.stat().st_size < 300_000
+    for read in (read_trajectories, read_spec, lambda path: read_recording(str(path))):
+        tracemalloc.start()
+        try:
+            with pytest.raises(GoalreelError, match=re.escape(str(path))):
+                read(path)
+            assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        except pytest.fail.Exception:
+            assert read is read_spec, "of the spec alone, the rest is not looked at"
+        finally:
+            tracemalloc.stop()
+
+
+def test_what_packs_best_is_still_read(tmp_path):
+    arrays = npz.header("x", 1) | {"zeros": np.zeros(30_000_000, np.uint8)}
+    npz.write(tmp_path / "x.npz", arrays)
+    assert (tmp_path / "x.npz").stat().st_size < 30_000_000 / 200
+    assert not npz.read(tmp_path / "x.npz", "x", 1)["zeros"].any()
+
+
+@pytest.mark.parametrize("change", [{"car_boxes": float}, {"car_index": float}])
+def test_arrays_of_another_dtype_are_refused(tmp_path, atlases, change):
+    path = tmp_path / "f.npz"
+    write_cache(path, rendered(simulated(), atlases))
+    ((name, dtype),) = change.items()
+    with np.load(path) as archive:
+        array = archive[name].astype(dtype)
+    rewrite(path, **{name: array})
+    with pytest.raises(GoalreelError, match="do not fit"):
+        open_cache(path)
+
+
+def test_temporary_files_of_others_are_left_alone(tmp_path):
+    foreign = tmp_path / ".t.npz.swp"
+    foreign.write_text("an editor's")
+    write_trajectories(tmp_path / "t.npz", simulated())
+    assert foreign.read_text() == "an editor's"
+
+
+def test_a_frame_of_another_shape_is_refused():
+    background = np.zeros((8, 10, 3), np.uint8)
+    with pytest.raises(GoalreelError, match=r"frame 1 is uint8 of shape \(8, 12, 3\)"):
+        layer_from_frames("x", background, [background, np.zeros((8, 12, 3), np.uint8)])
+
+
+def test_npz_files_need_no_goalreel_to_be_read(tmp_path):
+    write_trajectories(tmp_path / "t.npz", simulated())
+    with np.load(io.BytesIO((tmp_path / "t.npz").read_bytes()), allow_pickle=False) as archive:
+        assert archive["states"].dtype == np.float64
+        assert archive["offsets"][-1] == len(archive["states"])
+        assert {"reach", "attempt", "seed", "terminated", "truncated", "spec", "probe"} <= set(
+            archive
+        )

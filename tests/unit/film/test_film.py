@@ -1,0 +1,187 @@
+"""The film is the sum of its segments, without drift, and never of segments that do not fit."""
+
+import itertools
+import json
+import os
+from dataclasses import replace
+
+import av
+import numpy as np
+import pytest
+from conftest import (
+    CONTINUOUS,
+    DISCRETE,
+    HARSH,
+    QP,
+    decoded,
+    rendered,
+    shard,
+    simulated,
+)
+
+from goalreel.encoding import ffmpeg
+from goalreel.errors import GoalreelError
+from goalreel.film.concatenate import concatenate
+from goalreel.film.concatenate import concatenate as film_joining
+from goalreel.film.segment import encode_segment
+from goalreel.mp4.reader import read_index
+from goalreel.simulation.trajectories import write_trajectories
+
+
+def join(shards, film, title="t", comment="{}", fps=30, env=DISCRETE, cards=0):
+    """Make a film of (trajectories, segment) pairs and return its number of frames."""
+    trajectories, segments = zip(*shards, strict=True)
+    return concatenate(segments, trajectories, film, env, fps, cards, title, comment)
+
+
+def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases, tmp_path):
+    folder = tmp_path / HARSH
+    folder.mkdir()
+    shards = [shard(folder, atlases, i, range(2 * i, 2 * i + 2)) for i in range(3)]
+    title = comment = HARSH + "\nsecond line"
+    join(shards, folder / "film.mp4", title, comment)
+    parts = [frame for _, segment in shards for frame in decoded(segment)]
+    film = decoded(folder / "film.mp4")
+    assert len(film) == len(parts)
+    assert all(np.array_equal(a, b) for a, b in zip(film, parts, strict=True))
+
+    trajectories = simulated(reaches=range(6))
+    with av.open(str(folder / "film.mp4")) as container:
+        assert container.metadata["title"] == title and container.metadata["comment"] == comment
+        stream = container.streams.video[0]
+        times = [packet.pts * stream.time_base for packet in container.demux(stream) if packet.size]
+        chapters = container.chapters()
+    assert times[0] == 0
+    assert {b - a for a, b in itertools.pairwise(times)} == {1 / stream.average_rate}
+    rows = trajectories.episodes
+    assert [chapter["metadata"]["title"] for chapter in chapters] == [
+        f"Reach {i} · seed {rows.seed[i]} · {rows.steps[i]} steps" for i in range(6)
+    ]
+    starts = [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters]
+    assert starts == trajectories.offsets[:-1].tolist()
+    data = (folder / "film.mp4").read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat"), "the index stands at the front"
+    assert len({p.name for p in folder.iterdir()}) == 7, "no temporary file is left"
+
+
+def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, tmp_path):
+    """Also some at 7 fps, whose frames are no whole number of microseconds."""
+    for fps, count in ((30, 1000), (7, 100)):
+        made = [shard(tmp_path, atlases, i, range(i, i + 1), fps=fps) for i in range(3)]
+        for number in range(3, count):
+            for path in made[number * number % 3]:  # in no simple order
+                os.link(path, tmp_path / f"{number:05d}{path.suffix}")
+        names = [tmp_path / f"{number:05d}" for number in range(count)]
+        shards = [(name.with_suffix(".npz"), name.with_suffix(".mp4")) for name in names]
+        film = tmp_path / f"film-{fps}.mp4"
+        frames = join(shards, film, fps=fps)
+        with av.open(str(film)) as container:
+            stream = container.streams.video[0]
+            packets = [p for p in container.demux(stream) if p.size]
+            titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
+            step = 1 / (fps * stream.time_base)
+            assert [p.pts for p in packets] == [i * step for i in range(frames)]
+            assert {p.duration for p in packets} == {step}
+            assert [p.dts for p in packets] == [p.pts for p in packets]
+        order = [0, 1, 2, *(number * number % 3 for number in range(3, count))]
+        assert [int(title.split()[1]) for title in titles] == order
+        payloads = [[bytes(p) for p in packets_of(segment)] for _, segment in made]
+        assert [bytes(p) for p in packets] == [p for i in order for p in payloads[i]]
+        # One SPS and one PPS, in the header alone: NAL types 7 and 8 stand in no packet.
+        assert not {7, 8} & {kind for p in packets for kind in nal_types(bytes(p))}
+        for _, path in shards:
+            path.unlink()
+            path.with_suffix(".npz").unlink()
+
+
+def packets_of(path) -> list:
+    """Return the packets of a video."""
+    with av.open(str(path)) as container:
+        return [packet for packet in container.demux(video=0) if packet.size]
+
+
+def nal_types(packet: bytes) -> set[int]:
+    """Return the types of a packet's NAL units, which have their lengths before them."""
+    found, place = set(), 0
+    while place < len(packet):
+        found.add(packet[place + 4] & 31)
+        place += 4 + int.from_bytes(packet[place : place + 4], "big")
+    return found
+
+
+def test_failed_attempts_are_chapters_too(atlases, tmp_path):
+    policy = {"name": "pump", "epsilon": 0.5}
+    trajectories = simulated(reaches=range(2), policy=policy, show="attempts")
+    assert not trajectories.episodes.terminated.all()
+    write_trajectories(tmp_path / "00000.npz", trajectories)
+    comment = json.dumps({"source": trajectories.digest()})
+    encode_segment(rendered(trajectories, atlases), tmp_path / "00000.mp4", 30, QP, comment)
+    join([(tmp_path / "00000.npz", tmp_path / "00000.mp4")], tmp_path / "f.mp4")
+    with av.open(str(tmp_path / "f.mp4")) as container:
+        titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
+    assert len(titles) == len(trajectories)
+    failed = [title.endswith(" · failed") for title in titles]
+    assert failed == (~trajectories.episodes.terminated).tolist()
+
+
+def test_probes_of_unlike_machines_are_never_mixed(atlases, tmp_path):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    write_trajectories(shards[1][0], replace(simulated(reaches=range(1, 2)), probe="f" * 64))
+    with pytest.raises(GoalreelError, match="libm differ"):
+        join(shards, tmp_path / "f.mp4")
+    assert not (tmp_path / "f.mp4").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"encode": QP | {"preset": "medium"}}, "SPS and PPS differ"),
+        ({"fps": 25}, "constant 30 fps"),
+        ({"comment": "{}"}, "does not show the trajectories of its shard"),
+        ({"comment": '{"code": "other"}'}, "made otherwise"),
+        ({"comment": "no spec"}, "holds no spec"),
+    ],
+)
+def test_segments_that_do_not_belong_together_are_refused(atlases, tmp_path, change, message):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    trajectories = simulated(reaches=range(1, 2))
+    comment = json.dumps({"source": trajectories.digest()})
+    settings = {"fps": 30, "encode": QP, "comment": comment} | change
+    encode_segment(rendered(trajectories, atlases), shards[1][1], **settings)
+    with pytest.raises(GoalreelError, match=message) as error:
+        join(shards, tmp_path / "f.mp4")
+    assert str(shards[1][1]) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reaches": range(3, 4)}, "does not show the trajectories of its shard"),
+        ({"reaches": range(1, 2), "seed": 8}, "does not show the trajectories of its shard"),
+        ({"env": CONTINUOUS, "reaches": range(1, 2)}, "made otherwise"),
+    ],
+)
+def test_trajectories_from_elsewhere_are_refused(atlases, tmp_path, change, message):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    write_trajectories(shards[1][0], simulated(**change))
+    with pytest.raises(GoalreelError, match=message):
+        join(shards, tmp_path / "f.mp4")
+    with pytest.raises(GoalreelError, match="are of MountainCar-v0"):
+        join(shards[:1], tmp_path / "f.mp4", env=CONTINUOUS)
+
+
+def test_a_film_that_comes_out_short_is_never_a_result(atlases, tmp_path, monkeypatch):
+    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
+    short = shards[0][1].read_bytes()
+    monkeypatch.setattr(film_joining, "write_mp4", lambda path, *_: path.write_bytes(short))
+    with pytest.raises(GoalreelError, match="the film came out wrong"):
+        join(shards, tmp_path / "f.mp4")
+    assert not (tmp_path / "f.mp4").exists()
+
+
+def test_specs_travel_in_the_comment(filmed):
+    results = filmed.folder / "results"
+    files = {"encode": results / "segments" / "00000.mp4", "concat": results / "film.mp4"}
+    specs = {stage: json.loads(read_index(path).comment) for stage, path in files.items()}
+    assert [spec["stage"] for spec in specs.values()] == list(specs)
+    assert specs["encode"]["tools"]["ffmpeg"] == ffmpeg.version()

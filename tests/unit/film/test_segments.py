@@ -1,0 +1,215 @@
+"""Segments hold exactly the cache's frames, told by decoders that are not ours."""
+
+import itertools
+import os
+import re
+import subprocess
+
+import av
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, HARSH, LOSSLESS, QP, decoded, fake_ffmpeg, rendered, simulated
+
+from goalreel.encoding import ffmpeg
+from goalreel.encoding.yuv import Yuv420p, planar
+from goalreel.errors import GoalreelError
+from goalreel.film.segment import encode_segment
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.layers import layer_from_frames
+from goalreel.simulation.trajectories import write_trajectories
+
+
+def test_yuv_is_bt709_to_the_nearest_integer():
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (6, 24, 32, 3), dtype=np.uint8)
+    frames[1, 4:9, 5:12] = 0  # boxes that overlap, grow and shrink
+    frames[2] = frames[0]
+    frames[3] = frames[0]
+    frames[3, 1:20, 3:4] = 255
+    layer = layer_from_frames("noise", frames[0], frames)
+    view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 6])))
+    matrix = np.array([[0.2126, 0.7152, 0.0722]])
+    for i, frame in enumerate(frames):
+        rgb = frame.astype(float) / 255
+        luma = (rgb @ matrix.T)[..., 0]
+        blocks = rgb.reshape(12, 2, 16, 2, 3).mean((1, 3))
+        chroma_luma = (blocks @ matrix.T)[..., 0]
+        planes = [
+            16 + 219 * luma,
+            128 + 224 * (blocks[..., 2] - chroma_luma) / 1.8556,
+            128 + 224 * (blocks[..., 0] - chroma_luma) / 1.5748,
+        ]
+        expected = np.concatenate([plane.reshape(-1) for plane in planes])
+        assert np.abs(view[i].reshape(-1) - expected).max() <= 0.501, i
+
+
+def test_a_cached_frame_and_its_video_look_alike(cache, tmp_path):
+    """An independent converter (swscale, in PyAV) brings the film back to the frames' colours."""
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    with av.open(str(tmp_path / "s.mp4")) as container:
+        for i, frame in enumerate(itertools.islice(container.decode(video=0), 20)):
+            back = frame.to_ndarray(format="rgb24").astype(int)
+            assert np.abs(back.mean((0, 1)) - cache[i].mean((0, 1))).max() < 1
+
+
+def test_a_lossless_segment_decodes_to_the_caches_frames(cache, tmp_path):
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    frames, view = decoded(tmp_path / "s.mp4"), Yuv420p(cache)
+    assert len(frames) == len(cache)
+    assert all(np.array_equal(frame, view[i]) for i, frame in enumerate(frames))
+
+
+@pytest.mark.parametrize("encode", [QP, {"encoder": "x264", "preset": "veryfast", "crf": 23.5}])
+def test_segment_has_keyframes_at_episodes_no_b_frames_and_bt709(cache, tmp_path, encode):
+    encode_segment(cache, tmp_path / "s.mp4", 30, encode, '{"spec": 1}')
+    with av.open(str(tmp_path / "s.mp4")) as container:
+        stream = container.streams.video[0]
+        context = stream.codec_context
+        assert (stream.width, stream.height, context.format.name) == (600, 400, "yuv420p")
+        assert (context.color_range, context.colorspace, context.color_trc) == (1, 1, 1)
+        assert context.color_primaries == 1
+        assert stream.average_rate == 30 and container.metadata["comment"] == '{"spec": 1}'
+        packets = [packet for packet in container.demux(stream) if packet.size]
+    assert [packet.pts for packet in packets] == [packet.dts for packet in packets]
+    starts = cache.offsets[:-1].tolist()
+    assert [i for i, packet in enumerate(packets) if packet.is_keyframe] == starts
+    with av.open(str(tmp_path / "s.mp4")) as container:
+        kinds = {int(frame.pict_type) for frame in container.decode(video=0)}
+    assert kinds == {1, 2}, "AV_PICTURE_TYPE_I and _P"
+
+
+def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):
+    cache = rendered(simulated(reaches=range(6)), atlases)
+    for fps in (1, 7, 24, 50, 144, 240):
+        encode_segment(cache, tmp_path / "s.mp4", fps, QP, "{}")
+        index = read_index(tmp_path / "s.mp4")
+        assert set(cache.offsets[:-1].tolist()) <= set(index.keyframes)
+        assert (index.frames, index.durations[0] * fps) == (len(cache), index.timescale)
+
+
+def test_at_constant_qp_no_frame_depends_on_its_shard(atlases, tmp_path):
+    def frames(*shards):
+        for reaches in shards:
+            cache = rendered(simulated(reaches=reaches), atlases)
+            encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "veryfast"}, "{}")
+            yield from decoded(tmp_path / "s.mp4")
+
+    whole = list(frames(range(6)))
+    split = list(frames(range(1), range(1, 4), range(4, 6)))
+    assert len(whole) == len(split)
+    assert all(np.array_equal(a, b) for a, b in zip(whole, split, strict=True))
+
+
+def test_the_same_frames_give_the_same_bytes_wherever_they_are_written(cache, tmp_path):
+    folder = tmp_path / HARSH
+    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
+    encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
+    assert (tmp_path / "s.mp4").read_bytes() == (folder / "s.mp4").read_bytes()
+    assert [path.name for path in folder.iterdir()] == ["s.mp4"]
+
+
+def test_a_truncated_segment_is_refused_at_any_length(cache, tmp_path):
+    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
+    whole = (tmp_path / "s.mp4").read_bytes()
+    for length in [0, 7, 8, 40, *range(100, len(whole), len(whole) // 20), len(whole) - 1]:
+        (tmp_path / "s.mp4").write_bytes(whole[:length])
+        with pytest.raises(GoalreelError, match=r"s\.mp4"):
+            read_index(tmp_path / "s.mp4")
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (6, 7), (5, 7), (1, 1)])
+def test_an_odd_size_gets_its_last_row_and_column_once_more(shape):
+    rng = np.random.default_rng(1)
+    frames = rng.integers(0, 256, (9, *shape, 3), dtype=np.uint8)
+    frames[3:6, :2] = frames[0, :2]  # a patch at the lower border only
+    layer = layer_from_frames("x", frames[0], frames)
+    view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 9])))
+    odd = (0, shape[0] % 2), (0, shape[1] % 2), (0, 0)
+    for shown, frame in zip(view.frames(), frames, strict=True):
+        assert np.array_equal(shown, planar(np.pad(frame, odd, "edge")))
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
+        ("kill -9 $$", "killed by SIGKILL"),
+        ("exit 0", "not a whole MP4|frames"),
+        ('head -c 36000000 | "$REAL" "$@"', "without an error after 10"),
+        ('for last; do :; done; cat > "${last#file:}"', "not a whole MP4"),
+    ],
+)
+def test_a_broken_encoder_is_an_error_and_leaves_no_file(
+    cache, tmp_path, monkeypatch, script, message
+):
+    folder = tmp_path / "out"
+    fake_ffmpeg(tmp_path, monkeypatch, script)
+    with pytest.raises(GoalreelError, match=message):
+        encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
+    assert list(folder.iterdir()) == []
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(cache, tmp_path):
+    (tmp_path / ".s.mp4.goalreel-abcdefgh.mp4").write_bytes(b"half a segment")
+    (tmp_path / ".s.mp4.goalreel-abcdefgh.keyframes").write_text("0")
+    (tmp_path / ".other.mp4.goalreel-abcdefgh.mp4").write_bytes(b"of another job")
+    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"s.mp4", ".other.mp4.goalreel-abcdefgh.mp4"}
+
+
+def test_ffmpegs_own_words_and_command_are_in_the_error(cache, tmp_path):
+    with pytest.raises(GoalreelError) as error:
+        encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "nonsense"}, "{}")
+    said = str(error.value)
+    assert "nonsense" in said and "command: " in said and "libx264" in said
+
+
+def test_an_error_among_the_frames_kills_ffmpeg(tmp_path):
+    def frames():
+        yield b"x" * 100
+        raise KeyboardInterrupt
+
+    command = ["-f", "rawvideo", "-video_size", "600x400", "-i", "pipe:0", "-f", "null", "-"]
+    with pytest.raises(KeyboardInterrupt):
+        ffmpeg.run(command, frames())
+    children = subprocess.run(["ps", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    assert "ffmpeg" not in children.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_a_full_disk_is_an_error_and_leaves_no_file(cache, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine does not let root mount a tmpfs")
+    try:
+        with pytest.raises(GoalreelError, match="No space left"):
+            encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
+        with pytest.raises(OSError, match="No space left"):
+            write_trajectories(folder / "t.npz", simulated(reaches=range(60)))
+        assert list(folder.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_the_continuous_environment_goes_to_film_too(atlases, tmp_path):
+    policy = {"name": "pump", "epsilon": 0.0, "force": 1.0}
+    cache = rendered(simulated(CONTINUOUS, range(2), policy), atlases, CONTINUOUS)
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    view = Yuv420p(cache)
+    assert all(np.array_equal(f, view[i]) for i, f in enumerate(decoded(tmp_path / "s.mp4")))
+
+
+def test_version_is_what_ffmpeg_says_and_tells_builds_apart(tmp_path, monkeypatch):
+    said = subprocess.run([ffmpeg.executable(), "-version"], capture_output=True, text=True).stdout
+    assert ffmpeg.version().startswith(re.match(r"ffmpeg version (\S+)", said)[1] + " (")
+    versions = set()
+    for build in ("libx264-164", "libx264-165"):
+        fake_ffmpeg(tmp_path, monkeypatch, f"echo ffmpeg version 7.1 {build}")
+        ffmpeg.version.cache_clear()
+        versions.add(ffmpeg.version())
+    ffmpeg.version.cache_clear()
+    assert len(versions) == 2

@@ -1,0 +1,107 @@
+"""A row of the tables leads to its seed, its place in the film and its pictures."""
+
+import itertools
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import av
+import numpy as np
+import pandas as pd
+from PIL import Image
+from project import REPOSITORY
+
+import goalreel
+from goalreel.film.tables import ATTEMPT_COLUMNS
+from goalreel.simulation.trajectories import write_trajectories
+
+COLUMNS = (
+    "reach, attempt, seed, env, initial_position, steps, return, terminated, truncated, shard, "
+    "first_frame, frames, start_s, card_frames, "
+    "reached, film"
+)
+
+
+def replay(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, REPOSITORY / "scripts" / "replay.py", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_tables_tell_of_every_episode_its_seed_and_place(filmed):
+    results = filmed.folder / "results"
+    table = pd.read_csv(results / "episodes.csv")
+    assert ", ".join(table.columns) == COLUMNS
+    shards = [
+        goalreel.read_trajectories(results / "trajectories" / f"{i:05d}.npz") for i in range(2)
+    ]
+    for name, column in (("seed", "seed"), ("return", "return_"), ("steps", "steps")):
+        recorded = np.concatenate([getattr(shard.episodes, column) for shard in shards])
+        assert table[name].tolist() == recorded.tolist()
+    starts = np.concatenate([shard.states[shard.offsets[:-1], 0] for shard in shards])
+    assert table["initial_position"].tolist() == starts.tolist(), "exact to the last bit"
+    assert table["shard"].tolist() == [0] * 4 + [1] * 4
+    assert table["frames"].tolist() == (table["steps"] + 1).tolist()
+    assert set(table["card_frames"]) == {15}
+    shown = (table["frames"] + 15).cumsum()
+    assert table["first_frame"].tolist() == [15, *(shown[:-1] + 15)]
+    assert table["start_s"].tolist() == (table["first_frame"] / 30).tolist()
+    with av.open(str(results / "film.mp4")) as container:
+        assert container.streams.video[0].frames == shown.iloc[-1]
+        starts = [chapter["start"] * chapter["time_base"] for chapter in container.chapters()]
+    cards = table["card_frames"] / 30
+    assert np.allclose([float(start) for start in starts], table["start_s"] - cards, atol=1e-9)
+
+
+def test_the_films_first_frame_of_an_episode_shows_its_reset_state(filmed):
+    """The table alone leads to the picture: Gymnasium is reset with the row's seed."""
+    import gymnasium
+
+    results = filmed.folder / "results"
+    row = pd.read_csv(results / "episodes.csv").iloc[5]
+    env = gymnasium.make(row["env"], render_mode="rgb_array")
+    env.reset(seed=int(row["seed"]))
+    with av.open(str(results / "film.mp4")) as container:
+        (frame,) = itertools.islice(container.decode(video=0), row.first_frame, row.first_frame + 1)
+    shown = frame.to_ndarray(format="rgb24").astype(int)
+    assert np.abs(shown - env.render())[35:].mean() < 1, "below the caption"
+
+
+def test_attempts_table_has_the_failed_ones_and_any_row_can_be_replayed(project):
+    policy = "{name: pump, epsilon: 0.45}"
+    project.run(config={"reaches": 5, "shard_size": 5, "policy": policy})
+    attempts = pd.read_csv(project.folder / "results" / "attempts.csv")
+    assert list(attempts.columns) == ATTEMPT_COLUMNS
+    assert len(attempts) > 5 and attempts["terminated"].sum() == 5
+    failed = attempts[~attempts["terminated"]].iloc[0]
+    said = replay(project.folder, str(failed.reach), "--attempt", str(failed.attempt))
+    assert f"seed {failed.seed}: 200 steps" in said.stderr
+    assert len(list((project.folder / "results" / "replay").rglob("*.png"))) == 201
+
+
+def test_replay_compares_with_gymnasium_and_writes_its_frames(filmed, tmp_path):
+    said = replay(filmed.folder, "3", "--png", str(tmp_path / "png"), "--results", "results")
+    assert "equal Gymnasium's" in said.stderr
+    cache = goalreel.open_cache(filmed.folder / "results" / "frames" / "00000.npz")
+    pngs = sorted((tmp_path / "png").iterdir())
+    frames = cache.episode(3)
+    assert len(pngs) == len(frames)
+    for png, frame in zip(pngs, frames, strict=True):
+        assert np.array_equal(np.asarray(Image.open(png)), cache[frame])
+    replay(filmed.folder, "3", "--gif", str(tmp_path / "r.gif"))
+    with Image.open(tmp_path / "r.gif") as gif:
+        assert gif.n_frames >= len(frames) - 5, "Pillow joins equal neighbours"
+    for arguments, message in ((["99"], "no reach 99"), (["1", "--attempt", "7"], "no attempt 7")):
+        said = replay(filmed.folder, *arguments)
+        assert said.returncode == 1 and message in said.stderr and "Traceback" not in said.stderr
+
+
+def test_replay_tells_where_gymnasium_differs(project, tmp_path):
+    project.run(config={"reaches": 2, "shard_size": 2})
+    path = project.folder / "results" / "trajectories" / "00000.npz"
+    shard = goalreel.read_trajectories(path)
+    states = shard.states.copy()
+    states[40, 0] = np.nextafter(states[40, 0], 1)  # the last bit
+    write_trajectories(path, replace(shard, states=states))
+    said = replay(project.folder, "0")
+    assert said.returncode == 1 and "step 40: Gymnasium gives" in said.stderr

@@ -1,0 +1,297 @@
+"""Patches coded as P slices decode to what they show, whatever came before them.
+
+The judges are decoders that are not ours: FFmpeg's (through PyAV), at its strictest, and OpenH264.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from assembling import openh264_or_skip, stream_of, strictly
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from goalreel.encoding.assembling.intra_slices import code_intra, joined, planes
+from goalreel.errors import GoalreelError
+from goalreel.h264 import cavlc_tables
+from goalreel.h264.inter import code_patches, skip_run
+from goalreel.h264.macroblocks import Region
+from goalreel.h264.prediction import plain, weighted
+from goalreel.h264.slices import SliceHeader, slice_nal
+
+WIDTH, HEIGHT = SIZE = (112, 80)
+COLUMNS, ROWS = 7, 5
+WHOLE = Region(0, 0, ROWS, COLUMNS, COLUMNS)
+LIGHT, DARK = (235, 128, 128), (24, 120, 134)
+
+
+@cache
+def background(name: str) -> np.ndarray:
+    """Return a picture in yuv420p: plain and light, plain and dark, or of all kinds of samples."""
+    luma, blue, red = planes(np.empty((HEIGHT * 3 // 2, WIDTH), np.uint8))
+    for plane, sample in zip((luma, blue, red), LIGHT if name == "light" else DARK, strict=True):
+        plane[:] = sample
+    if name == "mixed":
+        rng = np.random.default_rng(5)
+        luma[::7], luma[:, 60:] = 200, rng.integers(0, 256, (HEIGHT, WIDTH - 60))
+        blue[:], red[:] = rng.integers(90, 160, (2, HEIGHT // 2, WIDTH // 2))
+    return joined(luma, blue, red)
+
+
+@cache
+def idr(name: str) -> bytes:
+    """Return a background as the one slice of an IDR picture."""
+    (part,) = code_intra([background(name)], SIZE, 16)
+    return slice_nal(SliceHeader("I", 0, idr_pic_id=1, ref_idc=3, qp=16), part.data)
+
+
+@cache
+def shown(name: str) -> np.ndarray:
+    """Return a background as it decodes."""
+    (picture,) = strictly(stream_of(SIZE, [idr(name)]))
+    return picture
+
+
+def patch(rng: np.random.Generator, kind: str, box: Sequence[int], colour: Sequence[int]) -> list:
+    """Return a patch of noise, of one colour, or of strokes as letters have them."""
+    top, left, height, width = box
+    full = (slice(top, top + height), slice(left, left + width))
+    half = tuple(slice(s.start // 2, s.stop // 2) for s in full)
+    made = []
+    for place, sample in zip((full, half, half), colour, strict=True):
+        shape = tuple(s.stop - s.start for s in place)
+        samples = np.full(shape, sample, np.uint8)
+        if kind == "noise":
+            samples = rng.integers(0, 256, shape, dtype=np.uint8)
+        elif kind == "text" and place is full:
+            samples[rng.random(shape) < 0.3] = 16
+            samples[:, ::5] = 16
+        made.append((place, samples))
+    return made
+
+
+@st.composite
+def boxes(draw, region: Region = WHOLE) -> tuple[int, int, int, int]:
+    """Return a box on even pixels, anywhere in the picture."""
+    top = 2 * draw(st.integers(0, HEIGHT // 2 - 1))
+    left = 2 * draw(st.integers(0, WIDTH // 2 - 1))
+    height = 2 * draw(st.integers(1, (HEIGHT - top) // 2))
+    width = 2 * draw(st.integers(1, (WIDTH - left) // 2))
+    return top, left, height, width
+
+
+@st.composite
+def regions(draw) -> Region:
+    """Return the whole picture, some of its rows, or a part of one row."""
+    kind = draw(st.sampled_from(["whole", "rows", "part"]))
+    if kind == "whole":
+        return WHOLE
+    top = draw(st.integers(0, ROWS - 1))
+    if kind == "rows":
+        return Region(top, 0, draw(st.integers(1, ROWS - top)), COLUMNS, COLUMNS)
+    left = draw(st.integers(0, COLUMNS - 1))
+    return Region(top, left, 1, draw(st.integers(1, COLUMNS - left)), COLUMNS)
+
+
+COLOUR = st.tuples(*[st.integers(0, 255)] * 3)
+KINDS = st.sampled_from(["noise", "flat", "text"])
+
+
+@st.composite
+def cases(draw) -> dict:
+    """Return a background, patches over it, a region, a quantiser and plain colours."""
+    name = draw(st.sampled_from(["light", "dark", "mixed"]))
+    count = draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    colours = draw(st.lists(COLOUR, max_size=3))
+    palette = st.sampled_from(colours) if colours else COLOUR
+    patches = [patch(rng, draw(KINDS), draw(boxes()), draw(palette)) for _ in range(count)]
+    found = {"name": name, "patches": patches, "region": draw(regions())}
+    return found | {"qp": draw(st.integers(10, 51)), "colours": colours}
+
+
+def weights(name: str, colours: Sequence) -> tuple:
+    """Return the weights that make colours of a background."""
+    under = LIGHT if name == "light" else DARK
+    return tuple(plain(colour, under) for colour in colours)
+
+
+def slices(name: str, patches, region: Region, qp: int, colours=()) -> list[np.ndarray]:
+    """Return the data of patches' slices over a background as it decodes."""
+    coded, real = planes(shown(name)), planes(background(name))
+    return code_patches(coded, real, patches, region, qp, colours)
+
+
+def picture(data: np.ndarray, place: int, region: Region, qp: int, colours=()) -> list[bytes]:
+    """Return the slices of a whole picture: `data`, and skipped macroblocks around its region."""
+    end, order = region.first + region.size, {"poc_lsb": 2 * place}
+    header = SliceHeader("P", region.first, 1, qp=qp, colours=colours, **order)
+    units = [slice_nal(header, data)]
+    if region.first:
+        header = SliceHeader("P", 0, 1, **order)
+        units.insert(0, slice_nal(header, skip_run(region.first)))
+    if end < WHOLE.size:
+        units.append(slice_nal(SliceHeader("P", end, 1, **order), skip_run(WHOLE.size - end)))
+    return units
+
+
+def touched(patches: Sequence, region: Region) -> np.ndarray:
+    """Return which pixels lie in macroblocks that a patch touches in a region, (H, W) bool."""
+    found = np.zeros((ROWS, COLUMNS), bool)
+    for (rows, columns), _ in (each[0] for each in patches):
+        top, bottom = rows.start // 16, (rows.stop + 15) // 16
+        left, right = columns.start // 16, (columns.stop + 15) // 16
+        found[top:bottom, left:right] = True
+    numbers = np.arange(WHOLE.size).reshape(ROWS, COLUMNS)
+    found &= (numbers >= region.first) & (numbers < region.first + region.size)
+    return found.repeat(16, axis=0).repeat(16, axis=1)
+
+
+QUICK = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@QUICK
+@given(cases())
+def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
+    name, patches, region = case["name"], case["patches"], case["region"]
+    colours = weights(name, case["colours"])
+    coded = slices(name, patches, region, case["qp"], colours)
+    units = [idr(name)]
+    for place, data in enumerate(coded, start=1):
+        units += picture(data, place, region, case["qp"], colours)
+    found = strictly(stream_of(SIZE, units))
+    assert len(found) == 1 + len(patches)
+    for one, decoded in zip(patches, found[1:], strict=True):
+        inside = touched([one], region)
+        for plane, track in zip(planes(decoded), planes(shown(name)), strict=True):
+            step = HEIGHT // len(plane)
+            assert np.array_equal(plane[~inside[::step, ::step]], track[~inside[::step, ::step]])
+
+
+@settings(QUICK, max_examples=40)
+@given(cases())
+def test_both_decoders_show_the_same(case):
+    name, region = case["name"], case["region"]
+    colours = weights(name, case["colours"])
+    units = [idr(name)]
+    for place, data in enumerate(slices(name, case["patches"], region, case["qp"], colours), 1):
+        units += picture(data, place, region, case["qp"], colours)
+    stream = stream_of(SIZE, units)
+    assert np.array_equal(openh264_or_skip(stream, SIZE), strictly(stream))
+
+
+@settings(QUICK, max_examples=60)
+@given(cases(), st.randoms(use_true_random=False))
+def test_what_a_slice_shows_does_not_hang_on_what_came_before(case, random):
+    name, region, qp = case["name"], case["region"], case["qp"]
+    colours = weights(name, case["colours"])
+    coded = slices(name, case["patches"], region, qp, colours)
+    alone = [
+        strictly(stream_of(SIZE, [idr(name), *picture(data, 1, region, qp, colours)]))[1]
+        for data in coded
+    ]
+    order = random.choices(range(len(coded)), k=9)
+    units = [idr(name)]
+    for place, number in enumerate(order, start=1):
+        units += picture(coded[number], place, region, qp, colours)
+    for number, decoded in zip(order, strictly(stream_of(SIZE, units))[1:], strict=True):
+        assert np.array_equal(decoded, alone[number])
+
+
+def error(patches: Sequence, name: str, qp: int, colours: Sequence = ()) -> float:
+    """Return the PSNR in dB, over all samples of the first patch, of what decodes."""
+    (data, *_) = slices(name, patches, WHOLE, qp, colours)
+    units = [idr(name), *picture(data, 1, WHOLE, qp, colours)]
+    decoded = planes(strictly(stream_of(SIZE, units))[1])
+    gone = [
+        (plane[place].astype(int) - samples).ravel()
+        for plane, (place, samples) in zip(decoded, patches[0], strict=True)
+    ]
+    return 10 * np.log10(255**2 / max(np.square(np.concatenate(gone)).mean(), 1e-9))
+
+
+@pytest.mark.parametrize("name", ["light", "dark", "mixed"])
+@pytest.mark.parametrize("kind", ["noise", "flat", "text"])
+@pytest.mark.parametrize("coloured", [False, True])
+def test_a_patch_decodes_the_closer_the_lower_the_quantiser(name, kind, coloured):
+    rng = np.random.default_rng(1)
+    box, colour = (10, 14, 38, 54), (201, 90, 240)
+    patches = [patch(rng, kind, box, colour)]
+    colours = weights(name, [colour, (60, 128, 128)]) if coloured else ()
+    found = [error(patches, name, qp, colours) for qp in (10, 22, 34, 46)]
+    assert found[0] > 45, found
+    assert kind == "flat" or found == sorted(found, reverse=True), found
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize("colour", [(255, 255, 0), (235, 128, 128), (180, 40, 220), (16, 128, 128)])
+def test_a_plain_colour_costs_less_than_its_coefficients(name, colour):
+    """Also one that is lighter than an offset alone can make: 127."""
+    flat = [patch(np.random.default_rng(0), "flat", (16, 16, 32, 48), colour)]
+    under = LIGHT if name == "light" else DARK
+    colours = weights(name, [colour])
+    made = [int(weighted(np.array(u), w)) for u, w in zip(under, colours[0], strict=True)]
+    most = [min(127 + (u * 127 + 16 >> 5), 255) for u in under]
+    assert np.abs(np.subtract(made, np.minimum(colour, most))).max() <= 2
+    (with_colour,) = slices(name, flat, WHOLE, 30, colours)
+    (without,) = slices(name, flat, WHOLE, 30)
+    assert colour == under or len(with_colour) < len(without)
+    assert error(flat, name, 30, colours) > 38
+
+
+def test_a_quantiser_that_is_too_low_for_the_profile_is_an_error():
+    """Main has no level codes of more than 12 bits: chroma's DC can be larger below qp 4."""
+    reference = tuple(np.zeros((side, side), np.uint8) for side in (16, 8, 8))
+    full, half = (slice(0, 16), slice(0, 16)), (slice(0, 8), slice(0, 8))
+    white = [(full, reference[0] + 255), (half, reference[1] + 255), (half, reference[2] + 255)]
+    region = Region(0, 0, 1, 1, 1)
+    for qp in (4, 5, 9):
+        code_patches(reference, reference, [white], region, qp)
+    for qp in (0, 3):
+        with pytest.raises(GoalreelError, match="too large for H.264's Baseline profile"):
+            code_patches(reference, reference, [white], region, qp)
+
+
+def test_a_patch_outside_of_a_slice_leaves_all_of_it_skipped():
+    """As the HUD does with the lowest row of macroblocks in tall pictures."""
+    noise = patch(np.random.default_rng(0), "noise", (0, 0, 16, 16), LIGHT)
+    for region in (Region(2, 0, 1, COLUMNS, COLUMNS), Region(0, 3, 1, 2, COLUMNS)):
+        (data,) = slices("light", [noise], region, 20, weights("light", [DARK]))
+        units = [idr("light"), *picture(data, 1, region, 20)]
+        assert np.array_equal(strictly(stream_of(SIZE, units))[1], shown("light"))
+
+
+def kraft(lengths: np.ndarray) -> float:
+    """Return the Kraft sum of codewords' lengths, those of 0 bits left out."""
+    lengths = lengths[lengths > 0]
+    return float((0.5**lengths).sum())
+
+
+def codes():
+    """Yield every table of variable length: its name, lengths and values."""
+    for number in range(5):
+        name = f"coeff_token {number}"
+        yield name, cavlc_tables.TOKEN_LENGTHS[number], cavlc_tables.TOKEN_VALUES[number]
+    for name in ("ZEROS", "DC_ZEROS", "RUN"):
+        lengths = getattr(cavlc_tables, f"{name}_LENGTHS")
+        values = getattr(cavlc_tables, f"{name}_VALUES")
+        for row in range(len(lengths)):
+            yield f"{name} {row}", lengths[row], values[row]
+
+
+@pytest.mark.parametrize(("name", "lengths", "values"), list(codes()))
+def test_no_codeword_of_cavlc_begins_another(name, lengths, values):
+    words = [
+        format(value, f"0{length}b")
+        for value, length in zip(values.ravel().tolist(), lengths.ravel().tolist(), strict=True)
+        if length
+    ]
+    assert len(words) > 1
+    assert (values[lengths > 0] < 1 << lengths[lengths > 0]).all()
+    assert not [(a, b) for a in words for b in words if a is not b and b.startswith(a)]
+    assert 0.9 < kraft(lengths) <= 1, "hardly a bit is wasted"
+
+
+def test_every_pattern_of_coded_blocks_has_a_number_of_its_own():
+    assert sorted(cavlc_tables.PATTERN_CODES.tolist()) == list(range(48))

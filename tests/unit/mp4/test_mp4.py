@@ -1,0 +1,510 @@
+"""MP4 files of goalreel's own writer: what decoders, ffmpeg and a browser find in them."""
+
+import filecmp
+import itertools
+import os
+import struct
+import subprocess
+import tracemalloc
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+from browser import chromium, picture
+from conftest import HARSH, QP, decoded, fake_ffmpeg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goalreel.encoding import ffmpeg, x264
+from goalreel.encoding.x264 import encode_video
+from goalreel.errors import GoalreelError
+from goalreel.files.seal import LENGTH
+from goalreel.film.concatenate import _check_segment, _Shard, concatenate, join
+from goalreel.mp4 import writer
+from goalreel.mp4.movie_box import FileRange, VideoTrack
+from goalreel.mp4.reader import TICKS, read_index, read_outline
+from goalreel.mp4.text_tracks import Chapter
+from goalreel.mp4.writer import write_mp4
+
+_SEAL = 8 + LENGTH  # the box at the end
+SIZE = (64, 48)
+LEVELS = [40, 200, 90, 150, 60, 120, 220, 180, 30, 100]  # of luma, a picture each
+
+
+def frame(level: int) -> np.ndarray:
+    """Return a yuv420p picture whose luma tells which it is."""
+    picture = np.full(SIZE[0] * SIZE[1] * 3 // 2, 128, np.uint8)
+    picture[: SIZE[0] * SIZE[1]] = level
+    noise = np.random.default_rng(level).integers(0, 8, SIZE[0] * 8)
+    picture[: SIZE[0] * 8] += noise.astype(np.uint8)
+    return picture
+
+
+def encoded(path, levels=LEVELS, keyframes=None):
+    """Encode pictures of these levels with x264 and return the file's index."""
+    keyframes = range(len(levels)) if keyframes is None else keyframes
+    encode_video(path, map(frame, levels), SIZE, 30, QP, "{}", keyframes)
+    return read_index(path)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Return ten pictures, each an IDR of its own: their samples' bytes, and the avcC box."""
+    path = tmp_path_factory.mktemp("source") / "s.mp4"
+    index = encoded(path)
+    return samples_of(path), index.parameter_sets[0]
+
+
+def samples_of(path) -> list[bytes]:
+    """Return the bytes of each sample, from where the file's index says it stands."""
+    index, data = read_index(path), path.read_bytes()
+    places = zip(index.samples.offsets.tolist(), index.samples.sizes.tolist(), strict=True)
+    return [data[place : place + size] for place, size in places]
+
+
+def track(source, order, shared=False, fps=30, keyframes=None) -> tuple[VideoTrack, list]:
+    """Return a track that shows the source's pictures in this order, and its payload."""
+    stored, configuration = source
+    keyframes = range(len(order)) if keyframes is None else keyframes
+    sizes = np.array([len(stored[i]) for i in order], np.uint32)
+    made = VideoTrack("avc1", configuration, SIZE, fps, sizes, keyframes)
+    if not shared:
+        return made, [stored[i] for i in order]
+    starts = np.array([0, *itertools.accumulate(map(len, stored))], np.int64)[list(order)]
+    return replace(made, offsets=starts), [b"".join(stored[: max(order) + 1])]
+
+
+def chapters_of(frames: list[int]) -> list[Chapter]:
+    """Return chapters of so many frames each."""
+    firsts = itertools.accumulate(frames, initial=0)
+    return [Chapter(f, n, f"{HARSH} {f}") for f, n in zip(firsts, frames, strict=False)]
+
+
+def packets(path, kind="video") -> list:
+    """Return the packets of the first stream of this kind, as the index alone tells of them."""
+    with av.open(str(path), options={"fflags": "noparse"}) as container:
+        stream = getattr(container.streams, kind)[0]
+        return [packet for packet in container.demux(stream) if packet.size]
+
+
+def boxes(data: bytes) -> list[str]:
+    """Return the names of a file's boxes, in order."""
+    names, place = [], 0
+    while place < len(data):
+        length, name = struct.unpack_from(">I4s", data, place)
+        names.append(name.decode())
+        place += length if length != 1 else struct.unpack_from(">Q", data, place + 8)[0]
+    return names
+
+
+@contextmanager
+def traced(most: int):
+    """Hold the memory that the block asks for against a bound, in bytes."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    data=st.data(),
+    shared=st.booleans(),
+    fps=st.sampled_from([1, 7, 30, Fraction(30000, 1001)]),
+)
+def test_what_is_written_is_what_pyav_and_the_reader_find(
+    source, tmp_path_factory, lengths, data, shared, fps
+):
+    frames, path = sum(lengths), tmp_path_factory.getbasetemp() / "roundtrip.mp4"
+    order = data.draw(st.lists(st.integers(0, 9), min_size=frames, max_size=frames))
+    some = st.sets(st.integers(0, frames - 1)) | st.just(set(range(frames)))
+    keyframes = sorted(data.draw(some) | {0})
+    made, payload = track(source, order, shared, fps, keyframes)
+    chapters = chapters_of(lengths) if data.draw(st.booleans()) else []
+    write_mp4(path, made, payload, HARSH, "a comment", chapters)
+
+    index, tick = read_index(path), TICKS * Fraction(fps).denominator
+    assert (index.frames, index.durations, index.first_pts) == (frames, (tick,), 0)
+    assert index.timescale == TICKS * Fraction(fps).numerator and not index.reordered
+    assert (list(index.keyframes), index.comment) == (keyframes, "a comment")
+    assert (index.codec, index.size) == ("avc1", SIZE)
+    assert index.parameter_sets == (made.configuration,)
+    wanted = [source[0][i] for i in order]
+    assert samples_of(path) == wanted and index.payload == sum(map(len, wanted))
+    assert boxes(path.read_bytes()) == ["ftyp", "moov", "mdat", "free"]
+
+    found = packets(path)
+    assert [bytes(p) for p in found] == wanted
+    assert [(p.pts, p.dts, p.duration) for p in found] == [
+        (i * tick, i * tick, tick) for i in range(frames)
+    ]
+    assert [i for i, p in enumerate(found) if p.is_keyframe] == keyframes
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        assert (stream.average_rate, stream.frames) == (fps, frames)
+        assert container.metadata["title"] == HARSH
+        found = container.chapters()
+    rate = Fraction(fps)
+    times = [(c.first_frame / rate, (c.first_frame + c.frames) / rate) for c in chapters]
+    assert [c["metadata"]["title"] for c in found] == [c.title for c in chapters]
+    assert [tuple(c[end] * c["time_base"] for end in ("start", "end")) for c in found] == times
+    if chapters:
+        lines = packets(path, "subtitles")
+        assert [bytes(p)[2:].decode() for p in lines] == [c.title for c in chapters]
+        spans = [(p.pts * p.time_base, (p.pts + p.duration) * p.time_base) for p in lines]
+        assert spans == times
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_ffmpeg_copies_the_file_without_a_word(source, tmp_path, shared):
+    order = [*range(10)] * 10 + [i * i % 10 for i in range(200)]  # also in long runs
+    made, payload = track(source, order, shared)
+    path, copy = tmp_path / "f.mp4", tmp_path / "copy.mp4"
+    write_mp4(path, made, payload, "t", "c", chapters_of([30] * 10))
+    arguments = ["-i", path, "-map", "0:v", "-map", "0:s", "-c", "copy", "-y", copy]
+    command = [ffmpeg.executable(), "-hide_banner", "-loglevel", "warning", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert done.stderr == b""
+    for kind in ("video", "subtitles"):
+        ours, theirs = packets(path, kind), packets(copy, kind)[: len(packets(path, kind))]
+        assert [bytes(p) for p in theirs] == [bytes(p) for p in ours]
+        for name in ("pts", "dts", "duration"):
+            assert [getattr(p, name) * p.time_base for p in theirs] == [
+                getattr(p, name) * p.time_base for p in ours
+            ]
+    with av.open(str(path)) as a, av.open(str(copy)) as b:
+        assert a.chapters() == b.chapters()
+        assert a.metadata["title"] == b.metadata["title"]
+        assert a.streams.video[0].sample_aspect_ratio == 1
+        context = a.streams.video[0].codec_context
+        assert (context.color_range, context.colorspace, context.color_trc) == (1, 1, 1)
+        lines = a.streams.subtitles[0]
+        assert (lines.language, lines.metadata["handler_name"]) == ("eng", "Episodes")
+        assert not lines.disposition & av.stream.Disposition.default
+
+
+def test_thousands_of_chapters_are_all_read_and_stand_in_no_list_that_is_too_short(
+    source, tmp_path
+):
+    for number, listed in ((255, True), (3000, False)):
+        made, payload = track(source, [0] * number)
+        write_mp4(tmp_path / "f.mp4", made, payload, chapters=chapters_of([1] * number))
+        with av.open(str(tmp_path / "f.mp4")) as container:
+            titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
+        assert titles == [f"{HARSH} {i}" for i in range(number)]
+        assert (b"chpl" in (tmp_path / "f.mp4").read_bytes()) == listed
+
+
+def test_the_same_input_gives_the_same_bytes(source, tmp_path):
+    for name in ("a", "b"):
+        made, payload = track(source, range(10))
+        write_mp4(tmp_path / name, made, payload, "t", "c", chapters_of([10]))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def in_parts(made: VideoTrack, length: int):
+    """Yield a track in parts of so many samples, made one at a time; a keyframe each 100."""
+    for first in range(0, len(made.sizes), length):
+        cut = slice(first, first + length)
+        offsets = None if made.offsets is None else made.offsets[cut]
+        keyframes = range(0, len(made.sizes[cut]), 100)
+        yield replace(made, sizes=made.sizes[cut], offsets=offsets, keyframes=keyframes)
+
+
+def test_a_long_film_keeps_exact_times_and_costs_the_memory_of_a_part(source, tmp_path):
+    """Three million samples at 29.97 frames/s: durations in 64 bits. Samples share bytes."""
+    frames, fps = 3_000_000, Fraction(30000, 1001)
+    stored, configuration = source
+    pool = b"".join(stored)
+    starts = np.array([0, *itertools.accumulate(map(len, stored))], np.int64)
+    order = np.array([0, 1, 5, 6, 3, 8, 9, 2, 7, 4])[np.arange(frames) % 10]
+    sizes = np.array([len(s) for s in stored], np.uint32)[order]
+    made = VideoTrack("avc1", configuration, SIZE, fps, sizes, [], starts[order])
+    path, chapters = tmp_path / "f.mp4", chapters_of([3000] * 1000)
+    with traced(4 * frames):  # a list of all samples' places would take twice that
+        write_mp4(path, in_parts(made, 50_000), [pool], chapters=chapters)
+    with traced(frames // 3):
+        outline = read_outline(path)
+    index = read_index(path)
+    assert vars(outline).items() <= vars(index).items()
+    write_mp4(tmp_path / "g.mp4", in_parts(made, 99_900), [pool], chapters=chapters)
+    assert filecmp.cmp(path, tmp_path / "g.mp4", shallow=False), "the parts change no byte"
+    # A size and a place each: pairs that happen to be neighbours cost more as chunks.
+    assert path.stat().st_size < 9 * frames < index.payload
+    data, duration = path.read_bytes(), frames * TICKS * 1001
+    for name, place in ((b"mvhd", 28), (b"tkhd", 32), (b"mdhd", 28)):  # of version 1
+        assert struct.unpack_from(">Q", data, data.index(name) + place) == (duration,), name
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        assert stream.frames == frames and len(container.chapters()) == 1000
+        container.seek((frames - 1) * TICKS * 1001, stream=stream)
+        last = [p for p in container.demux(stream) if p.size][-1]
+    assert last.pts == (frames - 1) * TICKS * 1001 and last.pts >> 32
+    assert bytes(last) == stored[order[-1]]
+
+
+def test_a_film_beyond_4_gib_is_found_to_its_last_byte(source, tmp_path, monkeypatch):
+    """Its payload is a hole in the file, but for the last sample."""
+    stored, configuration = source
+    frames = 3_000_000
+    sizes = np.full(frames, 1700, np.uint32)
+    sizes[-1] = len(stored[0])
+    made = VideoTrack("avc1", configuration, SIZE, 30, sizes, [])
+
+    def hole(stream, payload, movie):
+        stream.truncate(stream.tell() + movie.stored + movie.texts.bytes)
+
+    monkeypatch.setattr(writer, "_write_media", hole)
+    monkeypatch.setattr(writer, "seal_mp4", lambda path: None)  # a sha256 of 5 GB of nothing
+    path = tmp_path / "f.mp4"
+    chapters = chapters_of([1500] * 2000)
+    with traced(4 * frames):
+        write_mp4(path, in_parts(made, 50_000), [], chapters=chapters)
+    index = read_index(path)
+    with path.open("r+b") as stream:
+        stream.seek(-len(stored[0]), os.SEEK_END)
+        assert stream.tell() >> 32
+        stream.write(stored[0])
+    assert index.samples.offsets[-1] + len(stored[0]) == path.stat().st_size
+    assert 10**6 < index.samples.chunk_bytes.max() <= (1 << 20) + 1700, "players read by chunks"
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        container.seek((frames - 1) * TICKS, stream=stream)
+        last = [p for p in container.demux(stream) if p.size][-1]
+    assert (last.pts, bytes(last)) == ((frames - 1) * TICKS, stored[0])
+
+
+def test_a_file_cut_at_any_length_is_refused_by_name(source, tmp_path):
+    made, payload = track(source, range(10))
+    path = tmp_path / "f.mp4"
+    write_mp4(path, made, payload, "t", "c", chapters_of([5, 5]))
+    whole = path.read_bytes()
+    moov = whole.index(b"mdat") - 4
+    for length in sorted({*range(0, len(whole), 7), *range(moov - 9, moov + 9), len(whole) - 1}):
+        path.write_bytes(whole[:length])
+        with pytest.raises(GoalreelError, match=r"f\.mp4"):
+            read_index(path)
+
+
+@settings(deadline=None, max_examples=300)
+@given(place=st.floats(0, 1), value=st.sampled_from([0, 1, 2**31, 2**32 - 1]) | st.integers(0, 999))
+def test_a_forged_index_is_refused_or_points_into_the_file(source, tmp_path_factory, place, value):
+    path = tmp_path_factory.getbasetemp() / "forged.mp4"
+    made, payload = track(source, [i % 10 for i in range(50)])
+    write_mp4(path, replace(made, keyframes=range(0, 50, 5)), payload, "t", "c", chapters_of([50]))
+    data = bytearray(path.read_bytes())
+    struct.pack_into(">I", data, int(place * data.index(b"mdat")), value)
+    path.write_bytes(data)
+    with traced(10**6):
+        try:
+            index = read_index(path)
+        except GoalreelError as error:
+            assert "forged.mp4" in str(error)
+            return
+        ends = index.samples.offsets + index.samples.sizes
+        assert len(ends) == index.frames and ends.max() <= len(data)
+        assert max(index.keyframes, default=0) < index.frames
+
+
+@pytest.mark.parametrize("same", [0, 1, 1700, 2**32 - 1])
+@pytest.mark.parametrize("count", [10**6, 2**32 - 1])
+def test_billions_of_samples_are_no_reason_to_ask_for_memory(source, tmp_path, same, count):
+    made, _ = track(source, [0] * 50)
+    path = tmp_path / "f.mp4"
+    write_mp4(path, replace(made, keyframes=[0]), [source[0][0]] * 50)
+    data = bytearray(path.read_bytes())
+    struct.pack_into(">II", data, data.index(b"stsz") + 8, same, count)
+    for name, place in ((b"stts", 12), (b"stsc", 16)):  # all tell the same story
+        struct.pack_into(">I", data, data.index(name) + place, count)
+    path.write_bytes(data)
+    with traced(10**6), pytest.raises(GoalreelError, match=r"f\.mp4"):
+        read_index(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"codec": "av01"}, "allowed: avc1, vp09"),
+        ({"codec": "vp09"}, "its version"),
+        ({"configuration": b""}, "its version"),
+        ({"sizes": np.zeros(0, np.uint32)}, "0 frames"),
+        ({"sizes": np.array([1, 0, 1])}, "no bytes"),
+        ({"sizes": np.array([1, 1 << 32, 1])}, "4 GiB"),
+        ({"offsets": np.array([0, -1, 0])}, "below 0"),
+        ({"offsets": np.array([0])}, "1 places for 3 frames"),
+        ({"keyframes": [0, 3]}, "ascend"),
+        ({"keyframes": [0, 1, 1]}, "ascend"),
+        ({"keyframes": [1]}, "ascend"),
+        ({"keyframes": []}, "ascend"),
+    ],
+)
+def test_what_is_no_track_is_refused(source, tmp_path, change, message):
+    made, payload = track(source, [0, 1, 2])
+    with pytest.raises(GoalreelError, match=message):
+        write_mp4(tmp_path / "f.mp4", replace(made, **change), payload)
+
+
+def test_chapters_and_payloads_that_do_not_fit_are_refused(source, tmp_path):
+    made, payload = track(source, [0, 1, 2])
+    for chapters in ([1, 1], [4], [1, 0, 2]):
+        with pytest.raises(GoalreelError, match="chapter"):
+            write_mp4(tmp_path / "f.mp4", made, payload, chapters=chapters_of(chapters))
+    with pytest.raises(GoalreelError, match="1 to 8,388,607 from 0 on"):
+        write_mp4(tmp_path / "f.mp4", made, payload, chapters=[Chapter(0, 1 << 23, "long")])
+    for wrong in (payload[:2], [*payload, b"x"]):
+        with pytest.raises(GoalreelError, match="bytes"):
+            write_mp4(tmp_path / "f.mp4", made, wrong)
+    (tmp_path / "short").write_bytes(b"".join(payload)[:-1])
+    pieces = [FileRange(tmp_path / "short", 0, len(b"".join(payload)))]
+    with pytest.raises(GoalreelError, match="short: ends 1 bytes before"):
+        write_mp4(tmp_path / "f.mp4", made, pieces)
+
+
+def one_chapter(frames: int) -> list[Chapter]:
+    return chapters_of([frames])
+
+
+def shared_segment(path, source, order) -> None:
+    """Write a segment that stores no more pictures than it shows."""
+    used = sorted(set(order))
+    stored = [source[0][i] for i in used], source[1]
+    made, payload = track(stored, [used.index(i) for i in order], shared=True)
+    write_mp4(path, made, payload, comment="{}")
+
+
+def test_shared_samples_are_stored_once_per_film(source, tmp_path, monkeypatch):
+    """And an ordinary segment between them is taken as it is. No ffmpeg is needed."""
+    orders = [[0, 1, 0, 2, 1, 0] * 20, LEVELS, [2, 1, 5, 5, 0, 2] * 20, [5, 0] * 10]
+    paths = [tmp_path / f"{i}.mp4" for i in range(4)]
+    for i in (0, 2, 3):
+        shared_segment(paths[i], source, orders[i])
+    encoded(paths[1])
+    fake_ffmpeg(tmp_path, monkeypatch, "exit 1")
+    frames = join(paths, tmp_path / "f.mp4", 30, "t", "c", one_chapter(270))
+    index = read_index(tmp_path / "f.mp4")
+    assert index.frames == frames == 270
+    shown = decoded(tmp_path / "f.mp4")
+    wanted = [picture for path in paths for picture in decoded(path)]
+    assert all(np.array_equal(a, b) for a, b in zip(shown, wanted, strict=True))
+    # Pictures 0, 1, 2 and 5 of the shared ones, and all ten of the ordinary segment.
+    places = np.unique(index.samples.offsets)
+    assert len(places) == 4 + 10
+    sizes = [len(sample) for sample in source[0]]
+    stored = sum(sizes[i] for i in (0, 1, 2, 5)) + sum(sizes)
+    data = (tmp_path / "f.mp4").read_bytes()
+    texts = 2 * (2 + len(f"{HARSH} 0".encode())) + 12
+    assert len(data) - _SEAL - data.index(b"mdat") - 4 == stored + texts
+    assert index.payload > 10 * stored
+
+
+def test_samples_that_share_a_part_of_their_bytes_stay_what_they_are(source, tmp_path):
+    made, _ = track(source, [0, 0, 0, 0])
+    sizes = made.sizes - np.array([5, 0, 5, 1], np.uint32)
+    made = replace(made, sizes=sizes, offsets=np.array([0, 0, 0, 1]))
+    write_mp4(tmp_path / "s.mp4", made, [source[0][0]], comment="{}")
+    join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", one_chapter(4))
+    assert samples_of(tmp_path / "f.mp4") == samples_of(tmp_path / "s.mp4")
+    assert samples_of(tmp_path / "s.mp4")[3] == source[0][0][1:]
+
+
+def test_a_film_of_other_bytes_is_never_a_result(source, tmp_path, monkeypatch):
+    def longer(path, parts, _, *rest):
+        (made,) = parts
+        sizes = made.sizes + np.uint32(1)
+        write_mp4(path, replace(made, sizes=sizes), [bytes(int(sizes.sum()))], *rest)
+
+    encoded(tmp_path / "s.mp4")
+    monkeypatch.setattr(concatenate, "write_mp4", longer)
+    with pytest.raises(GoalreelError, match="the film came out wrong"):
+        join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", one_chapter(10))
+    assert not (tmp_path / "f.mp4").exists()
+
+
+def test_segments_of_the_writer_join_as_those_of_ffmpeg_do(source, tmp_path):
+    """Also films with subtitles between their samples, and in any mixture."""
+    encoded(tmp_path / "x264.mp4")
+    made, payload = track(source, range(10))
+    write_mp4(tmp_path / "ours.mp4", made, payload)
+    write_mp4(tmp_path / "film.mp4", made, payload, chapters=chapters_of([3, 4, 3]))
+    films = []
+    for i, names in enumerate(itertools.product(["x264", "ours", "film"], repeat=2)):
+        segments = [tmp_path / f"{name}.mp4" for name in names]
+        if len(set(segments)) == 2:
+            join(segments, tmp_path / f"f{i}.mp4", 30, "t", "c", chapters_of([8, 12]))
+            films.append((tmp_path / f"f{i}.mp4").read_bytes())
+    assert len(films) == 6 and len(set(films)) == 1
+    assert samples_of(tmp_path / "f1.mp4") == 2 * source[0]
+
+
+def vp9(path, size=SIZE) -> None:
+    """Encode ten frames with libvpx."""
+    source = f"testsrc=size={size[0]}x{size[1]}:rate=30:duration=0.34"
+    arguments = ["-f", "lavfi", "-i", source, "-frames:v", "10", "-c:v", "libvpx-vp9"]
+    arguments += ["-deadline", "realtime", "-cpu-used", "8", "-pix_fmt", "yuv420p", "-g", "5"]
+    arguments += ["-metadata", "comment={}", "-video_track_timescale", str(30 * TICKS)]
+    ffmpeg.run([*arguments, "-f", "mp4", "-y", f"file:{path}"])
+
+
+def test_vp9_is_joined_too_and_pictures_of_one_size(tmp_path):
+    paths = [tmp_path / f"{name}.mp4" for name in "abc"]
+    vp9(paths[0])
+    write_mp4(paths[1], *whole(paths[0]), comment="{}")
+    vp9(paths[2], (80, 48))
+    segments = [read_index(path) for path in paths[:2]]
+    assert [(i.codec, i.size) for i in segments] == [("vp09", SIZE)] * 2
+    join(paths[:2], tmp_path / "f.mp4", 30, "t", "c", one_chapter(20))
+    with av.open(str(tmp_path / "f.mp4")) as container:
+        assert container.streams.video[0].codec_context.name.endswith("vp9")
+    frames = [decoded(path) for path in (paths[0], paths[1], tmp_path / "f.mp4")]
+    assert len(frames[0]) == 10
+    assert np.array_equal(frames[0], frames[1])
+    assert np.array_equal(frames[0] + frames[1], frames[2])
+    first, other = (_Shard(path, read_index(path), path, None) for path in (paths[0], paths[2]))
+    with pytest.raises(GoalreelError, match=r"c\.mp4: vp09 of 80x48 pixels, .*a\.mp4 vp09 of 64x4"):
+        _check_segment(other, first, 30)
+
+
+def whole(path) -> tuple[VideoTrack, list]:
+    """Return the track of a file, and its payload."""
+    index = read_index(path)
+    (configuration,), sizes = index.parameter_sets, index.samples.sizes
+    made = VideoTrack(index.codec, configuration, index.size, 30, sizes, index.keyframes)
+    return made, [FileRange(path, *run) for run in index.samples.runs()]
+
+
+def test_one_timebase_for_encoded_and_joined_videos():
+    assert x264.TICKS == TICKS
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_browser_plays_and_seeks(source, tmp_path, shared):
+    order = [i * i % 7 for i in range(90)]
+    made, payload = track(source, order, shared)
+    write_mp4(tmp_path / "f.mp4", made, payload, "t", "c", chapters_of([30] * 3))
+    page = tmp_path / "page.html"
+    page.write_text("<!DOCTYPE html><video id=film src=f.mp4 muted preload=auto></video>")
+    with chromium(tmp_path / "profile") as driver:
+        driver.set_script_timeout(60)
+        driver.get(page.as_uri())
+        lasts = driver.execute_async_script(
+            "const film = document.getElementById('film'), done = arguments[0];"
+            "const play = () => film.play().catch((error) => done(String(error)));"
+            "film.onended = () => done([film.duration, film.currentTime]);"
+            "film.readyState < 3 ? film.oncanplay = play : play();"
+        )
+        assert lasts == [3, 3]
+        for number in (75, 3, 89, 31, 0):
+            driver.execute_async_script(
+                "const film = document.getElementById('film'), done = arguments[1];"
+                "film.onseeked = () => done(); film.currentTime = arguments[0];",
+                (number + 0.5) / 30,
+            )
+            wanted = (LEVELS[order[number]] - 16) / 219 * 255
+            seen = picture(driver, "film")[16:].mean()
+            assert abs(seen - wanted) < 6, (number, seen, wanted)

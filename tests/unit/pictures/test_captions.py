@@ -1,0 +1,67 @@
+"""What stands on the frames can be read, says what the tables say, and refuses what it cannot."""
+
+import numpy as np
+import pytest
+from PIL import ImageFont
+
+from goalreel.errors import GoalreelError
+from goalreel.pictures.captions import CHARACTERS, caption, template_fault
+from goalreel.pictures.text import lettering
+
+
+def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn():
+    font = ImageFont.load_default(40)
+    missing = font.getmask("雪").getbbox(), bytes(font.getmask("雪"))
+    for character in CHARACTERS.strip():
+        mask = font.getmask(character)
+        assert (mask.getbbox(), bytes(mask)) != missing, character
+    for text in ("é", "雪", "–", "a\nb"):
+        with pytest.raises(GoalreelError, match="the font has no"):
+            lettering(text, 16, (0, 0, 0), (255, 255, 255))
+
+
+def test_lines_of_one_size_share_their_height_and_are_antialiased():
+    lines = [lettering(text, 18, (0, 0, 0), (255, 255, 255)) for text in ("ace", "Agj|", "·")]
+    assert len({line.shape[0] for line in lines}) == 1
+    assert len(np.unique(lines[1])) > 10
+
+
+def test_a_long_line_is_set_smaller_and_never_wider_than_its_room():
+    text = "Reach 999999 · seed 9007199254740991 · 200 steps"
+    wide = lettering(text, 18, (0, 0, 0), (255, 255, 255))
+    narrow = lettering(text, 18, (0, 0, 0), (255, 255, 255), width=300)
+    assert wide.shape[1] > 300 >= narrow.shape[1] > 270 and wide.shape[0] == narrow.shape[0]
+    cut = lettering(text, 18, (0, 0, 0), (255, 255, 255), width=60)
+    assert cut.shape[1] <= 60
+    assert np.array_equal(cut, lettering("Reach 999999…", 18, (0, 0, 0), (255, 255, 255), width=60))
+
+
+@pytest.mark.parametrize(
+    ("template", "parts"),
+    [
+        ("Reach {reach", ["no template", "'}'"]),
+        ("Reach reach}", ["no template", "'}'"]),
+        ("{}", ["unknown name ''"]),
+        ("{sede}", ["unknown name 'sede'", "did you mean 'seed'?", "known: reach, attempt"]),
+        ("{shard}", ["unknown name 'shard'"]),
+        ("{first_frame}", ["unknown name 'first_frame'"]),
+        ("{seed.__class__}", ["unknown name 'seed.__class__'"]),
+        ("{seed[0]}", ["unknown name 'seed[0]'"]),
+        ("{env:d}", ["does not format"]),
+        ("{seed:c}", ["does not format"]),
+        ("{attempt:c}", ["gives '\\x00', which the font lacks"]),
+        ("{steps:1000000000}", ["is too long", "widths below 1000"]),
+        ("W" * 301, ["is too long", "300 characters"]),
+    ],
+)
+def test_a_wrong_template_is_told(template, parts):
+    said = template_fault(template)
+    for part in parts:
+        assert part in said
+
+
+def test_a_template_is_filled_with_the_episodes_columns():
+    row = {"reach": 3, "return": -110.0, "initial_position": -0.51234}
+    template = "Reach {reach} {{{return:.0f}}} from {initial_position:+.3f}"
+    assert template_fault(template) is None and template_fault("") is None
+    assert caption(template, row) == "Reach 3 {-110} from -0.512"

@@ -1,0 +1,247 @@
+"""The vector style shows what Gymnasium shows, where Gymnasium shows it, at any size."""
+
+import json
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, of_shard, simulated
+from project import REPOSITORY
+
+from goalreel.errors import GoalreelError
+from goalreel.pictures.atlas import Atlas, draw_atlas, read_atlas, write_atlas
+from goalreel.pictures.frame_cache import open_cache, write_cache
+from goalreel.pictures.mountain_car_scene import MIN_POSITION, SCALE
+from goalreel.pictures.palettes import PALETTES
+from goalreel.pictures.render_native import render_states
+from goalreel.pictures.styles import make_style
+from goalreel.provenance.spec import canonical
+from goalreel.workflow.config import load_config
+from goalreel.workflow.specs import Specs
+
+SIZES = [(600, 400), (160, 120), (960, 540), (400, 600), (3840, 2160)]
+LIGHT = PALETTES["light"]
+GREY = (128, 128, 128)
+HALF = 0.5  # a pixel: what Gymnasium's truncation to whole pixels leaves open
+NOISE = 0.05  # of reading a place from 8-bit pixels
+SHAPE = (400, 600)
+ROWS, COLUMNS = np.mgrid[: SHAPE[0], : SHAPE[1]] + 0.5  # pixel i reaches from i to i + 1
+
+
+def options(size=(600, 400), palette="light"):
+    return {"style": "vector", "width": size[0], "height": size[1], "palette": palette}
+
+
+def vector(env=DISCRETE, size=(600, 400), palette="light"):
+    return make_style(env, options(size, palette))
+
+
+def pictures(style, positions):
+    """Return the empty track and yield the picture of each position."""
+    track, boxes = style.draw(style.keys(positions))
+    for top, left, pixels in boxes:
+        frame = track.copy()
+        frame[top : top + len(pixels), left : left + pixels.shape[1]] = pixels
+        yield track, frame
+
+
+def gymnasium_pictures(env, positions):
+    """Yield Gymnasium's picture of each position, and first one without a car."""
+    made = gymnasium.make(env, render_mode="rgb_array")
+    made.reset(seed=0)
+    for position in [5.0, *positions]:
+        made.unwrapped.state = np.array([position, 0.0])
+        yield made.render()
+    made.close()
+
+
+def centre(weights, box=()):
+    """Return the centre (x, y) of weights in a box of a picture, (h, w)."""
+    places = weights * COLUMNS[box], weights * ROWS[box]
+    return np.array([place.sum() for place in places]) / weights.sum()
+
+
+def shares(frame, full, none):
+    """Return which share of each pixel a colour covers, by its red over that of the ground."""
+    return np.clip((frame[..., 0].astype(float) - none) / (full - none), 0, 1)
+
+
+def drawn_positions(low, high, count):
+    """Return positions in the middles of their keys' quarters: the ones that are drawn."""
+    positions = np.random.default_rng(3).uniform(low, high, count)
+    return MIN_POSITION + (vector().keys(positions)[:, 0] + 0.5) / 4 / SCALE
+
+
+def test_a_position_is_drawn_an_eighth_of_a_pixel_from_where_it_is_at_most():
+    positions = np.random.default_rng(0).uniform(-1.2, 0.6, 100_000)
+    keys = vector().keys(positions)
+    drawn = (keys[:, 0] + 0.5) / 4
+    assert np.abs(drawn - (positions + 1.2) * 600 / 1.8).max() <= 0.125 + 1e-9
+    borders = vector().keys(np.array([-1.2, 0.6, np.float32(-1.2), np.float32(0.6)]))
+    assert borders[:, 0].tolist() == [0, 2399, 0, 2399]
+    assert len(np.unique(keys)) == len(vector().all_keys()) == 2400
+
+
+def car_axes(position):
+    """Return a box around the car and, for its pixels, the places along the car and up from it."""
+    foot = (position - MIN_POSITION) * SCALE
+    axle = 400 - ((np.sin(3 * position) * 0.45 + 0.55) * SCALE + 10)
+    box = slice(int(axle) - 40, int(axle) + 40), slice(max(int(foot) - 40, 0), int(foot) + 40)
+    x, y = COLUMNS[box] - foot, axle - ROWS[box]
+    cos, sin = np.cos(np.cos(3 * position)), np.sin(np.cos(3 * position))
+    return box, x * cos + y * sin, y * cos - x * sin
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_car_and_wheels_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
+    positions = drawn_positions(-1.13, 0.35, 200)  # the whole car in the picture, off the flag
+    theirs = gymnasium_pictures(env, positions)
+    bare = next(theirs)
+    hill = (bare != 255).any(axis=2)
+    for axis in (0, 1):
+        hill |= np.roll(hill, 1, axis) | np.roll(hill, -1, axis)
+    wheels, cars = [], []
+    for position, their, (track, mine) in zip(
+        positions, theirs, pictures(vector(env), positions), strict=True
+    ):
+        box, along, up = car_axes(position)
+        their, mine, track = their[box], mine[box], track[box]
+        grey = (their == GREY).all(axis=2)
+        for axle in (-10, 10):
+            distance = np.hypot(along - axle, up)
+            hub = shares(mine, LIGHT.hub[0], LIGHT.tyre[0]) * (distance < 5.5)
+            wheels.append(centre(hub, box) - centre(grey * (distance < 10), box))
+        # Where the car's border runs tells where it is: inside, both count as full.
+        inside = (np.abs(along) < 18) & (np.abs(up - 10) < 8)
+        inside |= np.minimum(np.hypot(along - 10, up), np.hypot(along + 10, up)) < 6
+        around = (np.abs(along) < 24) & (np.abs(up - 6) < 19) & ~hill[box]
+        tyre = (np.abs(mine - np.array(LIGHT.tyre)) < 9).all(axis=2)
+        mine = np.where(inside | tyre, 1, shares(mine, 0, track[..., 0].astype(float)))
+        their = np.where(inside | grey, 1, shares(their, 0, 255))
+        cars.append(centre(mine * around, box) - centre(their * around, box))
+    assert np.abs(wheels).max() <= HALF + NOISE and np.abs(cars).max() <= HALF + NOISE
+    # And they are not all off to the same side.
+    assert np.abs(np.mean(wheels, axis=0)).max() < 0.1 > np.abs(np.mean(cars, axis=0)).max()
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_hill_and_flag_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
+    their = next(gymnasium_pictures(env, []))
+    ((mine, _),) = pictures(vector(env), np.zeros(1))
+    lines = [shares(mine, LIGHT.line[0], 190), shares(their, 0, 255)]
+    flag = int((gymnasium.make(env).unwrapped.goal_position - MIN_POSITION) * SCALE)
+    columns = slice(2, flag - 3)
+    heights = [
+        (line * ROWS)[:, columns].sum(axis=0) / line[:, columns].sum(axis=0) for line in lines
+    ]
+    assert np.abs(heights[0] - heights[1]).max() <= HALF
+    pole = (np.abs(COLUMNS - flag - 0.5) < 4) & (ROWS > 40) & (ROWS < 60)
+    poles = [centre(line * pole) for line in lines]
+    assert np.abs(poles[0] - poles[1]).max() <= HALF
+    cloth = (ROWS < 40) & (flag + 3 < COLUMNS)  # no blue is in either, and the pole is left out
+    cloths = [centre((250.0 - np.minimum(f[..., 2], 250)) * cloth) for f in (mine, their)]
+    assert np.abs(cloths[0] - cloths[1]).max() <= HALF
+
+
+@pytest.mark.parametrize("palette", PALETTES)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_pictures_have_the_size_and_nothing_but_the_flag_in_the_rows_for_text(size, palette):
+    style = vector(size=size, palette=palette)
+    track, boxes = style.draw(style.all_keys()[:: 10 if size[0] <= 600 else 80])
+    assert track.shape == (size[1], size[0], 3) and track.dtype == np.uint8
+    changed = np.zeros(track.shape[:2], bool)
+    for top, left, pixels in boxes:
+        part = changed[top : top + pixels.shape[0], left : left + pixels.shape[1]]
+        part |= (pixels != track[top : top + part.shape[0], left : left + part.shape[1]]).any(2)
+    above, below = style.clear_rows
+    scale = min(size[0] / 600, size[1] / 400)
+    for rows, least in ((slice(above), 33), (slice(size[1] - below, None), 30)):
+        assert len(track[rows]) >= least * scale - 1
+        assert not changed[rows].any()
+        drawn = (track[rows] != np.array(style.paper)).any(axis=(0, 2))
+        assert not drawn[: int(size[0] / 2 + (560 - 300) * scale)].any()
+    assert not (track[size[1] - below :] != np.array(style.paper)).any()
+    # One row closer to the middle there is the car: the rows are all that there are, to 3 pixels.
+    assert changed[: above + 3].any() or size[0] > 600
+
+
+def test_the_scene_goes_on_to_the_borders_and_stays_in_the_middle():
+    wide, scene = vector(size=(1200, 400)), vector()
+    ((whole, _),), ((middle, _),) = (pictures(s, np.array([-0.3])) for s in (wide, scene))
+    # Antialiasing at the scene's own borders knows of its neighbours.
+    assert np.array_equal(whole[:, 302:898], middle[:, 2:598])
+    line = shares(whole, LIGHT.line[0], 190) > 0.9
+    assert line.any(axis=0).all()
+
+
+def luminance(colour):
+    """Return a colour's relative luminance (WCAG 2.2)."""
+    c = np.array(colour) / 255
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [
+        0.2126,
+        0.7152,
+        0.0722,
+    ]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("palette", PALETTES)
+def test_text_and_shapes_stand_out(palette):
+    style, colours = vector(palette=palette), PALETTES[palette]
+    assert contrast(style.ink, style.paper) >= 4.5
+    for part in (colours.line, colours.body, colours.tyre, colours.cloth):
+        for under in (colours.paper, colours.sky):
+            assert contrast(part, under) >= 3 or part == colours.cloth and under == colours.sky
+    assert contrast(colours.window, colours.body) >= 3 <= contrast(colours.hub, colours.tyre)
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
+    style = vector(env, (300, 200), "dark")
+    spec = canonical({"config": {"env": env, "render": options((300, 200), "dark")}})
+    write_atlas(tmp_path / "atlas.npz", draw_atlas(style, spec))
+    atlas = read_atlas(tmp_path / "atlas.npz")
+    assert atlas.keys.shape == (2400, 1) and atlas.keys.dtype == np.int16
+    shard = simulated(env, range(2))
+    cache = render_states(shard, atlas, style, spec)
+    write_cache(tmp_path / "frames.npz", cache)
+    cache = open_cache(tmp_path / "frames.npz")
+    chosen = np.arange(0, len(shard.states), 7)
+    drawn = pictures(style, shard.states[chosen, 0])
+    assert all(np.array_equal(cache[i], f) for i, (_, f) in zip(chosen, drawn, strict=True))
+    # A picture that the atlas lacks is drawn where it is needed.
+    half = np.arange(0, 2400, 2)
+    poor = replace(atlas, keys=atlas.keys[half], patches=atlas.patches.take(half))
+    assert (poor.find(style.keys(shard.states[:, 0])) < 0).any()
+    mended = render_states(shard, poor, style, spec)
+    assert all(np.array_equal(mended[i], cache[i]) for i in range(len(cache)))
+
+
+def test_an_atlas_of_another_size_or_palette_is_refused():
+    specs = [
+        canonical({"config": {"env": DISCRETE, "render": options((160, 120), palette)}})
+        for palette in PALETTES
+    ]
+    atlas = Atlas(np.zeros((1, 1), np.int16), np.zeros((120, 160, 3)), None, specs[0])
+    with pytest.raises(GoalreelError, match="the atlas is of .*'light'.*, not of .*'dark'"):
+        render_states(simulated(), atlas, vector(size=(160, 120), palette="dark"), specs[1])
+
+
+def test_the_spec_names_the_package_that_draws():
+    for style, package in (("vector", "pillow"), ("gymnasium", "pygame-ce")):
+        config = load_config({"render": {"style": style}}, REPOSITORY / "config.schema.yaml")
+        specs = Specs(config, REPOSITORY / "scripts")
+        for spec in (specs.atlas(None), specs.render(of_shard(0))):
+            assert set(json.loads(spec)["tools"]) == {"numpy", package}
+
+
+def test_an_unknown_style_or_environment_is_refused():
+    with pytest.raises(GoalreelError, match="unknown style 'pencil'; allowed: gymnasium, vector"):
+        make_style(DISCRETE, options() | {"style": "pencil"})
+    with pytest.raises(GoalreelError, match="CartPole-v1 has no atlas: .* show MountainCar-v0"):
+        make_style("CartPole-v1", options())

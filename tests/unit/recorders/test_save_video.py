@@ -1,0 +1,385 @@
+"""save_video writes what Gymnasium's writes: the same files of the same frames."""
+
+import itertools
+import os
+import subprocess
+import sys
+import warnings
+
+import av
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+import yaml
+from conftest import decoded, fake_ffmpeg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from project import REPOSITORY
+from recordings import PEAK, decoded_rgb, equal, filmed, kept, said_by, stand_in_for_moviepy
+
+import goalreel.recorders.save_video as recorder
+from goalreel import GoalreelError, save_video
+from goalreel.encoding.yuv import planar
+from goalreel.recorders.schedule import capped_cubic_video_schedule
+from goalreel.recorders.spool import Spool
+from goalreel.recorders.video_writer import PRESETS
+
+LOSSLESS = {"fps": 30, "qp": 0, "preset": "ultrafast"}
+
+
+def noise(count, height=16, width=24, seed=0):
+    """Return frames of random pixels."""
+    return list(np.random.default_rng(seed).integers(0, 256, (count, height, width, 3), np.uint8))
+
+
+def always(_):
+    return True
+
+
+def episodes(env, steps):
+    """Step at random; yield (frames, first step, episode) of each episode that ended."""
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    first = episode = 0
+    for step in range(steps):
+        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            yield env.render(), first, episode
+            first, episode = step + 1, episode + 1
+            env.reset()
+    env.close()
+
+
+def test_by_default_the_capped_cubic_episodes_are_saved(tmp_path):
+    env = gymnasium.make("CartPole-v1", render_mode="rgb_array_list")
+    saved = {}
+    for frames, first, episode in episodes(env, 199):
+        save_video(frames, tmp_path, fps=50, step_starting_index=first, episode_index=episode)
+        saved[f"rl-video-episode-{episode}.mp4"] = len(frames)
+    wanted = {f"rl-video-episode-{n}.mp4" for n in (0, 1, 8) if n < len(saved)}
+    assert {path.name for path in tmp_path.iterdir()} == wanted and len(wanted) == 3
+    for name in wanted:
+        assert len(decoded(tmp_path / name)) == saved[name]
+
+
+def test_a_step_trigger_counts_over_all_episodes(tmp_path):
+    env = gymnasium.make("CartPole-v1", render_mode="rgb_array_list", max_episode_steps=20)
+    for frames, first, episode in episodes(env, 199):
+        save_video(
+            frames,
+            tmp_path,
+            step_trigger=lambda step: step % 100 == 0,
+            fps=50,
+            step_starting_index=first,
+            episode_index=episode,
+        )
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "rl-video-step-0.mp4",
+        "rl-video-step-100.mp4",
+    }
+
+
+def test_frames_of_one_environment_in_an_asynchronous_vector_are_saved(tmp_path):
+    envs = gymnasium.make_vec(
+        "CartPole-v1", num_envs=2, vectorization_mode="async", render_mode="rgb_array_list"
+    )
+    envs.reset(seed=1)
+    envs.action_space.seed(1)
+    frames, first, episode, steps = [], 0, 0, set()
+    for step in range(199):
+        _, _, terminated, truncated, _ = envs.step(envs.action_space.sample())
+        frames.extend(envs.call("render")[0])
+        if np.any(terminated | truncated):
+            save_video(
+                frames,
+                tmp_path,
+                step_trigger=lambda step: step % 25 == 0,
+                fps=50,
+                step_starting_index=first,
+                episode_index=episode,
+            )
+            steps |= {s for s in range(first, first + len(frames) - 1) if s % 25 == 0}
+            frames, first, episode = [], step + 1, episode + 1
+    envs.close()
+    assert {path.name for path in tmp_path.iterdir()} == {f"rl-video-step-{s}.mp4" for s in steps}
+    assert len(steps) > 2
+
+
+@given(
+    count=st.integers(1, 9),
+    as_iterator=st.booleans(),
+    at_once=st.integers(1, 3),
+    episode_index=st.integers(0, 9),
+    episodes=st.none() | st.sets(st.integers(0, 9)),
+    steps=st.none() | st.sets(st.integers(0, 9)) | st.just(range(99)),
+    step_starting_index=st.integers(0, 3),
+    video_length=st.none() | st.integers(1, 10),
+    name_prefix=st.sampled_from(["rl-video", "a b.c"]),
+)
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_files_frames_and_pixels_are_gymnasiums(
+    tmp_path_factory, count, as_iterator, at_once, episodes, steps, **options
+):
+    folder = tmp_path_factory.mktemp("both")
+    options |= {
+        "episode_trigger": None if episodes is None else episodes.__contains__,
+        "step_trigger": None if steps is None else steps.__contains__,
+    }
+    frames = noise(count)
+    with pytest.MonkeyPatch.context() as patch:
+        stand_in_for_moviepy(patch)
+        from gymnasium.utils.save_video import save_video as gymnasiums
+
+        gymnasiums(frames, str(folder / "theirs"), fps=30, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder, "_AT_ONCE", at_once)  # so that some snippets have to wait
+        frames = iter(frames) if as_iterator else frames
+        save_video(frames, folder / "ours", **LOSSLESS, **options)
+    assert equal(filmed(folder / "ours"), kept(folder / "theirs"))
+
+
+def test_the_schedule_is_gymnasiums(monkeypatch):
+    stand_in_for_moviepy(monkeypatch)
+    from gymnasium.utils.save_video import capped_cubic_video_schedule as gymnasiums
+
+    assert [*map(capped_cubic_video_schedule, range(20000))] == [*map(gymnasiums, range(20000))]
+
+
+def test_moviepys_videos_show_the_same_but_for_the_last_frame(tmp_path):
+    pytest.importorskip("moviepy")
+    from gymnasium.utils.save_video import save_video as gymnasiums
+
+    frames = [np.full((64, 96, 3), 20 * n, np.uint8) for n in range(12)]
+    triggers = {"episode_trigger": always, "step_trigger": lambda step: step % 4 == 1}
+    gymnasiums(frames, str(tmp_path / "theirs"), fps=30, **triggers)
+    save_video(frames, tmp_path / "ours", fps=30, **triggers)
+    ours, theirs = filmed(tmp_path / "ours"), filmed(tmp_path / "theirs")
+    assert ours.keys() == theirs.keys() and len(ours) == 4
+    for name, shown in ours.items():
+        start = 0 if "episode" in name else int(name.split("-")[-1][:-4]) + 1
+        assert len(shown) == 12 - start and 0 <= len(shown) - len(theirs[name]) <= 1
+        for ours_frame, theirs_frame in zip(shown, theirs[name], strict=False):
+            assert abs(ours_frame.mean() - theirs_frame.mean()) < 4
+
+
+def test_lossless_is_lossless_at_any_size_and_rate(tmp_path):
+    for (height, width), fps in itertools.product([(1, 1), (7, 9), (48, 64)], [0.5, 30000 / 1001]):
+        frames = noise(5, height, width)
+        save_video(frames, tmp_path, fps=fps, qp=0, name_prefix="a")
+        with av.open(str(tmp_path / "a-episode-0.mp4")) as container:
+            stream = container.streams.video[0]
+            assert (stream.codec_context.format.name, stream.codec_context.colorspace) == (
+                "gbrp",
+                0,
+            )
+            assert stream.average_rate == pytest.approx(fps) and stream.frames == 5
+        shown = decoded_rgb(tmp_path / "a-episode-0.mp4")
+        assert all(np.array_equal(a, b) for a, b in zip(shown, frames, strict=True))
+
+
+def test_colours_are_goalreels_bt709_within_two_levels(tmp_path):
+    blocks = np.repeat(np.repeat(noise(3, 40, 60), 2, 1), 2, 2)
+    steep = np.zeros((80, 120, 3), np.uint8)
+    steep[1::2, :, 0], steep[:, 1::2, 2] = 255, 255  # each 2x2 block has four colours
+    frames = [*blocks, steep]
+    save_video(frames, tmp_path, fps=30, qp=1)
+    with av.open(str(tmp_path / "rl-video-episode-0.mp4")) as container:
+        context = container.streams.video[0].codec_context
+        assert (context.format.name, context.color_range, context.colorspace) == ("yuv420p", 1, 1)
+        assert (context.color_primaries, context.color_trc) == (1, 1)
+    for shown, frame in zip(decoded(tmp_path / "rl-video-episode-0.mp4"), frames, strict=True):
+        assert np.abs(shown.astype(int) - planar(frame)).max() <= 2
+
+
+def test_an_odd_size_grows_by_the_last_row_and_column(tmp_path):
+    frame = np.full((33, 47, 3), 40, np.uint8)
+    frame[-1], frame[:, -1] = 200, 90
+    save_video([frame], tmp_path, fps=30, qp=1)
+    (shown,) = decoded(tmp_path / "rl-video-episode-0.mp4")
+    wanted = planar(np.pad(frame, ((0, 1), (0, 1), (0, 0)), "edge"))
+    assert np.abs(shown.astype(int) - wanted).max() <= 2
+
+
+def test_no_frames_are_a_warning_and_no_file(tmp_path):
+    for frames, length in [([], None), (iter([]), None), (noise(3), 0), (iter(noise(3)), 0)]:
+        with pytest.warns(UserWarning, match="episode-0.mp4: no frames, no video"):
+            save_video(frames, tmp_path, fps=30, video_length=length)
+    with warnings.catch_warnings(action="error"):
+        save_video([], tmp_path, episode_trigger=lambda _: False, fps=30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_frames_give_the_same_bytes_from_a_list_and_from_a_stream(tmp_path):
+    frames = noise(20)
+    for name, given_frames in [("a", frames), ("b", iter(frames)), ("c", np.array(frames))]:
+        save_video(given_frames, tmp_path / name, step_trigger=always, video_length=15, fps=30)
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert len(names) == 19, "more than the encoders that run at once"
+    for name in names:
+        wanted = (tmp_path / "a" / name).read_bytes()
+        assert all((tmp_path / other / name).read_bytes() == wanted for other in "bc")
+
+
+def test_a_stream_without_an_end_is_read_no_further_than_needed(tmp_path):
+    frames = itertools.cycle(noise(3))
+    save_video(frames, tmp_path, video_length=7, **LOSSLESS)
+    assert len(decoded_rgb(tmp_path / "rl-video-episode-0.mp4")) == 7
+
+
+def test_a_stream_keeps_no_more_than_eight_encoders_busy(tmp_path):
+    children = []
+
+    def frames():
+        for frame in noise(40):
+            yield frame
+            children.append(len(psutil.Process().children()))
+
+    before = len(psutil.Process().children())
+    save_video(frames(), tmp_path, step_trigger=always, **LOSSLESS)
+    assert max(children) - before == 8 and len(list(tmp_path.iterdir())) == 39
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.zeros((16, 24, 3)), r"frame 4: ndarray of float64, shape \(16, 24, 3\)"),
+        (np.zeros((16, 24), np.uint8), r"of uint8, shape \(16, 24\); allowed: uint8"),
+        (np.zeros((16, 24, 4), np.uint8), r"of uint8, shape \(16, 24, 4\); allowed: uint8"),
+        (np.zeros((24, 16, 3), np.uint8), r"shape \(24, 16, 3\); allowed: uint8, shape \(16, 24,"),
+        (np.zeros((0, 24, 3), np.uint8), r"shape \(0, 24, 3\)"),
+        ("a frame", "frame 4: str of"),
+        (None, "frame 4: NoneType of object"),
+        ([[1], [2, 3]], "frame 4: list of object"),
+    ],
+)
+@pytest.mark.parametrize("as_iterator", [False, True])
+def test_a_bad_frame_is_told_and_finished_snippets_stay(tmp_path, bad, message, as_iterator):
+    frames = [*noise(4), bad]
+    frames = iter(frames) if as_iterator else frames
+    with pytest.raises(GoalreelError, match=message):
+        save_video(frames, tmp_path, step_trigger=always, video_length=2, fps=30)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "rl-video-step-0.mp4",
+        "rl-video-step-1.mp4",
+    }
+
+
+def test_an_error_among_the_frames_leaves_no_file_and_no_process(tmp_path):
+    def frames():
+        yield from noise(3)
+        raise KeyboardInterrupt
+
+    before = psutil.Process().children()
+    with pytest.raises(KeyboardInterrupt):
+        save_video(frames(), tmp_path, always, always, fps=30)
+    assert list(tmp_path.iterdir()) == [] and psutil.Process().children() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fps": 0}, "fps: 0; allowed: 0.001 to 1000"),
+        ({"fps": float("nan")}, "fps: nan"),
+        ({"fps": "30"}, "fps: '30'"),
+        ({"qp": 52}, "qp: 52; allowed: a whole number from 0"),
+        ({"qp": 0.5}, "qp: 0.5"),
+        ({"preset": "fastest"}, "preset: 'fastest'; allowed: ultrafast"),
+        ({"video_length": -1}, "video_length: -1"),
+        ({"save_logger": "line"}, "save_logger: 'line'; allowed: None, 'bar'"),
+    ],
+)
+def test_a_bad_setting_is_told_before_a_frame_is_made(tmp_path, options, message):
+    def frames():
+        pytest.fail("a frame was made")
+        yield
+
+    with pytest.raises(GoalreelError, match=message):
+        save_video(frames(), tmp_path, **{"fps": 30} | options)
+
+
+def test_the_presets_are_those_of_the_configuration():
+    schema = yaml.safe_load((REPOSITORY / "config.schema.yaml").read_text(encoding="utf-8"))
+    assert [None, *PRESETS] == schema["properties"]["encode"]["properties"]["preset"]["enum"]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
+        ("kill -9 $$", "killed by SIGKILL"),
+        ("exit 0", "not a whole MP4|without an error"),
+        ('head -c 7200000 | "$REAL" "$@"', "without an error after 1|wrote 10 frames"),
+    ],
+)
+@pytest.mark.parametrize("as_iterator", [False, True])
+def test_a_broken_encoder_is_an_error_and_leaves_no_file(
+    tmp_path, monkeypatch, script, message, as_iterator
+):
+    fake_ffmpeg(tmp_path, monkeypatch, script)
+    frames = noise(1, 400, 600) * 30
+    with pytest.raises(GoalreelError, match=message):
+        save_video(iter(frames) if as_iterator else frames, tmp_path / "out", fps=30)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_a_full_disk_is_an_error_and_leaves_no_file(tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine does not let root mount a tmpfs")
+    try:
+        with pytest.raises(GoalreelError, match="No space left"):
+            save_video(noise(20, 80, 120), folder, fps=30, qp=0)
+        assert list(folder.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_the_bar_goes_to_standard_error_and_without_it_all_is_quiet(tmp_path, capfd):
+    for given_frames in (list, iter):
+        save_video(given_frames(noise(3)), tmp_path, fps=30)
+        assert capfd.readouterr() == ("", "")
+        save_video(given_frames(noise(3)), tmp_path, fps=30, save_logger="bar")
+        said = capfd.readouterr()
+        assert said.out == "" and "━" in said.err
+
+
+def test_a_spool_gives_back_what_it_was_given():
+    spool, frames = Spool(), noise(4)
+    for number in (2, 0, 3):
+        spool[number] = frames[number]
+    assert all(np.array_equal(spool[number], frames[number]) for number in (3, 2, 0))
+    with pytest.raises(KeyError):
+        spool[1]
+
+
+MEMORY = """
+import numpy as np
+from goalreel import save_video
+
+def frames(count):
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        yield np.full((64, 64, 3), rng.integers(256), np.uint8)
+
+def save(frames, folder, step):
+    triggers = (lambda _: True, lambda n: n == step)
+    save_video(frames, sys.argv[1] + folder, *triggers, fps=30, preset="ultrafast")
+
+save(frames(300), "/few", 200)
+before = peak()
+save(frames(10000) if sys.argv[2] == "stream" else list(frames(10000)), "/many", 8000)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak in /proc")
+def test_memory_stays_flat_over_10_000_frames(tmp_path):
+    grown = {k: int(said_by(PEAK + MEMORY, str(tmp_path), k)) for k in ("stream", "list")}
+    size = 10000 * 64 * 64 * 3
+    assert grown["stream"] < size / 10 and grown["list"] > size * 0.8, grown
+    found = {path.name: len(decoded(path)) for path in (tmp_path / "many").iterdir()}
+    assert found == {"rl-video-episode-0.mp4": 10000, "rl-video-step-8000.mp4": 1999}

@@ -1,0 +1,167 @@
+"""The plots say what the tables say, in bounded memory, and the same run gives the same bytes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import DISCRETE, PUMP, simulated
+from project import REPOSITORY
+
+from goalreel.errors import GoalreelError
+from goalreel.files.plot_captions import read_caption
+from goalreel.report import plot_data, plots
+from goalreel.report import reach_rate as rates
+from goalreel.report.plot_data import Portrait, read_portrait, read_steps
+from goalreel.report.reach_rate import policy_label, reach_rate, wilson
+from goalreel.simulation.trajectories import write_trajectories
+
+NAMES = ("steps", "initial_position", "phase", "reach_rate")
+
+
+def draw(results, folder, **environment) -> list:
+    """Draw the plots of a run as its rule does and return their paths."""
+    config = {"env": DISCRETE, "policy": PUMP}
+    spec = json.dumps({"stage": "plots", "config": config, "shard": {"shards": 2}})
+    made = [folder / f"{name}.svg" for name in NAMES]
+    subprocess.run(
+        [sys.executable, REPOSITORY / "scripts" / "plots.py", "--spec", spec]
+        + ["--episodes", results / "episodes.csv", "--attempts", results / "attempts.csv"]
+        + ["--trajectories", results / "trajectories" / "00000.npz", *made]
+        + [folder / "SHA256SUMS"],
+        check=True,
+        env=os.environ | environment,
+    )
+    return made
+
+
+def table_of(trajectories) -> pd.DataFrame:
+    """Return the columns of a table of attempts that plots read."""
+    rows = trajectories.attempts
+    columns = {"steps": rows.steps, "initial_position": rows.initial_position}
+    return pd.DataFrame(columns | {"reached": rows.reached})
+
+
+def test_plots_tell_what_the_tables_hold(filmed, tmp_path):
+    results = filmed.folder / "results"
+    made = draw(results, tmp_path)
+    steps = pd.read_csv(results / "episodes.csv")["steps"]
+    captions = dict(zip(NAMES, map(read_caption, made), strict=True))
+    told = f"8 reaches took {steps.min()} to {steps.max()} steps; the median is {steps.median():g}."
+    assert captions["steps"].description == told
+    assert "8 of 8 attempts reached the goal, 100.0% (95%" in captions["reach_rate"].description
+    assert f"fewest steps, {steps.min()}, the dashed one" in captions["phase"].description
+    for path, caption in zip(made, captions.values(), strict=True):
+        text = path.read_text(encoding="utf-8")
+        assert json.loads(caption.spec)["stage"] == "plots"
+        assert "dc:date" not in text, "no time of its making"
+        assert not re.search(r'(href|src)="(?!#|data:)', text), "nothing outside the file is used"
+
+
+def test_plots_are_the_same_bytes_whatever_the_users_matplotlibrc(filmed, tmp_path):
+    results, rc = filmed.folder / "results", tmp_path / "matplotlibrc"
+    rc.write_text("font.size: 30\nsvg.fonttype: none\nimage.cmap: jet\nlines.linewidth: 9\n")
+    first = draw(results, tmp_path / "first")
+    settings = {"MATPLOTLIBRC": str(rc), "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1"}
+    second = draw(results, tmp_path / "second", **settings)
+    assert [a.read_bytes() for a in first] == [b.read_bytes() for b in second]
+
+
+# R. G. Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine
+# 17 (1998), table I, method 3.
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilsons_interval_is_the_published_one(successes, trials, low, high):
+    assert np.allclose(wilson(successes, trials), (low, high), atol=5e-5, rtol=0)
+    mirrored = wilson(trials - successes, trials)
+    assert np.allclose(mirrored, (1 - high, 1 - low), atol=5e-5, rtol=0)
+
+
+def test_steps_and_rate_of_a_long_table_are_pandas_own(tmp_path, monkeypatch):
+    trajectories = simulated(reaches=range(60), policy=PUMP | {"epsilon": 0.6})
+    table = table_of(trajectories)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr(rates, "_ROWS", 7)  # rows in a piece
+    monkeypatch.setattr(plot_data, "POINTS", 16)
+    steps = read_steps(tmp_path / "t.csv")
+    reached = table[table["reached"]]
+    assert len(reached) == 60 < len(table)
+    counted = {int(n): int(steps.counts[n]) for n in np.flatnonzero(steps.counts)}
+    assert counted == reached["steps"].value_counts().to_dict()
+    assert steps.median() == reached["steps"].median()
+    assert (steps.least(), steps.most()) == (reached["steps"].min(), reached["steps"].max())
+    even = reached.iloc[::4]  # 60 reaches in at most 16 points: every 4th
+    assert steps.positions.tolist() == even["initial_position"].tolist()
+    assert steps.steps.tolist() == even["steps"].tolist()
+    rate = reach_rate(tmp_path / "t.csv", {"name": "pump", "epsilon": 0.6, "force": 1.0})
+    assert (rate.reached, rate.attempts) == (60, len(table))
+    assert rate.rate == table["reached"].mean() and rate.low < rate.rate < rate.high
+    assert rate.policy == "pump, epsilon 0.6, force 1"
+
+
+def test_an_environments_own_judgement_of_reaching_wins(tmp_path):
+    table = pd.DataFrame({"steps": [5, 6, 9], "initial_position": [None] * 3})
+    table["terminated"], table["reached"] = [True, True, False], [False, False, True]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    steps = read_steps(tmp_path / "t.csv")
+    assert steps.reaches == 1 and steps.median() == 9
+    assert reach_rate(tmp_path / "t.csv", {"name": "x"}).reached == 1
+    plots.plot_initial_position(tmp_path / "p.svg", steps, "{}")
+    told = read_caption(tmp_path / "p.svg").description
+    assert told == "This environment's table has no initial positions."
+
+
+def test_the_phase_portrait_shows_reaches_of_all_shards_and_no_more_than_can_be_told_apart(
+    tmp_path, monkeypatch
+):
+    for number in range(3):
+        shard = simulated(reaches=range(5 * number, 5 * number + 5))
+        write_trajectories(tmp_path / f"{number:05d}.npz", shard)
+    portrait = read_portrait(tmp_path / "00000.npz", 3, DISCRETE)
+    everything = simulated(reaches=range(15))
+    assert len(portrait.curves) == 15
+    for index, curve in enumerate(portrait.curves):
+        assert np.array_equal(curve, everything.episode(index)[0])
+        assert curve[0, 1] == 0 and (curve[:-1, 0] < portrait.goal).all()
+        assert curve[-1, 0] >= portrait.goal
+    monkeypatch.setattr(plot_data, "CURVES", 6)
+    assert len(read_portrait(tmp_path / "00000.npz", 3, DISCRETE).curves) == 6
+    monkeypatch.setattr(plot_data, "_SHARDS", 2)
+    (tmp_path / "00002.npz").unlink()  # of shards 0 and 1, each gives half
+    assert len(read_portrait(tmp_path / "00000.npz", 3, DISCRETE).curves) == 6
+
+
+def test_states_that_are_no_position_and_velocity_are_said_to_be_so(tmp_path):
+    portrait = read_portrait(tmp_path / "00000.npz", 1, "CartPole-v1")
+    assert portrait == Portrait([], None)
+    plots.plot_phase(tmp_path / "p.svg", portrait, "{}")
+    assert "no position and velocity" in read_caption(tmp_path / "p.svg").description
+
+
+def test_what_is_no_table_or_plot_is_refused_by_name(tmp_path):
+    bad = tmp_path / "bad"
+    with pytest.raises(GoalreelError, match=r"bad: no such file"):
+        reach_rate(bad, {"name": "x"})
+    for text in ("", "a,b\n1,2\n", "steps\n1\n"):
+        bad.write_text(text)
+        with pytest.raises(GoalreelError, match=r"bad: not a table of episodes"):
+            reach_rate(bad, {"name": "x"})
+    for text in ("", "<svg>", "<svg/>"):
+        bad.write_text(text)
+        with pytest.raises(GoalreelError, match=r"bad: not a plot"):
+            read_caption(bad)
+
+
+def test_policies_are_told_with_their_parameters():
+    assert policy_label({"name": "pump", "epsilon": 0.05}) == "pump, epsilon 0.05"

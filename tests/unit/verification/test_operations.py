@@ -1,0 +1,333 @@
+"""Verify finds any bad byte; free_frames and clean remove what is goalreel's and nothing else."""
+
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import hashes
+from project import REPOSITORY, Project
+
+from goalreel.encoding import ffmpeg
+from goalreel.errors import GoalreelError
+from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
+from goalreel.provenance.spec import parse_spec
+from goalreel.verification.artefacts import sort_out
+from goalreel.verification.cleaning import clean, free_frames
+from goalreel.verification.run import verify
+from goalreel.verification.single_files import Plan
+from goalreel.verification.verdict import remove, told_faults
+from goalreel.workflow.config import load_config
+from goalreel.workflow.specs import Specs
+
+BASE = {"reaches": 8, "shard_size": 4}
+
+
+@pytest.fixture
+def done(filmed, tmp_path) -> Project:
+    """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
+    return filmed.copied(tmp_path / "project")
+
+
+def planned(project: Project, **config) -> Plan:
+    """Return what the workflow plans in a project."""
+    schema = project.folder / "config.schema.yaml"
+    specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
+    spec = parse_spec(specs.verify(None), "verify")
+    numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    return Plan(spec.made_of, spec.config["film.fps"], spec.config["card_frames"], *numbers)
+
+
+def flip(path, place: int) -> None:
+    """Change one bit of a file, and not its time stamp: bit rot leaves none."""
+    status = path.stat()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1 << place % 8
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def found(verdicts) -> set:
+    return {path for verdict in verdicts for path in verdict.faults}
+
+
+def test_one_bad_bit_anywhere_is_found_and_the_file_named(done):
+    results, plan, chance = done.folder / "results", planned(done), random.Random(5)  # noqa: S311
+    assert not found(verify(results, plan, 2))
+    for name in hashes(results):
+        path = results / name
+        whole = path.read_bytes()
+        places = {chance.randrange(len(whole)), len(whole) - 1}
+        for place in places:
+            flip(path, place)
+            named = found(verify(results, plan, 2))
+            assert path in named, (name, place)
+            # What tables.json says of the tables is lost with it; nothing else is suspected.
+            assert named == {path}, (name, place)
+            path.write_bytes(whole)
+
+
+def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
+    results, plan = done.folder / "results", planned(done)
+    shards = [results / "segments" / f"{shard}.mp4" for shard in ("00000", "00001")]
+    os.truncate(shards[0], shards[0].stat().st_size - 1)
+    shutil.copyfile(results / "trajectories" / "00000.npz", results / "trajectories" / "00001.npz")
+    (results / "attempts.csv").unlink()
+    (results / "frames" / "00001.npz").unlink()
+    verdicts = verify(results, plan, 2)
+    assert found(verdicts) == {shards[0], results / "trajectories" / "00001.npz"}
+    words = {verdict.stage: verdict.word for verdict in verdicts}
+    assert words["episodes"] == "1 missing" and words["render"] == "1 freed"
+    again = remove(verdicts)
+    assert set(again) == found(verdicts) | {results / "attempts.csv"}
+    assert not any(path.exists() for path in again)
+
+
+def test_results_of_other_options_are_found(done):
+    verdicts = {v.stage: v for v in verify(done.folder / "results", planned(done, seed=7), 2)}
+    assert len(verdicts["simulate"].faults) == 2
+    assert all("other options" in fault for fault in verdicts["concat"].faults.values())
+    assert not verdicts["atlas"].faults and not verdicts["dictionary"].faults
+
+
+def test_shards_of_a_longer_film_need_only_be_whole(done):
+    results, plan = done.folder / "results", planned(done)
+    for folder, kind in (("trajectories", "npz"), ("segments", "mp4")):
+        files = results / folder
+        shutil.copyfile(files / f"00000.{kind}", files / f"00007.{kind}")
+    flip(results / "segments" / "00007.mp4", 99)
+    assert found(verify(results, plan, 2)) == {results / "segments" / "00007.mp4"}
+
+
+def test_the_command_that_verify_prints_makes_everything_again(done):
+    results = done.folder / "results"
+    before = hashes(results)
+    for name in ("trajectories/00000.npz", "segments/00001.mp4", "episodes.csv", "atlas.npz"):
+        flip(results / name, 500)
+    said = done.fail("-j", "2", "verify", config=BASE)
+    *told, last = said.rstrip().splitlines()
+    assert last.startswith("to make them again: ")
+    line = next(line for line in told if line.split()[:1] == ["dictionary"])
+    assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "sound"]
+    assert not (results / "verify.csv").exists()
+    command = shlex.split(last.removeprefix("to make them again: "))
+    environment = os.environ | {"XDG_CACHE_HOME": str(done.cache)}
+    subprocess.run(command, cwd=done.folder, env=environment, check=True, capture_output=True)
+    assert hashes(results) == before
+    assert done.jobs(config=BASE) == {}
+    for _ in range(2):  # it runs whenever it is asked for
+        said = done.run("-j", "2", "verify", config=BASE)
+        assert re.search(r"concat +1 file .* sound, every frame decoded", said), said
+    assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
+
+
+def test_a_film_in_parts_is_verified_part_by_part(project):
+    config, results = BASE | {"film": "{reaches_per_file: 4}"}, project.folder / "results"
+    said = project.run("-j", "2", "verify", config=config)
+    assert re.search(r"concat +3 files .* sound, every frame decoded", said), said
+    plan = planned(project, film={"reaches_per_file": 4})
+    assert not found(verify(results, plan, 2))
+    for name in ("films/00000.mp4", "films/00001.mp4", "films.csv"):
+        whole = (results / name).read_bytes()
+        flip(results / name, len(whole) // 2)
+        assert found(verify(results, plan, 2)) == {results / name}
+        (results / name).write_bytes(whole)
+    shutil.copyfile(results / "films" / "00000.mp4", results / "films" / "00001.mp4")
+    assert results / "films" / "00001.mp4" in found(verify(results, plan, 2))
+    assert sort_out(results)[1] == []
+
+
+def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
+    folder = tmp_path / "clips"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a b.txt").write_text("a")
+    (folder / "deep" / "c").write_text("c")
+    write_folder_sums(folder)
+    if shutil.which("sha256sum"):
+        subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=folder, check=True)
+    assert set(read_sums(folder / SUMS)) == {folder / "a b.txt", folder / "deep" / "c"}
+    for name in ("../x", "/etc/passwd", ""):
+        (folder / SUMS).write_text(f"{0:064d}  {name}\n")
+        with pytest.raises(Exception, match="no checksums in it"):
+            read_sums(folder / SUMS)
+
+
+def test_freed_frame_caches_cause_no_reruns(done):
+    results = done.folder / "results"
+    size = sum(path.stat().st_size for path in (results / "frames").iterdir())
+    said = done.run("free_frames", config=BASE)
+    assert f"2 frame caches removed from results, {size / 1e6:,.1f} MB freed" in said
+    assert not (results / "frames").exists()
+    assert done.jobs(config=BASE) == {}
+    grown = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
+    assert done.jobs(config=BASE | {"reaches": 12}) == grown
+    assert done.jobs("grid", config=BASE) == {"render": 2, "grid": 1}
+    assert not found(verify(results, planned(done), 2))
+
+
+def test_clean_removes_what_goalreel_made_and_nothing_else(done):
+    results = done.folder / "results"
+    mine = ["notes.txt", "film.mov", "segments/mine.mp4", "frames/00000.npy", "clips/holiday.mp4"]
+    left = [".film.mp4.goalreel-abc.mp4", "frames/.00001.npz.goalreel-x_z.npz"]
+    for name in [*mine, *left]:
+        (results / name).parent.mkdir(exist_ok=True)
+        (results / name).write_text("x")
+    (results / "empty").mkdir()
+    assert "a target of its own" in done.fail("clean", "all", "--forceall", config=BASE)
+    assert (results / "film.mp4").is_file()
+    said = done.run("clean", config=BASE)
+    assert re.search(r"\d+ files removed from results, \d+\.\d MB freed", said)
+    stay = {path.relative_to(results).as_posix() for path in results.rglob("*") if path.is_file()}
+    assert stay == set(mine) and "5 files stay that are not goalreel's" in said
+    assert all(name in said for name in mine) and (results / "empty").is_dir()
+    for name in mine:
+        (results / name).unlink()
+    assert "0 files removed" in clean(results) and not sort_out(results)[0]
+
+
+def mine(folder):
+    """Put a file of the user's own into a folder; return it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mine.txt").write_text("mine")
+    return folder / "mine.txt"
+
+
+def test_verify_removes_nothing_of_the_users(done):
+    """A folder of his own by a view's name, and a file of his among a view's that is damaged."""
+    done.run("clips", config=BASE | {"clips": "{episode_trigger: [0]}"})
+    results = done.folder / "results"
+    kept = [mine(results / name) for name in ("clips", "stills", "report")]
+    (results / "plots").mkdir()
+    assert {v.stage: v.word for v in verify(results, planned(done), 1)}["plots"] == "not made"
+    (clip,) = results.glob("clips/*.mp4")
+    flip(clip, 50)
+    said = done.fail("verify", config=BASE)
+    assert "mine.txt is not goalreel's: move it away" in said
+    assert all(path.read_text() == "mine" for path in kept)
+    for path in kept:
+        path.unlink()
+    (results / "stills").rmdir()
+    (results / "report").rmdir()
+    done.fail("verify", config=BASE)
+    assert not (results / "clips").exists()
+
+
+def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
+    """A decoder that was killed, a disk that fails: the files may be sound."""
+    results = done.folder / "results"
+    before = hashes(results)
+
+    def killed(*_):
+        raise GoalreelError("ffmpeg was killed by SIGKILL")
+
+    def failing(path):
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr(ffmpeg, "decoded", killed)
+    monkeypatch.setattr("goalreel.files.seal.open_file", failing)
+    verdicts = verify(results, planned(done), 1)
+    told = {v.stage: (v.word, set(v.faults)) for v in verdicts}
+    assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
+    assert remove(verdicts) == [] and hashes(results) == before
+    assert "not whole" in told_faults(verdicts, [])
+
+
+def test_by_hand_nothing_is_removed(done):
+    flip(done.folder / "results" / "segments" / "00001.mp4", 900)
+    before = hashes(done.folder / "results")
+    shard = {"shards": 2, "reaches": 8, "size": 4}
+    config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}
+    for change in ({}, {"made_of": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
+        spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)
+        command = [sys.executable, "scripts/verify.py", "results/verify.csv", "--spec", spec]
+        ended = subprocess.run(command, cwd=done.folder, capture_output=True, text=True)
+        assert ended.returncode == 1 and ended.stderr.startswith("error: "), ended.stderr
+        (done.folder / "results" / "verify.csv").unlink(missing_ok=True)
+        assert hashes(done.folder / "results") == before
+
+
+def test_films_of_other_options_are_read_too(done):
+    parts = {"film": "{reaches_per_file: 4}"}
+    done.run("-j", "2", config=BASE | parts)
+    flip(done.folder / "results" / "film.mp4", 900)
+    said = done.fail("verify", config=BASE | parts)
+    assert "results/film.mp4: " in said and "make again" not in said
+    assert not (done.folder / "results" / "film.mp4").exists()
+
+
+def test_a_pipe_in_a_files_place_is_not_waited_for(done):
+    for name in ("segments/00001.mp4", "episodes.csv"):
+        path = done.folder / "results" / name
+        path.unlink()
+        os.mkfifo(path)
+    verdicts = verify(done.folder / "results", planned(done), 1)
+    told = found(verdicts) | {path for v in verdicts for path in v.unchecked}
+    assert {path.name for path in told} >= {"00001.mp4", "episodes.csv"}
+
+
+def test_what_removes_results_waits_for_no_living_run(project):
+    """It looks at the kernel's lock that each run holds (stale_locks)."""
+    run = project.start("-j", "1", config={"reaches": 32, "shard_size": 4, "encode": "{qp: 9}"})
+    deadline = time.monotonic() + 120
+    frames = project.folder / "results" / "frames"
+    while not list(frames.glob("[0-9]*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for target in ("free_frames", "clean"):
+        said = project.fail(target)
+        assert f"{target} would remove what another run is making in this folder" in said
+    assert run.communicate()[0] is not None and run.returncode == 0
+    for target in ("free_frames", "clean"):
+        project.run(target)
+
+
+def test_verify_does_not_run_beside_what_it_is_to_verify(done):
+    said = done.fail("verify", "grid", config=BASE)
+    assert "verify looks at what is there: ask for grid first" in said
+    assert not (done.folder / "results" / "grid.mp4").exists()
+
+
+@pytest.mark.parametrize("targets", [("clean", "all"), ("results/film.mp4", "free_frames")])
+def test_what_removes_results_runs_alone_even_beside_what_is_made(targets, done):
+    before = hashes(done.folder / "results")
+    said = done.fail(*targets, config=BASE)
+    assert "is a target of its own: run it alone" in said
+    assert hashes(done.folder / "results") == before
+
+
+def test_the_folder_of_results_goes_with_its_last_file(done):
+    results = done.folder / "results"
+    outside = done.folder / "outside.npz"
+    outside.write_text("x")
+    (results / "frames" / "00009.npz").symlink_to(outside)
+    free_frames(results)
+    clean(results)
+    assert not results.exists() and outside.read_text() == "x"
+
+
+@pytest.mark.parametrize("script", ["clean", "free_frames", "verify"])
+def test_operations_work_by_hand(script, done):
+    program = [REPOSITORY / "scripts" / f"{script}.py"]
+    program.append("results/verify.csv" if script == "verify" else "results")
+    if script == "verify":
+        config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}
+        shard = {"shards": 2, "reaches": 8, "size": 4}
+        spec = {"stage": "verify", "config": config, "shard": shard}
+        program += ["--spec", json.dumps(spec)]
+    command = [sys.executable, *map(str, program)]
+    said = subprocess.run(command, cwd=done.folder, capture_output=True, text=True, check=True)
+    assert "MB" in said.stderr
+
+
+def test_checksums_take_any_name(tmp_path):
+    name = "odd \udcff é"  # a byte that is no UTF-8
+    (tmp_path / name).write_text("x")
+    write_folder_sums(tmp_path)
+    assert list(read_sums(tmp_path / SUMS)) == [tmp_path / name]
+    said = subprocess.run(["sha256sum", "-c", SUMS], cwd=tmp_path, capture_output=True)
+    assert said.returncode == 0

@@ -1,0 +1,211 @@
+"""Clips are the videos that Gymnasium's save_video would make of the run's episodes."""
+
+import csv
+import hashlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import DISCRETE, GYMNASIUM, LOSSLESS, decoded, rendered, simulated
+
+from goalreel.encoding.yuv import Yuv420p
+from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.pictures.atlas import write_atlas
+from goalreel.pictures.frame_cache import FrameCache, write_cache
+from goalreel.pictures.layers import layer_from_frames
+from goalreel.policies.policy import make_policy
+from goalreel.simulation.reaches import simulate_attempts
+from goalreel.simulation.trajectories import write_trajectories
+from goalreel.views.attempt_frames import Footage
+from goalreel.views.clips import choose_clips, write_clips
+from goalreel.views.triggers import chosen_episodes, chosen_steps
+
+SHAKY = {"name": "pump", "epsilon": 0.45}
+PLAIN = {"caption": "", "hud": False}
+OPTIONS = {
+    "episode_trigger": "capped_cubic",
+    "step_trigger": None,
+    "video_length": None,
+    "name_prefix": "rl-video",
+}
+
+
+@pytest.fixture(scope="module")
+def footage(tmp_path_factory, atlases) -> Footage:
+    """Return two shards of a policy that often fails; only the reaches are filmed."""
+    folder = tmp_path_factory.mktemp("run")
+    paths = [[folder / kind / f"{i:05d}.npz" for i in range(2)] for kind in ("t", "f")]
+    for i, (trajectories_path, frames_path) in enumerate(zip(*paths, strict=True)):
+        trajectories = simulated(reaches=range(4 * i, 4 * i + 4), policy=SHAKY)
+        write_trajectories(trajectories_path, with_policy(trajectories))
+        write_cache(frames_path, rendered(trajectories, atlases))
+    write_atlas(folder / "atlas.npz", atlases[DISCRETE])
+    return Footage(*paths, folder / "atlas.npz", None, DISCRETE, PLAIN, GYMNASIUM)
+
+
+def with_policy(trajectories):
+    """Return trajectories that say how they were made, as those of a run do."""
+    return replace(trajectories, spec=json.dumps({"config": {"env": DISCRETE, "policy": SHAKY}}))
+
+
+@pytest.fixture
+def gymnasiums(monkeypatch):
+    """Return Gymnasium's save_video; moviepy's place is taken by a record of what it is given."""
+    written = {}
+
+    class Clip:
+        def __init__(self, frames, fps):
+            self.frames = frames
+
+        def write_videofile(self, path, logger=None):
+            written[Path(path).name] = self.frames
+
+    names = ["moviepy", "moviepy.video", "moviepy.video.io", "moviepy.video.io.ImageSequenceClip"]
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules[names[-1]].ImageSequenceClip = Clip
+    monkeypatch.delitem(sys.modules, "gymnasium.utils.save_video", raising=False)
+    from gymnasium.utils.save_video import save_video
+
+    yield save_video, written
+    sys.modules.pop("gymnasium.utils.save_video", None)
+
+
+@pytest.fixture(scope="module")
+def played(footage) -> list[list[str]]:
+    """Return all attempts as Gymnasium steps and renders them: a checksum for each frame."""
+    attempts = footage.attempts
+    again = simulate_attempts(attempts, ENVIRONMENTS[DISCRETE], make_policy(SHAKY), "{}")
+    env = gymnasium.make(DISCRETE, render_mode="rgb_array")
+    episodes = []
+    for i, seed in enumerate(attempts.seed.tolist()):
+        env.reset(seed=seed)
+        frames = [env.render()]
+        for action in again.episode(i)[1]:
+            env.step(int(action))
+            frames.append(env.render())
+        episodes.append([checksum(frame) for frame in in_yuv(frames)])
+    return episodes
+
+
+def checksum(frame: np.ndarray) -> str:
+    return hashlib.sha256(frame.tobytes()).hexdigest()
+
+
+def in_yuv(frames: list[np.ndarray]) -> list[np.ndarray]:
+    """Return frames in yuv420p, as the encoder takes them."""
+    layer = layer_from_frames("frames", frames[0], frames)
+    return list(Yuv420p(FrameCache(frames[0], (layer,), np.array([0, len(frames)]))))
+
+
+@pytest.mark.parametrize(
+    ("options", "triggers"),
+    [
+        ({}, {}),
+        ({"episode_trigger": {"every": 3}}, {"episode_trigger": lambda i: i % 3 == 0}),
+        (
+            {"episode_trigger": [1, 4, 99], "video_length": 30, "name_prefix": "x"},
+            {"episode_trigger": lambda i: i in (1, 4), "video_length": 30, "name_prefix": "x"},
+        ),
+        (
+            {"episode_trigger": None, "step_trigger": {"every": 300}},
+            {"step_trigger": lambda n: n % 300 == 0},
+        ),
+        (
+            {"episode_trigger": None, "step_trigger": [0, 150, 190, 199], "video_length": 40},
+            {"step_trigger": lambda n: n in (0, 150, 190, 199), "video_length": 40},
+        ),
+    ],
+)
+def test_clips_are_those_of_gymnasiums_save_video(
+    footage, played, gymnasiums, tmp_path, options, triggers
+):
+    save_video, written = gymnasiums
+    attempts = footage.attempts
+    assert not attempts.reached.all(), "attempts that were not filmed are among them"
+    total = 0
+    for index, frames in enumerate(played):
+        where = {"episode_index": index, "step_starting_index": total}
+        save_video(frames, str(tmp_path / "gymnasium"), fps=30, **where, **triggers)
+        total += len(frames) - 1
+    assert written
+
+    chosen = choose_clips(OPTIONS | options, attempts, attempts.reached)
+    assert sorted(f"{clip.name}.mp4" for clip in chosen) == sorted(written)
+    folder = tmp_path / "ours"
+    folder.mkdir()
+    write_clips(folder, chosen, footage, 30, LOSSLESS, "{}", 2)
+    assert {path.name for path in folder.glob("*.mp4")} == set(written)
+    for name, frames in written.items():
+        # Lossless: what comes out is what Gymnasium draws, in yuv420p.
+        assert [checksum(frame) for frame in decoded(folder / name)] == frames, name
+
+
+def test_the_table_tells_of_every_clip_where_it_comes_from(footage, tmp_path):
+    options = OPTIONS | {"step_trigger": [201], "video_length": 5}
+    chosen = choose_clips(options, footage.attempts, footage.attempts.reached)
+    write_clips(tmp_path, chosen, footage, 30, LOSSLESS, "{}", 1)
+    with (tmp_path / "clips.csv").open(newline="") as stream:
+        rows = {row["file"]: row for row in csv.DictReader(stream)}
+    assert set(rows) == {path.name for path in tmp_path.glob("*.mp4")}
+    row = rows["rl-video-step-201.mp4"]
+    attempts = footage.attempts
+    episode = int(row["episode"])
+    assert (row["reach"], row["seed"]) == (
+        str(attempts.reach[episode]),
+        str(attempts.seed[episode]),
+    )
+    before = int(attempts.steps[:episode].sum())
+    assert (int(row["start"]), row["frames"]) == (201 - before + 1, "5")
+
+
+STEPS = np.array([110, 200, 90, 200, 150, 90])
+RETURNS = -STEPS.astype(float)
+REACHED = STEPS < 200
+
+
+@pytest.mark.parametrize(
+    ("trigger", "episodes"),
+    [
+        ("all", [0, 1, 2, 3, 4, 5]),
+        ("failed", [1, 3]),
+        ("capped_cubic", [0, 1]),
+        (None, []),
+        ([5, 2, 2, 77], [2, 5]),
+        ({"every": 4}, [0, 4]),
+        ({"best": 1}, [2]),
+        ({"best": 3}, [0, 2, 5]),
+        ({"worst": 1}, [3]),
+        ({"worst": 99}, [0, 1, 2, 3, 4, 5]),
+        ({"median": 2}, [0, 4]),
+        ({"best": 2, "by": "steps"}, [2, 5]),
+        ({"worst": 2, "by": "return"}, [1, 3]),
+    ],
+)
+def test_an_episode_trigger_selects(trigger, episodes):
+    assert chosen_episodes(trigger, STEPS, RETURNS, REACHED).tolist() == episodes
+
+
+def test_best_by_return_and_by_steps_differ_where_more_steps_are_better():
+    returns = STEPS.astype(float)
+    assert chosen_episodes({"best": 1}, STEPS, returns, REACHED).tolist() == [1]
+    assert chosen_episodes({"best": 1, "by": "steps"}, STEPS, returns, REACHED).tolist() == [2]
+
+
+def test_step_triggers_beyond_the_run_select_nothing():
+    assert chosen_steps([3, 10**9], 100).tolist() == [3]
+    assert chosen_steps({"every": 40}, 100).tolist() == [0, 40, 80]
+
+
+def test_a_trigger_that_selects_nothing_is_a_warning_and_no_crash(project):
+    config = {"reaches": 2, "shard_size": 2, "clips": "{episode_trigger: [999]}"}
+    said = project.run("clips", config=config)
+    assert "warning: the triggers of `clips` select nothing" in said
+    made = {path.name for path in (project.folder / "results" / "clips").glob("[!.]*")}
+    assert made == {"clips.csv", "SHA256SUMS"}
+    assert not (project.folder / "results" / "film.mp4").exists()

@@ -1,0 +1,304 @@
+"""The grid shows every episode once, in film order, exactly as its frames are."""
+
+import importlib.util
+import itertools
+from dataclasses import replace
+
+import av
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, decoded, rendered, simulated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from project import REPOSITORY
+
+from goalreel.encoding.yuv import planar
+from goalreel.errors import GoalreelError
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.frame_cache import FrameCache, write_cache
+from goalreel.pictures.layers import NOTHING, Layer, cut_patches
+from goalreel.provenance.spec import canonical
+from goalreel.simulation.trajectories import read_trajectories, write_trajectories
+from goalreel.views import grid_page
+from goalreel.views.filmed_episodes import read_filmed
+from goalreel.views.grid import film_grid, layout
+from goalreel.views.grid_page import Cell, page_parts, plate
+from goalreel.views.scaled_frames import ScaledCache, ScaledPictures
+
+GRID = {"rows": 2, "columns": 2, "caption": "Reach {reach} · {steps} steps"}
+PAPER = (33, 37, 43)
+
+
+def run_of(folder, atlases, shards, env=DISCRETE, policy=None):
+    """Write the trajectories and frames of shards, ranges of reaches; return their files."""
+    policy = policy or {"name": "pump", "epsilon": 0.0}
+    frames, trajectories = [], []
+    for number, reaches in enumerate(shards):
+        shard = simulated(env, reaches, policy)
+        frames.append(folder / "frames" / f"{number:05d}.npz")
+        trajectories.append(folder / "trajectories" / f"{number:05d}.npz")
+        write_trajectories(trajectories[-1], shard)
+        write_cache(frames[-1], rendered(shard, atlases, env))
+    return frames, trajectories
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory, atlases):
+    """Return the files of five reaches in two shards."""
+    return run_of(tmp_path_factory.mktemp("run"), atlases, [range(3), range(3, 5)])
+
+
+@pytest.fixture
+def filmed(files):
+    """Return five reaches in two shards."""
+    return read_filmed(*files, DISCRETE)
+
+
+def gymnasium_frames(env: str, seed: int, actions) -> list[np.ndarray]:
+    """Return what Gymnasium shows of an episode that it plays by itself."""
+    made = gymnasium.make(env, render_mode="rgb_array")
+    made.reset(seed=seed)
+    frames = [made.render()]
+    for action in actions:
+        made.step(np.array([action]) if env == CONTINUOUS else int(action))
+        frames.append(made.render())
+    made.close()
+    return frames
+
+
+def cells_of(filmed, shape) -> list[Cell]:
+    pictures = ScaledPictures((600, 400), shape.cell)
+    caches = [filmed.open(shard) for shard in range(len(filmed.frames))]
+    scaled = [pictures.of(cache) for cache in caches]
+    return [Cell(scaled[s], caches[s].episode(i), f"Reach {s} {i}") for s, i in filmed.places()]
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_path, atlases, env):
+    files = run_of(tmp_path, atlases, [range(1), range(1, 2)], env)
+    filmed = read_filmed(*files, env)
+    shape = layout(2, 1, (600, 400))
+    assert shape.cell == (600, 400) and shape.size == (600, 802)
+    frames = [f for part in page_parts(cells_of(filmed, shape), shape) for f in part]
+    assert len(frames) == max(filmed.lengths)
+    for cell, path in enumerate(files[1]):
+        shard = read_trajectories(path)
+        wanted = gymnasium_frames(env, int(shard.episodes.seed[0]), shard.episode(0)[1])
+        high, wide = plate(f"Reach {cell} 0", shape.cell).shape[:2]
+        for frame, expected in itertools.zip_longest(frames, wanted, fillvalue=wanted[-1]):
+            shown = frame[cell * 402 : cell * 402 + 400].copy()
+            assert not np.array_equal(shown[:high, :wide], expected[:high, :wide])
+            shown[:high, :wide] = expected[:high, :wide]
+            assert np.array_equal(shown, expected)
+
+
+def test_the_video_shows_the_pages_in_order_with_a_keyframe_at_each_start(filmed, tmp_path):
+    """The pages are built again here, from whole frames that Pillow scales."""
+    frames, pages = film_grid(filmed, tmp_path / "g.mp4", GRID, 30, LOSSLESS, "made so")
+    caches = [filmed.open(0), filmed.open(1)]
+    episodes = [(caches[s], caches[s].episode(i), filmed.row((s, i))) for s, i in filmed.places()]
+    lengths = [len(numbers) for _, numbers, _ in episodes]
+    assert len(set(lengths[:4])) > 1, "one is held"
+    width, height = layout(2, 2, (600, 400)).cell
+    assert (width, height) == (600, 400)
+    found = decoded(tmp_path / "g.mp4")
+    starts = [0, max(lengths[:4])]
+    assert len(found) == frames == starts[1] + lengths[4] and pages == 2
+    for start, first in zip(starts, (0, 4), strict=True):
+        length = max(lengths[first : first + 4])
+        for step in {*range(0, length, 13), *lengths[first : first + 4]} - {length}:
+            picture = np.full((802, 1202, 3), PAPER, np.uint8)
+            for cell, (cache, numbers, row) in enumerate(episodes[first : first + 4]):
+                shown = cache[numbers[min(step, len(numbers) - 1)]].copy()
+                words = plate(f"Reach {row['reach']} · {row['steps']} steps", (600, 400))
+                shown[: words.shape[0], : words.shape[1]] = words
+                top, left = cell // 2 * 402, cell % 2 * 602
+                picture[top : top + 400, left : left + 600] = shown
+            assert np.array_equal(found[start + step], planar(picture))
+    assert [row["reach"] for *_, row in episodes] == [0, 1, 2, 3, 4]
+    with av.open(str(tmp_path / "g.mp4")) as container:
+        assert container.metadata["comment"] == "made so"
+        packets = [p for p in container.demux(video=0) if p.size]
+    assert [i for i, p in enumerate(packets) if p.is_keyframe] == starts
+
+
+def random_cache(seed: int, width: int, height: int, layers: int, frames: int) -> FrameCache:
+    """Return frames of noise in boxes that may overlap, over a background of noise."""
+    rng = np.random.default_rng(seed)
+    background = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+    made = []
+    for layer in range(layers):
+        boxes = []
+        for _ in range(4):
+            tall, wide = rng.integers(1, height // 2 + 1), rng.integers(1, width // 2 + 1)
+            top, left = rng.integers(0, height - tall + 1), rng.integers(0, width - wide + 1)
+            pixels = rng.integers(0, 256, (tall, wide, 3), dtype=np.uint8)
+            boxes.append((int(top), int(left), pixels))
+        boxes.append((0, 0, background[:2, :2]))  # which changes nothing
+        patches = cut_patches(background, boxes)
+        index = rng.integers(NOTHING, len(boxes), frames).astype(np.int32)
+        made.append(Layer(str(layer), patches, index))
+    return FrameCache(background, tuple(made), np.array([0, frames]))
+
+
+def pasted(scaled: ScaledCache, frame: int) -> np.ndarray:
+    """Return a frame of the scaled cache."""
+    picture = scaled.background.copy()
+    for part in scaled.pictures(frame):
+        if part is not None:
+            top, left, high, wide = part.box
+            assert all(side % 2 == 0 for side in part.box)
+            picture[top : top + high, left : left + wide] = part.pixels.reshape(high, wide, 3)
+    return picture
+
+
+def whole(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Return what Pillow makes of a whole frame, first along its rows, then along its columns."""
+    narrow = Image.fromarray(frame).resize((size[0], frame.shape[0]), Image.Resampling.LANCZOS)
+    return np.asarray(narrow.resize(size, Image.Resampling.LANCZOS))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    width=st.integers(20, 130),
+    height=st.integers(20, 130),
+    layers=st.integers(0, 3),
+    share=st.floats(0.15, 1),
+    room=st.sampled_from([1, 1 << 20]),
+)
+def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, layers, share, room):
+    cache = random_cache(seed, width, height, layers, 6)
+    size = max(int(width * share) & ~1, 2), max(int(height * share) & ~1, 2)
+    scaled = ScaledPictures((width, height), size, room).of(cache)
+    for frame in range(6):
+        assert np.array_equal(pasted(scaled, frame), whole(cache[frame], size))
+
+
+def test_every_picture_of_a_film_is_scaled_once_though_it_stands_in_many_shards(
+    filmed, monkeypatch, tmp_path
+):
+    made = []
+    scale = ScaledCache._scaled
+    monkeypatch.setattr(ScaledCache, "_scaled", lambda *a: made.append(a[1:]) or scale(*a))
+    film_grid(filmed, tmp_path / "g.mp4", GRID, 30, QP, "")
+    frames = [frame.tobytes() for shard in (0, 1) for frame in filmed.open(shard)]
+    assert len(made) == len(set(frames)) < len(frames)
+
+
+def test_a_scaled_page_equals_pillows_frames_on_each_shards_own_background(filmed):
+    shape = layout(3, 4, (600, 400))
+    assert shape.cell == (478, 318) and shape.size == (1918, 958)
+    caches = [filmed.open(0), filmed.open(1)]
+    dark = replace(caches[1], background=caches[1].background // 2)
+    pictures = ScaledPictures((600, 400), shape.cell)
+    page_ = [Cell(pictures.of(c), c.episode(1), "") for c in (caches[0], dark)]
+    (part,) = page_parts(page_, shape)
+    for step in (0, 17, 60, len(part) - 1):
+        for left, cache in ((0, caches[0]), (480, dark)):
+            numbers = cache.episode(1)
+            expected = whole(cache[numbers[min(step, len(numbers) - 1)]], shape.cell)
+            assert np.array_equal(part[step][:318, left : left + 478], expected)
+        assert (part[step][318:] == PAPER).all() and (part[step][:, 960:] == PAPER).all()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    rows=st.integers(1, 20),
+    columns=st.integers(1, 20),
+    width=st.integers(1, 3000),
+    height=st.integers(1, 3000),
+)
+def test_cells_are_even_and_as_large_as_fit(rows, columns, width, height):
+    room = (1922 // columns - 2, 1082 // rows - 2)
+    scale = min(room[0] / width, room[1] / height, 1)
+    fitting = scale * width, scale * height
+    try:
+        shape = layout(rows, columns, (width, height))
+    except GoalreelError as error:
+        assert fitting[0] < 66 or fitting[1] < 18, error
+        return
+    assert not any(side % 2 for side in (*shape.cell, *shape.size))
+    assert shape.size[0] <= 1920 and shape.size[1] <= 1080
+    for side, most in zip(shape.cell, fitting, strict=True):
+        assert most - 2.001 < side < most + 0.001
+    corners = [shape.corner(cell) for cell in range(rows * columns)]
+    assert corners == sorted(set(corners)) and not any(side % 2 for c in corners for side in c)
+    top, left = corners[-1]
+    assert (left + shape.cell[0], top + shape.cell[1]) == shape.size
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "frame", "parts"),
+    [
+        (0, 4, (600, 400), ["grid.rows is 0", "1 to 20"]),
+        (3, 0, (600, 400), ["grid.columns is 0", "1 to 20"]),
+        (3, -1, (600, 400), ["grid.columns is -1"]),
+        (100, 100, (600, 400), ["grid.rows is 100", "1 to 20"]),
+        (1, 10_000, (600, 400), ["grid.columns is 10000"]),
+        (20, 20, (400, 400), ["20 rows and 20 columns", "52x52", "400x400", "64x16"]),
+        (1, 1, (2000, 10), ["64x16 and more"]),
+    ],
+)
+def test_a_grid_without_cells_or_with_too_many_is_refused(rows, columns, frame, parts):
+    with pytest.raises(GoalreelError) as error:
+        layout(rows, columns, frame)
+    assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_a_caption_never_leaves_its_cell():
+    text = "Reach 17 of a very long caption, seed 9007199254740991"
+    for cell in ((64, 42), (94, 62), (600, 400)):
+        height, width = plate(text, cell).shape[:2]
+        assert width <= cell[0] and height <= cell[1]
+
+
+def test_frames_of_other_trajectories_or_of_another_size_are_refused(
+    files, filmed, tmp_path, atlases
+):
+    other, _ = run_of(tmp_path, atlases, [range(3), range(8, 10)])
+    with pytest.raises(GoalreelError, match=r"00001\.npz: does not show the trajectories"):
+        film_grid(read_filmed(other, files[1], DISCRETE), tmp_path / "g.mp4", GRID, 30, QP, "")
+    with pytest.raises(GoalreelError, match=f"are of {DISCRETE}, not of {CONTINUOUS}"):
+        read_filmed(*files, CONTINUOUS)
+    with pytest.raises(GoalreelError, match="600x400 pixels among those of 300x200"):
+        ScaledPictures((300, 200), (300, 200)).of(filmed.open(0))
+    assert not list(tmp_path.glob("*.mp4"))
+
+
+def test_neither_shards_nor_memory_change_a_byte(filmed, tmp_path, atlases, monkeypatch):
+    def film(run, name):
+        film_grid(run, tmp_path / name, GRID, 30, QP, "")
+        return (tmp_path / name).read_bytes()
+
+    first = film(filmed, "a.mp4")
+    assert film(filmed, "b.mp4") == first
+    shards = [range(1), range(1, 4), range(4, 5)]
+    assert film(read_filmed(*run_of(tmp_path, atlases, shards), DISCRETE), "c.mp4") == first
+    parts = []
+    cut = grid_page.page_parts
+    monkeypatch.setattr(grid_page, "_SPAN", 30_000)
+    monkeypatch.setattr(
+        "goalreel.views.grid.page_parts", lambda *a: (parts.append(p) or p for p in cut(*a))
+    )
+    assert film(filmed, "d.mp4") == first and len(parts) > 10
+
+
+def test_the_program_films_the_run_that_its_spec_names(files, filmed, tmp_path):
+    config = {"env": DISCRETE, "film.fps": 25, "encode": QP, "grid": GRID}
+    spec = canonical({"stage": "grid", "config": config, "shard": {"shards": 2}})
+    arguments = ["--frames", str(files[0][0]), "--trajectories", str(files[1][0])]
+    program("grid").main(["--spec", spec, *arguments, str(tmp_path / "p.mp4")])
+    film_grid(filmed, tmp_path / "g.mp4", GRID, 25, QP, spec)
+    assert (tmp_path / "p.mp4").read_bytes() == (tmp_path / "g.mp4").read_bytes()
+    assert read_index(tmp_path / "p.mp4").comment == spec
+
+
+def program(name: str):
+    """Return a stage's program as a module."""
+    found = importlib.util.spec_from_file_location(name, REPOSITORY / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module

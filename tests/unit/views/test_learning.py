@@ -1,0 +1,197 @@
+"""The film of learning shows each age's own attempts, as Gymnasium draws them, and says which."""
+
+import itertools
+import json
+from dataclasses import replace
+
+import av
+import gymnasium
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, STYLES, decoded
+
+import learning as stage
+from goalreel.encoding.yuv import Yuv420p
+from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.environments.seeding import episode_seeds
+from goalreel.errors import GoalreelError
+from goalreel.pictures.atlas import write_atlas
+from goalreel.pictures.layers import Patches
+from goalreel.pictures.text_patches import Board
+from goalreel.policies.tile_policy import greedy, write_policies
+from goalreel.provenance.spec import canonical
+from goalreel.training.sarsa import train
+from goalreel.views.learner_checkpoints import of_sarsa
+from goalreel.views.learning_film import make_film, write_film
+
+ATTEMPTS, CARD, SEED = 2, 3, 2025
+LABEL_HEIGHT = 35  # pixel rows that no car reaches
+AGES = [1, 60]
+
+
+@pytest.fixture(scope="module")
+def policies():
+    """Return a learner that fails at its first age and reaches at its second."""
+    return train(7, AGES, canonical({"config": {"env": DISCRETE}}))
+
+
+def filmed(policies, atlas, card=CARD):
+    return make_film(of_sarsa(policies), atlas, STYLES[DISCRETE], SEED, ATTEMPTS, card, hud=False)
+
+
+@pytest.fixture(scope="module")
+def film(policies, atlases):
+    """Return the film of two attempts at each age."""
+    return filmed(policies, atlases[DISCRETE])
+
+
+@pytest.fixture(scope="module")
+def encoded(film, tmp_path_factory):
+    """Return the film's file, without loss, under a name that is hard on ffmpeg."""
+    path = tmp_path_factory.mktemp("film") / f"{HARSH}.mp4"
+    write_film(path, film, HARSH, 30, LOSSLESS, '{"spec": 1}')
+    assert [p.name for p in path.parent.iterdir()] == [path.name], "no temporary file is left"
+    return path
+
+
+def rows_of(film):
+    return pd.DataFrame(film.table).to_dict("records")
+
+
+def played(policies, age, seed):
+    """Yield Gymnasium's pictures of a greedy attempt, and lastly whether it reached the goal."""
+    rule = greedy(policies.weights[AGES.index(age)])
+    env = gymnasium.make(DISCRETE, render_mode="rgb_array")
+    observation, over = env.reset(seed=seed)[0], False
+    yield env.render()
+    while not over:
+        action = rule(observation[None], ENVIRONMENTS[DISCRETE])[0]
+        observation, _, terminated, truncated, _ = env.step(int(action))
+        over = terminated or truncated
+        yield env.render()
+    env.close()
+    yield terminated
+
+
+def test_attempts_are_gymnasiums_pictures_under_their_label(film, policies):
+    for row in rows_of(film):
+        *pictures, reached = played(policies, row["age"], row["seed"])
+        frames = film.cache[row["first_frame"] : row["first_frame"] + row["frames"]]
+        assert len(frames) == len(pictures) == row["steps"] + 1
+        assert reached == row["reached"] and row["return"] == -row["steps"]
+        for frame, picture in zip(frames, pictures, strict=True):
+            assert np.array_equal(frame[LABEL_HEIGHT:], picture[LABEL_HEIGHT:])
+            assert np.array_equal(frame[:, 552:], picture[:, 552:]), "the flag is not covered"
+        labels = frames[:, :LABEL_HEIGHT, :552]
+        assert (labels[0] < 128).sum() > 1000, "the label is there ..."
+        assert (labels == labels[0]).all(), "... and stays"
+    assert {row["reached"] for row in rows_of(film)} == {True, False}
+
+
+def test_labels_and_chapters_say_what_the_table_says(film):
+    said = []
+    for row, chapter in zip(rows_of(film), film.chapters, strict=True):
+        after = "After 1 episode" if row["age"] == 1 else f"After {row['age']} episodes"
+        outcome = f"{row['steps']} steps · {'reached' if row['reached'] else 'not reached'}"
+        said.append(f"{after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}")
+        assert chapter.title == said[-1]
+    (label,) = [layer for layer in film.cache.layers if layer.name == "caption"]
+    board = Board(film.cache.background)
+    for episode, text in enumerate(said):
+        shown = label.patches.take(label.index[[film.cache.offsets[episode]]])
+        assert same(shown, board.centred(text, 7, 18))
+
+
+def same(one: Patches, other: Patches) -> bool:
+    return np.array_equal(one.boxes, other.boxes) and np.array_equal(one.pixels, other.pixels)
+
+
+def test_a_card_is_the_empty_track_with_its_label(film, atlases):
+    track = atlases[DISCRETE].background
+    for row in rows_of(film):
+        cards = film.cache[row["first_frame"] - CARD : row["first_frame"]]
+        assert row["card_frames"] == len(cards) == CARD
+        assert (cards[:, LABEL_HEIGHT:] == track[LABEL_HEIGHT:]).all()
+        frame = film.cache[row["first_frame"]]
+        assert (cards[:, :LABEL_HEIGHT] == frame[:LABEL_HEIGHT]).all()
+
+
+def test_every_age_starts_from_the_same_seeds_as_the_film(film):
+    table = pd.DataFrame(film.table)
+    assert table.age.tolist() == [1, 1, 60, 60] and table.attempt.tolist() == [1, 2, 1, 2]
+    seeds = episode_seeds(SEED, np.arange(ATTEMPTS), 0)
+    assert table.seed.tolist() == [*seeds, *seeds]
+    columns = "age attempt seed steps return reached first_frame frames card_frames"
+    assert list(table) == columns.split()
+    ends = (table.first_frame + table.frames).tolist()
+    assert (table.first_frame - table.card_frames).tolist() == [0, *ends[:-1]]
+    assert ends[-1] == len(film.cache)
+
+
+def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
+    view = Yuv420p(film.cache)
+    frames = decoded(encoded)
+    assert len(frames) == len(view)
+    assert all(np.array_equal(f, view[i]) for i, f in enumerate(frames))
+    starts = film.cache.offsets[:-1].tolist()
+    with av.open(str(encoded)) as container:
+        assert container.metadata["title"] == HARSH
+        assert container.metadata["comment"] == '{"spec": 1}'
+        stream = container.streams.video[0]
+        packets = [packet for packet in container.demux(stream) if packet.size]
+        chapters = container.chapters()
+    assert set(starts) <= {i for i, packet in enumerate(packets) if packet.is_keyframe}
+    times = [packet.pts * stream.time_base for packet in packets]
+    assert {b - a for a, b in itertools.pairwise(times)} == {1 / stream.average_rate}
+    titles = [chapter["metadata"]["title"] for chapter in chapters]
+    assert titles[0] == "After 1 episode · attempt 1 of 2 · 200 steps · not reached"
+    assert [title.split()[-2:] for title in titles[2:]] == [["·", "reached"]] * 2
+    assert [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters] == starts
+
+
+def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
+    bare = filmed(policies, atlases[DISCRETE], card=0)
+    assert len(bare.cache) == len(film.cache) - CARD * len(film.chapters)
+    for short, long in zip(rows_of(bare), rows_of(film), strict=True):
+        first, last = short["first_frame"], short["first_frame"] + short["frames"] - 1
+        shift = long["first_frame"] - first
+        for frame in (first, last):
+            assert np.array_equal(bare.cache[frame], film.cache[frame + shift])
+
+
+def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
+    foreign = replace(policies, spec=canonical({"config": {"env": CONTINUOUS}}))
+    with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):
+        filmed(foreign, atlases[DISCRETE])
+    atlas = replace(atlases[DISCRETE], spec=canonical({"config": {"env": CONTINUOUS}}))
+    with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}"):
+        filmed(policies, atlas)
+
+
+def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
+    write_policies(tmp_path / "policy.npz", policies)
+    write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
+    config = {
+        **{"env": DISCRETE, "seed": SEED, "film.fps": 24, "train.attempts": 1},
+        **{
+            "overlay.title_card": 0.5,
+            "overlay.hud": True,
+            "render": GYMNASIUM,
+            "encode": LOSSLESS | {"qp": 23},
+        },
+    }
+    spec = canonical({"stage": "learning", "config": config})
+    made = []
+    for number in range(2):
+        paths = tmp_path / f"{number}.mp4", tmp_path / f"{number}.csv"
+        inputs = ["--policy", tmp_path / "policy.npz", "--atlas", tmp_path / "atlas.npz"]
+        sums = tmp_path / "learning.sha256"
+        stage.main([*map(str, [*inputs, *paths, sums]), "--spec", spec])
+        made.append([path.read_bytes() for path in paths])
+    assert made[0] == made[1]
+    table = pd.read_csv(tmp_path / "0.csv")
+    assert table.card_frames.tolist() == [12, 12] and table.first_frame[0] == 12
+    assert len(decoded(tmp_path / "0.mp4")) == (table.frames + table.card_frames).sum()
+    with av.open(str(tmp_path / "0.mp4")) as container:
+        assert json.loads(container.metadata["comment"])["config"] == config

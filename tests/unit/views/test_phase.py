@@ -1,0 +1,112 @@
+"""The phase plane shows each state from its step on, at its place."""
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import DISCRETE, simulated
+from test_views import ENVS, NOISY, says, states_at, written
+
+from goalreel.errors import GoalreelError
+from goalreel.views import phase
+from goalreel.views.axes import Axes, colours
+from goalreel.views.phase import portrait, portraits, read_trails
+
+
+def pixel(state) -> np.ndarray:
+    """Return where a state stands on a phase picture of 600x400: x, y.
+
+    The plot's box is 72 to 582 across and 54 to 342 down; 4% of each range is free at both ends.
+    """
+    x = 72 + 510 * (state[..., 0] + 1.2 + 0.04 * 1.8) / (1.08 * 1.8)
+    y = 342 - 288 * (state[..., 1] + 0.07 + 0.04 * 0.14) / (1.08 * 0.14)
+    return np.stack([x, y], axis=-1)
+
+
+def inked(frames, goal: float) -> np.ndarray:
+    """Return where the plots differ from an empty one: (frames, 288, 510) bool."""
+    empty = np.asarray(Axes().ground(goal, 1)).astype(int)
+    plots = (frame[54:342, 72:582].astype(int) for frame in frames)
+    return np.array([np.abs(plot - empty).max(axis=2) > 24 for plot in plots])
+
+
+def around(points: np.ndarray, radius: float) -> np.ndarray:
+    """Return which of the plot's pixels lie near any of `points`, (n, 2)."""
+    y, x = np.mgrid[54:342, 72:582] + 0.5
+    return (np.hypot(x - points[:, :1, None], y - points[:, 1:, None]) < radius).any(axis=0)
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_a_state_is_inked_from_its_step_on_and_not_before(env, tmp_path):
+    trajectory = simulated(env, range(1))
+    trails = read_trails(written(tmp_path, trajectory), env)
+    ink = inked(portraits(trails), trails.goal_position)
+    places = pixel(trajectory.states)
+    assert len(ink) == len(places)
+    checked = 0
+    for step in range(2, len(places)):
+        x, y = np.floor(places[step]).astype(int) - (72, 54)
+        assert ink[step:, y, x].all(), step
+        path = np.linspace(places[: step - 1], places[1:step], 50).reshape(-1, 2)
+        if np.hypot(*(path - places[step]).T).min() > 5:
+            assert not ink[:step, y, x].any(), step
+            checked += 1
+    assert checked > 20
+
+
+def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
+    shard = simulated(reaches=range(20), policy=NOISY)
+    trails = read_trails(written(tmp_path, shard), DISCRETE)
+    frames = inked(portraits(trails), trails.goal_position)
+    for step in range(0, len(frames) - 1, 5):
+        heads = pixel(np.array([state for state, _ in states_at(shard, step)]))
+        assert not (frames[step] & ~around(heads, 6) & ~frames[step + 1]).any()
+        assert frames[step][around(heads, 1.2)].all()
+    totals = [int(frame.sum()) for frame in frames]
+    assert totals[-1] > 20 * totals[0]
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_the_goal_is_marked_where_gymnasium_has_it(env, tmp_path):
+    frame = portrait(read_trails(written(tmp_path, simulated(env, range(2))), env))
+    goal = gymnasium.make(env).unwrapped.goal_position
+    x = int(pixel(np.array([goal, 0.0]))[0])
+    marked = (frame[54:342, 73:581] == (96, 98, 106)).all(axis=2).mean(axis=0)
+    assert int(marked.argmax()) + 73 == x and marked.max() > 0.5
+    assert says(frame, "goal", 13, (96, 98, 106))
+
+
+def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(phase, "MOST", 4)
+    shards = [simulated(reaches=range(i, i + 3)) for i in (0, 3, 6)]
+    trails = read_trails(written(tmp_path, *shards), DISCRETE)
+    whole = read_trails(written(tmp_path / "one", simulated(reaches=range(9))), DISCRETE)
+    assert np.array_equal(trails.states, whole.states) and trails.total == whole.total == 9
+    chosen = [shards[i // 3].episode(i % 3)[0][0].tolist() for i in (0, 2, 4, 6)]
+    assert trails.states[:, 0].tolist() == chosen
+    assert says(portrait(trails), "4 of 9 trajectories · step ", 15, (38, 38, 42))
+    few = read_trails(written(tmp_path, shards[0]), DISCRETE)
+    low, high = few.steps.min(), few.steps.max()
+    assert low < high
+    for words, size in (("3 trajectories · step ", 15), (f"{high} steps to the goal", 13)):
+        assert says(portrait(few), words, size, (38, 38, 42))
+    assert says(portrait(few), str(low), 13, (38, 38, 42))
+
+
+def test_colours_tell_the_steps_by_lightness_alone():
+    shown = colours(np.arange(90, 201)).astype(float)
+    lightness = shown @ (0.2126, 0.7152, 0.0722)
+    assert (np.diff(lightness) > 0).all() and np.ptp(lightness) > 100
+    assert lightness.max() < 200, "seen on white"
+    assert len(np.unique(colours(np.full(3, 115)), axis=0)) == 1
+
+
+def test_a_phase_picture_has_the_size_that_is_asked_for(tmp_path):
+    shard = simulated(reaches=range(1))
+    trails = read_trails(written(tmp_path, shard), DISCRETE)
+    assert portrait(trails, (900, 500)).shape == (500, 900, 3)
+    double = portrait(trails, (1200, 800))
+    for x, y in np.floor(2 * pixel(shard.states)).astype(int):
+        assert double[y, x].min() < 200, "inked at twice the place"
+    for size in ((601, 400), (600, 399), (298, 200)):
+        with pytest.raises(GoalreelError, match=f"{size[0]}x{size[1]} is not allowed"):
+            portrait(trails, size)

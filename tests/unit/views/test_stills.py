@@ -1,0 +1,202 @@
+"""Poster, contact sheet and preview show the frames that they should, and nothing else."""
+
+import statistics
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import DISCRETE
+from PIL import Image, ImageSequence
+from test_grid import gymnasium_frames, program, run_of
+
+from goalreel.errors import GoalreelError
+from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.layers import layer_from_frames
+from goalreel.provenance.spec import canonical
+from goalreel.simulation.trajectories import read_trajectories
+from goalreel.views import contact_sheet
+from goalreel.views.filmed_episodes import read_filmed, spread
+from goalreel.views.poster import stroboscope
+from goalreel.views.preview import LIMIT, preview
+from goalreel.views.stills import save_contact_sheet, save_poster, save_preview
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, atlases):
+    """Return the files of seven reaches in two shards."""
+    return run_of(tmp_path_factory.mktemp("run"), atlases, [range(4), range(4, 7)])
+
+
+@pytest.fixture(scope="module")
+def filmed(files):
+    """Return seven reaches in two shards."""
+    return read_filmed(*files, DISCRETE)
+
+
+def played(files, place) -> list[np.ndarray]:
+    """Return an episode's frames as Gymnasium gives them."""
+    shard = read_trajectories(files[1][place[0]])
+    return gymnasium_frames(
+        DISCRETE, int(shard.episodes.seed[place[1]]), shard.episode(place[1])[1]
+    )
+
+
+def cache_of(frames: list[np.ndarray]) -> FrameCache:
+    """Return a cache of one episode."""
+    layer = layer_from_frames("all", frames[0], frames)
+    return FrameCache(frames[0], (layer,), np.array([0, len(frames)]))
+
+
+def test_the_median_reach_is_the_median_and_the_rows_are_the_tables(files, filmed):
+    steps = [s for path in files[1] for s in read_trajectories(path).episodes.steps.tolist()]
+    row = filmed.row(filmed.median())
+    assert row["steps"] == statistics.median_low(steps) and row["reached"] is True
+    assert row["env"] == DISCRETE
+    ordered = [filmed.row(place)["steps"] for place in filmed.by_steps()]
+    assert ordered == sorted(steps)
+    assert [filmed.row(place)["reach"] for place in filmed.places()] == list(range(7))
+
+
+def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
+    def with_reached(reached):
+        summaries = []
+        for summary, flags in zip(filmed.summaries, (reached[:4], reached[4:]), strict=True):
+            episodes = replace(summary.episodes, reached=np.array(flags))
+            summaries.append(replace(summary, episodes=episodes))
+        return replace(filmed, summaries=summaries)
+
+    some = with_reached([False, True, False, False, False, False, True])
+    assert sorted(some.by_steps()) == [(0, 1), (1, 2)] and some.row((0, 0))["reached"] is False
+    assert with_reached([False] * 7).by_steps() == filmed.by_steps()
+
+
+def thumbnails(path) -> list[list[np.ndarray]]:
+    """Return what the sheet's frame lines enclose, row by row."""
+    sheet = np.asarray(Image.open(path))
+    line = (sheet == contact_sheet._LINE).all(axis=2)
+    tops = np.flatnonzero(line.sum(axis=1) > line.shape[1] / 2).reshape(-1, 2)
+    lefts = np.flatnonzero(line.sum(axis=0) > line.shape[0] / 2).reshape(-1, 2)
+    return [[sheet[t + 1 : b, lf + 1 : r] for lf, r in lefts] for t, b in tops]
+
+
+def test_the_contact_sheet_shows_first_middle_and_last_frame_of_the_chosen(files, filmed, tmp_path):
+    chosen = [(1, 2), (0, 3), (1, 0)]
+    save_contact_sheet(filmed, tmp_path / "s.png", chosen, "made so")
+    found = thumbnails(tmp_path / "s.png")
+    assert len(found) == 3 and all(len(row) == 3 for row in found)
+    for row, place in zip(found, chosen, strict=True):
+        frames = played(files, place)
+        for thumbnail, step in zip(row, (0, (len(frames) - 1) // 2, -1), strict=True):
+            whole = Image.fromarray(frames[step])
+            expected = whole.resize((320, 213), Image.Resampling.LANCZOS)
+            assert np.array_equal(thumbnail, np.asarray(expected))
+    assert Image.open(tmp_path / "s.png").text == {"Comment": "made so"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ([], "a contact sheet of 0 episodes; allowed: 1 to 20"),
+        ([(0, 0)] * 21, "a contact sheet of 21 episodes"),
+        ([(0, 0), (2, 0)], "no shard 2; there are 2"),
+        ([(1, 3)], "no episode 3 in shard 1; it has 3"),
+        ([(0, -1)], "no episode -1 in shard 0"),
+    ],
+)
+def test_a_wrong_choice_is_told(filmed, tmp_path, chosen, message):
+    with pytest.raises(GoalreelError, match=message):
+        save_contact_sheet(filmed, tmp_path / "s.png", chosen, "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_choices_are_spread_from_the_first_to_the_last():
+    assert spread(range(10), 4) == [0, 3, 6, 9]
+    assert spread(range(3), 8) == [0, 1, 2]
+    assert spread(range(9), 1) == [4]
+
+
+def test_the_poster_has_the_last_frame_of_the_median_in_front_of_fainter_ones(files, filmed):
+    place = filmed.median()
+    frames = played(files, place)
+    cache = filmed.open(place[0])
+    picture = stroboscope(cache, cache.episode(place[1]))
+    car = (frames[-1] != cache.background).any(axis=2)
+    assert np.array_equal(picture[car], frames[-1][car])
+    # The path was empty before, and now has cars upon it, none as dark as the last.
+    white = (cache.background == 255).all(axis=2)
+    added = (picture != cache.background).any(axis=2) & white & ~car
+    assert added.sum() > 5 * car.sum()
+    assert picture[added].min() > 50 > picture[car].min() == 0
+
+
+def test_ghosts_stand_apart_and_grow_stronger():
+    """A black square walks to the right over grey, a step of its own width at a time."""
+    frames = []
+    for step in range(10):
+        frame = np.full((40, 200, 3), 200, np.uint8)
+        frame[10:20, 20 * step : 20 * step + 10] = 0
+        frames.append(frame)
+    picture = stroboscope(cache_of(frames), range(10))
+    shades = [picture[15, 20 * step + 5, 0] for step in range(10)]
+    assert shades == sorted(shades, reverse=True) and len(set(shades)) == 10 and shades[-1] == 0
+    gaps = [picture[15, 20 * step + 15, 0] for step in range(9)]
+    assert set(gaps) == {200}
+
+
+def test_where_everything_moves_the_poster_is_the_last_frame():
+    rng = np.random.default_rng(0)
+    frames = list(rng.integers(0, 256, (9, 30, 50, 3), dtype=np.uint8))
+    assert np.array_equal(stroboscope(cache_of(frames), range(9)), frames[-1])
+    assert np.array_equal(stroboscope(cache_of(frames[:1]), range(1)), frames[0])
+
+
+def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, filmed, tmp_path):
+    place = filmed.median()
+    frames = played(files, place)
+    for fps in (30, 240):
+        said = save_preview(filmed, tmp_path / "p.webp", fps, "made so")
+        assert (tmp_path / "p.webp").stat().st_size < 500_000
+        with Image.open(tmp_path / "p.webp") as animation:
+            shown = [
+                (np.asarray(f.convert("RGB")), f.info["duration"])
+                for f in ImageSequence.Iterator(animation)
+            ]
+            assert animation.getexif()[0x010E] == "made so" and animation.info["loop"] == 0
+        assert np.array_equal(shown[0][0], frames[0]) and np.array_equal(shown[-1][0], frames[-1])
+        # The last frame rests for a second.
+        duration = sum(duration for _, duration in shown)
+        assert abs(duration - 1000 - (len(frames) - 1) * 1000 / fps) <= 1
+        wanted = min(len(frames), len(frames) * 50 // fps)
+        assert f"{wanted} of {len(frames)} frames" in said
+        assert wanted * 0.9 < len(shown) <= wanted, "twins follow each other as one"
+
+
+@pytest.mark.parametrize(("frames", "height", "width"), [(12, 300, 400), (1, 700, 1000)])
+def test_a_preview_of_noise_is_small_enough_too(frames, height, width):
+    """Nothing is harder to compress."""
+    noise = np.random.default_rng(1).integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
+    data, said = preview(cache_of(list(noise)), range(frames), 30, "")
+    assert len(data) < LIMIT <= 500_000 and "with loss" in said
+
+
+def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, filmed, tmp_path):
+    spec = canonical(
+        {
+            "stage": "stills",
+            "config": {"env": DISCRETE, "film.fps": 30, "stills": {"episode_trigger": None}},
+            "shard": {"shards": 2},
+        }
+    )
+    names = ["poster.png", "contact_sheet.png", "preview.webp"]
+    arguments = ["--frames", str(files[0][0]), "--trajectories", str(files[1][0])]
+    outputs = [str(tmp_path / "program" / name) for name in [*names, "SHA256SUMS"]]
+    program("stills").main(["--spec", spec, *arguments, *outputs])
+    save_poster(filmed, tmp_path / names[0], spec)
+    save_contact_sheet(filmed, tmp_path / names[1], spread(filmed.by_steps(), 8), spec)
+    save_preview(filmed, tmp_path / names[2], 30, spec)
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (tmp_path / "program" / name).read_bytes()
+    assert Image.open(tmp_path / names[0]).text["Comment"] == spec
+    assert sorted(p.name for p in (tmp_path / "program").iterdir()) == sorted(
+        [*names, "SHA256SUMS"]
+    )

@@ -1,0 +1,298 @@
+"""The views show what the trajectories say: the swarm on the track, the phase plane as it grows."""
+
+import itertools
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import av
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, LOSSLESS, QP, STYLES, simulated
+from PIL import Image, ImageDraw, ImageFont
+from project import REPOSITORY
+
+from goalreel.encoding import ffmpeg
+from goalreel.errors import GoalreelError
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.layers import Patches
+from goalreel.pictures.mountain_car_scene import keys
+from goalreel.provenance.spec import canonical
+from goalreel.simulation.trajectories import Trajectories, write_trajectories
+from goalreel.views.phase import portraits, read_trails
+from goalreel.views.run_shards import run_shards, write_view
+from goalreel.views.swarm import count_cars, opacity
+
+ENVS = [DISCRETE, CONTINUOUS]
+STRIP = 34  # rows at the top that are the counter's
+NOISY = {"name": "pump", "epsilon": 0.5}
+
+
+def swarm_of(*shards, atlases, env=DISCRETE, atlas=None):
+    """Return the swarm of trajectories in memory."""
+    return count_cars(shards, atlas or atlases[env], STYLES[env])
+
+
+def written(folder, *shards):
+    """Write trajectories to files as the workflow names them, and return their paths."""
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"{number:05d}.npz" for number in range(len(shards))]
+    for path, trajectories in zip(paths, shards, strict=True):
+        write_trajectories(path, trajectories)
+    return paths
+
+
+def states_at(trajectories: Trajectories, step: int):
+    """Yield each episode's (state, whether it is the reset) at a step, its last one when over."""
+    for index in range(len(trajectories)):
+        states, _, _ = trajectories.episode(index)
+        yield states[min(step, len(states) - 1)], step == 0
+
+
+def gymnasium_pictures(env: str, trajectories: Trajectories, step: int) -> list[np.ndarray]:
+    """Return what Gymnasium draws of each episode at a step."""
+    made = gymnasium.make(env, render_mode="rgb_array")
+    made.reset(seed=0)
+    pictures = []
+    for state, first in states_at(trajectories, step):
+        made.unwrapped.state = (
+            state.astype(np.float32) if env == CONTINUOUS and not first else state
+        )
+        pictures.append(made.render())
+    made.close()
+    return pictures
+
+
+def repeated(trajectories: Trajectories, times: int) -> Trajectories:
+    """Return the first episode of `trajectories` several times over."""
+    states, actions, rewards = trajectories.episode(0)
+    rows = trajectories.episodes.take(np.zeros(times, int))
+    offsets = np.arange(times + 1) * len(states)
+    arrays = (np.tile(states, (times, 1)), np.tile(actions, times), np.tile(rewards, times))
+    return Trajectories(offsets, *arrays, rows, rows, trajectories.probe, trajectories.spec)
+
+
+def says(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255)) -> bool:
+    """Tell whether words stand somewhere in the top rows, as Pillow writes them."""
+    font = ImageFont.load_default(size)
+    height = sum(font.getmetrics())
+    image = Image.new("RGB", (int(np.ceil(font.getlength(words))), height), paper)
+    ImageDraw.Draw(image).text((0, height - font.getmetrics()[1]), words, ink, font, anchor="ls")
+    wanted = np.asarray(image).astype(int)
+    windows = np.lib.stride_tricks.sliding_window_view(frame[:60].astype(int), wanted.shape)[
+        :, :, 0
+    ]
+    middle = np.abs(windows[:, :, height // 2] - wanted[height // 2]).max(axis=(2, 3)) <= 2
+    return any(np.abs(window - wanted).max() <= 2 for window in windows[middle])
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_a_swarm_of_one_is_what_gymnasium_draws(env, atlases):
+    trajectories = simulated(env, range(1))
+    swarm = swarm_of(trajectories, atlases=atlases, env=env)
+    assert len(swarm) == len(trajectories.states) and swarm.cars == 1 and opacity(1) == 1
+    for step, frame in enumerate(swarm.frames()):
+        (picture,) = gymnasium_pictures(env, trajectories, step)
+        assert np.array_equal(frame[STRIP:], picture[STRIP:]), step
+
+
+def test_identical_cars_hide_what_their_number_says(atlases):
+    trajectories = repeated(simulated(reaches=range(1)), 7)
+    swarm = swarm_of(trajectories, atlases=atlases)
+    background = atlases[DISCRETE].background.astype(float)
+    for step in (0, 50, len(swarm) - 1):
+        picture = gymnasium_pictures(DISCRETE, trajectories, step)[0]
+        wanted = background + (1 - (1 - opacity(7)) ** 7) * (picture - background)
+        assert np.abs(swarm.frame(step) - wanted)[STRIP:].max() <= 0.5 + 1e-6
+
+
+def test_different_cars_show_the_mean_of_all_orders_of_painting(atlases):
+    trajectories = simulated(reaches=range(4))
+    swarm = swarm_of(trajectories, atlases=atlases)
+    background = atlases[DISCRETE].background.astype(float)
+    for step in (20, 50, len(swarm) - 1):
+        pictures = gymnasium_pictures(DISCRETE, trajectories, step)
+        painted = []
+        for order in itertools.permutations(pictures):
+            canvas = background.copy()
+            for picture in order:
+                inside = (picture != background).any(axis=2)
+                canvas[inside] += opacity(4) * (picture - canvas)[inside]
+            painted.append(canvas)
+        assert np.ptp(painted, axis=0).max() > 20, "the cars lie over one another"
+        wanted = np.mean(painted, axis=0)
+        assert np.abs(swarm.frame(step) - wanted)[STRIP:].max() <= 0.5 + 1e-6
+
+
+def test_one_car_is_visible_among_any_number():
+    shares = [opacity(cars) for cars in (1, 2, 10, 1000, 100_000, 10**9)]
+    assert shares == sorted(shares, reverse=True)
+    assert min(shares) * 255 > 8
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_the_cars_that_show_a_picture_are_those_whose_state_has_it(env, atlases):
+    trajectories = simulated(env, range(30), {"name": "pump", "epsilon": 0.2})
+    swarm, atlas = swarm_of(trajectories, atlases=atlases, env=env), atlases[env]
+    steps = trajectories.episodes.steps
+    for step in (0, 1, 60, int(steps.min()), int(steps.max()) - 1, int(steps.max())):
+        wanted = Counter()
+        for state, first in states_at(trajectories, step):
+            dtype = np.float32 if env == CONTINUOUS and not first else np.float64
+            (picture,) = atlas.find(keys(state[:1].astype(dtype))).tolist()
+            frame = atlas.background.copy()
+            atlas.patches.paste(frame, picture)
+            rows, columns = np.nonzero((frame != atlas.background).any(axis=2))
+            wanted[rows.tobytes(), columns.tobytes(), frame[rows, columns].tobytes()] += 1
+        found = Counter()
+        for picture in np.flatnonzero(swarm.counts[step]).tolist():
+            (top, left), shape = swarm.places[picture], swarm.shapes[picture]
+            rows, columns = np.nonzero(shape[..., 3])
+            pixels = shape[rows, columns, :3].tobytes()
+            found[(rows + top).tobytes(), (columns + left).tobytes(), pixels] += swarm.counts[
+                step, picture
+            ]
+        assert found == wanted and found.total() == swarm.cars == 30
+
+
+def test_the_counter_says_how_many_have_arrived(atlases):
+    trajectories = simulated(reaches=range(40))
+    swarm = swarm_of(trajectories, atlases=atlases)
+    steps = trajectories.episodes.steps
+    assert len(swarm) == steps.max() + 1
+    assert swarm.arrived.tolist() == [(steps <= t).sum() for t in range(len(swarm))]
+    for step in (0, 118, len(swarm) - 1):
+        words = f" of 40 arrived · step {step}", str(swarm.arrived[step])
+        assert all(says(swarm.frame(step), part, 16, (24, 24, 24)) for part in words)
+    assert not says(swarm.frame(118), " of 40 arrived · step 119", 16, (24, 24, 24))
+    changed = swarm.frame(0)[:STRIP] != atlases[DISCRETE].background[:STRIP]
+    rows, columns = np.nonzero(changed.any(axis=2))
+    assert rows.min() > 0 and columns.max() < 300, "away from the flag"
+
+
+def test_on_a_dark_and_larger_picture_the_counter_is_light_and_larger(atlases):
+    small = atlases[DISCRETE]
+    background = 255 - small.background.repeat(2, axis=0).repeat(2, axis=1)
+    pixels = []
+    for number, (_, _, height, width) in enumerate(small.patches.boxes.tolist()):
+        start, end = small.patches.offsets[number : number + 2]
+        patch = 255 - small.patches.pixels[start:end].reshape(height, width, 3)
+        pixels.append(patch.repeat(2, axis=0).repeat(2, axis=1).reshape(-1, 3))
+    patches = Patches(small.patches.boxes * 2, np.concatenate(pixels))
+    dark = replace(small, background=background, patches=patches)
+    shard = simulated(reaches=range(3))
+    frame = swarm_of(shard, atlases=atlases, atlas=dark).frame(50)
+    assert says(frame, " of 3 arrived · step 50", 32, (236, 236, 236), (0, 0, 0))
+    light = swarm_of(shard, atlases=atlases).frame(50)
+    inverted = 255 - light.repeat(2, axis=0).repeat(2, axis=1)
+    assert np.abs(frame[2 * STRIP :].astype(int) - inverted[2 * STRIP :]).max() <= 1
+
+
+def test_frames_do_not_depend_on_the_shards(atlases, tmp_path):
+    whole = swarm_of(simulated(reaches=range(6)), atlases=atlases)
+    parts = written(tmp_path, *(simulated(reaches=range(i, i + 2)) for i in (0, 2, 4)))
+    sharded = swarm_of(*run_shards(parts, DISCRETE), atlases=atlases)
+    assert len(whole) == len(sharded)
+    assert all(np.array_equal(a, b) for a, b in zip(whole.frames(), sharded.frames(), strict=True))
+    (one,) = written(tmp_path / "one", simulated(reaches=range(6)))
+    pairs = zip(*(portraits(read_trails(p, DISCRETE)) for p in ([one], parts)), strict=True)
+    assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_a_picture_that_the_atlas_lacks_is_drawn(atlases):
+    atlas, shard = atlases[DISCRETE], simulated(reaches=range(3))
+    half = np.arange(0, len(atlas.keys), 2)
+    poor = replace(atlas, keys=atlas.keys[half], patches=atlas.patches.take(half))
+    assert (poor.find(keys(shard.states[:, 0])) < 0).any()
+    swarms = [swarm_of(shard, atlases=atlases, atlas=one) for one in (atlas, poor)]
+    pairs = zip(*(swarm.frames() for swarm in swarms), strict=True)
+    assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_failed_attempts_are_shown_by_no_view(atlases, tmp_path):
+    both, reached = (
+        simulated(reaches=range(5), policy=NOISY, show=show) for show in ("attempts", "reaches")
+    )
+    assert len(both) > len(reached) == 5
+    swarms = [swarm_of(shard, atlases=atlases) for shard in (both, reached)]
+    assert np.array_equal(swarms[0].frame(90), swarms[1].frame(90)) and swarms[0].cars == 5
+    trails = [read_trails(written(tmp_path, shard), DISCRETE) for shard in (both, reached)]
+    assert np.array_equal(trails[0].states, trails[1].states) and trails[0].total == 5
+    nobody = replace(both.episodes, reached=np.zeros(len(both), bool))
+    with pytest.raises(GoalreelError, match="no episode reached"):
+        swarm_of(replace(both, episodes=nobody), atlases=atlases)
+
+
+def rgb_frames(path) -> list[np.ndarray]:
+    """Return a video's frames as PyAV decodes them to RGB."""
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
+    shard = simulated(reaches=range(3))
+    swarm = swarm_of(shard, atlases=atlases)
+    trails = read_trails(written(tmp_path, shard), DISCRETE)
+    for name, frames in (("swarm", list(swarm.frames())), ("phase", list(portraits(trails)))):
+        path = tmp_path / f"{name}.mp4"
+        count = write_view(path, iter(frames), (600, 400), 12, LOSSLESS, "a comment")
+        shown = rgb_frames(path)
+        assert count == len(shown) == len(frames) + 12 == int(shard.episodes.steps.max()) + 1 + 12
+        for wanted, found in zip(frames + [frames[-1]] * 12, shown, strict=True):
+            # Chroma is stored at half the size, so that single pixels of colour differ.
+            assert np.abs(wanted.astype(int) - found).mean() < 0.6
+        assert read_index(path).comment == "a comment"
+        again = tmp_path / "again.mp4"
+        write_view(again, iter(frames), (600, 400), 12, LOSSLESS, "a comment")
+        assert again.read_bytes() == path.read_bytes()
+    with pytest.raises(GoalreelError, match="even width and height, not 600x401"):
+        write_view(path, iter(frames), (600, 401), 12, QP, "")
+
+
+@pytest.mark.parametrize("view", ["swarm", "phase"])
+def test_the_stages_programs_film_all_shards(view, filmed, tmp_path):
+    results = filmed.folder / "results"
+    config = {"env": DISCRETE, "film.fps": 30, "encode": QP}
+    config |= {"render": GYMNASIUM} if view == "swarm" else {}
+    tools = {"ffmpeg": ffmpeg.version()}
+    spec = {"stage": view, "config": config, "shard": {"shards": 2}, "tools": tools}
+    arguments = ["--trajectories", results / "trajectories" / "00000.npz", tmp_path / "view.mp4"]
+    arguments += ["--atlas", results / "atlas.npz"] if view == "swarm" else []
+    command = [sys.executable, REPOSITORY / "scripts" / f"{view}.py", *arguments]
+    said = subprocess.run(
+        [*command, "--spec", canonical(spec)], capture_output=True, text=True, check=True
+    ).stderr
+    steps = np.concatenate([t.episodes.steps for t in run_shards(trajectories(results), DISCRETE)])
+    assert len(steps) == 8
+    assert len(rgb_frames(tmp_path / "view.mp4")) == steps.max() + 1 + 30
+    assert said.startswith(f"{steps.max() + 31} frames of 8 ")
+    assert json.loads(read_index(tmp_path / "view.mp4").comment) == spec
+
+
+def trajectories(results):
+    return [results / "trajectories" / f"{number:05d}.npz" for number in range(2)]
+
+
+def test_other_environments_are_refused(atlases, tmp_path):
+    shard = simulated(reaches=range(1))
+    cart = {"config": {"env": "CartPole-v1"}}
+    with pytest.raises(GoalreelError, match=r"needs Mountain Car \(.*CartPole-v1"):
+        list(run_shards(written(tmp_path, shard), "CartPole-v1"))
+    with pytest.raises(GoalreelError, match=r"needs Mountain Car \(.*CartPole-v1"):
+        read_trails(written(tmp_path, replace(shard, spec=canonical(cart))), DISCRETE)
+    wide = replace(shard, states=np.zeros((len(shard.states), 4)))
+    with pytest.raises(GoalreelError, match="needs Mountain Car .*states of 4 is none"):
+        swarm_of(wide, atlases=atlases)
+    with pytest.raises(GoalreelError, match=f"are of {DISCRETE}, not of {CONTINUOUS}"):
+        list(run_shards(written(tmp_path, shard), CONTINUOUS))
+    with pytest.raises(GoalreelError, match=f"are of {DISCRETE}, not of {CONTINUOUS}"):
+        swarm_of(shard, atlases=atlases, env=CONTINUOUS)
+    foreign = replace(atlases[CONTINUOUS], spec=canonical({"config": {"env": CONTINUOUS}}))
+    with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}, not of {DISCRETE}"):
+        swarm_of(shard, atlases=atlases, atlas=foreign)
+    other = replace(shard, spec=canonical({"config": {"env": DISCRETE, "seed": 8}}))
+    with pytest.raises(GoalreelError, match="00001.npz was made otherwise"):
+        list(run_shards(written(tmp_path, shard, other), DISCRETE))

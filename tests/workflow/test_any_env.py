@@ -1,0 +1,438 @@
+"""Any Gymnasium environment is played and filmed as Gymnasium itself plays and draws it."""
+
+# ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
+
+import itertools
+import json
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import CONTINUOUS, DISCRETE, LOSSLESS, decoded
+from gymnasium import spaces
+from project import REPOSITORY
+
+import goalreel
+from goalreel.encoding.yuv import Yuv420p
+from goalreel.errors import GoalreelError
+from goalreel.film.segment import encode_segment
+from goalreel.pictures.render_gymnasium import render_episodes
+from goalreel.policies.policy import make_policy
+from goalreel.simulation import gymnasium_episodes
+from goalreel.simulation.episodes import make_environment, simulate_episodes
+from goalreel.simulation.reaches import simulate_reaches
+from goalreel.simulation.trajectories import read_trajectories, write_trajectories
+
+RANDOM = {"name": "random"}
+ENVS = ["CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
+
+
+class Pictured(gymnasium.Env):
+    """Walks to the right, and draws whatever `picture` gives."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space = spaces.Box(-1, 9, (1,), np.float64)
+    action_space = spaces.Discrete(2, start=3)
+
+    def __init__(self, render_mode=None, length=5):
+        self.render_mode, self.length = render_mode, int(length)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.noise, self.at = self.np_random.random(), 0
+        return self.seen(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.at += 1
+        return self.seen(), self.reward(), self.at >= self.length, False, {}
+
+    def reward(self):
+        return self.noise
+
+    def seen(self):
+        return np.array([self.at + self.noise])
+
+    def render(self):
+        return self.picture()
+
+    def picture(self):
+        frame = np.full((31, 45, 3), 90, np.uint8)
+        frame[20:, 4 * self.at :] = [250, 10, int(200 * self.noise)]
+        frame[5:9, 40:] = 20 * self.at
+        return frame
+
+
+class Growing(Pictured):
+    def picture(self):
+        return np.zeros((32, 44 + 2 * (self.noise > 0.5), 3), np.uint8)
+
+
+class Floats(Pictured):
+    def picture(self):
+        return super().picture() / 255
+
+
+class Grey(Pictured):
+    def picture(self):
+        return super().picture()[:, :, 0]
+
+
+class Nothing(Pictured):
+    def picture(self):
+        return None
+
+
+class Silent(Pictured):
+    metadata = {"render_modes": ["ansi"]}
+
+
+class Moody(Pictured):
+    """Rewards from a generator that no seed sets."""
+
+    def reward(self):
+        return np.random.default_rng().random()
+
+
+class Endless(Pictured):
+    def __init__(self, render_mode=None):
+        super().__init__(render_mode, 10**9)
+
+
+class Many(Pictured):
+    action_space = spaces.MultiDiscrete([[2, 3], [4, 5]])
+
+
+class Bits(Pictured):
+    action_space = spaces.MultiBinary(3)
+
+
+class Square(Pictured):
+    action_space = spaces.Box(np.array([[-1, 0]], np.float32), np.array([[2, 9]], np.float32))
+
+
+class Bytes(Pictured):
+    action_space = spaces.Box(0, 255, (2,), np.uint8)
+
+
+class Boundless(Pictured):
+    action_space = spaces.Box(-np.inf, np.inf, (1,))
+
+
+class Worded(Pictured):
+    action_space = spaces.Text(3)
+
+
+class Told(Pictured):
+    """Observations that are no array."""
+
+    observation_space = spaces.Dict({"at": spaces.Discrete(9)})
+
+    def seen(self):
+        return {"at": self.at}
+
+
+for made in (Pictured, *Pictured.__subclasses__()):
+    gymnasium.register(f"Test{made.__name__}-v0", made)
+
+
+def shard(env, reaches=range(3), success=-1e9, **changes):
+    """Return a shard of a random policy and its environment."""
+    config = {"env": env, **changes}
+    environment = make_environment(config)
+    spec = json.dumps({"config": config})
+    policy = make_policy(RANDOM)
+    return environment, simulate_reaches(
+        reaches, 7, environment, policy, 9, "reaches", spec, success
+    )
+
+
+@pytest.mark.parametrize("env", ENVS)
+def test_episode_equals_gymnasium_and_frames_equal_its_render(env):
+    environment, made = shard(env, max_steps=40)
+    cache = render_episodes(made, environment, "{}")
+    assert len(made) == 3 and len(cache) == len(made.states)
+    frames = iter(cache)
+    for e in range(3):
+        states, actions, rewards = made.episode(e)
+        peer = gymnasium.make(env, render_mode="rgb_array", max_episode_steps=40)
+        seen, _ = peer.reset(seed=int(made.episodes.seed[e]))
+        assert np.array_equal(seen, states[0])
+        assert np.array_equal(peer.render(), next(frames))
+        returned = 0.0
+        for t, action in enumerate(actions):
+            seen, reward, *over, _ = peer.step(int(action) if action.ndim == 0 else action)
+            returned += reward
+            assert np.array_equal(seen, states[t + 1]) and seen.dtype == np.float32
+            assert reward == rewards[t]
+            assert np.array_equal(peer.render(), next(frames)), (e, t)
+            assert any(over) == (t + 1 == len(actions))
+        row = made.episodes.row(e)
+        assert over == [row["terminated"], row["truncated"]]
+        assert (row["steps"], row["return"]) == (len(actions), returned)
+        assert np.isnan(row["initial_position"])
+        peer.close()
+    assert next(frames, None) is None
+
+
+@pytest.mark.parametrize("env", [*ENVS, "TestMany-v0", "TestBits-v0", "TestSquare-v0"])
+def test_random_actions_are_drawn_as_documented(env):
+    environment, made = shard(env)
+    space = gymnasium.make(env).action_space
+    first = 0
+    for e in range(3):
+        stream = np.random.SeedSequence(int(made.episodes.seed[e]), spawn_key=(1,))
+        generator = np.random.Generator(np.random.PCG64(stream))
+        for action in made.episode(e)[1]:
+            assert space.contains(environment.actions.taken(action))
+            generator.random()
+            if isinstance(space, spaces.Discrete):
+                wanted = int(space.start) + int(space.n * generator.random())
+            elif isinstance(space, spaces.Box):
+                wanted = [
+                    np.float32(float(low) + generator.random() * (float(high) - float(low)))
+                    for low, high in zip(space.low.flat, space.high.flat, strict=True)
+                ]
+            else:
+                counts = getattr(space, "nvec", np.full(space.shape, 2))
+                wanted = [int(count * generator.random()) for count in counts.flat]
+            assert np.array_equal(action, wanted)
+            first += 1
+    assert first > 10
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_mountain_car_played_by_gymnasium_is_mountain_car_computed_here(env):
+    """Both ways to play meet: the same actions, rewards, endings and observations."""
+    seeds = np.arange(20) + 2**40
+    config = {"env_kwargs": {"goal_velocity": 0.01}, "max_steps": 150}
+    ours, theirs = (
+        simulate_episodes(seeds, make_environment(config | {"env": name}), make_policy(RANDOM))
+        for name in (env, f"gymnasium:{env}")
+    )
+    assert np.array_equal(ours.states.astype(np.float32), theirs.states)
+    assert np.array_equal(ours.actions.reshape(-1), theirs.actions.reshape(-1))
+    for name in ("rewards", "steps", "returns", "terminated", "truncated"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch):
+    environment, whole = shard("CartPole-v1", range(4))
+    frames = list(render_episodes(whole, environment, "{}"))
+    monkeypatch.setattr(gymnasium_episodes, "_LANES", 3)
+    parts = [shard("CartPole-v1", range(i, i + 2))[1] for i in (0, 2)]
+    for name in ("states", "actions", "rewards"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        assert np.array_equal(joined, getattr(whole, name))
+    pictures = itertools.chain(*(render_episodes(part, environment, "{}") for part in parts))
+    assert all(np.array_equal(a, b) for a, b in zip(frames, pictures, strict=True))
+    assert np.array_equal(shard("CartPole-v1", range(4))[1].states, whole.states)
+
+
+def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp_path):
+    environment, made = shard("TestPictured-v0")
+    cache = render_episodes(made, environment, "{}")
+    peer = gymnasium.make("TestPictured-v0", render_mode="rgb_array")
+    wanted = []
+    for e in range(3):
+        peer.reset(seed=int(made.episodes.seed[e]))
+        wanted.append(peer.render())
+        for action in made.episode(e)[1]:
+            peer.step(int(action))
+            wanted.append(peer.render())
+    assert len({frame.tobytes() for frame in wanted}) == len(wanted) > 10
+    assert np.array_equal(cache[:], np.stack(wanted)) and cache[0].shape == (31, 45, 3)
+    view = Yuv420p(cache)
+    assert view.size == (46, 32)
+    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    for shown, seen, frame in zip(view.frames(), decoded(tmp_path / "s.mp4"), wanted, strict=True):
+        assert np.array_equal(seen, shown)
+        even = np.pad(frame, ((0, 1), (0, 1), (0, 0)), "edge").astype(float)
+        luma = even @ [0.2126, 0.7152, 0.0722] * 219 / 255 + 16
+        assert np.abs(seen[:32] - luma).max() <= 0.51
+        blocks = even.reshape(16, 2, 23, 2, 3).mean(axis=(1, 3))
+        blue = blocks @ [-0.2126, -0.7152, 0.9278] / 1.8556 * 224 / 255 + 128
+        assert np.abs(seen[32:40].reshape(16, 23) - blue).max() <= 0.51
+
+
+@pytest.mark.parametrize(
+    ("env", "parts"),
+    [
+        ("TestGrowing-v0", ["44x32", "46x32", "one size"]),
+        ("TestFloats-v0", ["gave float64 of shape (31, 45, 3)", "uint8"]),
+        ("TestGrey-v0", ["gave uint8 of shape (31, 45)", "(height, width, 3)"]),
+        ("TestNothing-v0", ["gave NoneType"]),
+        ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "seed alone"]),
+    ],
+)
+def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts):
+    environment, made = shard(env, range(6))
+    with pytest.raises(GoalreelError) as error:
+        render_episodes(made, environment, "{}")
+    for part in [f"{env}: the episode of seed ", *parts]:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ("TestSilent-v0", "its render modes are ansi, and a film needs 'rgb_array'"),
+        ("TestBoundless-v0", "'random' draws uniformly, and the actions have no bounds"),
+        ("TestWorded-v0", "its actions are Text"),
+        ("TestNowhere-v0", "unknown value 'TestNowhere-v0'"),
+    ],
+)
+def test_what_cannot_be_played_is_told(env, message):
+    with pytest.raises(GoalreelError, match=message):
+        shard(env)
+
+
+def test_an_episode_without_an_end_is_told(monkeypatch):
+    monkeypatch.setattr(gymnasium_episodes, "_MOST_STEPS", 50)
+    with pytest.raises(GoalreelError, match="not ended after 50 steps; set max_steps"):
+        shard("TestEndless-v0")
+    assert shard("TestEndless-v0", max_steps=7)[1].episodes.steps.tolist() == [7] * 3
+
+
+def test_arguments_go_to_the_environment_and_wrong_ones_are_told():
+    assert shard("TestPictured-v0", env_kwargs={"length": 9})[1].episodes.steps.tolist() == [9] * 3
+    with pytest.raises(GoalreelError, match="cannot be made with env_kwargs {'length': 'far'}"):
+        shard("TestPictured-v0", env_kwargs={"length": "far"})
+
+
+@pytest.mark.parametrize("env", ["TestTold-v0", "TestBytes-v0", "TestSquare-v0"])
+def test_observations_and_actions_of_every_form_come_back_from_the_file(tmp_path, env):
+    environment, made = shard(env)
+    write_trajectories(tmp_path / "t.npz", made)
+    back = read_trajectories(tmp_path / "t.npz")
+    for name in ("states", "actions", "rewards"):
+        assert getattr(back, name).dtype == getattr(made, name).dtype
+        assert np.array_equal(getattr(back, name), getattr(made, name))
+    assert back.states.shape == (18, 0 if env == "TestTold-v0" else 1)
+    assert back.actions.shape == ((15,) if env == "TestTold-v0" else (15, 2))
+    assert len(render_episodes(back, environment, "{}")) == 18
+
+
+def test_trajectories_without_observations_differ_by_their_seeds():
+    """Frames are held against the digest, and two shards may have the same actions."""
+    digests = {shard("TestTold-v0", range(i, i + 1))[1].digest() for i in range(20)}
+    assert len(digests) == 20
+
+
+@pytest.mark.parametrize("success", ["terminated", "truncated", 25])
+def test_a_reach_is_what_success_says(success):
+    config = {"env": "CartPole-v1", "max_steps": 20 if success == "truncated" else 500}
+    environment, policy = make_environment(config), make_policy(RANDOM)
+    made = simulate_reaches(range(8), 7, environment, policy, 99, "reaches", "{}", success)
+    tried = made.attempts
+    wanted = tried.return_ >= 25 if success == 25 else getattr(tried, success)
+    assert np.array_equal(tried.reached, wanted)
+    assert made.episodes.reached.all() and made.episodes.reach.tolist() == list(range(8))
+    assert (len(tried.reach) > 8) == (success != "terminated")
+    with pytest.raises(GoalreelError, match="0 of 2 reached .* success: 9000"):
+        simulate_reaches(range(2), 7, environment, policy, 1, "reaches", "{}", 9000)
+
+
+BALANCE = """
+import numpy as np
+
+
+def act(observations):
+    return (observations * np.array([0.1, 0.5, 3.0, 1.0])).sum(axis=1) > 0
+"""
+
+
+def test_cartpole_is_filmed_by_the_workflow(project):
+    """A policy of one's own balances the pole; a return is what counts, and a row is replayed."""
+    (project.folder / "balance.py").write_text(BALANCE)
+    config = {"env": "CartPole-v1", "success": 60, "max_steps": 60, "reaches": 3, "shard_size": 2}
+    config["policy"] = "{name: file, file: balance.py}"
+    said = project.run("-j", "2", config=config)
+    assert "3 goal reaches in 3 episodes" in said
+    results = project.folder / "results"
+    assert not (results / "atlas.npz").exists()
+    table = pd.read_csv(results / "episodes.csv")
+    assert table["reached"].all() and table["return"].tolist() == [60.0] * 3
+    assert table["initial_position"].isna().all() and set(table["env"]) == {"CartPole-v1"}
+    shown = decoded(results / "film.mp4")
+    assert len(shown) == 3 * (15 + 61) and shown[0].shape == (600, 600)
+    peer = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+    for row in table.itertuples():
+        peer.reset(seed=row.seed)
+        shard = goalreel.open_cache(results / "frames" / f"{row.shard:05d}.npz")
+        frame = shard[shard.episode(row.reach - 2 * row.shard)[0]]
+        assert np.array_equal(frame, peer.render())
+    replay = [sys.executable, REPOSITORY / "scripts" / "replay.py", "2", "--gif", "a.gif"]
+    told = subprocess.run(replay, cwd=project.folder, capture_output=True, text=True)
+    assert "60 steps of CartPole-v1 equal Gymnasium's" in told.stderr
+    assert project.jobs(config=config) == {}
+    (project.folder / "balance.py").write_text(BALANCE.replace("0.5", "0.6"))
+    assert project.jobs(config=config)["simulate"] == 2
+    said = project.fail(config=config | {"policy": "{name: file, file: lost.py}"})
+    assert "policy.file: 'lost.py': cannot be read (No such file" in said
+
+
+MODULE = """
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Light(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"]}
+    observation_space = action_space = spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.on = 0
+        return self.on, {}
+
+    def step(self, action):
+        self.on = action
+        return self.on, 1.0, False, False, {}
+
+    def render(self):
+        return np.full((64, 48, 3), 100 + 100 * self.on, np.uint8)
+
+
+gymnasium.register("Light-v0", Light, max_episode_steps=4)
+"""
+
+
+def test_an_environment_of_ones_own_is_filmed_and_watched(project):
+    (project.folder / "my_env.py").write_text(MODULE)
+    config = {"env": "my_env:Light-v0", "success": "truncated", "reaches": 2, "shard_size": 2}
+    config["policy"] = "{name: random}"
+    project.run("-j", "2", config=config)
+    cache = goalreel.open_cache(project.folder / "results" / "frames" / "00000.npz")
+    made = goalreel.read_trajectories(project.folder / "results" / "trajectories" / "00000.npz")
+    wanted = [100 + 100 * on for e in range(2) for on in (0, *made.episode(e)[1])]
+    assert [int(frame[5, 5, 0]) for frame in cache] == wanted
+    assert project.jobs(config=config) == {}
+    (project.folder / "my_env.py").write_text(MODULE.replace("100 * self.on", "90 * self.on"))
+    jobs = project.jobs(config=config)
+    assert (jobs["simulate"], jobs["render"]) == (1, 1)
+
+
+@pytest.mark.parametrize("changed", ["mine.py", "my_env"])
+def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
+    (tmp_path / "my_env.py").write_text(MODULE)
+    (tmp_path / "mine.py").write_text("def act(seen):\n    return seen\n")
+    spec = {
+        "stage": "simulate",
+        "config": {"env": "my_env:Light-v0", "seed": 1, "film.show": "attempts"},
+        "shard": {"first": 0, "count": 1},
+    }
+    spec["config"] |= {"success": 0, "policy": {"name": "file", "file": "mine.py"}}
+    spec["config"]["policy"]["function"] = "act"
+    command = [sys.executable, REPOSITORY / "scripts" / "simulate.py", "t.npz", "--spec"]
+    for files, message in (({changed: "0" * 64}, f"{changed} has changed"), ({}, "")):
+        text = json.dumps(spec | {"files": files})
+        said = subprocess.run([*command, text], cwd=tmp_path, capture_output=True, text=True)
+        assert (said.returncode, message in said.stderr) == (1 if message else 0, True)

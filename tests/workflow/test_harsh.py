@@ -1,0 +1,40 @@
+"""No value of a configuration reaches a shell as anything but itself."""
+
+import json
+
+import av
+import pandas as pd
+import yaml
+
+from goalreel.provenance.embedded_specs import read_spec
+
+# What a shell, Make, ffmpeg's metadata, Snakemake's patterns and Python's templates would take up.
+HARSH = """it's "a" $(touch ran) `touch ran` ;touch ran;|touch ran&><*?[x] é #=%\\ ~ 雪 --x"""
+HARSH += "\nnext\tline"
+CAPTION = """"{reach}" '$(touch ran)' `touch ran` ;=#\\ {{}} %{{n}} \\n: ' , [a]"""
+PREFIX = """'"$(touch ran)`touch ran`;=#é 雪"""
+
+
+def test_harsh_values_go_through_a_whole_run_as_they_are(project):
+    (project.folder / f"{HARSH}.py").write_text(
+        "def act(seen):\n    return (seen[:, 1] >= 0) * 2\n"
+    )
+    config = {
+        **{"results": HARSH, "reaches": 2, "policy": {"name": "file", "file": f"{HARSH}.py"}},
+        **{"overlay": {"caption": CAPTION}, "encode": {"encoder": "x264", "preset": "ultrafast"}},
+        **{"clips": {"name_prefix": PREFIX, "episode_trigger": [0]}},
+    }
+    (project.folder / "harsh.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    before = {path.name for path in project.folder.iterdir()}
+    project.run("-j", "2", "--configfile", "harsh.yaml", "--", "all", "clips")
+    results = project.folder / HARSH
+    assert {path.name for path in project.folder.iterdir()} == before | {HARSH, ".snakemake"}
+    assert not list(project.folder.rglob("ran*"))
+    clip = results / "clips" / f"{PREFIX}-episode-0.mp4"
+    assert pd.read_csv(results / "clips" / "clips.csv")["file"].tolist() == [clip.name]
+    made = read_spec(results / "trajectories" / "00000.npz")["config"]
+    assert made["policy"]["file"] == f"{HARSH}.py"
+    for video in (results / "segments" / "00000.mp4", clip):
+        with av.open(str(video)) as container:  # another reader of what ffmpeg was given
+            told = json.loads(container.metadata["comment"])
+        assert told["config"]["overlay.caption"] == CAPTION

@@ -1,0 +1,404 @@
+"""A user's own policy, model or recording is played exactly, or refused with what is wrong."""
+
+import csv
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
+from project import REPOSITORY
+
+import goalreel
+from goalreel.errors import GoalreelError
+from goalreel.pictures.render_gymnasium import render_episodes
+from goalreel.policies.policy import make_policy
+from goalreel.policies.watched_files import policy_files
+from goalreel.simulation.episodes import make_environment, simulate_episodes
+from goalreel.simulation.reaches import simulate_reaches, valid
+from goalreel.simulation.recorded_episodes import play_recording
+from goalreel.simulation.recording_file import read_recording
+from goalreel.verification.replay import Recorded, replay
+
+CARTPOLE = make_environment({"env": "CartPole-v1"})
+PENDULUM = make_environment({"env": "Pendulum-v1", "max_steps": 30})
+SEEDS = np.arange(20) + 2**40
+
+
+@pytest.fixture
+def policy(tmp_path):
+    """Return a maker of policies from the text of their file."""
+
+    def make(text, function="act"):
+        path = tmp_path / "mine.py"
+        path.write_text("import numpy as np\n" + textwrap.dedent(text))
+        return make_policy({"name": "file", "file": str(path), "function": function})
+
+    return make
+
+
+def refused(policy, environment) -> str:
+    with pytest.raises(GoalreelError) as error:
+        simulate_reaches(range(2), 7, environment, policy, 5)
+    return str(error.value)
+
+
+def assert_alike(one, other):
+    for name in ("seeds", "steps", "returns", "terminated", "truncated"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    everyone = np.ones(len(one.seeds), bool)
+    for array, wanted in zip(valid(one, everyone), valid(other, everyone), strict=True):
+        assert np.array_equal(array, wanted) and array.dtype == wanted.dtype
+
+
+def test_a_policy_of_ones_own_plays_what_it_plays_in_gymnasium(policy):
+    balance = policy("""
+        def act(observations):
+            assert observations.dtype == np.float32 and observations.shape[1:] == (4,)
+            return (observations[:, 2] + observations[:, 3] > 0).astype(int)
+    """)
+    episodes = simulate_episodes(SEEDS, CARTPOLE, balance)
+    env = gymnasium.make("CartPole-v1")
+    for e, seed in enumerate(SEEDS.tolist()):
+        seen, _ = env.reset(seed=seed)
+        over, steps = False, 0
+        while not over:
+            assert np.array_equal(seen, episodes.states[e, steps])
+            seen, _, terminated, truncated, _ = env.step(int(seen[2] + seen[3] > 0))
+            over, steps = terminated or truncated, steps + 1
+        assert steps == episodes.steps[e] and terminated == episodes.terminated[e]
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_pump_written_by_a_user_is_pump(policy, env):
+    mine = policy(
+        "def push(seen):\n    return np.where(seen[:, 1] >= 0, 2, 0)\n"
+        if env == DISCRETE
+        else "def push(seen):\n    return np.where(seen[:, 1:] >= 0, 1.0, -1.0)\n",
+        "push",
+    )
+    environment = make_environment({"env": env})
+    mine.check(environment)
+    ours = simulate_episodes(SEEDS, environment, make_policy(PUMP))
+    assert_alike(simulate_episodes(SEEDS, environment, mine), ours)
+
+
+@pytest.mark.parametrize("env", [DISCRETE, "Pendulum-v1", "CartPole-v1"])
+def test_a_policys_generators_are_the_episodes_own(policy, env):
+    """Written as documented, the policy `random` comes out again: no lane's draw is another's."""
+    shape = {DISCRETE: "int(3 * u)", "CartPole-v1": "int(2 * u)"}.get(env, "[4 * u - 2]")
+    mine = policy(f"""
+        def act(observations, generators):
+            draws = [g.random(2)[1] for g in generators]
+            return np.array([{shape} for u in draws])
+    """)
+    environment = make_environment({"env": env, "max_steps": 60})
+    mine.check(environment)
+    ours = simulate_episodes(SEEDS, environment, make_policy({"name": "random"}))
+    assert_alike(simulate_episodes(SEEDS, environment, mine), ours)
+
+
+RAISES = """
+def steer(angle):
+    return {True: 1}[angle > 0]
+
+
+def act(observations):
+    return np.array([steer(angle) for angle in observations[:, 2]])
+"""
+
+
+def test_a_policy_that_raises_shows_its_own_traceback_and_the_observation(policy, tmp_path):
+    said = refused(policy(RAISES), CARTPOLE)
+    lines = said.splitlines()
+    assert "mine.py: act raised; the observation, of the episode of seed" in lines[0]
+    angle = json.loads(lines[0].split("was ")[1])[2]
+    assert angle <= 0, "the lane that raises, not the first"
+    assert lines[2].endswith('mine.py", line 8, in act')
+    assert "return {True: 1}[angle > 0]" in said and "KeyError" in lines[-1]
+    assert "goalreel/" not in said.split("\n", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "parts"),
+    [
+        ("def act(o): return 1", CARTPOLE, ["an array of shape ()", "whole numbers from 0 to 1"]),
+        ("def act(o): return o", CARTPOLE, ["shape (16, 4)", "array of shape (16,)"]),
+        ("def act(o): return o[:, 0] > 9 and 1", CARTPOLE, ["ValueError", "ambiguous"]),
+        ("def act(o): return o[:, 0]", CARTPOLE, ["gave float32"]),
+        ("def act(o): return [2] * len(o)", CARTPOLE, ["gave 2 in row 0", "from 0 to 1"]),
+        ("def act(o): return [[1], [1, 2]]", CARTPOLE, ["gave no array"]),
+        ("def act(o): return np.zeros(len(o))", PENDULUM, ["array of shape (16, 1)"]),
+        ("def act(o): return np.full((len(o), 1), 2.5)", PENDULUM, ["gave [2.5]", "-2 to 2"]),
+        ("def act(o): return np.full((len(o), 1), np.nan)", PENDULUM, ["gave [nan]"]),
+        (
+            "def act(o): return np.arange(len(o)) % 2",
+            CARTPOLE,
+            ["gives the action 1 in a batch and 0 alone", "its own row"],
+        ),
+        (
+            "def act(o): return o[:, :1] - o[:, :1].mean()",
+            PENDULUM,
+            ["in a batch and [0.0] alone", "sums over the last axis"],
+        ),
+    ],
+)
+def test_what_a_policy_gives_is_checked_before_it_plays(policy, text, environment, parts):
+    said = refused(policy(text), environment)
+    for part in ["mine.py: act", *parts]:
+        assert part in said
+
+
+def test_modules_beside_a_policy_are_watched_too(tmp_path):
+    (tmp_path / "mine.py").write_text("import helper\nimport numpy\n")
+    (tmp_path / "helper.py").write_text("from deeper import x\n")
+    (tmp_path / "deeper.py").write_text("x = 1\n")
+    (tmp_path / "unused.py").write_text("")
+    policy = {"name": "file", "file": str(tmp_path / "mine.py")}
+    before = policy_files(policy)
+    assert {Path(name).name for name in before} == {"mine.py", "helper.py", "deeper.py"}
+    (tmp_path / "deeper.py").write_text("x = 2\n")
+    assert policy_files(policy) != before
+
+
+def test_a_policy_that_exits_is_told(policy):
+    said = refused(policy("import sys\ndef act(o): sys.exit(3)\n"), CARTPOLE)
+    assert "raised; the observation" in said and "SystemExit: 3" in said
+
+
+def test_what_a_policy_gives_is_checked_while_it_plays(policy):
+    late = "def act(o): return np.where(abs(o[:, 2]) > 0.15, 7, 0)"
+    assert "gave 7 in row" in refused(policy(late), CARTPOLE)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("x = 1 +", ["cannot be imported", "SyntaxError", "mine.py"]),
+        ("import no_such_module", ["cannot be imported", "line 2", "ModuleNotFoundError"]),
+        ("def axt(o): return o", ["has no function 'act'; it has axt"]),
+        ("act = 3", ["has no function 'act'; it has none"]),
+        ("def act(): return 1", ["act() does not fit", "act(observations, generators)"]),
+        ("def act(o, speed): return 1", ["act(o, speed) does not fit"]),
+    ],
+)
+def test_a_file_that_is_no_policy_is_told(policy, text, parts):
+    with pytest.raises(GoalreelError) as error:
+        policy(text)
+    for part in parts:
+        assert part in str(error.value)
+
+
+def record(path, env, count, steps=None, pick=lambda env: env.action_space.sample(), **make):
+    """Play episodes with Gymnasium alone and write them down as documented; return what it gave."""
+    env, rows, given = gymnasium.make(env, **make), [], []
+    for episode in range(count):
+        seed = 2**40 + 3 * episode
+        seen, _ = env.reset(seed=seed)
+        env.action_space.seed(episode)
+        states, rewards, over = [seen], [], False
+        while not over and len(rewards) != steps:
+            action = pick(env)
+            rows.append((f"{episode + 10}", seed, *np.ravel(action).tolist()))
+            seen, reward, *ends, _ = env.step(action)
+            over = any(ends)
+            states.append(seen)
+            rewards.append(reward)
+        given.append((seed, np.array(states), np.array(rewards), ends))
+    width = len(rows[0]) - 2
+    names = ["action"] if width == 1 else [f"action_{i}" for i in range(width)]
+    if path.suffix == ".npz":
+        episode, seed, *actions = (np.array(column, float) for column in zip(*rows, strict=True))
+        np.savez(path, episode=episode, seed=seed.astype(int), action=np.stack(actions, axis=1))
+    else:
+        with path.open("w", newline="") as stream:
+            csv.writer(stream).writerows([["episode", "seed", *names], *rows])
+    return given
+
+
+def played(path, environment, count, success="terminated"):
+    recording = read_recording(str(path))
+    return play_recording(recording, range(count), environment, "{}", success)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", DISCRETE, CONTINUOUS])
+@pytest.mark.parametrize("steps", [None, 9])
+def test_recorded_actions_are_played_as_they_were(tmp_path, env, suffix, steps):
+    """Those that stop before the environment's end, too."""
+    path = tmp_path / f"r{suffix}"
+    given = record(path, env, 3, steps, max_episode_steps=120)
+    environment = make_environment({"env": env, "max_steps": 120})
+    made = played(path, environment, 3)
+    assert len(made) == 3 == len(made.attempts.reach)
+    for e, (seed, states, rewards, ends) in enumerate(given):
+        ours = made.episode(e)
+        assert np.array_equal(ours[0].astype(np.float32), states)
+        assert np.array_equal(ours[2], rewards)
+        row = made.episodes.row(e)
+        assert (row["seed"], [row["terminated"], row["truncated"]]) == (seed, ends)
+        assert (row["steps"], row["return"]) == (len(rewards), sum(rewards.tolist()))
+        assert row["reached"] == ends[0]
+    if env == "CartPole-v1":
+        assert len(render_episodes(made, environment, "{}")) == len(made.states)
+
+
+def test_a_recording_of_a_goal_reaches_it(tmp_path):
+    path = tmp_path / "r.csv"
+    pump = lambda env: 2 if env.unwrapped.state[1] >= 0 else 0  # noqa: E731
+    record(path, DISCRETE, 4, pick=pump)
+    made = played(path, make_environment({"env": DISCRETE}), 4)
+    ours = simulate_episodes(
+        made.episodes.seed, make_environment({"env": DISCRETE}), make_policy(PUMP)
+    )
+    assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
+    part = play_recording(
+        read_recording(str(path)), range(2, 4), make_environment({"env": DISCRETE}), "{}", 0
+    )
+    assert part.episodes.reach.tolist() == [2, 3] and not part.episodes.reached.any()
+    assert np.array_equal(part.states, made.states[made.offsets[2] :])
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", DISCRETE])
+def test_actions_after_the_environments_end_are_refused(tmp_path, env):
+    path = tmp_path / "r.csv"
+    record(path, env, 3, max_episode_steps=8)
+    environment = make_environment({"env": env, "max_steps": 7})
+    with pytest.raises(GoalreelError) as error:
+        played(path, environment, 3)
+    assert "episode 0: it has 8 actions" in str(error.value)
+    assert f"ends the episode of seed {2**40} after 7 steps" in str(error.value)
+
+
+def test_the_stages_play_and_draw_a_recording(tmp_path):
+    """By the commands that the rules call; Mountain Car without its atlas is told."""
+    record(tmp_path / "r.csv", "CartPole-v1", 2)
+    for env, message in (("CartPole-v1", ""), (DISCRETE, "is drawn from an atlas")):
+        config = {"env": env, "seed": 1, "film.show": "reaches", "success": 3}
+        config["policy"] = {"name": "recorded", "file": "r.csv"}
+        spec = {"config": config, "shard": {"first": 1, "count": 1}}
+        commands = [
+            ["simulate.py", "t.npz"],
+            ["render.py", "f.npz", "--trajectories", "t.npz"],
+        ]
+        for name, *arguments in commands:
+            text = json.dumps(spec | {"stage": name.removesuffix(".py")})
+            command = [sys.executable, REPOSITORY / "scripts" / name, *arguments, "--spec", text]
+            said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert said.returncode == (1 if message and name == "render.py" else 0), said.stderr
+        assert message in said.stderr
+        if env == "CartPole-v1":
+            made = goalreel.read_trajectories(tmp_path / "t.npz")
+            wanted = played(tmp_path / "r.csv", CARTPOLE, 2)
+            assert np.array_equal(made.states, wanted.states[wanted.offsets[1] :])
+            assert made.episodes.reach.tolist() == [1] and made.episodes.reached.all()
+            assert len(goalreel.open_cache(tmp_path / "f.npz")) == len(made.states)
+
+
+def test_too_few_episodes_say_which_number_to_set(tmp_path):
+    record(tmp_path / "r.csv", "CartPole-v1", 3)
+    with pytest.raises(GoalreelError, match="has 3 episodes.*set reaches to 3 or fewer"):
+        played(tmp_path / "r.csv", CARTPOLE, 4)
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
+    environment = make_environment({"env": env})
+    ours = simulate_episodes(SEEDS[:3], environment, make_policy(PUMP))
+    rows = [
+        [e, *map(repr, ours.states[e, t].tolist())]
+        for e in range(3)
+        for t in range(ours.steps[e] + 1)
+    ]
+    with (tmp_path / "r.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["episode", "position", "velocity"], *rows])
+    made = played(tmp_path / "r.csv", environment, 3)
+    again = simulate_reaches(range(1), 7, environment, make_policy(PUMP), 1)
+    assert made.actions.dtype == again.actions.dtype
+    for e in range(3):
+        assert np.array_equal(made.episode(e)[0], ours.states[e, : ours.steps[e] + 1])
+    assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
+    if env == DISCRETE:
+        assert made.episodes.return_.tolist() == ours.returns.tolist()
+    assert len(rendered(made, atlases, env)) == len(rows)
+    states, actions, rewards = made.episode(0)
+    episode = Recorded(env, {}, 0, 0, -1, states, actions, rewards, (True, False))
+    with pytest.raises(GoalreelError, match="recorded as states"):
+        replay(episode)
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "parts"),
+    [
+        ("", DISCRETE, ["no CSV file with a header"]),
+        ("episode,seed\n0,1\n", DISCRETE, ["columns are episode, seed; allowed"]),
+        ("episode,seed,action\n", DISCRETE, ["it has no rows"]),
+        ("episode,action\n0,1\n", DISCRETE, ["no column seed"]),
+        ("episode,seed,action\n0,1,left\n", DISCRETE, ["row 1, column action: 'left'"]),
+        ("episode,seed,action\n0,1,1\n0,2,1\n", DISCRETE, ["seed 2 in row 2", "one whole"]),
+        ("episode,seed,action\n0,-1,1\n", DISCRETE, ["seed -1 in row 1"]),
+        ("episode,seed,action\n0,1\n", DISCRETE, ["row 1 has 2 fields, its header 3"]),
+        ("episode,seed,action\n0,1,1\n1,1,1\n0,1,1\n", DISCRETE, ["episode 0 do not follow"]),
+        ("episode,seed,action\n0,1,3\n", DISCRETE, ["episode 0: gave 3 in row 0", "0 to 2"]),
+        ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: gave float64"]),
+        ("episode,seed,action_1\n0,1,1\n", DISCRETE, ["columns are action_1, not action_0"]),
+        ("episode,seed,action_0,action_1\n0,1,1,1\n", DISCRETE, ["an action is 2 numbers"]),
+        ("episode,position,velocity\n0,0,0\n", DISCRETE, ["one state; allowed: two states"]),
+        ("episode,position,velocity\n0,0,0\n0,3,0\n", DISCRETE, ["state 1 is [3.0, 0.0]"]),
+        ("episode,position,velocity\n0,0,0\n0,nan,0\n", DISCRETE, ["state 1 is [nan"]),
+        ("episode,position,velocity\n0,0,0\n0,0,0\n", "CartPole-v1", ["which are Mountain Car's"]),
+        ("episode,position\n0,0\n", DISCRETE, ["columns are episode, position; allowed"]),
+    ],
+)
+def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):
+    path = tmp_path / "r.csv"
+    path.write_text(text)
+    with pytest.raises(GoalreelError) as error:
+        played(path, make_environment({"env": env}), 1)
+    for part in [f"policy.file: {path}", *parts]:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"episode": np.zeros(3), "seed": np.zeros(2, int), "action": np.zeros(3)}, "differ in"),
+        ({"episode": np.array(["a"]), "seed": np.zeros(1, int)}, "array episode is <U1"),
+        ({"episode": np.array([None])}, "ValueError: objects"),
+        (None, "no recording"),
+    ],
+)
+def test_arrays_that_are_no_recording_are_told(tmp_path, arrays, message):
+    path = tmp_path / "r.npz"
+    np.savez(path, **arrays) if arrays else path.write_bytes(b"PK rubbish")
+    with pytest.raises(GoalreelError, match=message):
+        read_recording(str(path))
+
+
+def test_a_saved_model_plays_its_deterministic_actions(tmp_path):
+    library = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+    path = str(tmp_path / "model.zip")
+    for name, env in (("PPO", "CartPole-v1"), ("DQN", DISCRETE), ("SAC", CONTINUOUS)):
+        model = getattr(library, name)("MlpPolicy", env, seed=1, device="cpu")
+        model.learn(300)
+        model.save(path)
+        environment = make_environment({"env": env, "max_steps": 60})
+        policy = make_policy({"name": "sb3", "file": path, "algorithm": name})
+        policy.check(environment)
+        episodes = simulate_episodes(SEEDS[:3], environment, policy)
+        peer = gymnasium.make(env, max_episode_steps=60)
+        for e, seed in enumerate(SEEDS[:3].tolist()):
+            seen, _ = peer.reset(seed=seed)
+            for t in range(episodes.steps[e]):
+                assert np.array_equal(seen, episodes.states[e, t].astype(np.float32))
+                action, _ = model.predict(seen, deterministic=True)
+                assert np.array_equal(np.ravel(action), np.ravel(episodes.actions[e, t]))
+                seen, *_ = peer.step(action)
+    with pytest.raises(GoalreelError, match="trained on observations of shape"):
+        policy.check(CARTPOLE)
+    with pytest.raises(GoalreelError, match="cannot be loaded as policy.algorithm: DQN"):
+        make_policy({"name": "sb3", "file": path, "algorithm": "DQN"})

@@ -1,0 +1,161 @@
+"""An edit reruns exactly the views that it changes: the table for the targets beside the film."""
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import hashes
+from project import Project
+from test_operations import flip, found
+
+from goalreel.verification.single_files import Plan
+from goalreel.verification.view_files import check_views
+
+TARGETS = ["all", "clips", "grid", "swarm", "phase", "stills", "learning", "report"]
+BASE = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempts: 1}"}
+NOTHING = {}
+ENCODE = {"encode": 2, "concat": 1}
+TABLES = {"episodes": 1, "plots": 1}
+VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "learning": 1}
+SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
+SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1}
+HUD = ENCODE | {"dictionary": 1}
+DRAWN = {"atlas": 1, "dictionary": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
+DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "learning": 1}
+
+FILM = ("trajectories", "frames", "segments", "logs", "benchmarks")
+VIEWS = {"clips", "stills", "plots", "report", "train", "grid.mp4", "swarm.mp4", "phase.mp4"}
+VIEWS |= {"learning.mp4", "learning.csv", "learning.sha256"}
+LISTS = ("SHA256SUMS", "learning.sha256")
+
+
+@pytest.fixture(scope="module")
+def viewed(once) -> Project:
+    """Return a project with a finished film and all views."""
+    return once("viewed", lambda fresh: fresh.run("-j", "2", *TARGETS, config=BASE))
+
+
+@pytest.fixture
+def done(viewed, tmp_path) -> Project:
+    """Return a copy of it, with all time stamps."""
+    return viewed.copied(tmp_path / "project")
+
+
+def test_a_run_tells_of_every_view_that_it_made(viewed):
+    for name in ("clips", "grid", "swarm", "phase", "stills", "learning", "report"):
+        assert f"  {name}  results/" in viewed.said.replace(f"{name:>8}", f"  {name}"), viewed.said
+
+
+def test_the_film_alone_makes_no_view(done):
+    shutil.rmtree(done.folder / "results")
+    assert set(done.jobs(config=BASE)) == {
+        *["simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes"]
+    }
+
+
+def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
+    done.run("report", "--report", "report.zip", config=BASE)
+    with zipfile.ZipFile(done.folder / "report.zip") as archive:
+        held = {Path(name).name for name in archive.namelist()}
+    wanted = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
+    wanted |= {"steps.svg", "phase.svg", "reach_rate.svg", "initial_position.svg"}
+    assert wanted | {"episodes.csv", "attempts.csv"} <= held
+
+
+def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done):
+    def made(project: Project) -> dict[str, str]:
+        """Return the hashes without the page, which tells times, and Snakemake's own marks."""
+        apart = ("report/index.html", "report/SHA256SUMS")
+        found = hashes(project.folder / "results").items()
+        return {n: h for n, h in found if n not in apart and "/.snakemake" not in n}
+
+    shutil.rmtree(done.folder / "results")
+    done.run("-j", "1", *TARGETS, config=BASE)
+    assert made(done) == made(viewed)
+    assert len(made(done)) > 20
+
+
+def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
+    results, plan = done.folder / "results", Plan({}, 30, 15, 2, 4, 2, None)
+    assert not found(check_views(results, plan))
+    film = [*results.glob("[!gspl]*.*"), *(p for n in FILM for p in (results / n).rglob("*"))]
+    files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]
+    assert {path.relative_to(results).parts[0] for path in files} == VIEWS
+    for path in files:
+        whole = path.read_bytes()
+        flip(path, len(whole) // 2)
+        (named,) = found(check_views(results, plan))
+        # A flipped list of checksums accuses what it lists; clips and the page are made as one.
+        assert named in (path, *path.parents) or path.name in LISTS, path
+        path.write_bytes(whole)
+
+
+CONFIG_EDITS = [
+    ({}, NOTHING),
+    ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE | {"clips": 1, "report": 1}),
+    ({"overlay": "{hud: true}"}, HUD | {"clips": 1, "learning": 1, "report": 1}),
+    ({"overlay": "{title_card: 0}"}, ENCODE | TABLES | {"learning": 1, "report": 1}),
+    ({"clips": "{episode_trigger: all}"}, {"clips": 1}),
+    ({"clips": "{video_length: 9}"}, {"clips": 1}),
+    ({"stills": "{episode_trigger: [0]}"}, {"stills": 1}),
+    ({"grid": "{columns: 2}"}, {"grid": 1, "report": 1}),
+    ({"encode": "{qp: 31}"}, ENCODE | VIDEOS | {"report": 1}),
+    ({"encode": "{quality: small}"}, HUD | VIDEOS | {"report": 1}),
+    ({"encode": "{encoder: x264}"}, ENCODE | {"report": 1}),  # which the views had all along
+    ({"film": "{fps: 60}"}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
+    ({"render": "{style: vector}"}, DRAWN),
+    ({"seed": 7}, SIMULATE | {"learning": 1}),
+    ({"policy": "{epsilon: 0.1}"}, SIMULATE),
+    ({"policy": "{name: sarsa}"}, SIMULATE),
+    ({"max_steps": 150}, SIMULATE),
+    ({"success": -120}, SIMULATE),
+    ({"env_kwargs": "{goal_velocity: 0.01}"}, SIMULATE),
+    ({"train": "{checkpoints: [1, 2], attempts: 2}"}, {"learning": 1}),
+    ({"train": "{checkpoints: [1, 3], attempts: 1}"}, {"train": 1, "learning": 1}),
+    ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1, "encode": 1}),
+]
+
+
+@pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=lambda x: str(x))
+def test_config_edit(done, edit, jobs):
+    assert done.jobs(*TARGETS, config=BASE | edit) == jobs
+
+
+CHOSEN = {"clips": 1, "stills": 1, "grid": 1, "report": 1}  # grid shares the module filmed
+CODE_EDITS = [
+    ("swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
+    ("phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),
+    ("page.py", "margin = max(", "margin = min(", {"grid": 1, "report": 1}),
+    ("poster.py", "import", "import abc\nimport", {"stills": 1}),
+    (
+        "triggers.py",
+        'trigger == "all"',
+        'trigger == "every"',
+        {"clips": 1, "stills": 1, "grid": 1, "report": 1},
+    ),
+    ("learning.py", "not reached", "missed", {"learning": 1}),
+    ("sarsa.py", "0.9", "0.8", {"train": 1, "learning": 1}),
+    ("plots.py", 'ylabel="reaches"', 'ylabel="episodes"', {"plots": 1, "report": 1}),
+    ("templates/report.css", "{", " {", {"report": 1}),
+    ("templates/report.js", "const", "const  ", {"report": 1}),
+    ("record_video.py", "self.step_id = -1", "self.step_id = -2", NOTHING),
+    ("snippets.py", "_AT_ONCE = 8", "_AT_ONCE = 9", NOTHING),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "jobs"), CODE_EDITS)
+def test_code_edit(done, name, old, new, jobs):
+    done.edit(f"scripts/goalreel/{name}", old, new)
+    assert done.jobs(*TARGETS, config=BASE) == jobs
+
+
+def test_a_retrained_policy_reruns_what_it_plays(done):
+    config = BASE | {"policy": "{name: sarsa, epsilon: 0.5}", "film": "{show: attempts}"}
+    config |= {"reaches": 1, "shard_size": 1, "success": -200}
+    done.run(config=config)
+    assert done.jobs(config=config) == NOTHING
+    retrained = config | {"train": "{checkpoints: [1, 2], seed: 8}"}
+    assert done.jobs(config=retrained) == {
+        **{"train": 1, "simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
+    }

@@ -1,0 +1,154 @@
+"""A run as a user sees it: what it makes, what it says, and what it writes where."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from conftest import FEW
+from project import REPOSITORY, SOURCES
+
+import goalreel
+from goalreel.mp4.reader import read_index
+
+
+def test_summary_stands_at_the_end(filmed):
+    last = filmed.said.rstrip().splitlines()[-5:]
+    assert [line.split()[0] for line in last] == ["film", "shows", "encoder", "tables", "seconds"]
+    assert "assembled" in last[2]
+    table = pd.read_csv(filmed.folder / "results" / "episodes.csv")
+    frames = (table["card_frames"] + table["frames"]).sum()
+    assert f"8 goal reaches in 8 episodes, {frames:,} frames" in last[1]
+    film = filmed.folder / "results" / "film.mp4"
+    assert f"0:00:{round(frames / 30):02d}, {film.stat().st_size / 1e6:.1f} MB" in last[0]
+    times = pd.concat(
+        pd.read_csv(path, sep="\t")
+        for path in (filmed.folder / "results" / "benchmarks" / "encode").glob("*.tsv")
+    )
+    assert f"encode {times['s'].sum():.1f}" in last[4]
+    for stage in ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes"):
+        assert stage in last[4]
+
+
+def test_progress_is_short(filmed):
+    assert len(filmed.said.splitlines()) < 40, filmed.said
+
+
+def project_files(name: str) -> list[Path]:
+    """Return a source's files, relative to the repository; Python's own caches left out."""
+    path = REPOSITORY / name
+    files = [path, *path.rglob("*")] if path.is_dir() else [path]
+    return [
+        file.relative_to(REPOSITORY)
+        for file in files
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+
+
+def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(filmed):
+    results = filmed.folder / "results"
+    rules, shards = ("simulate", "render", "encode"), ("00000", "00001")
+    names = {f"{rule}/{shard}" for rule in rules for shard in shards}
+    for kind in ("logs", "benchmarks"):
+        found = {str(path.relative_to(results / kind)) for path in (results / kind).rglob("*.*")}
+        assert {name[:-4] for name in found} == names | {
+            "atlas",
+            "dictionary",
+            "concat",
+            "episodes",
+        }
+    made = {path.relative_to(filmed.folder) for path in filmed.folder.rglob("*") if path.is_file()}
+    sources = {path for name in SOURCES for path in project_files(name)}
+    assert {p for p in made if p.parts[0] not in ("results", ".snakemake")} == sources
+    assert not list(results.rglob(".*")), "no temporary files stay"
+
+
+@pytest.mark.parametrize("name", ['it\'s "here" – $HOME; é 雪 &', "deep/er/folder"])
+def test_any_results_folder_works(project, name):
+    config = {"results": name, "reaches": 2, "shard_size": 1}
+    project.run(config=config)
+    assert (project.folder / name / "film.mp4").is_file()
+    assert project.jobs(config=config) == {}
+
+
+def test_a_wrong_config_stops_before_any_job_with_one_message(project):
+    said = project.fail(config={"reachs": 5, "encode": "{qp: 99}", "results": "a{b"})
+    assert "the configuration has 3 faults" in said
+    for part in ("did you mean 'reaches'?", "encode.qp: 99 is out of range", "wildcards"):
+        assert part in said
+    assert "Traceback" not in said
+    assert not (project.folder / "results").exists()
+    assert "Exception" not in said and len(said.splitlines()) < 10, said
+
+
+@pytest.mark.parametrize("name", ["docs", "scripts/goalreel", ".", "docs/../rules/x"])
+def test_results_never_stand_among_the_workflows_own_files(project, name):
+    said = project.fail(config=FEW | {"results": name})
+    assert "is where the workflow's own files stand; choose another folder" in said
+    assert "Traceback" not in said
+
+
+def test_results_that_name_a_file_are_refused(project):
+    said = project.fail(config=FEW | {"results": "config.yaml"})
+    assert "results: 'config.yaml' is a file" in said and "Traceback" not in said
+
+
+def test_nested_values_on_the_command_line_get_their_types(project):
+    """Snakemake hands them on as text; the jobs get numbers."""
+    config = {"reaches": 1, "encode": "{qp: 31}", "policy": "{epsilon: 0.1}", "film": "{fps: 60}"}
+    project.run(config=config)
+    results = project.folder / "results"
+    encode = json.loads(read_index(results / "segments" / "00000.mp4").comment)["config"]
+    assert encode["encode"]["qp"] == 31 and encode["film.fps"] == 60
+    simulate = json.loads(goalreel.read_trajectories(results / "trajectories" / "00000.npz").spec)
+    assert simulate["config"]["policy"] == {"name": "pump", "epsilon": 0.1}
+
+
+def test_a_shard_that_the_film_does_not_have_is_an_error(project):
+    said = project.fail("results/trajectories/00009.npz", config=FEW)
+    assert "no shard 00009: the last is 00001" in said
+    project.fail("results/trajectories/1.npz", config=FEW)
+
+
+def test_a_run_for_a_single_file_needs_no_film(project):
+    said = project.run("results/frames/00001.npz", config=FEW)
+    assert "summary" not in said and "goal reaches in" not in said and "Error" not in said
+    (project.folder / "results" / "film.mp4").write_bytes(b"rubbish")
+    project.run("results/frames/00000.npz", config=FEW)
+
+
+def test_parsing_the_workflow_imports_nothing_heavy():
+    code = (
+        "import sys; sys.path.insert(0, 'scripts')\n"
+        "import goalreel.workflow.hooks, goalreel.workflow.specs\n"
+        "from goalreel.workflow.config import load_config; from pathlib import Path\n"
+        "config = load_config({}, Path('config.schema.yaml'))\n"
+        "import types; first = types.SimpleNamespace(shard='00000')\n"
+        "goalreel.workflow.specs.Specs(config, 'scripts').encode(first)\n"
+        "print(*{'numpy', 'pandas', 'pygame', 'gymnasium', 'PIL'} & set(sys.modules))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs make")
+def test_make_hands_its_options_to_snakemake():
+    command = ["make", "--dry-run", "ARGS=--config reaches=20"]
+    said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert ".venv/bin/snakemake --config reaches=20" in said.stdout
+
+
+def test_what_keeps_a_run_from_being_planned_is_told_in_one_message(project):
+    said = project.fail("--dry-run", IMAGEIO_FFMPEG_EXE="/no/such/ffmpeg")
+    assert "goalreel: ffmpeg does not run" in said and "/no/such/ffmpeg" in said
+    assert "Traceback" not in said
+    project.edit(
+        "scripts/goalreel/simulation/reaches.py", "import numpy as np", "import numpy as np)"
+    )
+    said = project.fail("--dry-run")
+    assert "goalreel: " in said and "reaches.py, line" in said and "Traceback" not in said

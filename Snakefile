@@ -72,7 +72,7 @@ rule simulate:
     benchmark:
         f"{RESULTS}/benchmarks/simulate/{{shard}}.tsv"
     conda:
-        "envs/simulate.yaml"
+        "envs/film.yaml"
     resources:
         mem_mb=needs.memory("simulate"),
         runtime=needs.minutes("simulate"),
@@ -97,7 +97,7 @@ rule atlas:
     benchmark:
         f"{RESULTS}/benchmarks/atlas.tsv"
     conda:
-        "envs/atlas.yaml"
+        "envs/film.yaml"
     resources:
         mem_mb=needs.memory("atlas"),
         runtime=needs.minutes("atlas"),
@@ -119,7 +119,7 @@ rule render:
     benchmark:
         f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
     conda:
-        "envs/render.yaml"
+        "envs/film.yaml"
     resources:
         mem_mb=needs.memory("render"),
         runtime=needs.minutes("render"),
@@ -143,7 +143,7 @@ rule dictionary:
     benchmark:
         f"{RESULTS}/benchmarks/dictionary.tsv"
     conda:
-        "envs/dictionary.yaml"
+        "envs/film.yaml"
     resources:
         mem_mb=needs.memory("dictionary"),
         runtime=needs.minutes("dictionary"),
@@ -168,7 +168,7 @@ rule encode:
     benchmark:
         f"{RESULTS}/benchmarks/encode/{{shard}}.tsv"
     conda:
-        "envs/encode.yaml"
+        "envs/film.yaml"
     resources:
         mem_mb=needs.memory("encode"),
         runtime=needs.minutes("encode"),
@@ -194,7 +194,7 @@ rule concat:
     benchmark:
         f"{RESULTS}/benchmarks/concat.tsv"
     conda:
-        "envs/concat.yaml"
+        "envs/film.yaml"
     resources:
         mem_mb=needs.memory("concat"),
         runtime=needs.minutes("concat"),
@@ -230,7 +230,7 @@ rule episodes:
     benchmark:
         f"{RESULTS}/benchmarks/episodes.tsv"
     conda:
-        "envs/episodes.yaml"
+        "envs/film.yaml"
     resources:
         mem_mb=needs.memory("episodes"),
         runtime=needs.minutes("episodes"),

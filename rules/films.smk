@@ -16,7 +16,7 @@ rule part:
     benchmark:
         f"{RESULTS}/benchmarks/part/{{part}}.tsv"
     conda:
-        "../envs/concat.yaml"
+        "../envs/film.yaml"
     resources:
         mem_mb=needs.memory("part"),
         runtime=needs.minutes("part"),
@@ -40,7 +40,7 @@ rule films:
     benchmark:
         f"{RESULTS}/benchmarks/films.tsv"
     conda:
-        "../envs/films.yaml"
+        "../envs/film.yaml"
     params:
         spec=specs.films,
     shell:

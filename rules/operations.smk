@@ -22,7 +22,7 @@ rule verify:
     benchmark:
         f"{RESULTS}/benchmarks/verify.tsv"
     conda:
-        "../envs/verify.yaml"
+        "../envs/film.yaml"
     threads: 16  # as many as there are, if there are fewer
     resources:
         mem_mb=needs.memory("verify"),
@@ -40,7 +40,7 @@ rule free_frames:
     log:
         f"{KEPT_LOGS}/free_frames.log",
     conda:
-        "../envs/clean.yaml"
+        "../envs/film.yaml"
     params:
         results=RESULTS,
     shell:
@@ -52,7 +52,7 @@ rule clean:
     log:
         f"{KEPT_LOGS}/clean.log",
     conda:
-        "../envs/clean.yaml"
+        "../envs/film.yaml"
     params:
         results=RESULTS,
     shell:

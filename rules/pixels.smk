@@ -17,7 +17,7 @@ rule pixels:
     benchmark:
         f"{RESULTS}/benchmarks/pixels.tsv"
     conda:
-        "../envs/pixels.yaml"
+        "../envs/training.yaml"
     # All cores of a local run: those that no collector has are the learner's.
     threads: max(config["pixels"]["collectors"] + 1, needs.cores(workflow.resource_settings.cores))
     resources:

@@ -43,7 +43,7 @@ rule plots:
     benchmark:
         f"{RESULTS}/benchmarks/plots.tsv"
     conda:
-        "../envs/plots.yaml"
+        "../envs/report.yaml"
     resources:
         mem_mb=needs.memory("plots"),
         runtime=needs.minutes("plots"),

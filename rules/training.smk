@@ -23,7 +23,7 @@ rule train:
     benchmark:
         f"{RESULTS}/benchmarks/train.tsv"
     conda:
-        "../envs/train.yaml"
+        "../envs/film.yaml"
     resources:
         mem_mb=needs.memory("train"),
         runtime=needs.minutes("train"),
@@ -45,7 +45,7 @@ rule dqn:
     benchmark:
         f"{RESULTS}/benchmarks/dqn/{{variant}}.{{seed}}.tsv"
     conda:
-        "../envs/dqn.yaml"
+        "../envs/training.yaml"
     # All cores of a local run, since its time is measured: nothing else runs beside it.
     threads: needs.cores(workflow.resource_settings.cores)
     resources:
@@ -89,7 +89,7 @@ rule training_table:
     benchmark:
         f"{RESULTS}/benchmarks/training_table.tsv"
     conda:
-        "../envs/training_table.yaml"
+        "../envs/report.yaml"
     resources:
         mem_mb=needs.memory("training_table"),
         runtime=needs.minutes("training_table"),
@@ -120,7 +120,7 @@ rule learning:
     benchmark:
         f"{RESULTS}/benchmarks/learning.tsv"
     conda:
-        "../envs/learning.yaml"
+        "../envs/film.yaml"
     resources:
         mem_mb=needs.memory("learning"),
         runtime=needs.minutes("learning"),

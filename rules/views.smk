@@ -18,7 +18,7 @@ rule clips:
     benchmark:
         f"{RESULTS}/benchmarks/clips.tsv"
     conda:
-        "../envs/clips.yaml"
+        "../envs/film.yaml"
     threads: 4
     resources:
         mem_mb=needs.memory("clips"),
@@ -47,7 +47,7 @@ rule grid:
     benchmark:
         f"{RESULTS}/benchmarks/grid.tsv"
     conda:
-        "../envs/grid.yaml"
+        "../envs/film.yaml"
     resources:
         mem_mb=needs.memory("grid"),
         runtime=needs.minutes("grid"),
@@ -72,7 +72,7 @@ rule swarm:
     benchmark:
         f"{RESULTS}/benchmarks/swarm.tsv"
     conda:
-        "../envs/swarm.yaml"
+        "../envs/film.yaml"
     resources:
         mem_mb=needs.memory("swarm"),
         runtime=needs.minutes("swarm"),
@@ -96,7 +96,7 @@ rule phase:
     benchmark:
         f"{RESULTS}/benchmarks/phase.tsv"
     conda:
-        "../envs/phase.yaml"
+        "../envs/report.yaml"
     resources:
         mem_mb=needs.memory("phase"),
         runtime=needs.minutes("phase"),
@@ -123,7 +123,7 @@ rule stills:
     benchmark:
         f"{RESULTS}/benchmarks/stills.tsv"
     conda:
-        "../envs/stills.yaml"
+        "../envs/film.yaml"
     resources:
         mem_mb=needs.memory("stills"),
         runtime=needs.minutes("stills"),

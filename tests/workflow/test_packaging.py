@@ -1,11 +1,14 @@
 """The project's files agree with one another."""
 
+import ast
 import re
 import subprocess
 import sys
 
 import pytest
 from project import REPOSITORY
+
+from goalreel.provenance.fingerprint import _parse, _reachable
 
 
 def pins(name: str) -> dict[str, str]:
@@ -49,13 +52,42 @@ def test_a_cluster_runs_with_the_versions_of_a_laptop():
     assert {name: tested.get(name) for name in cluster} == cluster
 
 
-def test_collectors_of_mario_have_the_same_versions_from_conda():
-    text = (REPOSITORY / "envs" / "mario.yaml").read_text(encoding="utf-8")
-    chosen_ones, pinned = chosen("requirements-mario.in"), pins("requirements-mario.txt")
-    assert dict(re.findall(r"^ +- ([\w.-]+)==(\S+)$", text, re.M)) == {
-        name: pinned[name] for name in chosen_ones
-    }
-    assert pinned["gymnasium"] == pins("requirements.txt")["gymnasium"]
+RULES = [REPOSITORY / "Snakefile", *sorted((REPOSITORY / "rules").glob("*.smk"))]
+RULE = re.compile(r'"(?:\.\./)?envs/(\w+)\.yaml".*?\$SCRIPTS/(\w+)\.py', re.S)
+DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
+DISTRIBUTIONS |= {"cv2": "opencv-python-headless"}
+BY_NAME = {"training": {"ale-py"}}  # imported by its name where a game asks for it
+
+
+def imported_packages(stage: str) -> set[str]:
+    """Return the distributions that a stage's program can import."""
+    names = set()
+    for path in _reachable(REPOSITORY / "scripts" / f"{stage}.py"):
+        for node in ast.walk(_parse(path)):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add(node.module.split(".")[0])
+    return {DISTRIBUTIONS.get(n, n) for n in names - set(sys.stdlib_module_names) - {"goalreel"}}
+
+
+@pytest.mark.parametrize("environment", ["film", "report", "training"])
+def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions(environment):
+    text = (REPOSITORY / "envs" / f"{environment}.yaml").read_text(encoding="utf-8")
+    packages = set(re.findall(r"^ {6}- (\S+)$", text, re.M))
+    stages = [
+        stage
+        for path in RULES
+        for rule in path.read_text(encoding="utf-8").split("\nrule ")
+        for name, stage in RULE.findall(rule)
+        if name == environment
+    ]
+    expected = set().union(*map(imported_packages, stages)) | BY_NAME.get(environment, set())
+    assert {package.split("==")[0] for package in packages} == expected
+    files = [REPOSITORY / name for name in ("requirements.txt", "requirements-train.in")]
+    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    for package in packages:
+        assert any(f"{line} ".startswith(f"{package} ") for line in lines), package
 
 
 def test_goalreel_can_be_imported_and_lists_what_it_offers(tmp_path):

@@ -1,16 +1,14 @@
 """A code fingerprint changes with what the code does, and with nothing else."""
 
-import ast
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
-import yaml
 from project import REPOSITORY
 
-from goalreel.provenance.fingerprint import _imported, _parse, _reachable, _tree, fingerprint
+from goalreel.provenance.fingerprint import _imported, _parse, _tree, fingerprint
 
 SCRIPT = "from goalreel import one\nfrom goalreel.two import helper\n\nprint(helper(one))\n"
 ONE = '"""About one."""\n\nLIMIT = 5\n'
@@ -143,38 +141,3 @@ def test_it_is_the_same_under_every_python():
     for python in other_pythons():
         said = subprocess.run([python, "-c", code], cwd=REPOSITORY, capture_output=True, text=True)
         assert said.stdout.split() == mine, (python, said.stderr)
-
-
-def imported_packages(stage: str) -> set[str]:
-    """Return the top-level modules that a stage can import, the project's and Python's left out."""
-    names = set()
-    for path in _reachable(REPOSITORY / "scripts" / f"{stage}.py"):
-        for node in ast.walk(_parse(path)):
-            if isinstance(node, ast.Import):
-                names |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names.add(node.module.split(".")[0])
-    return names - set(sys.stdlib_module_names) - {"goalreel"}
-
-
-# Imported by its name where a game asks for it; envs/mario.yaml has what Mario needs.
-OF_SOME_GAMES = {"pixels": {"ale-py"}}
-DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
-DISTRIBUTIONS |= {"cv2": "opencv-python-headless"}
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stages_conda_environment_holds_what_it_imports_at_the_pinned_versions(stage):
-    text = (REPOSITORY / "envs" / f"{stage}.yaml").read_text(encoding="utf-8")
-    (pip,) = (
-        part["pip"] for part in yaml.safe_load(text)["dependencies"] if isinstance(part, dict)
-    )
-    wanted = {DISTRIBUTIONS.get(name, name) for name in imported_packages(stage)}
-    wanted |= OF_SOME_GAMES.get(stage, set())
-    assert {line.split("==")[0] for line in pip} == wanted
-    files = [REPOSITORY / name for name in ("requirements.txt", "requirements-train.in")]
-    pins = [pin for path in files for pin in path.read_text(encoding="utf-8").splitlines()]
-    for line in pip:
-        assert any(f"{pin} ".startswith(f"{line} ") for pin in pins), f"{line} is not the version"
-    rules = [REPOSITORY / "Snakefile", *(REPOSITORY / "rules").glob("*.smk")]
-    assert any(f'envs/{stage}.yaml"' in path.read_text(encoding="utf-8") for path in rules)

@@ -1,7 +1,6 @@
 """What the stages' programs share: their command line, their log lines, their way to fail."""
 
 import argparse
-import contextlib
 import gc
 import os
 import signal
@@ -39,19 +38,15 @@ def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
 
 
 def spec_of(arguments: argparse.Namespace) -> Spec:
-    """Return the checked spec of a stage's parsed arguments.
+    """Return the spec of a stage's parsed arguments.
 
     Raises GoalreelError too if the code is no longer what the workflow planned with: a result
     must not carry the fingerprint of other code than made it. So call it once all is imported.
     """
     spec = parse_spec(arguments.spec, arguments.stage)
     script = Path(__file__).parents[1] / f"{arguments.stage}.py"
-    if spec.code and are_as_noted(script.parent):  # planned by the workflow, which checks more
+    if spec.code and are_as_noted(script.parent):
         return spec
-    with contextlib.suppress(ModuleNotFoundError):  # a stage's own environment has no validator
-        from goalreel.workflow.spec_values import check_values
-
-        check_values(spec)
     try:
         changed = spec.code and spec.code != fingerprint(script)
     except (SyntaxError, ImportError):  # it is being edited right now

@@ -10,7 +10,6 @@ from fuzzing import examples, junk, mutated_bytes, mutated_json, mutated_npz, pu
 from hypothesis import given
 from hypothesis import strategies as st
 from material import MAINS, made, spec_of
-from project import REPOSITORY
 
 from goalreel.encoding.assembling.coded_atlas import read_dictionary
 from goalreel.encoding.tiny import read_tiny
@@ -34,17 +33,6 @@ from goalreel.simulation.trajectories import read_summary, read_trajectories
 from goalreel.training.dqn.comparison import read_rows
 from goalreel.training.dqn.curves import curves_of
 from goalreel.training.dqn.metrics import read_metrics
-from goalreel.workflow.config import read_schema
-from goalreel.workflow.spec_values import check_values
-
-
-@pytest.fixture(autouse=True, scope="module")
-def schema_read_once():
-    """Spare each example the reading of the schema, which takes longer than all else."""
-    schema = read_schema(REPOSITORY / "config.schema.yaml")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goalreel.workflow.spec_values.read_schema", lambda path: schema)
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -177,6 +165,4 @@ def test_any_spec_is_taken_or_refused(data):
     text = json.dumps(value)
     if data.draw(st.integers(0, 3)) == 0:
         text = data.draw(mutated_bytes(text.encode())).decode("utf-8", "surrogateescape")
-    spec = works_or_tells(lambda: parse_spec(text, stage), "--spec", "is not installed", "planned")
-    if spec is not None:
-        works_or_tells(lambda: check_values(spec), "--spec")
+    works_or_tells(lambda: parse_spec(text, stage), "--spec", "is not installed", "planned")

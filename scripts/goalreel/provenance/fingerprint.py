@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = "goalreel"
-# The package's __init__ forwards names to users, and no stage takes any there. made_of and
-# spec_values refuse what a stage is given or let it pass as it is.
-_SHAPES_NOTHING = ("__init__.py", "provenance/input_checks.py", "workflow/spec_values.py")
+# The package's __init__ forwards names to users, and no stage takes any there. input_checks
+# refuses what a stage is given or lets it pass as it is.
+_SHAPES_NOTHING = ("__init__.py", "provenance/input_checks.py")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

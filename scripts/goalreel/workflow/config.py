@@ -7,15 +7,15 @@ how to apply it. How a fault is told stands in faults, which stage uses which op
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from goalreel.encoding.choice import obstacles
+from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.mountain_car import NATIVE
 from goalreel.environments.registry import environment_faults
 from goalreel.errors import GoalreelError
+from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import template_faults
 from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.training.games.names import family_of
 from goalreel.workflow.config_errors import check_depth, schema_faults
-from goalreel.workflow.film_faults import film_faults
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
 _HUGE = 1e300  # a whole number beyond is out of any range, and may not fit a float
@@ -43,7 +43,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     faults += [f for f in _game_faults(completed) if not _told(f, faults)]
     faults += [] if faults else _encoder_faults(completed)
     faults += [] if faults else _shard_faults(completed, schema)
-    faults += [] if faults else film_faults(completed)
+    faults += [] if faults else _film_faults(completed)
     if faults:
         head = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         lines = "".join(f"\n  {fault}" for fault in faults)
@@ -248,6 +248,27 @@ def _shard_faults(config: Mapping, schema: Mapping) -> list[str]:
         f"reaches, and Snakemake plans up to {most:,}; allowed: {-(-config['reaches'] // most)} "
         f"or more"
     ]
+
+
+def _film_faults(config: Mapping) -> Iterator[str]:
+    """Tell of films that cannot be: parts that cut a shard, a file of too many frames."""
+    per_file, size = config["film"]["reaches_per_file"], config["shard_size"]
+    if per_file is not None and per_file % size:
+        near = max(per_file // size, 1) * size
+        yield (
+            f"film.reaches_per_file: {per_file} cuts a shard in two; allowed with shard_size "
+            f"{size}: its multiples, such as {near}, or null"
+        )
+        return
+    # An episode has a step at least, so two frames, and its card.
+    least = cards(config, choose(config)) + 2
+    held = config["reaches"] if per_file is None else min(per_file, config["reaches"])
+    if held * least > MOST_FRAMES:
+        yield (
+            f"film.reaches_per_file: {'null' if per_file is None else per_file} asks for a file of "
+            f"{held:,} reaches, at least {held * least:,} frames with their title cards, and a "
+            f"file holds up to {MOST_FRAMES:,}; allowed: up to {MOST_FRAMES // least}"
+        )
 
 
 def _told(fault: str, faults: list[str]) -> bool:

@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.encoding import ffmpeg
-    from goalreel.files.folders import replacing_folder
+    from goalreel.files.atomic import replacing_folder
     from goalreel.film.shards import shard_paths
     from goalreel.provenance.checksums import write_folder_sums
     from goalreel.provenance.input_checks import check_inputs

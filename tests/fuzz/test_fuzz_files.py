@@ -13,7 +13,7 @@ from material import MAINS, made, spec_of
 
 from goalreel.encoding.assembling.coded_atlas import read_dictionary
 from goalreel.encoding.tiny import read_tiny
-from goalreel.files.plot_captions import read_caption
+from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.atlas import read_atlas
 from goalreel.pictures.frame_cache import open_cache

@@ -48,7 +48,6 @@ def _lay_out(run: Path, folder: Path) -> None:
     (odd / "empty.npz").touch()
     (odd / "words.npz").write_text("no zip")
     (odd / "folder.npz").mkdir()
-    os.mkfifo(odd / "pipe.npz")
     (odd / "gone.npz").symlink_to("nowhere")
 
 
@@ -115,7 +114,7 @@ def quiet(place, monkeypatch, tmp_path):
     monkeypatch.setattr(ffmpeg, "executable", lambda: str(fails))
 
 
-_ODD = ["empty", "empty.npz", "words.npz", "folder.npz", "pipe.npz", "gone.npz", "missing.npz"]
+_ODD = ["empty", "empty.npz", "words.npz", "folder.npz", "gone.npz", "missing.npz"]
 _WORDS = [
     "",
     "-",

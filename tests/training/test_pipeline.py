@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 from test_collectors import Alone, filled  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
-from goalreel.files.plot_captions import read_caption  # noqa: E402
+from goalreel.files.svg_plot import read_caption  # noqa: E402
 from goalreel.training.pixels import checkpoint  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 
 import training_table as stage
 from goalreel.errors import GoalreelError, Unusable
-from goalreel.files.plot_captions import read_caption
+from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.spec import canonical, common_digest
 from goalreel.training.dqn.comparison import HEADER, TITLES, as_csv, as_markdown, read_rows, rows_of
 from goalreel.training.dqn.curves import band, curves_of

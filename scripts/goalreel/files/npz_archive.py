@@ -14,11 +14,10 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from tokenize import TokenError
 
 import numpy as np
-
-from goalreel.files.regular import open_file
 
 # Source: zlib's technical details, "Maximum Compression Factor": 1032:1, approached from below.
 MOST_PACKED = 1032
@@ -64,7 +63,7 @@ class Archive:
 @contextlib.contextmanager
 def opened(path: str | os.PathLike) -> Iterator[Archive]:
     """Yield the archive of an .npz file. Raises OSError or any of `BROKEN` if it is none."""
-    with open_file(path) as stream, zipfile.ZipFile(stream) as archive:
+    with Path(path).open("rb") as stream, zipfile.ZipFile(stream) as archive:
         yield Archive(archive, os.fstat(stream.fileno()).st_size)
 
 

@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
-from goalreel.files.regular import open_file
 
 _MARK = b"goalreel sha256 "
 LENGTH = len(_MARK) + 64
@@ -40,7 +39,7 @@ def check_seal(path: str | os.PathLike) -> None:
     Raises GoalreelError if it cannot be read.
     """
     try:
-        with open_file(path) as stream:
+        with Path(path).open("rb") as stream:
             body = max(stream.seek(0, os.SEEK_END) - LENGTH, 0)
             stream.seek(body)
             seal = stream.read(LENGTH)

@@ -1,15 +1,20 @@
 """How all plots look, and how one is written: an SVG file that carries its caption.
 
-What they show stands in plots, and for trainings in dqn.training_plots.
+The caption is Dublin Core elements of the file: title, description, and source for the spec. So
+whoever shows a plot has its words too, also for those who cannot see it.
 """
 
 import os
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib.style
-from matplotlib.figure import Figure
-
+from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.files.plot_captions import Caption
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure  # readers of captions do without matplotlib
 
 # Colours that stay apart for the colour-blind and in grey; no plot needs them to be told apart.
 INK, FILL, MARK = "#1a1a1a", "#4878a8", "#b3420a"
@@ -21,15 +26,40 @@ _STYLE = {
     "axes.edgecolor": INK,
     "figure.constrained_layout.use": True,
 }
+_DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What a plot says of itself."""
+
+    title: str
+    description: str  # its finding in a sentence or two
+    spec: str  # canonical JSON
 
 
 def styled():
     """Return the context in which a plot is drawn and written."""
+    import matplotlib.style
+
     # From matplotlib's defaults on, so that a user's own matplotlibrc changes no byte.
     return matplotlib.style.context(["default", _STYLE])
 
 
-def save(figure: Figure, path: str | os.PathLike, caption: Caption) -> None:
-    """Write a plot."""
+def save(figure: "Figure", path: str | os.PathLike, caption: Caption) -> None:
+    """Write a plot, without a date."""
+    words = {"Title": caption.title, "Description": caption.description, "Source": caption.spec}
     with replacing(path) as temporary:
-        figure.savefig(temporary, format="svg", metadata=caption.metadata())
+        figure.savefig(temporary, format="svg", metadata=words | {"Date": None})
+
+
+def read_caption(path: str | os.PathLike) -> Caption:
+    """Return what a plot says of itself. Raises GoalreelError if the file is no such plot."""
+    try:
+        tree = ElementTree.fromstring(Path(path).read_bytes())  # noqa: S314 - expat itself bounds entities
+    except (OSError, ElementTree.ParseError) as error:
+        raise GoalreelError(f"{path}: not a plot ({error}); delete it") from None
+    found = [tree.find(f".//{_DUBLIN_CORE}{name}") for name in ("title", "description", "source")]
+    if any(element is None for element in found):
+        raise GoalreelError(f"{path}: not a plot of goalreel's: it has no title; delete it")
+    return Caption(*(element.text or "" for element in found))

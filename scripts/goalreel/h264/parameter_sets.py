@@ -1,7 +1,7 @@
 """Sequence and picture parameter sets: those of goalreel's assembled films, and x264's taken apart.
 
-Source: ITU-T H.264, 7.3.2.1 and 7.3.2.2, A.2 (profiles); ISO/IEC
-14496-15, 5.3.3 (avcC). The VUI stands in vui, levels in levels, what slices say in slices.
+Source: ITU-T H.264, 7.3.2.1 and 7.3.2.2, A.2 (profiles), Annex E (video usability information);
+ISO/IEC 14496-15, 5.3.3 (avcC).
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitReader, BitWriter, closed
 from goalreel.h264.levels import LARGEST_SIDE, smallest_level
 from goalreel.h264.nal import PPS, SPS, pack
-from goalreel.h264.vui import read_vui, write_vui
 
 FRAME_NUM_BITS, POC_BITS = 4, 16
 REFERENCES = 2  # frames that the decoder keeps
@@ -20,6 +19,8 @@ _MAIN, _HIGH = 77, 100
 _PROFILES = (66, _MAIN, 88, _HIGH)  # Baseline, Main, Extended, High
 _IS_MAIN = 0x40  # constraint_set1_flag; weighted prediction is all that Baseline lacks
 _MOST_REFERENCES = 16  # A.3.1
+_BT709, _CENTRE = 1, 1  # Tables E-3 to E-5; Figure E-1
+_EXTENDED_SAR = 255  # Table E-1
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,24 @@ def sps(stream: Stream) -> bytes:
     if right or bottom:
         bits.ue(0).ue(right // 2).ue(0).ue(bottom // 2)  # in pairs of pixels, Table 6-1
     bits.u(1, 1)  # vui_parameters_present_flag
-    write_vui(bits, fps, REFERENCES)
+    _write_vui(bits, fps, REFERENCES)
     return pack(3, SPS, closed(bits.array()))
+
+
+def _write_vui(bits: BitWriter, fps: Fraction, buffering: int) -> None:
+    """Append the VUI parameters, E.1.1, of goalreel's films: BT.709, limited range, fixed rate.
+
+    buffering: frames that the decoder keeps; none is reordered.
+    """
+    bits.u(1, 0).u(1, 0)  # no aspect ratio, no overscan
+    bits.u(1, 1).u(3, 5).u(1, 0).u(1, 1)  # unspecified video format, limited range, colours
+    bits.u(8, _BT709).u(8, _BT709).u(8, _BT709)
+    bits.u(1, 1).ue(_CENTRE).ue(_CENTRE)
+    # A tick is a field's time: E.2.1, time_scale. The frame rate is fixed.
+    bits.u(1, 1).u(32, fps.denominator).u(32, 2 * fps.numerator).u(1, 1)
+    bits.u(1, 0).u(1, 0).u(1, 0)  # no HRD parameters, no pic_struct
+    bits.u(1, 1).u(1, 1).ue(0).ue(0)  # no limits on bytes and bits
+    bits.ue(10).ue(10).ue(0).ue(buffering)  # vectors below 2**10, nothing reordered
 
 
 def pps() -> bytes:
@@ -177,13 +194,55 @@ def read_sps(rbsp: bytes) -> SequenceParameters:
         crop = tuple(bits.ue(8 * LARGEST_SIDE * 2) * unit for unit in (across, across, down, down))
         if crop[0] + crop[1] >= 16 * columns or crop[2] + crop[3] >= 16 * rows:
             raise GoalreelError(f"an SPS that crops {crop} of {16 * columns}x{16 * rows} pixels")
-    vui = read_vui(bits) if bits.flag() else {}
+    vui = _read_vui(bits) if bits.flag() else {}
     bits.trailing()
     return SequenceParameters(
         *(identity, profile, constraints, level, chroma, frame_num_bits, poc_type, poc_bits),
         *(always_zero, references, gaps, (columns, rows), progressive, crop),
         **vui,
     )
+
+
+def _read_vui(bits: BitReader) -> dict:
+    """Return what VUI parameters say: SequenceParameters' fields that they hold."""
+    vui: dict = {}
+    if bits.flag() and bits.u(8) == _EXTENDED_SAR:
+        bits.u(32)
+    if bits.flag():
+        bits.flag()  # overscan_appropriate_flag
+    if bits.flag():
+        bits.u(3)
+        vui["full_range"] = bits.flag()
+        if bits.flag():
+            vui["colour"] = (bits.u(8), bits.u(8), bits.u(8))
+    if bits.flag():
+        vui["chroma_location"] = bits.ue(5)
+        bits.ue(5)
+    if bits.flag():
+        ticks, scale = bits.u(32), bits.u(32)
+        bits.flag()
+        vui["fps"] = Fraction(scale, 2 * ticks) if ticks else None
+    nal, vcl = _read_hrd(bits), _read_hrd(bits)
+    if nal or vcl:
+        bits.flag()  # low_delay_hrd_flag
+    bits.flag()  # pic_struct_present_flag
+    if bits.flag():
+        bits.flag()
+        _ = bits.ue(16), bits.ue(16), bits.ue(16), bits.ue(16)
+        vui["reorder"], vui["buffering"] = bits.ue(), bits.ue()
+    return vui
+
+
+def _read_hrd(bits: BitReader) -> bool:
+    """Read HRD parameters, E.1.2, and the flag before them, which is returned."""
+    if not bits.flag():
+        return False
+    count = bits.ue(31) + 1
+    bits.u(8)
+    for _ in range(count):
+        bits.ue(), bits.ue(), bits.flag()
+    bits.u(20)
+    return True
 
 
 def read_pps(rbsp: bytes) -> PictureParameters:

@@ -11,10 +11,10 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
-from goalreel.files.regular import open_file
 from goalreel.mp4.box_reader import Span, boxes_in, tree_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
 def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
     """Give the block the moov box and the media; tell of what is wrong with them as its own."""
     try:
-        with open_file(path) as stream:
+        with Path(path).open("rb") as stream:
             yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None

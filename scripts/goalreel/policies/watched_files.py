@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
-from goalreel.files.regular import open_file
 
 
 def policy_files(policy: Mapping) -> dict[str, str]:
@@ -27,7 +26,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
         return {}
     try:
         paths = _with_imports(Path(path)) if policy.get("name") == "file" else [Path(path)]
-        return {str(p): hashlib.sha256(_content(p)).hexdigest() for p in paths}
+        return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise GoalreelError(
@@ -45,7 +44,7 @@ def _with_imports(path: Path) -> list[Path]:
             continue
         found.append(module)
         try:
-            tree = ast.parse(_content(module))
+            tree = ast.parse(module.read_bytes())
         except (SyntaxError, RecursionError, MemoryError):  # the job tells, with the traceback
             continue
         for node in ast.walk(tree):
@@ -55,11 +54,6 @@ def _with_imports(path: Path) -> list[Path]:
             beside = (path.with_name(f"{name.split('.')[0]}.py") for name in names)
             queue += [candidate for candidate in beside if candidate.is_file()]
     return sorted(found)
-
-
-def _content(path: Path) -> bytes:
-    with open_file(path) as stream:
-        return stream.read()
 
 
 def policy_tools(policy: Mapping) -> tuple[str, ...]:

@@ -5,13 +5,11 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files.atomic import replacing
-from goalreel.files.regular import open_file
 from goalreel.provenance.spec import canonical
 
 SUMS = "SHA256SUMS"
@@ -19,9 +17,9 @@ _ITSELF = "this file without this line"
 _AS_IT_IS = "surrogateescape"  # of names that are no UTF-8, as Python reads them from a folder
 
 
-def sha256_of(path: str | os.PathLike) -> str:
+def sha256_of(path: Path) -> str:
     """Return a file's sha256 in hexadecimal, read in pieces. Raises OSError."""
-    with open_file(path) as stream:
+    with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -61,8 +59,7 @@ def read_digests(path: Path) -> dict[str, str]:
     Raises GoalreelError if there is no such file, Unusable unless it is as it was written.
     """
     try:
-        with open_file(path) as stream:
-            text = stream.read().decode("ascii")
+        text = path.read_bytes().decode("ascii")
         told = json.loads(text)
         own, itself = dict(told["sha256"]), told["sha256"].pop(_ITSELF)
         sound = _digest(told) == itself and text == canonical(told | {"sha256": own}) + "\n"
@@ -89,8 +86,7 @@ def read_sums(sums: Path) -> dict[Path, str]:
     """
     found = {}
     try:
-        with open_file(sums) as stream:
-            lines = stream.read().decode("utf-8", _AS_IT_IS).split("\n")
+        lines = sums.read_bytes().decode("utf-8", _AS_IT_IS).split("\n")
         if lines.pop():
             raise ValueError("its last line has no end")
         for line in lines:

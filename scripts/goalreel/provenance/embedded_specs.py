@@ -9,8 +9,7 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files import npz_archive
-from goalreel.files.plot_captions import read_caption
-from goalreel.files.regular import open_file
+from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_comment
 from goalreel.provenance.spec import has_form
 
@@ -66,7 +65,7 @@ def _npz_spec(path: Path) -> str:
 
 
 def _pt_spec(path: Path) -> str:
-    with open_file(path) as stream, zipfile.ZipFile(stream) as archive:
+    with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
         return archive.read("archive/spec.json").decode()
 
 

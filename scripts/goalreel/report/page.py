@@ -12,8 +12,8 @@ from pathlib import Path
 import jinja2
 
 from goalreel.errors import GoalreelError
-from goalreel.files.folders import place, replacing_folder
-from goalreel.files.plot_captions import read_caption
+from goalreel.files.atomic import place, replacing_folder
+from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import Outline, read_outline
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import Made, read_made, tools_of

@@ -11,8 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from goalreel.files.plot_captions import Caption
-from goalreel.files.svg_plot import FILL, INK, MARK, save, styled
+from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
 from goalreel.report.plot_data import Portrait, Steps
 from goalreel.report.reach_rate import ReachRate
 

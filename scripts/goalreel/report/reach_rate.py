@@ -13,7 +13,6 @@ from statistics import NormalDist
 import pandas as pd
 
 from goalreel.errors import GoalreelError
-from goalreel.files.regular import open_file
 
 _ROWS = 100_000
 _MOST_STEPS = 10_000_000  # ten times what max_steps allows: counts of steps stay below 100 MB
@@ -76,12 +75,9 @@ def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.Data
     """
     wanted = {*columns, "reached"}
     try:
-        with (
-            open_file(table) as stream,
-            pd.read_csv(
-                stream, usecols=wanted.__contains__, dtype=_DTYPES, chunksize=_ROWS
-            ) as reader,
-        ):
+        with pd.read_csv(
+            table, usecols=wanted.__contains__, dtype=_DTYPES, chunksize=_ROWS
+        ) as reader:
             for piece in reader:
                 if "steps" in columns and not piece["steps"].between(0, _MOST_STEPS).all():
                     raise ValueError(f"steps beyond 0 to {_MOST_STEPS}")

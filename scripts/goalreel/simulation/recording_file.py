@@ -18,7 +18,6 @@ What is done with them stands in recorded.
 """
 
 import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,6 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.files import npz_archive
-from goalreel.files.regular import open_file
 
 UNKNOWN_SEED = -1
 _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
@@ -103,8 +101,7 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
 
 def _read_csv(path: str) -> dict[str, np.ndarray]:
     try:
-        with open_file(path) as file:
-            text = io.TextIOWrapper(file, newline="", encoding="utf-8-sig")
+        with Path(path).open(newline="", encoding="utf-8-sig") as text:
             lines = [row for row in csv.reader(text) if row]
     except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
         raise _fault(path, f"it is no CSV file with a header ({error})") from None

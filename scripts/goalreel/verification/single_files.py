@@ -4,13 +4,11 @@ Which files a run has, and what they must count together, stands in verify.
 """
 
 import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
-from goalreel.files.regular import open_file
 from goalreel.files.seal import check_seal
 from goalreel.film.parts import WHOLE, film_file, parts_of
 from goalreel.mp4.reader import read_index
@@ -146,7 +144,7 @@ def count_table(path: Path) -> tuple[int, int]:
     """
     rows = frames = 0
     try:
-        with io.TextIOWrapper(open_file(path), encoding="utf-8", newline="") as stream:
+        with path.open(encoding="utf-8", newline="") as stream:
             for row in csv.DictReader(stream):
                 rows += 1
                 frames += int(row.get("card_frames") or 0) + int(row["steps"]) + 1

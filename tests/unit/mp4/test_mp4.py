@@ -420,7 +420,7 @@ def test_a_film_of_other_bytes_is_never_a_result(source, tmp_path, monkeypatch):
         write_mp4(path, replace(made, sizes=sizes), [bytes(int(sizes.sum()))], *rest)
 
     encoded(tmp_path / "s.mp4")
-    monkeypatch.setattr(concatenate, "write_mp4", longer)
+    monkeypatch.setattr("goalreel.film.concatenate.write_mp4", longer)
     with pytest.raises(GoalreelError, match="the film came out wrong"):
         join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", one_chapter(10))
     assert not (tmp_path / "f.mp4").exists()

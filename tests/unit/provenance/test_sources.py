@@ -53,7 +53,7 @@ def test_a_kept_fingerprint_is_the_one_of_the_syntax_trees(scripts, monkeypatch)
 
 
 def test_an_edit_makes_it_another_and_its_undoing_the_same_again(scripts):
-    script, module = scripts / "render.py", scripts / "goalreel" / "layers.py"
+    script, module = scripts / "render.py", scripts / "goalreel" / "pictures" / "layers.py"
     before = kept_fingerprint(script)
     edit(module, "NOTHING = -1", "NOTHING = -2")
     assert kept_fingerprint(script) == fingerprint(script) != before
@@ -64,7 +64,7 @@ def test_an_edit_makes_it_another_and_its_undoing_the_same_again(scripts):
 
 def test_an_edit_while_it_is_found_is_not_kept(scripts, monkeypatch):
     def found_during_an_edit(script):
-        with (scripts / "goalreel" / "layers.py").open("a") as module:
+        with (scripts / "goalreel" / "pictures" / "layers.py").open("a") as module:
             module.write("MORE = 1\n")
         return fingerprint(script)
 
@@ -74,7 +74,7 @@ def test_an_edit_while_it_is_found_is_not_kept(scripts, monkeypatch):
 
 
 def test_only_the_last_sets_of_sources_are_kept(scripts):
-    module = scripts / "goalreel" / "ragged.py"
+    module = scripts / "goalreel" / "arrays.py"
     for number in range(25):
         module.write_text(f"NUMBER = {number}\n")
         forget()

@@ -13,7 +13,7 @@ from conftest import DISCRETE, PUMP, simulated
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.files.plot_captions import read_caption
+from goalreel.files.svg_plot import read_caption
 from goalreel.report import plot_data, plots
 from goalreel.report import reach_rate as rates
 from goalreel.report.plot_data import Portrait, read_portrait, read_steps

@@ -261,16 +261,6 @@ def test_films_of_other_options_are_read_too(done):
     assert not (done.folder / "results" / "film.mp4").exists()
 
 
-def test_a_pipe_in_a_files_place_is_not_waited_for(done):
-    for name in ("segments/00001.mp4", "episodes.csv"):
-        path = done.folder / "results" / name
-        path.unlink()
-        os.mkfifo(path)
-    verdicts = verify(done.folder / "results", planned(done), 1)
-    told = found(verdicts) | {path for v in verdicts for path in v.unchecked}
-    assert {path.name for path in told} >= {"00001.mp4", "episodes.csv"}
-
-
 def test_what_removes_results_waits_for_no_living_run(project):
     """It looks at the kernel's lock that each run holds (stale_locks)."""
     run = project.start("-j", "1", config={"reaches": 32, "shard_size": 4, "encode": "{qp: 9}"})

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from goalreel.files.plot_captions import Caption
-from goalreel.files.svg_plot import FILL, INK, MARK, save, styled
+from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
 from goalreel.training.dqn.comparison import Row, explained, title_of
 from goalreel.training.dqn.curves import LEVEL, Curve
 from goalreel.training.dqn.metrics import SOLVED

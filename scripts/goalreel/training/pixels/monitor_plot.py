@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from goalreel.files.plot_captions import Caption
-from goalreel.files.svg_plot import FILL, MARK, save, styled
+from goalreel.files.svg_plot import FILL, MARK, Caption, save, styled
 from goalreel.training.pixels.monitor import COLUMNS
 
 _PANELS = (

@@ -22,7 +22,7 @@ from goalreel.encoding import ffmpeg, x264
 from goalreel.encoding.x264 import encode_video
 from goalreel.errors import GoalreelError
 from goalreel.files.seal import LENGTH
-from goalreel.film.concatenate import _check_segment, _Shard, concatenate, join
+from goalreel.film.concatenate import _check_segment, _Shard, join
 from goalreel.mp4 import writer
 from goalreel.mp4.movie_box import FileRange, VideoTrack
 from goalreel.mp4.reader import TICKS, read_index, read_outline

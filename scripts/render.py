@@ -25,8 +25,8 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.environments.gymnasium_env import GymEnvironment
-    from goalreel.environments.mountain_car import NATIVE
-    from goalreel.environments.registry import environment_files
+    from goalreel.environments.gymnasium_ids import environment_files
+    from goalreel.environments.registry import describe
     from goalreel.errors import GoalreelError
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     spec = cli.spec_of(arguments)
     check_inputs(spec, simulate=arguments.trajectories, atlas=arguments.atlas)
     trajectories = read_trajectories(arguments.trajectories)
-    if spec.config["env"] not in NATIVE:
+    if not describe(spec.config["env"]).computed:
         check_files(spec.text, environment_files(spec.config["env"]))
         cache = render_episodes(trajectories, GymEnvironment.of(spec.config), spec.text)
     elif arguments.atlas is None:

@@ -20,11 +20,11 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel.environments.registry import environment_files
+    from goalreel.environments.environment import make_environment
+    from goalreel.environments.gymnasium_ids import environment_files
     from goalreel.policies.policy import make_policy
     from goalreel.policies.watched_files import check_files, policy_files
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.simulation.episodes import make_environment
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.recorded_episodes import play_recording
     from goalreel.simulation.recording_file import read_recording

@@ -13,6 +13,7 @@ from material import MAINS, made, spec_of
 
 from goalreel.encoding.assembling.coded_atlas import read_dictionary
 from goalreel.encoding.tiny import read_tiny
+from goalreel.environments.environment import make_environment
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.atlas import read_atlas
@@ -26,7 +27,6 @@ from goalreel.provenance.spec import parse_spec
 from goalreel.report.plot_data import read_steps
 from goalreel.report.reach_rate import reach_rate
 from goalreel.report.timings import read_timings
-from goalreel.simulation.episodes import make_environment
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories

@@ -17,12 +17,13 @@ from project import REPOSITORY
 
 import goalreel
 from goalreel.encoding.yuv import Yuv420p
+from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
 from goalreel.pictures.render_gymnasium import render_episodes
 from goalreel.policies.policy import make_policy
 from goalreel.simulation import gymnasium_episodes
-from goalreel.simulation.episodes import make_environment, simulate_episodes
+from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
 

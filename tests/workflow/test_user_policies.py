@@ -14,11 +14,12 @@ from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
 from project import REPOSITORY
 
 import goalreel
+from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.pictures.render_gymnasium import render_episodes
 from goalreel.policies.policy import make_policy
 from goalreel.policies.watched_files import policy_files
-from goalreel.simulation.episodes import make_environment, simulate_episodes
+from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches, valid
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording

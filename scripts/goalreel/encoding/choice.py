@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from goalreel.encoding.cards import card_frames
-from goalreel.environments.mountain_car import NATIVE
+from goalreel.environments.registry import describe
 
 # For each quality, of assembled films: the quantisers of the car and of the title card.
 _ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
@@ -65,7 +65,7 @@ def choose(config: Mapping) -> Choice:
 def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
     """Yield why a film cannot be assembled: the option, and the reason in a few words."""
     env, encode, overlay = config["env"], config["encode"], config["overlay"]
-    if env not in NATIVE:
+    if not describe(env).has_atlas:
         yield "env", f"no atlas holds every picture of {env}"
     for key in _ONLY_X264:
         if encode[key] is not None:

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace, action_space
-from goalreel.environments.registry import find_spec
+from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.errors import GoalreelError
 
 _MOST_NUMBERS = 64  # of an observation that is stored

@@ -13,13 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
-from goalreel.environments.mountain_car import (
-    GOAL_POSITIONS,
-    MAX_POSITION,
-    MAX_SPEED,
-    MIN_POSITION,
-    NATIVE,
-)
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.environments.seeding import reset_generators
 
 
@@ -185,9 +179,10 @@ def _step_continuous(
 
 
 DISCRETE, CONTINUOUS = (
-    Environment(env, max_steps, GOAL_POSITIONS[env], action_dtype, step)
-    for env, max_steps, action_dtype, step in zip(
-        NATIVE, (200, 999), (np.int8, np.float32), (_step_discrete, _step_continuous), strict=True
+    Environment(env, max_steps, MOUNTAIN_CARS[env].goal_position, action_dtype, step)
+    for env, max_steps, action_dtype, step in (
+        ("MountainCar-v0", 200, np.int8, _step_discrete),
+        ("MountainCarContinuous-v0", 999, np.float32, _step_continuous),
     )
 )
 ENVIRONMENTS = {environment.id: environment for environment in (DISCRETE, CONTINUOUS)}

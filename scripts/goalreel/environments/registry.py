@@ -1,180 +1,43 @@
-"""Which environments there are, and what shapes an episode of each beside goalreel itself.
+"""Which environments goalreel computes itself, and what the workflow needs to know of each.
 
-The two Mountain Cars are computed here (physics); every other id is Gymnasium's to make. This
-module is imported while the Snakefile is parsed: Gymnasium only where another id asks for it. How
-an environment is made and stepped stands in gym_env.
+Two Mountain Cars are computed and drawn here; every other id is Gymnasium's. No other module knows
+which is which: they ask a description. Imported while the Snakefile is parsed, so without NumPy;
+`environment.make_environment` makes the environment itself.
+
+Source of the figures: gymnasium/envs/classic_control/mountain_car.py and
+continuous_mountain_car.py (1.4.0).
 """
 
-import difflib
-import hashlib
-import importlib
-import importlib.metadata
-import importlib.util
-import inspect
-import os
-import sys
-import sysconfig
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 
-from goalreel.environments.mountain_car import MAX_SPEED, NATIVE
-from goalreel.errors import GoalreelError
+MIN_POSITION, MAX_POSITION = -1.2, 0.6
+MAX_SPEED = 0.07
 
-# Families of ids that a package registers when it is imported, and what to install for it.
-_FAMILIES = {"ALE": ("ale_py", "ale-py")}
-# What Gymnasium's own families import late, when they simulate or draw.
-_LATE = {
-    "gymnasium.envs.classic_control": ("pygame",),
-    "gymnasium.envs.toy_text": ("pygame",),
-    "gymnasium.envs.box2d": ("Box2D", "pygame"),
-    "gymnasium.envs.mujoco": ("mujoco",),
+
+@dataclass(frozen=True)
+class Description:
+    """What is known of an environment by its id alone."""
+
+    id: str
+    computed: bool = False  # whether goalreel steps it, and Gymnasium is not needed
+    has_atlas: bool = False  # whether it has so few pictures that all are drawn beforehand
+    goal_position: float | None = None  # of a Mountain Car, else None
+
+    @property
+    def is_mountain_car(self) -> bool:
+        """Whether a state is a position and a velocity, with a goal on the track."""
+        return self.goal_position is not None
+
+
+MOUNTAIN_CARS = {
+    description.id: description
+    for description in (
+        Description("MountainCar-v0", True, True, 0.5),
+        Description("MountainCarContinuous-v0", True, True, 0.45),
+    )
 }
 
 
-def find_spec(env: str):
-    """Return Gymnasium's EnvSpec of an id, and the class or function that makes the environment.
-
-    Imports what registers it: ale_py for "ALE/...", `module` for "module:Name-v0", which may also
-    stand in the working directory. Raises GoalreelError without the key's name: what is wrong, and
-    the nearest id known.
-    """
-    import gymnasium
-    from gymnasium.envs.registration import load_env_creator, registry
-
-    module, _, name = env.rpartition(":")
-    try:
-        if module:
-            _import(module)
-        family, package = _FAMILIES.get(name.split("/")[0], (None, None))
-        if family and "/" in name:
-            if not importlib.util.find_spec(family):
-                raise GoalreelError(
-                    f"{env!r} needs the package {package}, which is not installed for "
-                    f"{sys.executable}: pip install {package}"
-                )
-            gymnasium.register_envs(importlib.import_module(family))
-        if name not in registry:
-            known = [f"{module}:{n}" if module else n for n in registry]
-            raise GoalreelError(f"unknown value {env!r}{_nearest(env, known)}")
-        spec = registry[name]
-        point = spec.entry_point
-        creator = load_env_creator(point) if isinstance(point, str) else point
-    except GoalreelError:
-        raise
-    except Exception as error:  # the user's module, or a library that it lacks
-        said = f"{type(error).__name__}: {error}"
-        raise GoalreelError(f"{env!r} cannot be imported ({said})") from error
-    modes = getattr(creator, "metadata", None)
-    modes = modes.get("render_modes") if isinstance(modes, Mapping) else None
-    if modes is not None and "rgb_array" not in modes:
-        has = ", ".join(map(str, modes)) or "none"
-        raise GoalreelError(
-            f"{env!r} cannot be filmed: its render modes are {has}, and a film needs 'rgb_array'"
-        )
-    return spec, creator
-
-
-def environment_faults(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
-    """Return (key, what is wrong) for each fault of `env` and of `env_kwargs`."""
-    if env in NATIVE:
-        return [fault for key in kwargs for fault in _native_faults(env, key, kwargs[key])]
-    try:
-        _, creator = find_spec(env)
-    except GoalreelError as error:
-        return [("env", str(error))]
-    given = [(f"env_kwargs.{key}", fault) for key, v in kwargs.items() if (fault := _unfit(key, v))]
-    return given or _unknown_kwargs(env, creator, kwargs)
-
-
-def environment_tools(env: str) -> tuple[str, ...]:
-    """Return the installed packages, beside Gymnasium, whose versions shape an environment."""
-    modules = {module.split(".")[0] for module in _modules(env)}
-    modules |= {
-        late for m in _modules(env) for start, names in _LATE.items() if m.startswith(start)
-        for late in names
-    }  # fmt: skip
-    owners = importlib.metadata.packages_distributions()
-    found = {owners[module][0] for module in modules if owners.get(module)}
-    return tuple(sorted(found - {"gymnasium"}))
-
-
-def environment_files(env: str) -> dict[str, str]:
-    """Return the sha256 of each module that registers or defines an environment, by its name.
-
-    Modules among the installed packages are left out: they have a version.
-    """
-    if env in NATIVE:
-        return {}
-    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    found = {}
-    for name in _modules(env):
-        path = getattr(sys.modules.get(name), "__file__", None)
-        if path and not installed & set(Path(path).resolve().parents):
-            found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return found
-
-
-def _modules(env: str) -> list[str]:
-    """Return the modules that register and define an environment."""
-    _, creator = find_spec(env)
-    registering = env.rpartition(":")[0]
-    return sorted({m for m in (registering, getattr(creator, "__module__", "")) if m})
-
-
-def _import(module: str) -> None:
-    """Import a module; one that no package brings, from the working directory."""
-    here = os.getcwd()  # noqa: PTH109 - sys.path holds texts
-    if here not in sys.path:
-        sys.path.append(here)  # at the end: it hides nothing
-    importlib.import_module(module)
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    hint = f"; did you mean {close[0]!r}? (" if close else "; "
-    return f"{hint}allowed: an id that Gymnasium knows{')' if close else ''}"
-
-
-def _native_faults(env: str, key: object, value: object) -> list[tuple[str, str]]:
-    if key != "goal_velocity":
-        return [(f"env_kwargs.{key}", f"{env} has no such argument; allowed: goal_velocity")]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and -MAX_SPEED <= value <= MAX_SPEED:
-        return []
-    allowed = f"a number from -{MAX_SPEED} to {MAX_SPEED}, the car's speeds"
-    return [("env_kwargs.goal_velocity", f"{value!r} is out of range; allowed: {allowed}")]
-
-
-def _unfit(key: object, value: object) -> str:
-    """Tell what is wrong with an argument that has no place in a spec, "" if it has one."""
-    if not isinstance(key, str) or not key.isidentifier():
-        return "is no name of an argument"
-    if key in ("render_mode", "max_episode_steps", "id", "disable_env_checker"):
-        return "is set by goalreel itself; for the time limit there is max_steps"
-    if not _plain(value):
-        return f"{value!r} has no fixed form; allowed: numbers, texts, true, false, null, lists"
-    return ""
-
-
-def _plain(value: object) -> bool:
-    if isinstance(value, list):
-        return all(map(_plain, value))
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) for key in value) and all(map(_plain, value.values()))
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def _unknown_kwargs(env: str, creator, given: Mapping) -> list[tuple[str, str]]:
-    """Return a fault for each argument that the maker's signature does not have."""
-    try:
-        parameters = inspect.signature(creator).parameters
-    except (TypeError, ValueError):  # a maker that does not tell: gymnasium.make will
-        return []
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return []
-    allowed = ", ".join(p for p in parameters if p not in ("self", "render_mode")) or "none"
-    return [
-        (f"env_kwargs.{key}", f"{env} has no such argument; allowed: {allowed}")
-        for key in given
-        if key not in parameters
-    ]
+def describe(env: str) -> Description:
+    """Return what is known of an environment; an unknown id is left to Gymnasium."""
+    return MOUNTAIN_CARS.get(env) or Description(env)

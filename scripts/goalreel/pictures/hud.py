@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from goalreel.environments.mountain_car import MAX_SPEED, NATIVE
+from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.pictures.layers import Layer, Patches, join
 from goalreel.pictures.text_patches import Board
 from goalreel.simulation.trajectories import Trajectories
@@ -55,7 +55,7 @@ def _parts(board: Board, env: str) -> dict[str, Callable[[int], Patches]]:
     parts: dict[str, Callable[[int], Patches]] = {"step": lambda n: write(f"step {n}", _STEP)}
     if columns >= _VELOCITY * scale:
         parts["return"] = lambda tenths: write(f"return {_tenths(tenths)}", _RETURN)
-    if env in NATIVE and columns >= (_BAR + _BAR_WIDTH + _STEP) * scale:
+    if describe(env).is_mountain_car and columns >= (_BAR + _BAR_WIDTH + _STEP) * scale:
         half, height = _half_bar(board), max(round(_BAR_HEIGHT * scale), 4)
         place = top + round(4 * scale), round(_BAR * scale)
         parts["velocity_label"] = lambda _: write("velocity", _VELOCITY)

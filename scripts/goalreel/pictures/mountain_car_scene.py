@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.mountain_car import GOAL_POSITIONS, MAX_POSITION, MIN_POSITION
+from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 
 WIDTH, HEIGHT = 600, 400
 SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
@@ -33,8 +33,8 @@ class Scene:
 SCENES = {
     scene.env: scene
     for scene in (
-        Scene("MountainCar-v0", GOAL_POSITIONS["MountainCar-v0"], False),
-        Scene("MountainCarContinuous-v0", GOAL_POSITIONS["MountainCarContinuous-v0"], True),
+        Scene("MountainCar-v0", describe("MountainCar-v0").goal_position, False),
+        Scene("MountainCarContinuous-v0", describe("MountainCarContinuous-v0").goal_position, True),
     )
 }
 

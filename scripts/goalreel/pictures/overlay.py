@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from goalreel.environments.mountain_car import NATIVE
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
@@ -46,7 +46,7 @@ def overlaid(
         raise GoalreelError(
             "the frames do not show these trajectories; delete them and run snakemake again"
         )
-    is_track = env in NATIVE  # whose background is the empty track
+    is_track = describe(env).has_atlas  # whose background is the empty track
     board = Board(cache.background, plate=not is_track)
     resets = cache.offsets[:-1]
     layers = [

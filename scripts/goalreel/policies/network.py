@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from goalreel.environments.mountain_car import MAX_POSITION, MAX_SPEED, MIN_POSITION
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.errors import GoalreelError
 
 _LARGEST = np.array([max(abs(MIN_POSITION), abs(MAX_POSITION)), MAX_SPEED])

@@ -8,7 +8,7 @@ tiles stands in sarsa and learned.
 
 import numpy as np
 
-from goalreel.environments.mountain_car import MAX_POSITION, MAX_SPEED, MIN_POSITION
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 
 TILINGS = 8
 _ACROSS = 8  # tiles of a grid over the whole range of a variable

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.mountain_car import GOAL_POSITIONS
+from goalreel.environments.registry import describe
 from goalreel.film.shards import shard_paths
 from goalreel.report.reach_rate import pieces
 from goalreel.simulation.trajectories import read_trajectories
@@ -88,7 +88,7 @@ def read_portrait(trajectories: Path, shards: int, env: str) -> Portrait:
 
     trajectories: the file of shard 0. Raises GoalreelError as `read_trajectories`.
     """
-    if env not in GOAL_POSITIONS:
+    if not describe(env).is_mountain_car:
         return Portrait([], None)
     paths = shard_paths(trajectories, shards)
     chosen = _evenly(np.arange(shards), _SHARDS)
@@ -98,7 +98,7 @@ def read_portrait(trajectories: Path, shards: int, env: str) -> Portrait:
         reached = np.flatnonzero(shard.episodes.reached)
         each = CURVES // len(chosen)
         curves += [shard.episode(index)[0].copy() for index in _evenly(reached, each)]
-    return Portrait(curves, GOAL_POSITIONS[env])
+    return Portrait(curves, describe(env).goal_position)
 
 
 def _evenly(values: np.ndarray, most: int) -> np.ndarray:

@@ -5,12 +5,11 @@ it. Which seeds are tried, and which episodes are kept, stands in reaches; how G
 environments that are not computed here, in gym_episodes.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.physics import ENVIRONMENTS, Environment, reset
+from goalreel.environments.physics import Environment, reset
 from goalreel.policies.policy import Policy
 
 # Lanes that have ended are stepped on until so many of them have gathered: dropping them costs.
@@ -38,20 +37,6 @@ class Episodes:
     returns: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-
-
-def make_environment(config: Mapping):
-    """Return the environment of a stage's configuration: env, env_kwargs, max_steps.
-
-    It is a physics.Environment or a gym_env.GymEnvironment. The latter two keys may be missing,
-    for an environment as it is registered.
-    """
-    env, kwargs = config["env"], config.get("env_kwargs") or {}
-    if env in ENVIRONMENTS:
-        return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
-    from goalreel.environments.gymnasium_env import GymEnvironment
-
-    return GymEnvironment.of(config)
 
 
 def simulate_episodes(seeds: np.ndarray, environment, policy: Policy) -> Episodes:

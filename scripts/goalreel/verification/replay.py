@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from goalreel.environments.gymnasium_env import GymEnvironment
-from goalreel.environments.mountain_car import NATIVE
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.film.shards import shard_name
@@ -100,7 +100,7 @@ def replay(episode: Recorded) -> list[np.ndarray]:
         raise GoalreelError(
             f"reach {episode.reach} was recorded as states: there are no actions to replay"
         )
-    if episode.env not in NATIVE:
+    if not describe(episode.env).computed:
         recorded = episode.states, episode.actions, episode.rewards, episode.ending
         environment = GymEnvironment.of(episode.made)
         return [step.picture for step in replayed(environment, episode.seed, *recorded)]
@@ -164,8 +164,9 @@ def _steps(trajectories: Trajectories, made: Mapping, row: pd.Series):
     if len(place):
         return trajectories.episode(int(place[0]))
 
+    from goalreel.environments.environment import make_environment
     from goalreel.policies.policy import make_policy
-    from goalreel.simulation.episodes import make_environment, simulate_episodes
+    from goalreel.simulation.episodes import simulate_episodes
 
     seeds = np.array([row["seed"]], np.int64)
     again = simulate_episodes(seeds, make_environment(made), make_policy(made["policy"]))

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
-from goalreel.environments.mountain_car import NATIVE
+from goalreel.environments.environment import make_environment
+from goalreel.environments.registry import describe
 from goalreel.pictures.atlas import read_atlas
 from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.pictures.overlay import captions, overlaid
@@ -21,7 +22,6 @@ from goalreel.pictures.render_gymnasium import render_episodes
 from goalreel.pictures.render_native import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.policies.policy import make_policy
-from goalreel.simulation.episodes import make_environment
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import Attempts, Trajectories, read_summary, read_trajectories
 
@@ -101,7 +101,7 @@ class Footage:
         environment = make_environment(config)
         policy = make_policy(config["policy"], self.learned)
         again = simulate_attempts(attempts, environment, policy, trajectories.spec)
-        if self.env not in NATIVE:
+        if not describe(self.env).has_atlas:
             return again, render_episodes(again, environment, "{}")
         style = make_style(self.env, self.render)
         return again, render_states(again, read_atlas(self.atlas), style, "{}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.mountain_car import MAX_POSITION, MAX_SPEED, MIN_POSITION
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.errors import GoalreelError
 from goalreel.pictures.text import Colour, lettering
 

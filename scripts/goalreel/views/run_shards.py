@@ -13,7 +13,7 @@ import numpy as np
 
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
-from goalreel.environments.mountain_car import GOAL_POSITIONS, NATIVE
+from goalreel.environments.registry import MOUNTAIN_CARS, describe
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import common_spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
@@ -40,12 +40,13 @@ def goal_position(env: str, columns: int = 2) -> float:
 
     Raises GoalreelError for another environment, or if its states have not two `columns`.
     """
-    if env not in NATIVE or columns != 2:
+    goal = describe(env).goal_position
+    if goal is None or columns != 2:
         raise GoalreelError(
-            f"this view needs Mountain Car ({', '.join(NATIVE)}), whose state is a position "
+            f"this view needs Mountain Car ({', '.join(MOUNTAIN_CARS)}), whose state is a position "
             f"and a velocity; {env}{'' if columns == 2 else f' with states of {columns}'} is none"
         )
-    return GOAL_POSITIONS[env]
+    return goal
 
 
 def check_mountain_car(trajectories: Trajectories, env: str) -> None:

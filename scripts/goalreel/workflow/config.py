@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from goalreel.encoding.choice import cards, choose, obstacles
-from goalreel.environments.mountain_car import NATIVE
-from goalreel.environments.registry import environment_faults
+from goalreel.environments.gymnasium_ids import environment_faults
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import template_faults
@@ -203,7 +203,7 @@ def _file_faults(policy: Mapping) -> Iterator[str]:
 def _style_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
     section, render = schema["properties"]["render"], config["render"]
     style, fixed = render["style"], section["x-fixed"]
-    if style != "gymnasium" and config["env"] not in NATIVE and isinstance(style, str):
+    if style != "gymnasium" and isinstance(style, str) and not describe(config["env"]).has_atlas:
         yield (
             f"render.style: {style!r} draws the Mountain Cars alone; "
             f"allowed for {config['env']}: gymnasium"

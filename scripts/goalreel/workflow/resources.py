@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from goalreel.encoding.choice import Choice
-from goalreel.environments.mountain_car import NATIVE
+from goalreel.environments.registry import describe
 
 _OWN_MB = 400  # the Snakemake that runs the job's commands, with a cluster's plugins
 _OWN_MINUTES = 3  # its start, and a file system that stalls
@@ -132,7 +132,7 @@ class Needs:
 
     def _ms(self, rule: str, need: _Need) -> float:
         """Return the milliseconds for each reach."""
-        if rule in _SHARDED and self._config["env"] not in NATIVE:
+        if rule in _SHARDED and not describe(self._config["env"]).computed:
             return _GYMNASIUM_MS * (self._config["max_steps"] or _STEPS)
         if rule != "encode":
             return need.ms

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.choice import cards, choose, x264
-from goalreel.environments.mountain_car import NATIVE
-from goalreel.environments.registry import environment_files, environment_tools
+from goalreel.environments.gymnasium_ids import environment_files, environment_tools
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.film.parts import Part, part_name, parts_of
 from goalreel.film.shards import shard_name
@@ -99,7 +99,7 @@ class Specs:
 
     def only_mountain_car(self, files):
         """Return files that exist for the two Mountain Cars, and none for other environments."""
-        return files if self._config["env"] in NATIVE else []
+        return files if describe(self._config["env"]).has_atlas else []
 
     def assembled(self, files):
         """Return files that exist for assembled films, and none for others."""
@@ -261,7 +261,7 @@ class Specs:
         config = self._config
         if stage in ("dictionary", "encode"):
             config = {**config, "encode": self.encoder.settings}
-        if env not in NATIVE and stage in GYMNASIUM:
+        if not describe(env).computed and stage in GYMNASIUM:
             plan = GYMNASIUM[stage]
             tools, files = environment_tools(env), environment_files(env)
         if stage == "simulate":
@@ -287,7 +287,7 @@ class Specs:
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes: some are made for some runs only."""
         missing = {"pixels"} | (set() if self.encoder.assembled else {"dictionary"})
-        if self._config["env"] not in NATIVE:
+        if not describe(self._config["env"]).has_atlas:
             missing |= {"atlas", "swarm"}
         policy = self._config["policy"]["name"]
         if stage != "verify" and policy != "sarsa" and (stage != "learning" or policy == "dqn"):

@@ -8,10 +8,11 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
 
 from goalreel.environments import physics
+from goalreel.environments.environment import make_environment
 from goalreel.environments.physics import ENVIRONMENTS, reset
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
-from goalreel.simulation.episodes import make_environment, simulate_episodes
+from goalreel.simulation.episodes import simulate_episodes
 
 POLICIES = [
     (DISCRETE, PUMP),

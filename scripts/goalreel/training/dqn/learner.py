@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from goalreel.environments.mountain_car import MAX_POSITION, MAX_SPEED, MIN_POSITION
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.training.dqn.replay_buffer import Batch
 from goalreel.training.dqn.settings import Settings
 

@@ -9,7 +9,7 @@ import importlib
 
 import gymnasium
 
-from goalreel.environments.registry import find_spec
+from goalreel.environments.gymnasium_ids import find_spec
 
 
 def make_ale(game: str) -> gymnasium.Env:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(ROOT / "scripts"))
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # Gymnasium's renderer needs no screen
 

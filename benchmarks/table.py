@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample import Sample
+from benchmarks.sample import Sample
 
 HEADER = ("step", "FPS", "ΔFPS", "time, s", "Δtime", "ratio")
 NOT_INSTALLED = "not installed"

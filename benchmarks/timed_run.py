@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sample import ENV, ROOT
+from benchmarks.sample import ENV, ROOT
 
 
 def timed_run(

@@ -64,8 +64,8 @@ def test_a_shards_needs_grow_with_its_size_and_not_with_the_film(rule):
 
 
 def measured() -> list[tuple[str, dict, float]]:
-    """Return the steps of benchmarks/scale.csv: rule, its run's options, its peak in MiB."""
-    with (REPOSITORY / "benchmarks" / "scale.csv").open(encoding="utf-8") as table:
+    """Return the steps of benchmarks/results/scale.csv: rule, its run's options, its peak in MiB."""
+    with (REPOSITORY / "benchmarks" / "results" / "scale.csv").open(encoding="utf-8") as table:
         rows = [row for row in csv.DictReader(table) if row["step"] in RULES]
     return [
         (

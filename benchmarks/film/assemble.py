@@ -11,8 +11,8 @@ so that a busy machine slows all of them alike. x264 encodes fewer episodes, the
 luma's PSNR is taken for all, against the frame cache. Printed, and written to assemble.csv and
 assemble.md; quality.md is a part of it.
 
-    python benchmarks/assemble.py                                          about six minutes
-    python benchmarks/assemble.py --reaches 50 --x264-reaches 3 --runs 1   a first try
+    python -m benchmarks.film.assemble                                          about six minutes
+    python -m benchmarks.film.assemble --reaches 50 --x264-reaches 3 --runs 1   a first try
 """
 
 import argparse
@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from encode_stage import (
+
+from benchmarks.film.encode_stage import (
     Shard,
     assembled,
     code,
@@ -34,8 +35,8 @@ from encode_stage import (
     luma_errors,
     make_shard,
 )
-from sample import ENV
-from table import available_cores, csv_text, describe_machine, markdown
+from benchmarks.sample import ENV, RESULTS
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 QUALITIES = ("small", "balanced", "best")
@@ -116,7 +117,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--reaches", type=int, default=500, help="episodes of the assembled shard (500)")
     add("--x264-reaches", type=int, default=10, help="of them, encoded by x264 (10)")
     add("--runs", type=int, default=5, help="runs, of which the median is shown (5)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     arguments = options.parse_args(argv)
     if not 0 < arguments.x264_reaches <= arguments.reaches or arguments.runs < 1:
         options.error("allowed: at least one run, and 1 to --reaches episodes for x264")

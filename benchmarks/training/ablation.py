@@ -5,8 +5,8 @@ spell of the machine meets all of them. The table is that of `snakemake training
 how many of five seeds the baseline and `fast` solve. Printed, and written to ablation.csv (a row
 for each training) and ablation.md; the plots to docs/training_bars.svg and training_curves.svg.
 
-    python benchmarks/ablation.py                     all variants, seeds 1 to 3, and to 5 for two
-    python benchmarks/ablation.py --folder F          in F, where what is made already is kept
+    python -m benchmarks.training.ablation              all variants, seeds 1 to 3, and to 5 for two
+    python -m benchmarks.training.ablation --folder F   in F, where what is made already is kept
 """
 
 import argparse
@@ -15,10 +15,9 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from sample import ROOT
-from table import available_cores, describe_machine
-from timed_run import timed_run
-
+from benchmarks.sample import RESULTS, ROOT
+from benchmarks.table import available_cores, describe_machine
+from benchmarks.timed_run import timed_run
 from goalreel.training.dqn.comparison import as_markdown, rows_of, runs_as_csv
 from goalreel.training.dqn.metrics import SOLVED, Metrics, read_metrics
 from goalreel.training.dqn.settings import VARIANTS
@@ -45,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
             shutil.copyfile(made, ROOT / "docs" / f"training_{plot}.svg")
     table = as_markdown(rows_of(compared)) + "\n" + notes(trainings, options)
     print(table)
-    output = Path(__file__).parent
+    output = RESULTS
     (output / "ablation.csv").write_text(runs_as_csv(trainings), encoding="utf-8")
     (output / "ablation.md").write_text(table, encoding="utf-8")
 

@@ -5,9 +5,9 @@ its segment so many times, episodes writes its rows, plots and report read the t
 step runs in a process of its own, whose peak is told, and its seconds. Printed, and written to
 memory.csv and memory.md; what it makes is deleted.
 
-    python benchmarks/memory.py                          1,000 and 10,000 reaches, half a minute
-    python benchmarks/memory.py 1000 10000 100000        minutes, and 12 GB of disk
-    python benchmarks/memory.py 1000 10000 --size tiny   of a tiny film
+    python -m benchmarks.film.memory                          1,000 and 10,000 reaches, half a minute
+    python -m benchmarks.film.memory 1000 10000 100000        minutes, and 12 GB of disk
+    python -m benchmarks.film.memory 1000 10000 --size tiny   of a tiny film
 """
 
 import argparse
@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from sample import ENV, ROOT
-from table import available_cores, csv_text, describe_machine, markdown
+from benchmarks.sample import ENV, RESULTS, ROOT
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown
 
 SHARD = 1000
 HEADER = ("reaches", "film", "step", "s per 1,000 reaches", "peak, MiB")
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
     add("reaches", type=int, nargs="*", default=[1000, 10000], help="thousands (1000 10000)")
     add("--size", choices=["normal", "tiny"], default="normal", help="of the film (normal)")
     add("--folder", type=Path, help="where to work (the system's temporary folder)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     arguments = options.parse_args(argv)
     if any(reaches < SHARD or reaches % SHARD for reaches in arguments.reaches):
         options.error(f"reaches must be multiples of {SHARD}")

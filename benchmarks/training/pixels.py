@@ -9,8 +9,8 @@ pictures are looked up. Before anything is timed, stacks of both are compared, p
 Printed, and written to pixels.csv and pixels.md.
 
     python -m pip install -r requirements.txt -r requirements-train-test.in
-    python benchmarks/pixels.py                        two minutes
-    python benchmarks/pixels.py --rounds 1             a first try
+    python -m benchmarks.training.pixels              two minutes
+    python -m benchmarks.training.pixels --rounds 1   a first try
 """
 
 import time
@@ -19,10 +19,11 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
-from pixel_envs import CAR, SKIP, Stack, Stacked, random_lanes, random_play
-from rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
-from sample import MismatchError
-from table import describe_machine
+
+from benchmarks.sample import MismatchError
+from benchmarks.table import describe_machine
+from benchmarks.training.pixel_envs import CAR, SKIP, Stack, Stacked, random_lanes, random_play
+from benchmarks.training.rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
 
 FRAMES = 4
 LANES = (1, 16, 64)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sample import ENV, MismatchError, Sample
-from timed_run import timed_run
+
+from benchmarks.sample import ENV, MismatchError, Sample
+from benchmarks.timed_run import timed_run
 
 FPS = 30
 

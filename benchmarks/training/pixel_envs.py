@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import gymnasium
 import numpy as np
-import sample  # noqa: F401 - which tells Python where goalreel is
 from gymnasium.wrappers import AddRenderObservation, FrameStackObservation
+
+import benchmarks.sample  # noqa: F401 - which tells Python where goalreel is
 
 # isort: split
 from goalreel.training.games import wrappers

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sample import ENV, MismatchError
+
+from benchmarks.sample import ENV, MismatchError
 
 FPS, SEED, CARDS = 30, 2025, 1  # one card: more would be frames without a car
 

@@ -9,11 +9,11 @@
 
 Learning has as many gradient steps for each frame as the baseline's settings say, whatever the
 number of environments, so its cost for each frame is measured once a round; training's FPS is of
-the sum of both costs. Printed, and written to environments.csv and environments.md.
+the sum of both costs. Printed, and written to lane_counts.csv and lane_counts.md.
 
     python -m pip install -r requirements.txt -r requirements-train.in
-    python benchmarks/environments.py                    about a minute
-    python benchmarks/environments.py --rounds 1         a first try
+    python -m benchmarks.training.lane_counts              about a minute
+    python -m benchmarks.training.lane_counts --rounds 1   a first try
 """
 
 import argparse
@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from rates import Rate, measure
-from sample import ENV, Sample
-from table import csv_text, describe_machine, markdown
+
+from benchmarks.sample import ENV, RESULTS, Sample
+from benchmarks.table import csv_text, describe_machine, markdown
+from benchmarks.training.rates import Rate, measure
 
 NUMBERS = (1, 2, 3, 4, 8, 16, 32)
 LEARNING = "learning"
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> None:
     add = options.add_argument
     add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
     add("--seconds", type=float, default=0.3, help="of CPU time for each sample (0.3)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     chosen = options.parse_args(argv)
     if chosen.rounds < 1:
         options.error("--rounds must be positive")
@@ -83,8 +84,8 @@ def main(argv: list[str] | None = None) -> None:
     chosen.output.mkdir(parents=True, exist_ok=True)
     plain = [[cell.replace(",", "") for cell in row] for row in cells]
     csv = csv_text([name.replace(",", "") for name in HEADER], plain, machine)
-    Path(chosen.output, "environments.csv").write_text(csv, encoding="utf-8")
-    Path(chosen.output, "environments.md").write_text(table, encoding="utf-8")
+    Path(chosen.output, "lane_counts.csv").write_text(csv, encoding="utf-8")
+    Path(chosen.output, "lane_counts.md").write_text(table, encoding="utf-8")
 
 
 def contenders() -> dict[str, Callable[[], int]]:

@@ -12,8 +12,8 @@ measured on fewer episodes and scaled, and the table says so. It is printed, and
 peers.csv and peers.md.
 
     python -m pip install -r requirements-bench.txt
-    python benchmarks/peers.py                                           about fifteen minutes
-    python benchmarks/peers.py --reaches 40 --peer-episodes 3 --runs 1   a first try
+    python -m benchmarks.film.peers                                           about fifteen minutes
+    python -m benchmarks.film.peers --reaches 40 --peer-episodes 3 --runs 1   a first try
 """
 
 import argparse
@@ -26,10 +26,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import stages
-import video_peers
-from sample import Sample
-from table import NOT_INSTALLED, Contender, Row, as_csv, as_markdown, describe_machine, make_rows
+
+from benchmarks.film import stages, video_peers
+from benchmarks.sample import RESULTS, Sample
+from benchmarks.table import (
+    NOT_INSTALLED,
+    Contender,
+    Row,
+    as_csv,
+    as_markdown,
+    describe_machine,
+    make_rows,
+)
 
 RECORD_VIDEO = ("film", "RecordVideo")
 COLD = ("film", "goalreel, cold")
@@ -79,7 +87,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--peer-episodes", type=_positive, default=20, help="of them, filmed by the peers (20)")
     add("--runs", type=_positive, default=3, help="runs, of which the median is shown (3)")
     add("--cores", type=_positive, default=2, help="cores for everyone (2)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     add(
         "--at-least",
         type=float,

@@ -1,10 +1,11 @@
-"""A design of benchmarks/training.py at work: experience taken in, learned from, and counted."""
+"""A design of the pipeline benchmark at work: experience taken in, learned from, and counted."""
 
 import time
 from dataclasses import dataclass
 
 import numpy as np
-from designs import Design, Queued, Ringed
+
+from benchmarks.training.designs import Design, Queued, Ringed
 
 EPOCH_SAMPLES = 2500
 _START = 1000  # steps that are there before anything is learned

@@ -6,10 +6,11 @@ in float32 and batches of 64, and gives the collectors its weights once an epoch
 (designs.py) learn as many samples, too, but for those that take in all that comes. Every design has
 the same environments (Mountain Car from pixels), the same network and as many processes; they take
 turns, and each is measured for some seconds once it is under way. Printed, and written to
-training.csv and training.md.
+pipeline.csv and pipeline.md.
 
-    python benchmarks/training.py            less than eight minutes on two quiet cores
-    python benchmarks/training.py --rounds 1 --seconds 0.1 --warm 0 --collectors 1 --output FOLDER
+    python -m benchmarks.training.pipeline   less than eight minutes on two quiet cores
+    python -m benchmarks.training.pipeline --rounds 1 --seconds 0.1 --warm 0 \
+        --collectors 1 --output FOLDER
                                              whether all of them run: a minute
 """
 
@@ -23,9 +24,10 @@ from pathlib import Path
 for _name in ("OMP", "OPENBLAS", "MKL"):  # one thread a process, the learner's too
     os.environ[f"{_name}_NUM_THREADS"] = "1"
 
-from designs import ALL, BOUND, DESIGNS, ORDINARY, Design, experience  # noqa: E402
-from table import available_cores, csv_text, describe_machine, markdown  # noqa: E402
-from work import EPOCH_SAMPLES, Work  # noqa: E402
+from benchmarks.sample import RESULTS  # noqa: E402
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown  # noqa: E402
+from benchmarks.training.designs import ALL, BOUND, DESIGNS, ORDINARY, Design, experience  # noqa: E402
+from benchmarks.training.pipeline_run import EPOCH_SAMPLES, Work  # noqa: E402
 
 SKIP = 4
 EPOCH_STEPS = 2500
@@ -88,8 +90,8 @@ def main(argv: list[str] | None = None) -> None:
     plain = [[name, *(f"{value:.4g}" for value in astuple(one))] for name, one in medians.items()]
     options.output.mkdir(parents=True, exist_ok=True)
     csv = csv_text(HEADER, plain, machine)
-    Path(options.output, "training.csv").write_text(csv, encoding="utf-8")
-    Path(options.output, "training.md").write_text(table, encoding="utf-8")
+    Path(options.output, "pipeline.csv").write_text(csv, encoding="utf-8")
+    Path(options.output, "pipeline.md").write_text(table, encoding="utf-8")
 
 
 def make_learners() -> dict:
@@ -124,7 +126,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--warm", type=float, default=2, help="seconds that each works before (2)")
     add("--seconds", type=float, default=6, help="that each is measured at least (6)")
     add("--rounds", type=int, default=3, help="of all designs, of which medians are told (3)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     chosen = options.parse_args(argv)
     if chosen.rounds < 1 or chosen.seconds <= 0:
         options.error("--rounds and --seconds must be positive")

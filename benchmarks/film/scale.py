@@ -7,9 +7,9 @@ of one of its jobs held, from the jobs themselves (peaks/sitecustomize.py). ffmp
 count: it codes captions alone. Printed, and written to scale.csv and scale.md; what the runs make
 is deleted.
 
-    python benchmarks/scale.py                                1,000 and 10,000 reaches, a minute
-    python benchmarks/scale.py 1000 10000 100000              some minutes, and 15 GB of disk
-    python benchmarks/scale.py 1000 10000 --shard-size 500    smaller shards
+    python -m benchmarks.film.scale                               1,000 and 10,000 reaches, a minute
+    python -m benchmarks.film.scale 1000 10000 100000             some minutes, and 15 GB of disk
+    python -m benchmarks.film.scale 1000 10000 --shard-size 500   smaller shards
 """
 
 import argparse
@@ -20,9 +20,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample import ENV, MismatchError
-from table import available_cores, csv_text, describe_machine, markdown
-from timed_run import timed_run
+from benchmarks.sample import ENV, RESULTS, MismatchError
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown
+from benchmarks.timed_run import timed_run
 
 _BYTES = 150_000  # of disk for a reach, with some to spare
 HEADER = ("reaches", "shard size", "step", "jobs", "s per 1,000 reaches", "CPU s per 1,000 reaches")
@@ -83,7 +83,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--shard-size", type=int, default=1000, help="reaches of a shard (1000)")
     add("--cores", type=int, default=available_cores(), help="cores for the run (all)")
     add("--folder", type=Path, help="where the runs work (the system's temporary folder)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     arguments = options.parse_args(argv)
     if min(*arguments.reaches, arguments.shard_size, arguments.cores, 1) < 1:
         options.error("reaches, --shard-size and --cores must be positive")

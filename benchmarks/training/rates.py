@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample import Sample
-from table import csv_text, markdown
+from benchmarks.sample import RESULTS, Sample
+from benchmarks.table import csv_text, markdown
 
 MACHINE = ("numpy", "gymnasium", "stable-baselines3", "ale-py", "opencv-python-headless", "pillow")
 HEADER = ("step", "FPS", "ΔFPS", "ratio", "range")
@@ -140,7 +140,7 @@ def parse(description: str, argv: list[str] | None) -> argparse.Namespace:
     add = options.add_argument
     add("--rounds", type=int, default=21, help="rounds, of which the median is shown (21)")
     add("--seconds", type=float, default=0.7, help="of CPU time for each sample (0.7)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     chosen = options.parse_args(argv)
     if chosen.rounds < 1:
         options.error("--rounds must be positive")

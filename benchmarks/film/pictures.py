@@ -2,7 +2,7 @@
 
     snakemake -j 2 all grid swarm phase stills learning report
     python -m pip install -r requirements-test.txt
-    python benchmarks/pictures.py
+    python -m benchmarks.film.pictures
 
 The report's picture needs Chromium and its driver (Debian: chromium chromium-driver).
 """
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"
 WIDTH = 600
 sys.path.insert(0, str(ROOT / "scripts"))

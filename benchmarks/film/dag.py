@@ -7,8 +7,8 @@ that of a Snakefile of a single rule with the same configuration, which is Snake
 job is the process that an executor starts for one shard: it parses, and plans that job alone.
 Printed, and written to dag.csv and dag.md; nothing is filmed.
 
-    python benchmarks/dag.py                    1,000, 10,000 and 100,000 shards, three minutes
-    python benchmarks/dag.py --plans 100000     a quarter of an hour more, and 6 GB of memory
+    python -m benchmarks.film.dag                  1,000, 10,000 and 100,000 shards, three minutes
+    python -m benchmarks.film.dag --plans 100000   a quarter of an hour more, and 6 GB of memory
 """
 
 import argparse
@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from sample import ROOT
-from table import available_cores, csv_text, describe_machine, markdown
+from benchmarks.sample import RESULTS, ROOT
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown
 
 HEADER = ("shards", "step", "jobs", "seconds", "CPU s", "CPU ms per job", "peak, MiB")
 _ONE_RULE = 'configfile: "{config}"\nrule one:\n    output: "one"\n    shell: "touch {{output}}"\n'
@@ -78,7 +78,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("shards", type=int, nargs="*", default=[1000, 10000, 100000], help="(1000 10000 100000)")
     add("--plans", type=int, default=10000, help="most shards of a plan of all jobs (10000)")
     add("--runs", type=int, default=5, help="parses, of which the median counts (5)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     arguments = options.parse_args(argv)
     if min(*arguments.shards, arguments.runs, 1) < 1:
         options.error("shards and --runs must be positive")

@@ -6,8 +6,8 @@ an episode that is not timed. The time is that of rendering, stepping and writin
 written to record_video.csv and record_video.md.
 
     python -m pip install -r requirements-bench.txt
-    python benchmarks/record_video.py                           some minutes
-    python benchmarks/record_video.py --episodes 2 --runs 1     a first try
+    python -m benchmarks.film.record_video                         some minutes
+    python -m benchmarks.film.record_video --episodes 2 --runs 1   a first try
 """
 
 import argparse
@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from sample import MismatchError, Sample
-from table import Contender, as_csv, as_markdown, describe_machine, make_rows
+from benchmarks.sample import RESULTS, MismatchError, Sample
+from benchmarks.table import Contender, as_csv, as_markdown, describe_machine, make_rows
 
 # Policies that make an episode neither short nor endless: pump; lean with the pole.
 POLICIES = {
@@ -87,7 +87,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add = options.add_argument
     add("--episodes", type=int, default=5, help="episodes of each environment (5)")
     add("--runs", type=int, default=3, help="runs, of which the median is shown (3)")
-    add("--output", type=Path, default=Path(__file__).parent, help="folder for the tables")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
     arguments = options.parse_args(argv)
     if arguments.episodes < 1 or arguments.runs < 1:
         options.error("--episodes and --runs must be positive")

@@ -1,4 +1,4 @@
-"""The designs that benchmarks/training.py compares, and how each gets its experience.
+"""The designs that benchmarks/training/pipeline.py compares, and how each gets its experience.
 
 What the ordinary design is made of stands in ordinary; of goalreel's own there are the collectors,
 their rings, the thread that empties them and the replay buffer.
@@ -11,9 +11,8 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
-from ordinary import SHAPE, STACK, WAITING, FramesOnce, Players, StackReplay
-from sample import ENV
-
+from benchmarks.sample import ENV
+from benchmarks.training.ordinary import SHAPE, STACK, WAITING, FramesOnce, Players, StackReplay
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collectors import Collectors, Crew
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay

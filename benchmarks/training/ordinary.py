@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
 
 import numpy as np
-from sample import ENV
 
+from benchmarks.sample import ENV
 from goalreel.training.games.lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import Batch, FrameReplay, step_fields

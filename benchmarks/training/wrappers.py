@@ -6,17 +6,25 @@ life, fire, 84x84 grey by OpenCV's area interpolation, clipped rewards, and a st
 Printed, and written to wrappers.csv and wrappers.md.
 
     python -m pip install -r requirements.txt -r requirements-train-test.in
-    python benchmarks/wrappers.py                        six minutes
-    python benchmarks/wrappers.py --rounds 1             a first try
+    python -m benchmarks.training.wrappers              six minutes
+    python -m benchmarks.training.wrappers --rounds 1   a first try
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pixel_envs import BREAKOUT, CAR, SKIP, Stack, Stacked, random_lanes, random_play
-from rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
-from table import describe_machine
+from benchmarks.table import describe_machine
+from benchmarks.training.pixel_envs import (
+    BREAKOUT,
+    CAR,
+    SKIP,
+    Stack,
+    Stacked,
+    random_lanes,
+    random_play,
+)
+from benchmarks.training.rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
 
 ORDINARY = Stack()
 EVERYWHERE = {

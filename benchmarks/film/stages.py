@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from sample import ENV, MismatchError, Sample
+
+from benchmarks.sample import ENV, MismatchError, Sample
 
 LANES = 4096  # episodes that goalreel simulates side by side
 PEER_LANES = 512  # environments at which SyncVectorEnv and EnvPool run at their full speed

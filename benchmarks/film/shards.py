@@ -7,7 +7,7 @@ of a shard of one reach. From both follows, by arithmetic alone, the table: jobs
 each as profiles/slurm groups them, and the seconds of a core that a job works. Printed, and written
 to shards.csv and shards.md.
 
-    python benchmarks/shards.py                       shards of 250, 1,000, 5,000 and 10,000
+    python -m benchmarks.film.shards              shards of 250, 1,000, 5,000 and 10,000
 """
 
 import argparse
@@ -15,9 +15,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from sample import ROOT
-from scale import Row, film
-from table import available_cores, csv_text, describe_machine, markdown
+from benchmarks.film.scale import Row, film
+from benchmarks.sample import RESULTS, ROOT
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown
 
 _STAGES = ("simulate", "render", "encode")
 HEADER = ("reaches", "shard size", "shards", "jobs", "s per job", "of it start, s", "peak, MiB")
@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     machine = describe_machine(available_cores())
     table = markdown(HEADER, found, notes(group, machine), words=0)
     print(table)
-    output = Path(__file__).parent
+    output = RESULTS
     (output / "shards.csv").write_text(csv_text(HEADER, found, machine), encoding="utf-8")
     (output / "shards.md").write_text(table, encoding="utf-8")
 

@@ -5,7 +5,7 @@ its segment so many times, episodes writes its rows, plots and report read the t
 step runs in a process of its own, whose peak is told, and its seconds. Printed, and written to
 memory.csv and memory.md; what it makes is deleted.
 
-    python -m benchmarks.film.memory                          1,000 and 10,000 reaches, half a minute
+    python -m benchmarks.film.memory                          1,000 and 10,000 reaches
     python -m benchmarks.film.memory 1000 10000 100000        minutes, and 12 GB of disk
     python -m benchmarks.film.memory 1000 10000 --size tiny   of a tiny film
 """

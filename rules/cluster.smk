@@ -17,8 +17,6 @@ localrules:
     dictionary,
     episodes,
     films,
-    clean,
-    free_frames,
 
 
 if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:

@@ -1,9 +1,4 @@
-"""Operations on the results of a run: verify them, free the frame caches, remove all of them.
-
-Each is a target of its own. `verify` brings the film up to date first, as every target does.
-"""
-
-KEPT_LOGS = ".snakemake/log"  # outside of what is removed
+"""Verification of a run's results: a target of its own, which brings the film up to date first."""
 
 
 rule verify:
@@ -33,27 +28,3 @@ rule verify:
         'python "$SCRIPTS/verify.py" --spec {params.spec:q}'
         " --threads {threads}"
         " {output:q} 2> {log:q}"
-
-
-rule free_frames:
-    """Remove the frame caches; nothing is made again for it."""
-    log:
-        f"{KEPT_LOGS}/free_frames.log",
-    conda:
-        "../envs/film.yaml"
-    params:
-        results=RESULTS,
-    shell:
-        'python "$SCRIPTS/free_frames.py" {params.results:q} 2> {log:q}'
-
-
-rule clean:
-    """Remove what goalreel made in the results, and nothing else."""
-    log:
-        f"{KEPT_LOGS}/clean.log",
-    conda:
-        "../envs/film.yaml"
-    params:
-        results=RESULTS,
-    shell:
-        'python "$SCRIPTS/clean.py" {params.results:q} 2> {log:q}'

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from conftest import DISCRETE, STYLES
 
-import clean
 import clips
 import concat
 import dictionary
 import encode
 import episodes
-import free_frames
 import grid
 import learning
 import phase
@@ -29,7 +27,6 @@ import stills
 import swarm
 import train
 import training_table
-import verify
 from goalreel.encoding.tiny import TinyDictionary, write_tiny
 from goalreel.pictures.atlas import Atlas, write_atlas
 from goalreel.pictures.layers import cut_patches
@@ -44,7 +41,6 @@ MAINS = {
         *(clips, grid, swarm, phase, stills, train, learning, training_table),
     )
 }
-OPERATIONS = {module.__name__: module.main for module in (clean, free_frames, verify)}
 X264 = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
 ASSEMBLED = {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}
 RENDER = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}

@@ -30,12 +30,9 @@ from goalreel.workflow.object_storage import (
 )
 from goalreel.workflow.run_summary import VIEWS, summary, views
 from goalreel.workflow.specs import Specs
-from goalreel.workflow.stale_locks import work_alone
 
 _STARTED = time.time()
 _WATCHES: list = []  # of this run: one, or none where hooks are off
-_ALONE = ("free_frames", "clean")  # they would remove what other jobs are making
-_SPEAKING = ("verify", "free_frames", "clean")  # whose logs are their result
 _CONFIG = "GOALREEL_CONFIG"
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
@@ -157,9 +154,8 @@ def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow
     _print_last(stored_summary(made_in_storage(workflow)))
     film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
     try:
-        for rule in _SPEAKING:
-            for log in [log for watch in _WATCHES for log in watch.logs.get(rule, [])]:
-                _print_last(Path(log).read_text(encoding="utf-8").rstrip())
+        for log in [log for watch in _WATCHES for log in watch.logs.get("verify", [])]:
+            _print_last(Path(log).read_text(encoding="utf-8").rstrip())
         if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
             _print_last(summary(results, shards, encoder))
         _print_last(views(results, _STARTED))
@@ -174,25 +170,17 @@ def watch_run(workflow) -> None:
     from goalreel.workflow.progress_bar import show_bar
 
     jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
-    _check_company(jobs, {job.rule.name for job in workflow.dag.targetjobs})
+    _check_company(jobs.keys())
     watch = Watch(jobs, at_close=partial(print_causes, workflow))
     _WATCHES.append(watch)
     workflow.logger_manager.logger.addHandler(watch)
     show_bar(workflow.logger_manager.get_log_handlers(), watch)
 
 
-def _check_company(jobs: Mapping[str, int], targets: Set[str]) -> None:
-    """End the run where its jobs, or those of another run, would take away what others are making.
-
-    targets: the rules that were asked for; one that has nothing to do has no job.
-    """
-    for rule in _ALONE:
-        if rule in jobs and {*jobs, *targets} != {rule}:
-            sys.exit(f"goalreel: {rule} is a target of its own: run it alone, then the others")
-        if rule in jobs and not work_alone():
-            sys.exit(f"goalreel: {rule} would remove what another run is making in this folder")
-    views = sorted(({*VIEWS, "plots"} - {"films"}) & jobs.keys())
-    if "verify" in jobs and views:
+def _check_company(rules: Set[str]) -> None:
+    """End a run that would verify views while it makes them."""
+    views = sorted(({*VIEWS, "plots"} - {"films"}) & rules)
+    if "verify" in rules and views:
         sys.exit(f"goalreel: verify looks at what is there: ask for {', '.join(views)} first")
 
 

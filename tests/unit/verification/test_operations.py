@@ -1,4 +1,4 @@
-"""Verify finds any bad byte; free_frames and clean remove what is goalreel's and nothing else."""
+"""Verify finds any bad byte, and removes what is damaged and nothing else."""
 
 import json
 import os
@@ -8,18 +8,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 from conftest import hashes
-from project import REPOSITORY, Project
+from project import Project
 
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
 from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.provenance.spec import parse_spec
-from goalreel.verification.artefacts import sort_out
-from goalreel.verification.cleaning import clean, free_frames
 from goalreel.verification.run import verify
 from goalreel.verification.single_files import Plan
 from goalreel.verification.verdict import remove, told_faults
@@ -140,7 +137,6 @@ def test_a_film_in_parts_is_verified_part_by_part(project):
         (results / name).write_bytes(whole)
     shutil.copyfile(results / "films" / "00000.mp4", results / "films" / "00001.mp4")
     assert results / "films" / "00001.mp4" in found(verify(results, plan, 2))
-    assert sort_out(results)[1] == []
 
 
 def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
@@ -158,37 +154,14 @@ def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
             read_sums(folder / SUMS)
 
 
-def test_freed_frame_caches_cause_no_reruns(done):
+def test_removed_frame_caches_cause_no_reruns(done):
     results = done.folder / "results"
-    size = sum(path.stat().st_size for path in (results / "frames").iterdir())
-    said = done.run("free_frames", config=BASE)
-    assert f"2 frame caches removed from results, {size / 1e6:,.1f} MB freed" in said
-    assert not (results / "frames").exists()
+    shutil.rmtree(results / "frames")
     assert done.jobs(config=BASE) == {}
     grown = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
     assert done.jobs(config=BASE | {"reaches": 12}) == grown
     assert done.jobs("grid", config=BASE) == {"render": 2, "grid": 1}
     assert not found(verify(results, planned(done), 2))
-
-
-def test_clean_removes_what_goalreel_made_and_nothing_else(done):
-    results = done.folder / "results"
-    mine = ["notes.txt", "film.mov", "segments/mine.mp4", "frames/00000.npy", "clips/holiday.mp4"]
-    left = [".film.mp4.goalreel-abc.mp4", "frames/.00001.npz.goalreel-x_z.npz"]
-    for name in [*mine, *left]:
-        (results / name).parent.mkdir(exist_ok=True)
-        (results / name).write_text("x")
-    (results / "empty").mkdir()
-    assert "a target of its own" in done.fail("clean", "all", "--forceall", config=BASE)
-    assert (results / "film.mp4").is_file()
-    said = done.run("clean", config=BASE)
-    assert re.search(r"\d+ files removed from results, \d+\.\d MB freed", said)
-    stay = {path.relative_to(results).as_posix() for path in results.rglob("*") if path.is_file()}
-    assert stay == set(mine) and "5 files stay that are not goalreel's" in said
-    assert all(name in said for name in mine) and (results / "empty").is_dir()
-    for name in mine:
-        (results / name).unlink()
-    assert "0 files removed" in clean(results) and not sort_out(results)[0]
 
 
 def mine(folder):
@@ -261,57 +234,10 @@ def test_films_of_other_options_are_read_too(done):
     assert not (done.folder / "results" / "film.mp4").exists()
 
 
-def test_what_removes_results_waits_for_no_living_run(project):
-    """It looks at the kernel's lock that each run holds (stale_locks)."""
-    run = project.start("-j", "1", config={"reaches": 32, "shard_size": 4, "encode": "{qp: 9}"})
-    deadline = time.monotonic() + 120
-    frames = project.folder / "results" / "frames"
-    while not list(frames.glob("[0-9]*.npz")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    for target in ("free_frames", "clean"):
-        said = project.fail(target)
-        assert f"{target} would remove what another run is making in this folder" in said
-    assert run.communicate()[0] is not None and run.returncode == 0
-    for target in ("free_frames", "clean"):
-        project.run(target)
-
-
 def test_verify_does_not_run_beside_what_it_is_to_verify(done):
     said = done.fail("verify", "grid", config=BASE)
     assert "verify looks at what is there: ask for grid first" in said
     assert not (done.folder / "results" / "grid.mp4").exists()
-
-
-@pytest.mark.parametrize("targets", [("clean", "all"), ("results/film.mp4", "free_frames")])
-def test_what_removes_results_runs_alone_even_beside_what_is_made(targets, done):
-    before = hashes(done.folder / "results")
-    said = done.fail(*targets, config=BASE)
-    assert "is a target of its own: run it alone" in said
-    assert hashes(done.folder / "results") == before
-
-
-def test_the_folder_of_results_goes_with_its_last_file(done):
-    results = done.folder / "results"
-    outside = done.folder / "outside.npz"
-    outside.write_text("x")
-    (results / "frames" / "00009.npz").symlink_to(outside)
-    free_frames(results)
-    clean(results)
-    assert not results.exists() and outside.read_text() == "x"
-
-
-@pytest.mark.parametrize("script", ["clean", "free_frames", "verify"])
-def test_operations_work_by_hand(script, done):
-    program = [REPOSITORY / "scripts" / f"{script}.py"]
-    program.append("results/verify.csv" if script == "verify" else "results")
-    if script == "verify":
-        config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}
-        shard = {"shards": 2, "reaches": 8, "size": 4}
-        spec = {"stage": "verify", "config": config, "shard": shard}
-        program += ["--spec", json.dumps(spec)]
-    command = [sys.executable, *map(str, program)]
-    said = subprocess.run(command, cwd=done.folder, capture_output=True, text=True, check=True)
-    assert "MB" in said.stderr
 
 
 def test_checksums_take_any_name(tmp_path):

@@ -15,7 +15,7 @@ from test_plots import draw
 
 import goalreel
 from goalreel.errors import GoalreelError
-from goalreel.files import folders
+from goalreel.files import atomic
 from goalreel.provenance.spec import parse_spec
 from goalreel.report.page_rows import write_rows
 from report import main
@@ -313,7 +313,7 @@ def test_where_no_link_can_be_the_film_is_copied(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", refuse)
     (tmp_path / "film").write_bytes(b"film")
-    folders.place(tmp_path / "film", tmp_path / "copy")
+    atomic.place(tmp_path / "film", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == b"film"
     assert not (tmp_path / "copy").samefile(tmp_path / "film")
 
@@ -392,14 +392,14 @@ def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     target = tmp_path / "folder"
     for text in ("first", "second"):
-        with folders.replacing_folder(target) as temporary:
+        with atomic.replacing_folder(target) as temporary:
             (temporary / "file").write_text(text)
         assert (target / "file").read_text() == text
-    with pytest.raises(KeyError), folders.replacing_folder(target) as temporary:
+    with pytest.raises(KeyError), atomic.replacing_folder(target) as temporary:
         (temporary / "file").write_text("third")
         raise KeyError
     (tmp_path / ".folder.goalreel-killed").mkdir()
-    with folders.replacing_folder(target) as temporary:
+    with atomic.replacing_folder(target) as temporary:
         (temporary / "other").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert [path.name for path in target.iterdir()] == ["other"]

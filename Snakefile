@@ -1,7 +1,7 @@
 """goalreel: seeded Mountain Car trajectories, rendered, encoded and joined into a film.
 
 simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
-What repeats is made once: the atlas has every picture drawn, the dictionary has it coded.
+What repeats is made once: the atlas has every picture drawn, the coded atlas has it coded.
 Views of it (clips, grid, ...) stand in rules/views.smk. Options: config.yaml. What a stage does:
 scripts/STAGE.py. What makes it run again: its `spec`. What it asks of a cluster: its `needs`.
 """
@@ -132,25 +132,25 @@ rule render:
         " {output:q} 2> {log:q}"
 
 
-rule dictionary:
+rule coded_atlas:
     """Code every picture once, so that films are joined from them and not encoded."""
     input:
         rules.atlas.output,
     output:
-        f"{RESULTS}/dictionary.npz",
+        f"{RESULTS}/coded_atlas.npz",
     log:
-        f"{RESULTS}/logs/dictionary.log",
+        f"{RESULTS}/logs/coded_atlas.log",
     benchmark:
-        f"{RESULTS}/benchmarks/dictionary.tsv"
+        f"{RESULTS}/benchmarks/coded_atlas.tsv"
     conda:
         "envs/film.yaml"
     resources:
-        mem_mb=needs.memory("dictionary"),
-        runtime=needs.minutes("dictionary"),
+        mem_mb=needs.memory("coded_atlas"),
+        runtime=needs.minutes("coded_atlas"),
     params:
-        spec=specs.dictionary,
+        spec=specs.coded_atlas,
     shell:
-        'python "$SCRIPTS/dictionary.py" --spec {params.spec:q}'
+        'python "$SCRIPTS/coded_atlas.py" --spec {params.spec:q}'
         " --atlas {input:q}"
         " {output:q} 2> {log:q}"
 
@@ -158,7 +158,7 @@ rule dictionary:
 rule encode:
     """Make a shard's video, captions over its frames and a keyframe at each episode's start."""
     input:
-        dictionary=specs.assembled(rules.dictionary.output),
+        coded_atlas=specs.assembled(rules.coded_atlas.output),
         frames=FRAMES,
         trajectories=TRAJECTORIES,
     output:
@@ -176,7 +176,7 @@ rule encode:
         spec=specs.encode,
     shell:
         'python "$SCRIPTS/encode.py" --spec {params.spec:q}'
-        " --dictionary {input.dictionary:q}"
+        " --coded-atlas {input.coded_atlas:q}"
         " --frames {input.frames:q}"
         " --trajectories {input.trajectories:q}"
         " {output:q} 2> {log:q}"

@@ -14,7 +14,7 @@ localrules:
     training,
     training_table,
     atlas,
-    dictionary,
+    coded_atlas,
     episodes,
     films,
 

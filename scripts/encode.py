@@ -1,13 +1,13 @@
 """Make one shard's segment, an MP4 of closed GOPs: its frames with the overlay over them.
 
-It is assembled from a dictionary's pictures, or encoded by x264. By hand:
+It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
 
-    python scripts/encode.py --dictionary d.npz --frames f.npz --trajectories t.npz segment.mp4 \
+    python scripts/encode.py --coded-atlas d.npz --frames f.npz --trajectories t.npz segment.mp4 \
         --spec '{"stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
         "card_frames": 15, "overlay.caption": "Reach {reach}", "overlay.hud": false,
         "encode": {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}}}'
 
-or, without --dictionary, with "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
+or, without --coded-atlas, with "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
 """
 
 import json
@@ -19,14 +19,14 @@ from goalreel import cli
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = cli.stage_parser(__doc__, "encode")
-    options.add_argument("--dictionary", type=Path, nargs="?", help="to assemble: coded pictures")
+    options.add_argument("--coded-atlas", type=Path, nargs="?", help="to assemble: coded pictures")
     options.add_argument("--frames", type=Path, required=True, help="the shard's frame cache")
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the segment to write, .mp4")
     arguments = options.parse_args(argv)
 
     from goalreel.encoding import ffmpeg
-    from goalreel.encoding.assembling.coded_atlas import read_dictionary
+    from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
     from goalreel.encoding.tiny import read_tiny
     from goalreel.errors import GoalreelError
     from goalreel.film.segment import assemble_segment, encode_segment, store_segment
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     made = {"simulate": arguments.trajectories, "render": arguments.frames}
-    check_inputs(spec, **made, dictionary=arguments.dictionary)
+    check_inputs(spec, **made, coded_atlas=arguments.coded_atlas)
     config, frames = spec.config, open_cache(arguments.frames)
     trajectories, env = read_trajectories(arguments.trajectories), config["env"]
     texts = captions(config["overlay.caption"], trajectories, env)
@@ -48,18 +48,18 @@ def main(argv: list[str] | None = None) -> None:
     fps, comment = config["film.fps"], spec.signed(cache.source)
     if config["encode"]["encoder"] == "x264":
         encode_segment(cache, arguments.output, fps, config["encode"], comment)
-    elif arguments.dictionary is None:
-        raise GoalreelError("assembling takes coded pictures; name them with --dictionary")
+    elif arguments.coded_atlas is None:
+        raise GoalreelError("assembling takes coded pictures; name them with --coded-atlas")
     else:
         tiny = config["encode"]["size"] == "tiny"
-        dictionary = (read_tiny if tiny else read_dictionary)(arguments.dictionary)
-        check_alike(config, "dictionary is", dictionary.spec)
-        check_alike(json.loads(frames.spec).get("config", {}), "dictionary is", dictionary.spec)
+        coded_atlas = (read_tiny if tiny else read_coded_atlas)(arguments.coded_atlas)
+        check_alike(config, "coded atlas is", coded_atlas.spec)
+        check_alike(json.loads(frames.spec).get("config", {}), "coded atlas is", coded_atlas.spec)
         target = trajectories, arguments.output, fps
         if tiny:
-            store_segment(cache, dictionary, *target, config["encode"]["quality"], comment)
+            store_segment(cache, coded_atlas, *target, config["encode"]["quality"], comment)
         else:
-            assemble_segment(cache, dictionary, *target, comment)
+            assemble_segment(cache, coded_atlas, *target, comment)
     cli.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
 
 

@@ -86,10 +86,10 @@ def main(argv: list[str] | None = None) -> None:
         draw_atlas(folder)
         whole = make_shard(folder, "whole", options.reaches)
         few = make_shard(folder, "few", options.x264_reaches)
-        found, dictionaries = measure(folder, whole, few, options.runs)
+        found, coded_atlases = measure(folder, whole, few, options.runs)
     rows = [[*key, *found[key].cells(found[key[0], f"x264 {BASELINE}", "none"])] for key in found]
     machine = describe_machine(available_cores())
-    table = markdown(HEADER, rows, notes(whole, few, options, dictionaries, machine), words=3)
+    table = markdown(HEADER, rows, notes(whole, few, options, coded_atlases, machine), words=3)
     print(table)
     Path(options.output, "assemble.csv").write_text(
         csv_text(HEADER, rows, machine), encoding="utf-8"
@@ -127,7 +127,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def measure(
     folder: Path, whole: Shard, few: Shard, runs: int
 ) -> tuple[dict[Key, Found], dict[str, list[float]]]:
-    """Let all contenders take turns; return their figures, and each dictionary's CPU seconds."""
+    """Let all contenders take turns; return their figures, and each coded atlas's CPU seconds."""
     from goalreel.encoding.choice import choose, x264
 
     encode = {"encoder": "auto", "size": "normal", "preset": None, "qp": None, "crf": None}
@@ -141,15 +141,15 @@ def measure(
         for quality in QUALITIES:
             chosen = choose({**general, "encode": {**encode, "quality": quality}}).settings
             for hud in (False, True):
-                path = folder / f"dictionary-{quality}-{hud}.npz"
+                path = folder / f"coded-{quality}-{hud}.npz"
                 seconds = cpu_of(lambda c=chosen, h=hud, p=path: code(folder, c, h, p))[1]
                 if run:
                     coded.setdefault(f"{quality}{', HUD' * hud}", []).append(seconds)
             contenders: dict[Key, Callable[[Shard, Path], list[float]]] = {}
             for name, (hud, caption) in OVERLAYS.items():
-                dictionary = folder / f"dictionary-{quality}-{hud}.npz"
+                coded_atlas = folder / f"coded-{quality}-{hud}.npz"
                 contenders[quality, "assembled", name] = (
-                    lambda s, p, d=dictionary, h=hud, c=caption: assembled(s, d, h, c, p)
+                    lambda s, p, d=coded_atlas, h=hud, c=caption: assembled(s, d, h, c, p)
                 )
             for preset in PRESETS:
                 settings = x264({**encode, "quality": quality, "preset": preset})
@@ -172,10 +172,10 @@ def measure(
     return found, coded
 
 
-def notes(whole: Shard, few: Shard, options, dictionaries: dict, machine: str) -> list[str]:
+def notes(whole: Shard, few: Shard, options, coded_atlases: dict, machine: str) -> list[str]:
     """Return what a reader of the table should know."""
     times = f"Medians of {options.runs} runs" if options.runs > 1 else "One run"
-    once = ", ".join(f"{name} {statistics.median(s):.2f} s" for name, s in dictionaries.items())
+    once = ", ".join(f"{name} {statistics.median(s):.2f} s" for name, s in coded_atlases.items())
     return [
         f"{times}, CPU time of all processes; ratios are x264 {BASELINE}'s figure, at the same "
         "quality, to the row's.",

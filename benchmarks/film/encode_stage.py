@@ -57,21 +57,21 @@ def make_shard(folder: Path, name: str, reaches: int) -> Shard:
 
 
 def code(folder: Path, settings, hud: bool, path: Path) -> None:
-    """Do what the dictionary stage does."""
+    """Do what the coded atlas stage does."""
     from goalreel.encoding.assembling.code_atlas import code_atlas
-    from goalreel.encoding.assembling.coded_atlas import write_dictionary
+    from goalreel.encoding.assembling.coded_atlas import write_coded_atlas
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.overlay import clear_rows, empty_card
 
     atlas = read_atlas(folder / "atlas.npz")
     seen = atlas.background, ENV, hud
     quantisers = settings["qp"], settings["card_qp"]
-    write_dictionary(path, code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers))
+    write_coded_atlas(path, code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers))
 
 
-def assembled(shard: Shard, dictionary: Path, hud: bool, caption: str, path: Path) -> list[float]:
+def assembled(shard: Shard, coded_atlas: Path, hud: bool, caption: str, path: Path) -> list[float]:
     """Assemble a shard; return the CPU seconds of the stage, and of joining and writing alone."""
-    from goalreel.encoding.assembling.coded_atlas import read_dictionary
+    from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
     from goalreel.encoding.assembling.sample_parts import assemble, sample_sizes
     from goalreel.encoding.assembling.segment_samples import samples_of
     from goalreel.film.segment import assemble_segment
@@ -82,7 +82,7 @@ def assembled(shard: Shard, dictionary: Path, hud: bool, caption: str, path: Pat
 
     def stage():
         cache = shown(shard, hud, caption)
-        parts = cache, read_dictionary(dictionary), read_trajectories(shard.trajectories)
+        parts = cache, read_coded_atlas(coded_atlas), read_trajectories(shard.trajectories)
         assemble_segment(*parts, path, FPS, "")
         return parts
 

@@ -1,7 +1,7 @@
 """goalreel and its peers in one run, on the same episodes: how long each takes for the same work.
 
     film        the whole workflow, from the start of `snakemake` to its end: assembled, cold and
-                with atlas and dictionary in the user's cache, and encoded by x264;
+                with atlas and coded atlas in the user's cache, and encoded by x264;
                 Gymnasium's RecordVideo, warmed up; moviepy with one ImageClip per frame
     rendering   frames of the frame cache; env.render()
     simulation  goalreel; Gymnasium's SyncVectorEnv; EnvPool: one core, the pump policy
@@ -188,7 +188,7 @@ def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
         "pictures where x264 is not named. x264 runs at everyone's own default settings where no "
         "other is named: the peers' preset is medium, on all cores; goalreel's is veryfast.",
         "cold: the user's cache is empty; warm: it holds the atlas and, to assemble, the "
-        "dictionary of coded pictures.",
+        "coded atlas.",
         "rendering: the frames of the film's first shard, as RGB in memory or as a cache on disk.",
         "simulation: the FPS are environment steps; pump policy, one core. goalreel plays "
         f"{stages.LANES:,} episodes side by side, and its time includes seeding and recording "

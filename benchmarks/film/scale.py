@@ -1,7 +1,7 @@
 """How a film's time and memory grow with its reaches: whole runs, and each stage of them.
 
 A run is `snakemake` from its start to its end, at the defaults, overlay included, with atlas and
-dictionary in the user's cache. A stage's seconds are those of its jobs, one after another, from
+coded atlas in the user's cache. A stage's seconds are those of its jobs, one after another, from
 Snakemake's benchmark files; its CPU seconds and its peak, the most memory that the Python process
 of one of its jobs held, from the jobs themselves (peaks/sitecustomize.py). ffmpeg's memory does not
 count: it codes captions alone. Printed, and written to scale.csv and scale.md; what the runs make
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
     frames: list[int] = []
     with tempfile.TemporaryDirectory(prefix="goalreel-scale-", dir=options.folder) as name:
         folder = Path(name)
-        film(folder / "first", folder / "cache", 1, 1, options.cores)  # atlas and dictionary
+        film(folder / "first", folder / "cache", 1, 1, options.cores)  # atlas and coded atlas
         for reaches in options.reaches:
             place = folder / str(reaches)
             given = reaches, options.shard_size, options.cores
@@ -145,7 +145,7 @@ def notes(options: argparse.Namespace, frames: list[int], machine: str) -> list[
     shown = ", ".join(f"{count:,}" for count in frames)
     return [
         f"One run each, {ENV} at goalreel's defaults, title cards and captions included; frames: "
-        f"{shown}. Atlas and dictionary are in the user's cache.",
+        f"{shown}. Atlas and coded atlas are in the user's cache.",
         "run: from the start of snakemake to its end, on all cores, and the CPU time of all its "
         "processes. A stage's seconds are those of its jobs, one after another. Snakemake: the "
         "process that starts the jobs, without them.",

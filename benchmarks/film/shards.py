@@ -1,6 +1,6 @@
 """How large to make shards on a cluster: jobs, and what each takes, for a film's number of reaches.
 
-One shard of each size is filmed here, with atlas and dictionary in the user's cache, and the CPU
+One shard of each size is filmed here, with atlas and coded atlas in the user's cache, and the CPU
 seconds and the peak memory of its three programs are told by themselves (peaks/sitecustomize.py).
 What a cluster job costs beside them is measured as the CPU seconds of Snakemake that makes one file
 of a shard of one reach. From both follows, by arithmetic alone, the table: jobs of so many shards
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
     with tempfile.TemporaryDirectory(prefix="goalreel-shards-", dir=options.folder) as name:
         folder = Path(name)
-        film(folder / "first", folder / "cache", 1, 1, options.cores)  # atlas and dictionary
+        film(folder / "first", folder / "cache", 1, 1, options.cores)  # atlas and coded atlas
         rows, _ = film(folder / "one", folder / "cache", 1, 1, options.cores)
         start = next(row.cpu for row in rows if row.step == "Snakemake")
         shards = {}

@@ -46,7 +46,7 @@ def film_with_goalreel(
 ) -> Sample:
     """Film with the whole workflow, from Snakemake's start to its end, in the empty `folder`.
 
-    cache: the user's cache folder. If it is empty, atlas and dictionary are made anew, else taken
+    cache: the user's cache folder. If it is empty, atlas and coded atlas are made anew, else taken
     from it. config: further options. The sample's frames are the episodes', without title cards.
     MismatchError is raised if the run did otherwise, RuntimeError, with what Snakemake said, if it
     fails.
@@ -58,7 +58,7 @@ def film_with_goalreel(
     seconds = timed_run(folder, cores, words, {"XDG_CACHE_HOME": str(cache)})
     after = _kept(cache)
     if not after or (before and after != before):
-        raise MismatchError(f"{cache}: the run did not keep or did not take atlas and dictionary")
+        raise MismatchError(f"{cache}: the run did not keep or did not take atlas and coded atlas")
     episodes = recorded_episodes(folder / "results", reaches)
     frames = sum(len(episode.states) for episode in episodes)
     written = _frames_in(folder / "results" / "film.mp4")

@@ -101,7 +101,7 @@ def planned(tmp_path_factory, user_cache) -> dict[str, str]:
         }
 
 
-ONCE = ("atlas", "dictionary", "concat", "episodes", "plots", "grid", "swarm", "report", "clips")
+ONCE = ("atlas", "coded_atlas", "concat", "episodes", "plots", "grid", "swarm", "report", "clips")
 
 
 @needs_cluster

@@ -31,7 +31,7 @@ STATUS = """\
 #!/bin/sh
 case $(cat "$1/status" 2> /dev/null) in '') echo running;; 0) echo success;; *) echo failed;; esac
 """
-EVERY_RULE = ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes")
+EVERY_RULE = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored, grown)
     shard = {"simulate": 1, "render": 1, "encode": 1}
     assert stats(said) == shard | views | {"concat": 1, "episodes": 1}
     after = stored.hashes()
-    kept = {name for name in before if re.search(r"/0000[01]\.|atlas|dictionary", name)}
+    kept = {name for name in before if re.search(r"/0000[01]\.|atlas|coded_atlas", name)}
     assert len(kept) == 8 and {n: after[n] for n in kept} == {n: before[n] for n in kept}
     # A directory is as many objects.
     assert after["report/film.mp4"] == after["film.mp4"] != before["film.mp4"]

@@ -28,8 +28,8 @@ AFTER = {
     "trajectories": (*END, "segments", "frames"),
     "frames": (*END, "segments"),
     "segments": END,
-    "atlas.npz": (*END, "segments", "frames", "dictionary.npz"),
-    "dictionary.npz": (*END, "segments"),
+    "atlas.npz": (*END, "segments", "frames", "coded_atlas.npz"),
+    "coded_atlas.npz": (*END, "segments"),
 }
 KINDS = {"trajectories": ".npz", "frames": ".npz", "segments": ".mp4"}
 OTHERS = {
@@ -99,8 +99,8 @@ def test_damage_in_the_middle_of_a_run(
 FOREIGN = [
     *[("another shard", kind) for kind in KINDS],
     *[("another policy", kind) for kind in KINDS],
-    *[("another style", kind) for kind in ("frames", "atlas.npz", "dictionary.npz", "segments")],
-    *[("another quality", kind) for kind in ("dictionary.npz", "segments")],
+    *[("another style", kind) for kind in ("frames", "atlas.npz", "coded_atlas.npz", "segments")],
+    *[("another quality", kind) for kind in ("coded_atlas.npz", "segments")],
 ]
 
 
@@ -169,7 +169,7 @@ def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_proper
     noted(record_property, "damage that no time stamp shows", "found by `verify`, then made again")
 
 
-@pytest.mark.parametrize("kind", ["atlas", "dictionary"])
+@pytest.mark.parametrize("kind", ["atlas", "coded_atlas"])
 @trials(sample=0, full=3)
 def test_damage_in_the_users_cache(filmed, wanted, tmp_path, record_property, kind, trial):
     project, random = filmed.copied(tmp_path / "project"), dice("cache", kind, trial)

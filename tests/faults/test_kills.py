@@ -24,7 +24,7 @@ from trials import (
 )
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds them in /proc")
-STAGES = ("simulate.py", "render.py", "encode.py", "atlas.py", "dictionary.py", "concat.py")
+STAGES = ("simulate.py", "render.py", "encode.py", "atlas.py", "coded_atlas.py", "concat.py")
 STAGES += ("episodes.py",)
 JOBS = 10  # of a run by SMALL
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from material import MAINS, made, spec_of
 
-from goalreel.encoding.assembling.coded_atlas import read_dictionary
+from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
 from goalreel.encoding.tiny import read_tiny
 from goalreel.environments.environment import make_environment
 from goalreel.files.svg_plot import read_caption
@@ -71,7 +71,7 @@ _NPZ = {
     "trajectories/00000.npz": _trajectories,
     "frames/00000.npz": _frames,
     "atlas.npz": _atlas,
-    "dictionary.npz": read_dictionary,
+    "coded_atlas.npz": read_coded_atlas,
     "tiny.npz": read_tiny,
     "train/policy.npz": read_policies,
     "recording.npz": _recording,

@@ -11,7 +11,7 @@ from av.bitstream import BitStreamFilterContext
 from project import REPOSITORY
 
 from goalreel.encoding.assembling.code_atlas import code_atlas
-from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.choice import choose
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.film.segment import assemble_segment
@@ -58,10 +58,10 @@ def atlas_of(style: Style, keys: np.ndarray, spec: str = "{}") -> Atlas:
 
 @dataclass(frozen=True)
 class Assembled:
-    """A shard's frames with their overlay, and the dictionary and film made of them."""
+    """A shard's frames with their overlay, and the coded atlas and film made of them."""
 
     cache: FrameCache
-    dictionary: Dictionary
+    coded_atlas: CodedAtlas
     trajectories: Trajectories
     path: Path
 
@@ -81,22 +81,22 @@ def assembled(
     cards: int = 1,
     fps: int = 30,
 ) -> Assembled:
-    """Draw, code and assemble trajectories; the dictionary has no more pictures than they show."""
+    """Draw, code and assemble trajectories; the coded atlas has no more pictures than they show."""
     atlas = atlas_of(style, state_keys(trajectories, style))
     seen = atlas.background, style.env, hud
-    dictionary = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers(quality))
-    return joined(path, style, atlas, dictionary, trajectories, caption, hud, cards, fps)
+    coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers(quality))
+    return joined(path, style, atlas, coded_atlas, trajectories, caption, hud, cards, fps)
 
 
 def joined(
-    path, style, atlas, dictionary, trajectories, caption=CAPTION, hud=False, cards=1, fps=30
+    path, style, atlas, coded_atlas, trajectories, caption=CAPTION, hud=False, cards=1, fps=30
 ) -> Assembled:
-    """Assemble trajectories from a dictionary."""
+    """Assemble trajectories from a coded atlas."""
     frames = render_states(trajectories, atlas, style, "{}")
     texts = captions(caption, trajectories, style.env)
     cache = overlaid(frames, trajectories, style.env, texts, hud, cards)
-    assemble_segment(cache, dictionary, trajectories, path, fps, "{}")
-    return Assembled(cache, dictionary, trajectories, path)
+    assemble_segment(cache, coded_atlas, trajectories, path, fps, "{}")
+    return Assembled(cache, coded_atlas, trajectories, path)
 
 
 def stream_of(size: tuple[int, int], units: list[bytes], fps: int = 30) -> bytes:

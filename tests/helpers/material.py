@@ -11,8 +11,8 @@ import pytest
 from conftest import DISCRETE, STYLES
 
 import clips
+import coded_atlas
 import concat
-import dictionary
 import encode
 import episodes
 import grid
@@ -37,7 +37,7 @@ from goalreel.training.dqn.metrics import Metrics, write_metrics
 MAINS = {
     module.__name__: module.main
     for module in (
-        *(simulate, render, dictionary, encode, concat, episodes, plots, report),
+        *(simulate, render, coded_atlas, encode, concat, episodes, plots, report),
         *(clips, grid, swarm, phase, stills, train, learning, training_table),
     )
 }
@@ -55,8 +55,8 @@ ARGUMENTS = {
     "simulate": ["trajectories/00000.npz"],
     "render": ["--atlas", "atlas.npz", "--trajectories", "trajectories/00000.npz",
                "frames/00000.npz"],
-    "dictionary": ["--atlas", "atlas.npz", "dictionary.npz"],
-    "encode": ["--dictionary", "dictionary.npz", "--frames", "frames/00000.npz",
+    "coded_atlas": ["--atlas", "atlas.npz", "coded_atlas.npz"],
+    "encode": ["--coded-atlas", "coded_atlas.npz", "--frames", "frames/00000.npz",
                "--trajectories", "trajectories/00000.npz", "segments/00000.mp4"],
     "concat": ["--segments", "segments/00000.mp4", "--trajectories", "trajectories/00000.npz",
                "film.mp4"],
@@ -96,7 +96,7 @@ _CONFIGS = {
     "simulate": ({"env": DISCRETE, "env_kwargs": {}, "max_steps": 12, "success": "truncated",
                   "seed": 7, "film.show": "attempts", "policy": PUMP}, {"first": 0, "count": 2}),
     "render": ({"env": DISCRETE, "render": RENDER}, {}),
-    "dictionary": ({"env": DISCRETE, "render": RENDER, "overlay.hud": False,
+    "coded_atlas": ({"env": DISCRETE, "render": RENDER, "overlay.hud": False,
                     "encode": ASSEMBLED}, {}),
     "encode": (_FILM | {"overlay.caption": "Reach {reach}", "overlay.hud": False,
                         "encode": ASSEMBLED}, {}),
@@ -140,11 +140,11 @@ def made(folder: Path) -> Path:
             spec["shard"]["first"] = 2 * shard
             simulate.main([f"trajectories/0000{shard}.npz", "--spec", json.dumps(spec)])
         _draw()
-        for stage in ("render", "dictionary", "encode"):
-            for shard in range(1 if stage == "dictionary" else 2):
+        for stage in ("render", "coded_atlas", "encode"):
+            for shard in range(1 if stage == "coded_atlas" else 2):
                 names = [a.replace("00000.", f"0000{shard}.") for a in ARGUMENTS[stage]]
                 MAINS[stage]([*names, "--spec", json.dumps(spec_of(stage))])
-        spec = json.dumps(spec_of("dictionary") | {"tiny": True})
+        spec = json.dumps(spec_of("coded_atlas") | {"tiny": True})
         # Of its form alone: to code real ones takes seconds.
         write_tiny(
             "tiny.npz", TinyDictionary({b"0" * 16: b"frame", b"1" * 16: b"other"}, b"s", spec)

@@ -16,7 +16,7 @@ from project import REPOSITORY, Project
 
 import goalreel
 
-BY_X264 = FEW | {"encode": "{encoder: x264}"}  # which needs no dictionary
+BY_X264 = FEW | {"encode": "{encoder: x264}"}  # which needs no coded atlas
 
 
 def running(project: Project, script: str) -> int | None:

@@ -12,10 +12,10 @@ BASE = {"reaches": 8, "shard_size": 4}
 NOTHING = {}
 END = {"concat": 1, "episodes": 1}
 ENCODE = {"encode": 2, "concat": 1}
-DICTIONARY = ENCODE | {"dictionary": 1}
+CODED = ENCODE | {"coded_atlas": 1}
 RENDER = ENCODE | {"render": 2}
 ALL = RENDER | {"simulate": 2, "episodes": 1}
-DRAWN = {"atlas": 1, "dictionary": 1}
+DRAWN = {"atlas": 1, "coded_atlas": 1}
 ONE_SHARD = {"simulate": 1, "render": 1, "encode": 1} | END
 
 
@@ -30,12 +30,12 @@ CONFIG_EDITS = [
     ({"encode": "{encoder: assemble}"}, NOTHING),
     ({"encode": "{encoder: x264}"}, ENCODE),
     ({"encode": "{qp: 31}"}, ENCODE),  # an option of x264, which `auto` takes then
-    ({"encode": "{quality: small}"}, DICTIONARY),
-    ({"encode": "{size: tiny}"}, DICTIONARY),
+    ({"encode": "{quality: small}"}, CODED),
+    ({"encode": "{size: tiny}"}, CODED),
     ({"film": "{reaches_per_file: 4}"}, {"part": 2, "films": 1, "episodes": 1}),
     ({"film": "{fps: 60}"}, ENCODE | {"episodes": 1}),
     ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE),
-    ({"overlay": "{hud: true}"}, DICTIONARY),
+    ({"overlay": "{hud: true}"}, CODED),
     ({"overlay": "{title_card: 0}"}, ENCODE | {"episodes": 1}),
     ({"overlay": "{title_card: 0.51}"}, NOTHING),  # as many frames
     ({"film": "{show: attempts}"}, ALL),
@@ -71,7 +71,7 @@ X264_EDITS = [
     ("{encoder: x264, qp: 23, preset: veryfast}", NOTHING),
     ("{encoder: x264, quality: small, qp: 23}", NOTHING),  # which wins
     ("{encoder: auto, qp: 23}", NOTHING),
-    ("{encoder: auto}", DICTIONARY),
+    ("{encoder: auto}", CODED),
 ]
 
 
@@ -118,13 +118,13 @@ CODE_EDITS = [
     ),
     ("scripts/goalreel/pictures/vector_style.py", "STEPS = 4", "STEPS = 8", RENDER | DRAWN),
     ("scripts/goalreel/pictures/render_native.py", '"car"', '"cart"', RENDER),
-    ("scripts/goalreel/encoding/yuv.py", "_BITS = 22", "_BITS = 21", DICTIONARY),
-    ("scripts/goalreel/encoding/x264.py", '"-bf", "0"', '"-bf", "1"', DICTIONARY),
+    ("scripts/goalreel/encoding/yuv.py", "_BITS = 22", "_BITS = 21", CODED),
+    ("scripts/goalreel/encoding/x264.py", '"-bf", "0"', '"-bf", "1"', CODED),
     (
         "scripts/goalreel/encoding/ffmpeg.py",
         "_PIPE_BYTES = 1 << 20",
         "_PIPE_BYTES = 1 << 19",
-        DICTIONARY,
+        CODED,
     ),
     (
         "scripts/goalreel/provenance/spec.py",
@@ -137,10 +137,10 @@ CODE_EDITS = [
         "scripts/goalreel/pictures/overlay.py",
         "_TOP, _SIZE = 7, 18",
         "_TOP, _SIZE = 8, 18",
-        DICTIONARY,
+        CODED,
     ),
-    ("scripts/goalreel/pictures/hud.py", 'f"step {n}"', 'f"Step {n}"', DICTIONARY),
-    ("scripts/goalreel/pictures/captions.py", "format_map(row)", "format(**row)", DICTIONARY),
+    ("scripts/goalreel/pictures/hud.py", 'f"step {n}"', 'f"Step {n}"', CODED),
+    ("scripts/goalreel/pictures/captions.py", "format_map(row)", "format(**row)", CODED),
     ("scripts/goalreel/encoding/cards.py", "round(", "int(", NOTHING),  # as many frames
     (
         "scripts/goalreel/encoding/cards.py",
@@ -148,12 +148,12 @@ CODE_EDITS = [
         "1 + max(round(",
         ENCODE | {"episodes": 1},
     ),
-    ("scripts/goalreel/h264/cavlc.py", "_ESCAPE_BITS = 12", "_ESCAPE_BITS = 11", DICTIONARY),
+    ("scripts/goalreel/h264/cavlc.py", "_ESCAPE_BITS = 12", "_ESCAPE_BITS = 11", CODED),
     (
         "scripts/goalreel/encoding/assembling/code_atlas.py",
         "_COLOURS = 2",
         "_COLOURS = 1",
-        DICTIONARY,
+        CODED,
     ),
     ("scripts/goalreel/encoding/assembling/segment_samples.py", "(1, 2)", "(2, 1)", ENCODE),
     (
@@ -166,7 +166,7 @@ CODE_EDITS = [
         "scripts/goalreel/encoding/choice.py",
         '"balanced": (34, 20)',
         '"balanced": (33, 20)',
-        DICTIONARY,
+        CODED,
     ),
     ("scripts/goalreel/mp4/box_writer.py", 'b"Arial"', 'b"Serif"', ENCODE),
     ("scripts/goalreel/film/concatenate.py", '" · failed"', '" · missed"', {"concat": 1}),
@@ -175,7 +175,7 @@ CODE_EDITS = [
         "scripts/goalreel/simulation/trajectories.py",
         "VERSION = 2",
         "VERSION = 3",
-        ALL | {"dictionary": 1},
+        ALL | {"coded_atlas": 1},
     ),
     ("scripts/goalreel/files/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | DRAWN),
     ("scripts/goalreel/training/dqn/settings.py", "batch: int = 128", "batch: int = 64", NOTHING),
@@ -185,7 +185,7 @@ CODE_EDITS = [
     ("scripts/goalreel/provenance/input_checks.py", "reaches up to", "reaches until", NOTHING),
     ("scripts/goalreel/verification/replay.py", "100 / fps", "99 / fps", NOTHING),
     ("config.yaml", "# frames per second", "# pictures per second", NOTHING),
-    ("config.yaml", "quality: balanced", "quality: best", DICTIONARY),
+    ("config.yaml", "quality: balanced", "quality: best", CODED),
     ("config.schema.yaml", "Frames per second", "Pictures per second", NOTHING),
     ("Snakefile", "Play a shard's episodes", "Play episodes", NOTHING),
 ]
@@ -276,5 +276,5 @@ def test_other_versions_of_the_tools_rerun_what_they_shape(done, tmp_path):
     assert done.jobs(config=BASE, **with_version("numpy", "99.9")) == ALL | DRAWN
     assert done.jobs(config=BASE, **with_version("pygame-ce", "99.9")) == RENDER | DRAWN
     assert done.jobs(config=BASE, **with_version("pandas", "99.9")) == {"episodes": 1}
-    assert done.jobs(config=BASE, **with_version("pillow", "99.9")) == DICTIONARY
-    assert done.jobs(config=BASE, IMAGEIO_FFMPEG_EXE=str(other)) == DICTIONARY
+    assert done.jobs(config=BASE, **with_version("pillow", "99.9")) == CODED
+    assert done.jobs(config=BASE, IMAGEIO_FFMPEG_EXE=str(other)) == CODED

@@ -19,7 +19,7 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
     assert len(wanted) == 12
     # The processors that NumPy knows special code for; without it, it takes the plain code.
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
-    drawn_anew = tmp_path / "cache"  # and the dictionary coded
+    drawn_anew = tmp_path / "cache"  # and coded
     folder = tmp_path / "one core and a plain CPU"
     folder.mkdir()
     other = Project(folder, drawn_anew)

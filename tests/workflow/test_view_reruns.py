@@ -20,8 +20,8 @@ TABLES = {"episodes": 1, "plots": 1}
 VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "learning": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
 SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1}
-HUD = ENCODE | {"dictionary": 1}
-DRAWN = {"atlas": 1, "dictionary": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
+HUD = ENCODE | {"coded_atlas": 1}
+DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
 DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "learning": 1}
 
 FILM = ("trajectories", "frames", "segments", "logs", "benchmarks")
@@ -50,7 +50,7 @@ def test_a_run_tells_of_every_view_that_it_made(viewed):
 def test_the_film_alone_makes_no_view(done):
     shutil.rmtree(done.folder / "results")
     assert set(done.jobs(config=BASE)) == {
-        *["simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes"]
+        *["simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes"]
     }
 
 

@@ -29,7 +29,7 @@ def test_summary_stands_at_the_end(filmed):
         for path in (filmed.folder / "results" / "benchmarks" / "encode").glob("*.tsv")
     )
     assert f"encode {times['s'].sum():.1f}" in last[4]
-    for stage in ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes"):
+    for stage in ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes"):
         assert stage in last[4]
 
 
@@ -56,7 +56,7 @@ def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(fi
         found = {str(path.relative_to(results / kind)) for path in (results / kind).rglob("*.*")}
         assert {name[:-4] for name in found} == names | {
             "atlas",
-            "dictionary",
+            "coded_atlas",
             "concat",
             "episodes",
         }

@@ -34,7 +34,7 @@ class Choice:
 
     @property
     def assembled(self) -> bool:
-        """Whether the film is joined from a dictionary's pictures."""
+        """Whether the film is joined from a coded atlas's pictures."""
         return self.settings["encoder"] == "assemble"
 
     @property

@@ -8,7 +8,7 @@ are found coded, in assembled and in stored.
 import os
 from collections.abc import Mapping
 
-from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.sample_parts import assemble, sample_sizes
 from goalreel.encoding.assembling.segment_samples import samples_of
 from goalreel.encoding.stored import stored_samples
@@ -39,7 +39,7 @@ def encode_segment(
 
 def assemble_segment(
     cache: FrameCache,
-    dictionary: Dictionary,
+    coded_atlas: CodedAtlas,
     trajectories: Trajectories,
     path: str | os.PathLike,
     fps: int,
@@ -50,7 +50,7 @@ def assemble_segment(
     cache: with its overlay, cards first. comment: what the file keeps about its making. Raises
     GoalreelError as assembled.samples_of.
     """
-    samples = samples_of(cache, dictionary, trajectories)
+    samples = samples_of(cache, coded_atlas, trajectories)
     size = cache.background.shape[1::-1]
     setup = configuration(Stream(size, fps))
     video = VideoTrack("avc1", setup, size, fps, sample_sizes(samples), cache.offsets[:-1])
@@ -60,7 +60,7 @@ def assemble_segment(
 
 def store_segment(
     cache: FrameCache,
-    dictionary: TinyDictionary,
+    coded_atlas: TinyDictionary,
     trajectories: Trajectories,
     path: str | os.PathLike,
     fps: int,
@@ -71,7 +71,7 @@ def store_segment(
 
     quality: of the title cards. Raises GoalreelError as stored.stored_samples.
     """
-    samples = stored_samples(cache, dictionary, quality, trajectories)
+    samples = stored_samples(cache, coded_atlas, quality, trajectories)
     size = cache.background.shape[1::-1]
     setup = vp9_configuration(size, fps)
     keyframes = cache.offsets[:-1]

@@ -8,7 +8,7 @@ import pandas as pd
 from goalreel.errors import GoalreelError
 from goalreel.film.shards import shard_name
 
-STAGES = ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes")
+STAGES = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
 
 
 @dataclass(frozen=True)

@@ -177,9 +177,9 @@ def _check_tables(
 
 
 def _check_pictures(results: Path, plan: Plan) -> list[Verdict]:
-    """Check the atlas and the dictionary, which the film needs where they are planned."""
+    """Check the atlas and the coded atlas, which the film needs where they are planned."""
     verdicts = []
-    for stage in ("atlas", "dictionary"):
+    for stage in ("atlas", "coded_atlas"):
         verdict, path = Verdict(stage), results / f"{stage}.npz"
         if stage in plan.made_of:
             verdict.check(path, lambda p=path, s=stage: _check_planned(p, s, plan))

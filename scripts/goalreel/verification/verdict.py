@@ -77,7 +77,7 @@ class Verdict:
         frames = f"{self.frames:,} frames" if self.frames else ""
         files = f"{self.files:,} {'file' if self.files == 1 else 'files'}" if self.files else ""
         size = f"{self.size / 1e6:,.1f} MB" if self.files else ""
-        return f"{self.stage:>10}  {files:>14}  {frames:>18}  {size:>12}  {self.word}"
+        return f"{self.stage:>11}  {files:>14}  {frames:>18}  {size:>12}  {self.word}"
 
 
 def remove(verdicts: Iterable[Verdict]) -> list[Path]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 # Seconds of a job with a shard of 250 reaches, other work beside it: only their ratios count, and
 # only until the first job of a rule has finished.
 _GUESSES = {
-    **{"simulate": 0.4, "atlas": 2.0, "render": 0.6, "dictionary": 4.0, "encode": 0.8},
+    **{"simulate": 0.4, "atlas": 2.0, "render": 0.6, "coded_atlas": 4.0, "encode": 0.8},
     **{"concat": 0.3, "episodes": 1.0, "clips": 4.0, "grid": 8.0, "swarm": 5.0, "phase": 5.0},
     **{"stills": 2.0, "plots": 3.0, "report": 2.0, "train": 4.0, "learning": 6.0, "verify": 3.0},
 }

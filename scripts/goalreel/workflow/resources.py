@@ -40,7 +40,7 @@ _SHARDED = {
 }
 _WHOLE = {
     "atlas": _Need(mb=200, seconds=3, picture_mb=25),
-    "dictionary": _Need(mb=250, seconds=10, picture_mb=40),
+    "coded_atlas": _Need(mb=250, seconds=10, picture_mb=40),
     "train": _Need(mb=200, seconds=60),
     "dqn": _Need(mb=300, seconds=30),
     "pixels": _Need(mb=500, seconds=120),
@@ -58,7 +58,7 @@ _WHOLE = {
     "verify": _Need(mb=500, seconds=10, ms=50),
     "report": _Need(mb=500, kb=6, seconds=30, ms=2, picture_mb=50),
 }
-_TINY_SECONDS = 100.0  # more for its dictionary, which is coded as VP9
+_TINY_SECONDS = 100.0  # more for its coded atlas, which is coded as VP9
 _X264_MS, _TINY_MS = 130.0, 50.0  # for each reach, to encode it
 _GYMNASIUM_MS = 5.0  # to step, draw and encode a frame of another environment
 _STEPS = 500  # of its episodes, if max_steps does not say
@@ -106,7 +106,7 @@ class Needs:
         if rule == "pixels":
             pixels = self._config["pixels"]
             seconds += pixels["frames"] / pixels["skip"] * (pixels["replay_ratio"] or 1) / _SAMPLES
-        if rule == "dictionary" and self._tiny:
+        if rule == "coded_atlas" and self._tiny:
             seconds += _TINY_SECONDS * self._pictures
         return _doubling(_OWN_MINUTES + int(_SLOWER * seconds / 60))
 

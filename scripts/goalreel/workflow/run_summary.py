@@ -97,10 +97,10 @@ def _count(table: Path) -> tuple[int, int, int]:
 
 def _stage_seconds(results: Path, shards: set[str], assembled: bool) -> list[tuple[str, float]]:
     """Return the seconds of each stage, summed over its jobs, in the order of the data flow."""
-    order = ("simulate", "atlas", "dictionary", "render", "encode", "concat", "episodes")
+    order = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
     spent = []
     for stage in order:
-        if stage == "dictionary" and not assembled:
+        if stage == "coded_atlas" and not assembled:
             continue
         folder = results / "benchmarks"
         files = [folder / f"{stage}.tsv", *(folder / stage / f"{s}.tsv" for s in sorted(shards))]

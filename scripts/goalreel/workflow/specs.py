@@ -144,9 +144,9 @@ class Specs:
         """Return the spec of drawing the atlas."""
         return self._spec("atlas")
 
-    def dictionary(self, wildcards) -> str:
+    def coded_atlas(self, wildcards) -> str:
         """Return the spec of coding the atlas's pictures."""
-        return self._spec("dictionary")
+        return self._spec("coded_atlas")
 
     def render(self, wildcards) -> str:
         """Return the spec of rendering a shard."""
@@ -259,7 +259,7 @@ class Specs:
         env, policy = self._config["env"], self._config["policy"]
         plan, tools, files = STAGES[stage], (), self._files(STAGES[stage].files)
         config = self._config
-        if stage in ("dictionary", "encode"):
+        if stage in ("coded_atlas", "encode"):
             config = {**config, "encode": self.encoder.settings}
         if not describe(env).computed and stage in GYMNASIUM:
             plan = GYMNASIUM[stage]
@@ -286,8 +286,13 @@ class Specs:
 
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes: some are made for some runs only."""
+<<<<<<< HEAD
         missing = {"pixels"} | (set() if self.encoder.assembled else {"dictionary"})
         if not describe(self._config["env"]).has_atlas:
+=======
+        missing = {"pixels"} | (set() if self.encoder.assembled else {"coded_atlas"})
+        if self._config["env"] not in NATIVE:
+>>>>>>> 99429f0 (dictionary is coded_atlas: rule, program, file, option, class)
             missing |= {"atlas", "swarm"}
         policy = self._config["policy"]["name"]
         if stage != "verify" and policy != "sarsa" and (stage != "learning" or policy == "dqn"):

@@ -38,9 +38,9 @@ STAGES = {
     "simulate": Stage((*_EPISODE, "seed", "policy", "film.show"), ("train", "dqn"), ("numpy",)),
     "atlas": Stage(("env", "render"), (), ("numpy", "artist")),
     "render": Stage(("env", "render"), ("simulate", "atlas"), ("numpy", "artist")),
-    "dictionary": Stage(("env", "render", "overlay.hud", "encode"), ("atlas",), _PIXELS),
+    "coded_atlas": Stage(("env", "render", "overlay.hud", "encode"), ("atlas",), _PIXELS),
     "encode": Stage(
-        (*_FILM, "overlay.caption", "overlay.hud", "encode"), (*_SHARDS, "dictionary"), _PIXELS
+        (*_FILM, "overlay.caption", "overlay.hud", "encode"), (*_SHARDS, "coded_atlas"), _PIXELS
     ),
     "grid": Stage(("env", "film.fps", "grid", "encode"), _SHARDS, _PIXELS),
     "swarm": Stage(_SWARM, ("simulate", "atlas"), (*_PIXELS, "artist")),

@@ -1,6 +1,6 @@
 """Assembled films hold exactly the frames' pictures, in order, told by decoders that are not ours.
 
-What each is held against: the dictionary's picture, decoded alone over its episode's title card,
+What each is held against: the coded atlas's picture, decoded alone over its episode's title card,
 and the frame cache.
 """
 
@@ -33,7 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goalreel.encoding.assembling.code_atlas import code_atlas
-from goalreel.encoding.assembling.coded_atlas import read_dictionary
+from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
 from goalreel.encoding.assembling.sample_parts import ordered
 from goalreel.encoding.assembling.segment_samples import layers_of
 from goalreel.encoding.yuv import Yuv420p
@@ -87,13 +87,13 @@ def access_units(film: Assembled) -> list[list[Nal]]:
 def alone(film: Assembled) -> tuple[bytes, list[int]]:
     """Return a stream of pairs, a title card and one picture over it, and each frame's pair.
 
-    The picture is the dictionary's own slice; only the HUD's slices come from the film.
+    The picture is the coded atlas's own slice; only the HUD's slices come from the film.
     """
     layers = {layer.name: layer for layer in film.cache.layers}
-    car, dictionary = layers["car"], film.dictionary
+    car, coded_atlas = layers["car"], film.coded_atlas
     digests, samples = car.patches.digests(), access_units(film)
     units, pairs, which = [], {}, []
-    whole = dictionary.planes[0].size // 256
+    whole = coded_atlas.planes[0].size // 256
     for episode in range(len(film.cache.offsets) - 1):
         frames = film.cache.episode(episode)
         card = [pack(unit.ref_idc, unit.type, unit.rbsp) for unit in samples[frames[0]]]
@@ -106,18 +106,18 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
                 if index == NOTHING:  # the card goes on
                     units.append(slice_nal(SliceHeader("P", 0, 1, poc_lsb=2), skip_run(whole)))
                 else:
-                    (slice_,) = split(b"\0\0\0\1" + dictionary.slices[digests[index]][4:])
-                    units.append(with_order(slice_, dictionary.header, 2))
-                    units += strips_alone(samples[frame][1:], dictionary)
+                    (slice_,) = split(b"\0\0\0\1" + coded_atlas.slices[digests[index]][4:])
+                    units.append(with_order(slice_, coded_atlas.header, 2))
+                    units += strips_alone(samples[frame][1:], coded_atlas)
             which.append(pairs[key])
     return stream_of(film.size, units), which
 
 
-def strips_alone(units: list[Nal], dictionary) -> list[bytes]:
+def strips_alone(units: list[Nal], coded_atlas) -> list[bytes]:
     """Return the HUD's slices with the order 2; a header's length hangs on its first number."""
-    columns = dictionary.planes[0].shape[1] // 16
+    columns = coded_atlas.planes[0].shape[1] // 16
     firsts = [first_macroblock(unit) for unit in units]
-    assert firsts == sorted(firsts) and all(f >= columns * dictionary.rows[1] for f in firsts)
+    assert firsts == sorted(firsts) and all(f >= columns * coded_atlas.rows[1] for f in firsts)
     return [
         with_order(unit, SliceHeader("P", first, 1), 2)
         for unit, first in zip(units, firsts, strict=True)
@@ -246,12 +246,12 @@ def test_no_frame_depends_on_its_shard_and_the_same_film_has_the_same_bytes(hud,
     style, whole = STYLES[DISCRETE], simulated(reaches=range(4))
     atlas = atlas_of(style, state_keys(whole, style))
     seen = atlas.background, DISCRETE, hud
-    dictionary = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers())
+    coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers())
 
     def film(*reaches):
         made = simulated(reaches=range(*reaches))
         path = tmp_path / f"{reaches}.mp4"
-        return joined(path, style, atlas, dictionary, made, CAPTION, hud)
+        return joined(path, style, atlas, coded_atlas, made, CAPTION, hud)
 
     at_once = film(0, 4)
     parts = [film(*reaches) for reaches in ((0, 1), (1, 3), (3, 4))]
@@ -313,7 +313,7 @@ def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
         assert len([p for p in container.demux(subtitles) if p.size > 2]) == 8
         assert json.loads(container.metadata["comment"])["stage"] == "concat"
     segment = json.loads(read_index(results / "segments" / "00000.mp4").comment)
-    made = json.loads(read_dictionary(results / "dictionary.npz").spec)
+    made = json.loads(read_coded_atlas(results / "coded_atlas.npz").spec)
     assert segment["config"]["encode"] == made["config"]["encode"]
     assert segment["config"]["encode"]["encoder"] == "assemble"
     # Parameter sets stand in the sample entry; FFmpeg's filter puts them before each IDR picture.

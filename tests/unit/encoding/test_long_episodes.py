@@ -9,7 +9,7 @@ from assembling import byte_stream, openh264_or_skip, quantisers, strictly
 from goalreel.encoding import choice
 from goalreel.encoding.assembling import long_episodes
 from goalreel.encoding.assembling.code_atlas import code_atlas
-from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.errors import GoalreelError
 from goalreel.film.segment import assemble_segment
 from goalreel.h264.nal import IDR, SLICE, split
@@ -34,8 +34,8 @@ def boxes(top: int, left: int, seed: int) -> Patches:
 
 
 @pytest.fixture(scope="module")
-def dictionary() -> Dictionary:
-    """Return a dictionary of a few pictures; its card has no HUD."""
+def coded_atlas() -> CodedAtlas:
+    """Return a coded atlas of a few pictures; its card has no HUD."""
     atlas = Atlas(np.zeros((PICTURES, 1), np.int16), BOARD.background, boxes(18, 20, 0))
     return code_atlas(atlas, BOARD.background, CLEAR, quantisers())
 
@@ -55,21 +55,21 @@ def frames(*lengths: int) -> FrameCache:
     return FrameCache(BOARD.background, tuple(layers), offsets)
 
 
-def film(path, dictionary: Dictionary, cache: FrameCache) -> bytes:
+def film(path, coded_atlas: CodedAtlas, cache: FrameCache) -> bytes:
     """Write a film, and return it as an Annex B stream."""
-    assemble_segment(cache, dictionary, SimpleNamespace(), path, 30, "{}")
+    assemble_segment(cache, coded_atlas, SimpleNamespace(), path, 30, "{}")
     assert read_index(path).frames == len(cache)
     return byte_stream(path)
 
 
-def assert_right(shown: np.ndarray, path, dictionary: Dictionary, cache: FrameCache) -> None:
+def assert_right(shown: np.ndarray, path, coded_atlas: CodedAtlas, cache: FrameCache) -> None:
     """Hold every frame against the same picture in an episode of two."""
     shows = np.stack([layer.index for layer in cache.layers])
     _, first, which = np.unique(shows, axis=1, return_index=True, return_inverse=True)
     index = np.stack([np.zeros_like(first), first], axis=1).ravel()  # each after a card of its own
     layers = tuple(Layer(one.name, one.patches, one.index[index]) for one in cache.layers)
     short = FrameCache(cache.background, layers, np.arange(0, len(index) + 1, 2))
-    alone = strictly(film(path, dictionary, short))[1::2]
+    alone = strictly(film(path, coded_atlas, short))[1::2]
     assert len(shown) == len(cache) and len(np.unique(alone, axis=0)) == len(alone)
     for start in range(0, len(cache), 4096):
         part = slice(start, start + 4096)
@@ -77,13 +77,13 @@ def assert_right(shown: np.ndarray, path, dictionary: Dictionary, cache: FrameCa
 
 
 @pytest.mark.parametrize("decoder", ["FFmpeg", "OpenH264"])
-def test_every_frame_is_right_across_the_borders(dictionary, tmp_path, decoder):
+def test_every_frame_is_right_across_the_borders(coded_atlas, tmp_path, decoder):
     """The first episode just fits, the second has a picture too many, the third twice so many."""
     longest = long_episodes.LONGEST
     cache = frames(longest + 1, longest + 2, 2 * longest + 40, 30)
-    stream = film(tmp_path / "long.mp4", dictionary, cache)
+    stream = film(tmp_path / "long.mp4", coded_atlas, cache)
     decode = {"FFmpeg": lambda s, _: strictly(s), "OpenH264": openh264_or_skip}[decoder]
-    assert_right(decode(stream, SIZE), tmp_path / "short.mp4", dictionary, cache)
+    assert_right(decode(stream, SIZE), tmp_path / "short.mp4", coded_atlas, cache)
     units = split(stream)
     assert sum(u.type == IDR and u.rbsp[0] & 0x80 > 0 for u in units) == 4, "one an episode"
     kept = [u for u in units if u.type == SLICE and u.ref_idc and u.rbsp[0] & 0x80]
@@ -110,22 +110,22 @@ def orders(stream: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("decoder", ["FFmpeg", "OpenH264"])
-def test_every_round_up_to_the_last_is_right(dictionary, tmp_path, decoder, monkeypatch):
+def test_every_round_up_to_the_last_is_right(coded_atlas, tmp_path, decoder, monkeypatch):
     """The same with rounds of 7 pictures, so that an episode of the most pictures is quick."""
     most = 7 * 15
     monkeypatch.setattr(long_episodes, "LONGEST", 7)
     monkeypatch.setattr(long_episodes, "_MOST", most)
     cache = frames(most + 1, 5, most + 1, 8, 9)
-    stream = film(tmp_path / "long.mp4", dictionary, cache)
+    stream = film(tmp_path / "long.mp4", coded_atlas, cache)
     decode = {"FFmpeg": lambda s, _: strictly(s), "OpenH264": openh264_or_skip}[decoder]
-    assert_right(decode(stream, SIZE), tmp_path / "short.mp4", dictionary, cache)
+    assert_right(decode(stream, SIZE), tmp_path / "short.mp4", coded_atlas, cache)
     with pytest.raises(GoalreelError, match="an episode of 107 pictures"):
-        film(tmp_path / "long.mp4", dictionary, frames(most + 2))
+        film(tmp_path / "long.mp4", coded_atlas, frames(most + 2))
 
 
-def test_the_most_pictures_are_what_the_configuration_allows(dictionary, tmp_path):
-    film(tmp_path / "long.mp4", dictionary, frames(choice.MOST_PICTURES))
+def test_the_most_pictures_are_what_the_configuration_allows(coded_atlas, tmp_path):
+    film(tmp_path / "long.mp4", coded_atlas, frames(choice.MOST_PICTURES))
     before = (tmp_path / "long.mp4").read_bytes()
     with pytest.raises(GoalreelError, match="holds 245746; choose encode.encoder: x264"):
-        film(tmp_path / "long.mp4", dictionary, frames(choice.MOST_PICTURES + 1))
+        film(tmp_path / "long.mp4", coded_atlas, frames(choice.MOST_PICTURES + 1))
     assert (tmp_path / "long.mp4").read_bytes() == before

@@ -93,7 +93,7 @@ def test_the_hud_tells_step_and_velocity(trajectories, shown):
 
 
 def test_cards_show_a_resets_hud_however_an_episode_starts(atlases):
-    """Recorded episodes may start in motion: no card, nor dictionary, depends on that."""
+    """Recorded episodes may start in motion: no card, nor coded atlas, depends on that."""
     still = simulated(reaches=range(1))
     states = still.states.copy()
     states[0, 1] = 0.04

@@ -116,7 +116,7 @@ def test_it_does_not_depend_on_where_the_project_stands(project, tmp_path):
     assert fingerprint_of(moved) == before
 
 
-STAGES = ["simulate", "atlas", "render", "dictionary", "encode", "concat", "episodes", "films"]
+STAGES = ["simulate", "atlas", "render", "coded_atlas", "encode", "concat", "episodes", "films"]
 STAGES += ["train", "learning", "clips", "grid", "swarm", "phase", "stills", "plots", "report"]
 STAGES += ["verify", "dqn", "training_table", "pixels"]
 

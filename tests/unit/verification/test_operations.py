@@ -90,7 +90,7 @@ def test_results_of_other_options_are_found(done):
     verdicts = {v.stage: v for v in verify(done.folder / "results", planned(done, seed=7), 2)}
     assert len(verdicts["simulate"].faults) == 2
     assert all("other options" in fault for fault in verdicts["concat"].faults.values())
-    assert not verdicts["atlas"].faults and not verdicts["dictionary"].faults
+    assert not verdicts["atlas"].faults and not verdicts["coded_atlas"].faults
 
 
 def test_shards_of_a_longer_film_need_only_be_whole(done):
@@ -110,7 +110,7 @@ def test_the_command_that_verify_prints_makes_everything_again(done):
     said = done.fail("-j", "2", "verify", config=BASE)
     *told, last = said.rstrip().splitlines()
     assert last.startswith("to make them again: ")
-    line = next(line for line in told if line.split()[:1] == ["dictionary"])
+    line = next(line for line in told if line.split()[:1] == ["coded_atlas"])
     assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "sound"]
     assert not (results / "verify.csv").exists()
     command = shlex.split(last.removeprefix("to make them again: "))

@@ -1,14 +1,14 @@
 """Coding an atlas: its pictures, and the title card that they refer to, as H.264 slices.
 
 How patches are coded is told in h264.inter, pictures of their own in h264.intra; what is kept of
-them, in dictionary.
+them, in coded_atlas.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.intra_slices import code_intra, decode, pad16, planes, rows
 from goalreel.encoding.assembling.sample_parts import ordered
 from goalreel.encoding.yuv import patch_planes, planar
@@ -30,7 +30,7 @@ def code_atlas(
     clear: tuple[int, int],
     quantisers: tuple[int, int],
     spec: str = "{}",
-) -> Dictionary:
+) -> CodedAtlas:
     """Code every picture of an atlas.
 
     card: (H, W, 3) uint8, the track with all that is on every title card; clear: rows of pixels,
@@ -46,7 +46,7 @@ def code_atlas(
     decoded = planes(_decoded(slices, wanted[0].shape, cuts[0], quantisers[1]))
     patches = patch_planes(atlas.patches)
     colours = _colours(patches, wanted)
-    empty = Dictionary({}, quantisers, cuts, colours, decoded, slices, spec)
+    empty = CodedAtlas({}, quantisers, cuts, colours, decoded, slices, spec)
     how = empty.region, quantisers[0], colours, cuts[0]
     data = code_patches(decoded, wanted, patches, *how)
     parts = (ordered(empty.header, bits) for bits in data)

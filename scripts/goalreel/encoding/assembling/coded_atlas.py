@@ -1,10 +1,10 @@
-"""The dictionary: every picture of an atlas coded once, as an H.264 slice that fits any place.
+"""The coded atlas: every picture of an atlas coded once, as an H.264 slice that fits any place.
 
 It is a non-reference P slice that refers to the title card, an IDR picture, and to nothing else.
 So it depends on the atlas, the quality and the rows that it covers, and is kept in the user's
 cache folder across runs. The file is a compressed .npz without objects:
 
-    kind, version     "dictionary" and the version of this layout
+    kind, version     "coded atlas" and the version of this layout
     spec              JSON: how the file was made
     digests           (pictures, 16) uint8, layers.Patches.digests of the atlas
     slices, offsets   the pictures' slices end to end, as assembly.ordered; (pictures + 1,)
@@ -28,7 +28,7 @@ from goalreel.h264.macroblocks import SIDE, Planes, Region
 from goalreel.h264.slices import SliceHeader
 
 VERSION = 1
-_KIND = "dictionary"
+_KIND = "coded atlas"
 _ARRAYS = {"spec": "U", "digests": "u", "slices": "u", "offsets": "i", "quantisers": "i"}
 _ARRAYS |= {"rows": "i", "colours": "i", "luma": "u", "blue": "u", "red": "u"}
 _ARRAYS |= {"card": "u", "bits": "i"}
@@ -36,7 +36,7 @@ _AXES = {"spec": 0, "digests": 2, "colours": 3, "luma": 2, "blue": 2, "red": 2} 
 
 
 @dataclass(frozen=True)
-class Dictionary:
+class CodedAtlas:
     """Coded pictures, and the track that they refer to.
 
     slices: of each digest, its slice; order: the bit in each at which its order begins; rows,
@@ -64,33 +64,33 @@ class Dictionary:
         return SliceHeader("P", 0, 1, qp=self.quantisers[0], colours=self.colours)
 
 
-def write_dictionary(path: str | os.PathLike, dictionary: Dictionary) -> None:
-    """Write a dictionary file; the same dictionary gives the same bytes."""
-    slices = list(dictionary.slices.values())
+def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
+    """Write a coded atlas file; the same coded atlas gives the same bytes."""
+    slices = list(coded_atlas.slices.values())
     arrays = {
-        "spec": np.array(dictionary.spec),
-        "digests": np.frombuffer(b"".join(dictionary.slices), np.uint8).reshape(-1, 16),
+        "spec": np.array(coded_atlas.spec),
+        "digests": np.frombuffer(b"".join(coded_atlas.slices), np.uint8).reshape(-1, 16),
         "slices": np.frombuffer(b"".join(slices), np.uint8),
         "offsets": np.cumsum([0, *map(len, slices)]),
-        "quantisers": np.array(dictionary.quantisers),
-        "rows": np.array(dictionary.rows),
-        "colours": np.array(dictionary.colours, np.int16).reshape(-1, 3, 2),
-        "card": np.concatenate([np.packbits(data) for data in dictionary.card]),
-        "bits": np.array([len(data) for data in dictionary.card]),
+        "quantisers": np.array(coded_atlas.quantisers),
+        "rows": np.array(coded_atlas.rows),
+        "colours": np.array(coded_atlas.colours, np.int16).reshape(-1, 3, 2),
+        "card": np.concatenate([np.packbits(data) for data in coded_atlas.card]),
+        "bits": np.array([len(data) for data in coded_atlas.card]),
     }
-    planes_ = dict(zip(("luma", "blue", "red"), dictionary.planes, strict=True))
+    planes_ = dict(zip(("luma", "blue", "red"), coded_atlas.planes, strict=True))
     npz.write(path, npz.header(_KIND, VERSION) | arrays | planes_)
 
 
-def read_dictionary(path: str | os.PathLike) -> Dictionary:
-    """Read a dictionary file. Raises GoalreelError, naming the file, if it cannot be used."""
+def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
+    """Read a coded atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
     npz.check(path, _fits(arrays), "its arrays do not fit together")
     slices, bounds = arrays["slices"].tobytes(), arrays["offsets"].tolist()
     cut = zip(bounds, bounds[1:], strict=False)
     first, second = arrays["bits"].tolist()
     middle = -(-first // 8)
-    return Dictionary(
+    return CodedAtlas(
         {d.tobytes(): slices[a:b] for d, (a, b) in zip(arrays["digests"], cut, strict=True)},
         tuple(arrays["quantisers"].tolist()),
         tuple(arrays["rows"].tolist()),

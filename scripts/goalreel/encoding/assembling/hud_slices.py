@@ -1,7 +1,7 @@
 """The HUD of assembled films: the rows below the pictures, cut into a strip for each of its parts.
 
-Every row of macroblocks of a strip is a slice of its own, so that step, return and velocity each
-have a small dictionary and combine freely. It is coded with a shard, since what a shard shows is
+Every row of macroblocks of a strip is a slice of its own, so that step, return and velocity
+combine freely. It is coded with a shard, since what a shard shows is
 known only then. The card holds the HUD as at the reset, and a slice what has changed. What the HUD
 says stands in hud.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.encoding.assembling.coded_atlas import Dictionary
+from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.intra_slices import pad16, planes
 from goalreel.encoding.assembling.sample_parts import Store
 from goalreel.encoding.yuv import patch_planes, planar
@@ -30,7 +30,7 @@ class _Strip:
 
 
 def strips(
-    layers: list[Layer], background: np.ndarray, dictionary: Dictionary, store: Store
+    layers: list[Layer], background: np.ndarray, coded_atlas: CodedAtlas, store: Store
 ) -> list[np.ndarray]:
     """Return the parts of each frame below the pictures' slices: (frames,) int64 for each slice.
 
@@ -42,13 +42,13 @@ def strips(
     track = planes(pad16(planar(background)))
     rows, columns = (length // SIDE for length in track[0].shape)
     shown = [(strip, *_shown(strip, track)) for strip in _cut(layers, columns)]
-    qp = sum(dictionary.quantisers) // 2  # as coarse as a car, letters would have dirty edges
+    qp = sum(coded_atlas.quantisers) // 2  # as coarse as a car, letters would have dirty edges
     found = []
-    for row in range(dictionary.rows[1], rows):
+    for row in range(coded_atlas.rows[1], rows):
         for strip, patches, index in shown:
             region = Region(row, strip.left, 1, strip.right - strip.left, columns)
             header = SliceHeader("P", region.first, 1, qp=qp)
-            data = code_patches(dictionary.planes, track, patches, region, qp)
+            data = code_patches(coded_atlas.planes, track, patches, region, qp)
             found.append(np.array([store.add(header, bits) for bits in data])[index])
     return found
 

@@ -2,7 +2,7 @@
 
 A sample is a row of parts, each a NAL unit after its length. What differs from place to place is
 pic_order_cnt_lsb alone, so all samples of a shard are joined first and patched in one vectorised
-write. Source: Rec. ITU-T H.264, 7.3.3 and 8.2.1.1. What the parts show is told in dictionary and
+write. Source: Rec. ITU-T H.264, 7.3.3 and 8.2.1.1. What the parts show is told in coded_atlas and
 in segment.
 """
 

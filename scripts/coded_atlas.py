@@ -1,8 +1,8 @@
-"""Code every picture of an atlas, once, or take the dictionary from the user's cache.
+"""Code every picture of an atlas, once, or take the coded atlas from the user's cache.
 
 By hand:
 
-    python scripts/dictionary.py --atlas atlas.npz dictionary.npz --spec '{"stage": "dictionary",
+    python scripts/coded_atlas.py --atlas atlas.npz coded_atlas.npz --spec '{"stage": "coded_atlas",
         "config": {"env": "MountainCar-v0", "overlay.hud": false,
         "render": {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"},
         "encode": {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}}}'
@@ -15,14 +15,14 @@ from goalreel import cli
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "dictionary")
+    options = cli.stage_parser(__doc__, "coded_atlas")
     options.add_argument("--atlas", type=Path, required=True, help="every picture there is")
-    options.add_argument("output", type=Path, help="the dictionary to write, .npz")
+    options.add_argument("output", type=Path, help="the coded atlas to write, .npz")
     arguments = options.parse_args(argv)
 
     from goalreel.encoding import ffmpeg
     from goalreel.encoding.assembling.code_atlas import code_atlas
-    from goalreel.encoding.assembling.coded_atlas import read_dictionary, write_dictionary
+    from goalreel.encoding.assembling.coded_atlas import read_coded_atlas, write_coded_atlas
     from goalreel.encoding.tiny import code_tiny, read_tiny, write_tiny
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.overlay import clear_rows, empty_card
@@ -45,9 +45,9 @@ def main(argv: list[str] | None = None) -> None:
         seen = atlas.background, config["env"], config["overlay.hud"]
         quantisers = encode["qp"], encode["card_qp"]
         coded = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers, spec.text)
-        write_dictionary(arguments.output, coded)
+        write_coded_atlas(arguments.output, coded)
 
-    read = read_tiny if encode["size"] == "tiny" else read_dictionary
+    read = read_tiny if encode["size"] == "tiny" else read_coded_atlas
     cli.say(from_cache(spec, arguments.output, read, make))
 
 

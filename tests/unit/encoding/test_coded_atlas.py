@@ -1,4 +1,4 @@
-"""A dictionary of another film is refused; who makes a film is said, and why."""
+"""A coded atlas of another film is refused; who makes a film is said, and why."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from project import REPOSITORY
 from encode import main
 from goalreel.encoding import choice
 from goalreel.encoding.assembling.code_atlas import code_atlas
-from goalreel.encoding.assembling.coded_atlas import Dictionary, read_dictionary, write_dictionary
+from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
 from goalreel.encoding.choice import choose, obstacles
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
@@ -41,21 +41,21 @@ def atlas(trajectories) -> Atlas:
 
 
 @pytest.fixture(scope="module")
-def dictionary(atlas) -> Dictionary:
+def coded_atlas(atlas) -> CodedAtlas:
     seen = atlas.background, DISCRETE, False
-    spec = canonical({"stage": "dictionary", "config": CONFIG})
+    spec = canonical({"stage": "coded_atlas", "config": CONFIG})
     return code_atlas(atlas, empty_card(*seen), clear_rows(*seen), (QP, CARD_QP), spec)
 
 
 @pytest.fixture
-def files(tmp_path, trajectories, atlas, dictionary) -> dict:
+def files(tmp_path, trajectories, atlas, coded_atlas) -> dict:
     """Return the paths of all that encode takes, and of what it makes."""
-    names = ("dictionary.npz", "frames.npz", "trajectories.npz", "segment.mp4")
+    names = ("coded_atlas.npz", "frames.npz", "trajectories.npz", "segment.mp4")
     paths = {name.split(".")[0]: tmp_path / name for name in names}
     spec = canonical({"config": {"env": DISCRETE, "render": GYMNASIUM}})
     write_cache(paths["frames"], render_states(trajectories, atlas, STYLES[DISCRETE], spec))
     write_trajectories(paths["trajectories"], trajectories)
-    write_dictionary(paths["dictionary"], dictionary)
+    write_coded_atlas(paths["coded_atlas"], coded_atlas)
     return paths
 
 
@@ -64,7 +64,7 @@ def encode(files: dict, **config) -> None:
     config = CONFIG | {"film.fps": 30, "card_frames": 1, "overlay.caption": CAPTION} | config
     del config["render"]
     spec = canonical({"stage": "encode", "config": config})
-    named = [w for n in list(files)[:3] for w in (f"--{n}", str(files[n]))]
+    named = [w for n in list(files)[:3] for w in (f"--{n.replace('_', '-')}", str(files[n]))]
     main([*named, "--spec", spec, str(files["segment"])])
 
 
@@ -75,50 +75,50 @@ def refused(files: dict, match: str, **config) -> None:
     assert not files["segment"].exists()
 
 
-def test_a_dictionary_is_what_was_written_and_gives_the_same_bytes(files, dictionary, tmp_path):
-    found = read_dictionary(files["dictionary"])
-    assert list(found.slices.items()) == list(dictionary.slices.items())
+def test_a_coded_atlas_is_what_was_written_and_gives_the_same_bytes(files, coded_atlas, tmp_path):
+    found = read_coded_atlas(files["coded_atlas"])
+    assert list(found.slices.items()) == list(coded_atlas.slices.items())
     for name in ("quantisers", "rows", "colours", "spec", "region", "header"):
-        assert getattr(found, name) == getattr(dictionary, name), name
-    for ours, read in ((dictionary.planes, found.planes), (dictionary.card, found.card)):
+        assert getattr(found, name) == getattr(coded_atlas, name), name
+    for ours, read in ((coded_atlas.planes, found.planes), (coded_atlas.card, found.card)):
         assert all(
             np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(ours, read, strict=True)
         )
-    write_dictionary(tmp_path / "again.npz", found)
-    assert (tmp_path / "again.npz").read_bytes() == files["dictionary"].read_bytes()
+    write_coded_atlas(tmp_path / "again.npz", found)
+    assert (tmp_path / "again.npz").read_bytes() == files["coded_atlas"].read_bytes()
 
 
-def test_the_same_atlas_is_coded_to_the_same_dictionary(atlas, dictionary):
+def test_the_same_atlas_is_coded_to_the_same_bytes(atlas, coded_atlas):
     """Whatever stands beside a picture in the atlas."""
     seen = atlas.background, DISCRETE, False
     card = empty_card(*seen), clear_rows(*seen), (QP, CARD_QP)
     again = code_atlas(atlas, *card)
-    assert again.slices == dictionary.slices
+    assert again.slices == coded_atlas.slices
     few = Atlas(atlas.keys[3:5], atlas.background, atlas.patches.take(np.array([3, 4])))
     alone = code_atlas(few, *card)
-    if alone.colours == dictionary.colours:
-        assert alone.slices.items() <= dictionary.slices.items()
+    if alone.colours == coded_atlas.colours:
+        assert alone.slices.items() <= coded_atlas.slices.items()
 
 
-def test_a_truncated_dictionary_is_refused(files):
-    whole = files["dictionary"].read_bytes()
+def test_a_truncated_coded_atlas_is_refused(files):
+    whole = files["coded_atlas"].read_bytes()
     for length in (0, 1, 100, len(whole) // 2, len(whole) - 1):
-        files["dictionary"].write_bytes(whole[:length])
-        refused(files, r"dictionary\.npz: cannot be used")
+        files["coded_atlas"].write_bytes(whole[:length])
+        refused(files, r"coded_atlas\.npz: cannot be used")
     changed = bytearray(whole)
     changed[len(whole) // 2] ^= 1
-    files["dictionary"].write_bytes(changed)
-    refused(files, r"dictionary\.npz: cannot be used")
+    files["coded_atlas"].write_bytes(changed)
+    refused(files, r"coded_atlas\.npz: cannot be used")
 
 
 def test_files_of_another_kind_or_version_are_refused(files):
-    arrays = npz.read(files["dictionary"], "dictionary", 1)
-    npz.write(files["dictionary"], npz.header("dictionary", 2) | arrays)
-    refused(files, r"dictionary\.npz: .* dictionary file of version 2, not dictionary version 1")
-    npz.write(files["dictionary"], npz.header("atlas", 1) | arrays)
+    arrays = npz.read(files["coded_atlas"], "coded atlas", 1)
+    npz.write(files["coded_atlas"], npz.header("coded atlas", 2) | arrays)
+    refused(files, r"coded_atlas\.npz: .* coded atlas file of version 2, not coded atlas version 1")
+    npz.write(files["coded_atlas"], npz.header("atlas", 1) | arrays)
     refused(files, "it is a atlas file of version 1")
-    files["dictionary"].unlink()
-    refused(files, r"dictionary\.npz: no such file")
+    files["coded_atlas"].unlink()
+    refused(files, r"coded_atlas\.npz: no such file")
 
 
 FORGED = {
@@ -147,7 +147,7 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("how", FORGED)
 def test_arrays_that_do_not_fit_together_are_refused(files, how):
-    arrays = npz.read(files["dictionary"], "dictionary", 1)
+    arrays = npz.read(files["coded_atlas"], "coded atlas", 1)
     for name, array in arrays.items():
         if name == "spec" or (name, how) in UNKNOWN:
             continue
@@ -155,27 +155,27 @@ def test_arrays_that_do_not_fit_together_are_refused(files, how):
         same = forged.dtype == array.dtype or array.dtype.kind == "i" == forged.dtype.kind
         if same and forged.shape == array.shape and np.array_equal(forged, array):
             continue
-        header = npz.header("dictionary", 1)
-        npz.write(files["dictionary"], header | arrays | {name: forged})
-        with pytest.raises(GoalreelError, match=r"dictionary\.npz: cannot be used"):
-            read_dictionary(files["dictionary"])
+        header = npz.header("coded atlas", 1)
+        npz.write(files["coded_atlas"], header | arrays | {name: forged})
+        with pytest.raises(GoalreelError, match=r"coded_atlas\.npz: cannot be used"):
+            read_coded_atlas(files["coded_atlas"])
             pytest.fail(f"{name}: {how}")
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"env": CONTINUOUS}, f"dictionary is of {DISCRETE}, not of {CONTINUOUS}"),
-        ({"overlay.hud": True}, "dictionary is of overlay.hud False, not of True"),
+        ({"env": CONTINUOUS}, f"coded atlas is of {DISCRETE}, not of {CONTINUOUS}"),
+        ({"overlay.hud": True}, "coded atlas is of overlay.hud False, not of True"),
         ({"encode": ENCODE | {"qp": QP + 1}}, f"'qp': {QP}.*not of.*'qp': {QP + 1}"),
         ({"encode": ENCODE | {"card_qp": 7}}, "not of.*'card_qp': 7"),
         (
             {"encode": ENCODE | {"size": "tiny", "quality": "best"}},
-            "it is a dictionary file of version 1, not tiny dictionary",
+            "it is a coded atlas file of version 1, not tiny dictionary",
         ),
     ],
 )
-def test_a_dictionary_of_another_film_is_refused(files, change, match):
+def test_a_coded_atlas_of_another_film_is_refused(files, change, match):
     encode(files)
     files["segment"].unlink()
     refused(files, match, **change)
@@ -184,14 +184,14 @@ def test_a_dictionary_of_another_film_is_refused(files, change, match):
 @pytest.mark.parametrize(
     ("key", "value"), [("width", 1280), ("palette", "dark"), ("style", "vector")]
 )
-def test_a_dictionary_of_another_style_than_the_frames_is_refused(files, dictionary, key, value):
+def test_a_coded_atlas_of_another_style_than_the_frames_is_refused(files, coded_atlas, key, value):
     config = CONFIG | {"render": GYMNASIUM | {key: value}}
-    spec = canonical({"stage": "dictionary", "config": config})
-    write_dictionary(files["dictionary"], replace(dictionary, spec=spec))
-    refused(files, f"dictionary is of .*{value}.*, not of")
+    spec = canonical({"stage": "coded_atlas", "config": config})
+    write_coded_atlas(files["coded_atlas"], replace(coded_atlas, spec=spec))
+    refused(files, f"coded atlas is of .*{value}.*, not of")
 
 
-def test_a_dictionary_that_is_not_named_is_an_error(files):
+def test_a_coded_atlas_that_is_not_named_is_an_error(files):
     spec = canonical(
         {
             "stage": "encode",
@@ -199,19 +199,19 @@ def test_a_dictionary_that_is_not_named_is_an_error(files):
         }
     )
     names = [w for n in ("frames", "trajectories") for w in (f"--{n}", str(files[n]))]
-    with pytest.raises(GoalreelError, match="name them with --dictionary"):
-        main(["--dictionary", *names, "--spec", spec, str(files["segment"])])
+    with pytest.raises(GoalreelError, match="name them with --coded-atlas"):
+        main(["--coded-atlas", *names, "--spec", spec, str(files["segment"])])
 
 
-def test_a_missing_picture_is_told_by_its_step_and_state(files, dictionary, trajectories, atlas):
+def test_a_missing_picture_is_told_by_its_step_and_state(files, coded_atlas, trajectories, atlas):
     cache = render_states(trajectories, atlas, STYLES[DISCRETE], "{}")
     (car,) = cache.layers
     digests = car.patches.digests()
     # A picture of the second episode that the first does not show.
     first, second = (set(car.index[cache.episode(e)].tolist()) for e in range(2))
     frame = next(f for f in cache.episode(1) if int(car.index[f]) in second - first)
-    slices = {d: s for d, s in dictionary.slices.items() if d != digests[car.index[frame]]}
-    write_dictionary(files["dictionary"], replace(dictionary, slices=slices))
+    slices = {d: s for d, s in coded_atlas.slices.items() if d != digests[car.index[frame]]}
+    write_coded_atlas(files["coded_atlas"], replace(coded_atlas, slices=slices))
     states, row = trajectories.states[frame].tolist(), trajectories.episodes.row(1)
     for cards in (1, 15):
         refused(

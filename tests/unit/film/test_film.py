@@ -21,8 +21,8 @@ from conftest import (
 
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
-from goalreel.film.concatenate import concatenate
 from goalreel.film import concatenate as film_joining
+from goalreel.film.concatenate import concatenate
 from goalreel.film.segment import encode_segment
 from goalreel.mp4.reader import read_index
 from goalreel.simulation.trajectories import write_trajectories

@@ -286,13 +286,8 @@ class Specs:
 
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes: some are made for some runs only."""
-<<<<<<< HEAD
-        missing = {"pixels"} | (set() if self.encoder.assembled else {"dictionary"})
-        if not describe(self._config["env"]).has_atlas:
-=======
         missing = {"pixels"} | (set() if self.encoder.assembled else {"coded_atlas"})
-        if self._config["env"] not in NATIVE:
->>>>>>> 99429f0 (dictionary is coded_atlas: rule, program, file, option, class)
+        if not describe(self._config["env"]).has_atlas:
             missing |= {"atlas", "swarm"}
         policy = self._config["policy"]["name"]
         if stage != "verify" and policy != "sarsa" and (stage != "learning" or policy == "dqn"):

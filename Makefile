@@ -1,26 +1,30 @@
-# `make` films, `make test` tests. Both make .venv from the pinned requirements first.
+# `make` films. `make test` runs the tests of every change, `make test-all` all tests. Each makes its
+# virtual environments from the pinned requirements first.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := -m pip install --quiet --disable-pip-version-check
 # Options for Snakemake: make ARGS='--config reaches=20'
 ARGS ?=
+# How many times the random trials of faults are repeated.
 TIMES ?= 1
 
-.PHONY: film test test-training faults lint
+.PHONY: film test test-all faults lint
 
 film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
 
 test: .venv/installed-for-tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
-# The tests of training once more, with what it takes beside; without it most of them are skipped.
-test-training: .venv-train/installed
-	.venv-train/bin/python -m pytest -n auto tests/training
+# Tests that need more than Python are skipped where it is missing, and say what to install. Debian:
+# chromium chromium-driver faketime gstreamer1.0-plugins-bad gstreamer1.0-tools munge rsync slurm-wlm
+test-all: .venv-cluster/installed .venv-train/installed
+	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
+		$(BIN)/python -m pytest -p fault_table -n auto --ignore tests/training
+	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies
 
-# All of tests/faults, and a table of what came of each fault, after a hundred thousand bad inputs;
-# TIMES=3 makes three times as many random trials of faults.
+# The trials of faults alone, with a table of their outcomes.
 faults: .venv/installed-for-tests
-	GOALREEL_FUZZ=full $(BIN)/python -m pytest -n auto tests/fuzz
 	GOALREEL_FAULTS=$(TIMES) $(BIN)/python -m pytest -p fault_table -n auto tests/faults
 
 lint: .venv/installed-for-tests
@@ -33,27 +37,27 @@ lint: .venv/installed-for-tests
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "goalreel needs Python 3.11 or newer; choose one: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python $(PIP) -r requirements.txt
 	@touch $@
 
 .venv/installed-for-tests: requirements-test.txt .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
+	$(BIN)/python $(PIP) -r requirements-test.txt
 	@touch $@
 
-# Snakemake's plugins for clusters and object storage, and what training takes, for the tests of
-# these alone: each on top of .venv, which it sees by a path file.
+# Snakemake's plugins for clusters and object storage, and PyTorch: environments on top of .venv,
+# whose packages they find by a path file.
 .venv-cluster/installed: requirements-cluster-test.txt
 .venv-train/installed: requirements-train-test.in requirements-train.in
 .venv-cluster/installed .venv-train/installed: .venv/installed-for-tests
 	$(PYTHON) -m venv $(@D)
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 	$(BIN)/python -c "$$packages" > "$$($(@D)/bin/python -c "$$packages")/beneath.pth"
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $(filter %-test.txt %-test.in,$^)
+	$(@D)/bin/python $(PIP) -r $(filter %-test.txt %-test.in,$^)
 	@touch $@
 
-# The interpreter of collectors that play Super Mario Bros, Python 3.11 or 3.12, for which there is
-# a NumPy 1.26; nes-py is compiled, by a C++ compiler.
+# The interpreter of collectors that play Super Mario Bros: Python 3.11 or 3.12, for which there is
+# a NumPy 1.26, and a C++ compiler for nes-py.
 .venv-mario/installed: requirements-mario.txt
 	$(PYTHON) -m venv .venv-mario
-	.venv-mario/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-mario.txt
+	.venv-mario/bin/python $(PIP) -r requirements-mario.txt
 	@touch $@

@@ -172,3 +172,9 @@ def filmed(once) -> Project:
         return fresh.run("-j", "2", config={"reaches": 8, "shard_size": 4})
 
     return once("filmed", make)
+
+
+@pytest.fixture(scope="session")
+def wanted(filmed) -> dict[str, str]:
+    """Return the hashes of that film's results, which nothing disturbed."""
+    return hashes(filmed.folder / "results")

@@ -68,12 +68,14 @@ def read(tmp_path_factory) -> dict:
     return {path.name: told[str(path)] for path in folders}
 
 
+@pytest.mark.slow
 @needs_cluster
 @pytest.mark.parametrize("profile", PROFILES)
 def test_snakemake_and_its_plugins_know_every_option_of_a_profile(read, profile):
     assert "error" not in read[profile], read[profile]
 
 
+@pytest.mark.slow
 @needs_cluster
 def test_an_option_that_does_not_exist_or_is_lacking_would_be_found(read):
     assert "kubernetes-name-space" in read["unknown"]["error"]
@@ -104,6 +106,7 @@ def planned(tmp_path_factory, user_cache) -> dict[str, str]:
 ONCE = ("atlas", "coded_atlas", "concat", "episodes", "plots", "grid", "swarm", "report", "clips")
 
 
+@pytest.mark.slow
 @needs_cluster
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_a_dry_run_plans_every_job_with_its_results_in_the_bucket(planned, cloud):
@@ -148,6 +151,7 @@ def threads_of(rule: str) -> int:
     return int(told[1]) if told else 1
 
 
+@pytest.mark.slow
 @needs_cluster
 def test_aws_batch_gives_every_job_what_it_asks_for_or_more(planned):
     profile = yaml.safe_load(text("aws-batch"))

@@ -5,6 +5,7 @@ from conftest import FEW, hashes
 from project import Project
 from slurm_cluster import cluster_python
 
+pytestmark = pytest.mark.slow
 PROFILE = ("--workflow-profile", "profiles/cluster-generic", "--latency-wait", "10")
 
 # Grid Engine's options come first and the job script last; it prints the job's id.

@@ -80,6 +80,7 @@ def test_the_image_holds_the_whole_workflow_which_plans_a_run_in_another_folder(
 HADOLINT = cluster_bin() and cluster_bin() / "hadolint"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (HADOLINT and HADOLINT.is_file()), reason=NO_CLUSTER)
 def test_the_containerfile_passes_its_linter():
     said = subprocess.run(

@@ -14,7 +14,7 @@ from goalreel.errors import GoalreelError
 from goalreel.report.timings import Timing, read_timings
 from goalreel.workflow.hooks import check_results
 
-pytestmark = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)]
 BASE = {"reaches": 8, "shard_size": 4}
 ADDRESS = f"s3://{BUCKET}/run/results"
 

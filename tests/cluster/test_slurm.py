@@ -8,6 +8,7 @@ from conftest import FEW, hashes
 from project import Project
 from slurm_cluster import Cluster, cluster_python
 
+pytestmark = pytest.mark.slow
 FILM = {"reaches": 200, "shard_size": 25}
 # The profile as a user takes it, but for how often it looks and what this SLURM lacks.
 QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "10")

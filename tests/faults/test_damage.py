@@ -10,17 +10,7 @@ import shutil
 
 import pytest
 from conftest import hashes
-from trials import (
-    FULL,
-    SHARDS,
-    SMALL,
-    dice,
-    ends_right,
-    forget,
-    noted,
-    replaced,
-    trials,
-)
+from trials import SHARDS, SMALL, dice, ends_right, forget, noted, replaced, sampled, trials
 
 END = ("film.mp4", "episodes.csv", "attempts.csv", "tables.json")
 # What a run has not made yet when the artefact is about to be read.
@@ -37,12 +27,6 @@ OTHERS = {
     "another style": {"render": "{palette: dark, style: vector}"},
     "another quality": {"encode": "{quality: small}"},
 }
-
-
-@pytest.fixture(scope="module")
-def wanted(filmed) -> dict[str, str]:
-    """Return the outputs of an undisturbed run."""
-    return hashes(filmed.folder / "results")
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +59,12 @@ def flipped(content: bytes, random) -> bytes:
     )
 
 
-DAMAGES = {"cut to any length": cut, "one byte changed": flipped}
+DAMAGES = {"one byte changed": flipped, "cut to any length": cut}
 MIDDLE = [(damage, kind) for kind in AFTER for damage in DAMAGES]
 
 
-@pytest.mark.parametrize(("damage", "kind"), MIDDLE if FULL else MIDDLE[::5])
-@trials(sample=1, full=3)
+@pytest.mark.parametrize(("damage", "kind"), sampled(MIDDLE))
+@trials(sample=1, count=3)
 def test_damage_in_the_middle_of_a_run(
     filmed, wanted, tmp_path, record_property, damage, kind, trial
 ):
@@ -104,8 +88,8 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize(("whose", "kind"), FOREIGN if FULL else FOREIGN[:1])
-@trials(sample=1, full=1)
+@pytest.mark.parametrize(("whose", "kind"), sampled(FOREIGN))
+@trials(sample=1, count=1)
 def test_a_file_of_another_run(
     filmed, wanted, others, tmp_path, record_property, whose, kind, trial
 ):
@@ -123,8 +107,8 @@ def test_a_file_of_another_run(
     noted(record_property, f"file of {whose} copied over", outcome)
 
 
-@pytest.mark.parametrize("kind", AFTER if FULL else ["segments"])
-@trials(sample=1, full=2)
+@pytest.mark.parametrize("kind", sampled(AFTER, 0))
+@trials(sample=1, count=2)
 def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, kind, trial):
     """Cut as a power cut leaves it: with a new time stamp."""
     project, random = filmed.copied(tmp_path / "project"), dice("finished", kind, trial)
@@ -135,7 +119,7 @@ def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, 
     noted(record_property, "cut after a finished run, time stamp new", outcome)
 
 
-@trials(sample=0, full=2)
+@trials(sample=0, count=2)
 def test_damage_in_a_film_of_parts(once, tmp_path, record_property, trial):
     """The job that finds it fails when the part has been made before; the next run makes it."""
     config = SMALL | {"film": "{reaches_per_file: 4}"}
@@ -150,12 +134,10 @@ def test_damage_in_a_film_of_parts(once, tmp_path, record_property, trial):
     noted(record_property, "segments of a film in parts cut", outcome, len(names))
 
 
-@pytest.mark.parametrize("kind", [*AFTER, "film.mp4", "episodes.csv"] if FULL else ["film.mp4"])
-@pytest.mark.parametrize("damage", DAMAGES if FULL else ["one byte changed"])
+@pytest.mark.parametrize("kind", sampled(["film.mp4", "episodes.csv", *AFTER]))
+@pytest.mark.parametrize("damage", sampled(DAMAGES))
 def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_property, damage, kind):
     """After a finished run only `verify` looks into files; it says what to make again."""
-    if not (filmed.folder / "rules" / "operations.smk").exists():
-        pytest.skip("takes the target verify")
     project, random = filmed.copied(tmp_path / "project"), dice("kept", damage, kind)
     name = random.choice(files_of(kind))
     path = project.folder / "results" / name
@@ -170,7 +152,7 @@ def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_proper
 
 
 @pytest.mark.parametrize("kind", ["atlas", "coded_atlas"])
-@trials(sample=0, full=3)
+@trials(sample=0, count=3)
 def test_damage_in_the_users_cache(filmed, wanted, tmp_path, record_property, kind, trial):
     project, random = filmed.copied(tmp_path / "project"), dice("cache", kind, trial)
     project.cache = tmp_path / "cache"

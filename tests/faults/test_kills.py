@@ -12,13 +12,13 @@ from project import Project
 from trials import (
     BOUND,
     BY_X264,
-    FULL,
     SMALL,
     dice,
     ended,
     ends_right,
     noted,
     processes,
+    sampled,
     trials,
     wait_for,
 )
@@ -46,8 +46,8 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS if FULL else list(ENDINGS)[:1])
-@trials(sample=1, full=6)
+@pytest.mark.parametrize("ending", sampled(ENDINGS))
+@trials(sample=1, count=6)
 def test_a_run_that_is_stopped(project, filmed, record_property, ending, trial):
     process = project.start("-j", "2", config=SMALL)
     wait_for_a_moment(project, process, dice(ending, trial))
@@ -82,14 +82,14 @@ def killed_one(project, random, config, programs, option="") -> str:
     return said
 
 
-@trials(sample=1, full=10)
+@trials(sample=1, count=10)
 def test_a_stage_that_is_killed(project, filmed, record_property, trial):
     killed_one(project, dice("stage", trial), SMALL, STAGES)
     outcome = ends_right(project, SMALL, hashes(filmed.folder / "results"))
     noted(record_property, "`kill -9` of a stage", outcome)
 
 
-@trials(sample=0, full=10)
+@trials(sample=0, count=10)
 def test_an_ffmpeg_that_is_killed(project, encoded, record_property, trial):
     killed_one(project, dice("ffmpeg", trial), BY_X264, ("ffmpeg",), "-i")
     outcome = ends_right(project, BY_X264, hashes(encoded.folder / "results"))

@@ -6,13 +6,7 @@ import signal
 import pytest
 from conftest import hashes
 from project import Project
-from trials import BOUND, SMALL, ended, ends_right, noted, only_full, wait_for
-
-
-@pytest.fixture(scope="module")
-def wanted(filmed) -> dict[str, str]:
-    """Return the outputs of an undisturbed run."""
-    return hashes(filmed.folder / "results")
+from trials import BOUND, SMALL, ended, ends_right, noted, wait_for
 
 
 def locked(project: Project):
@@ -38,7 +32,7 @@ def test_the_lock_of_a_killed_run_is_released(project, wanted, record_property):
     noted(record_property, "stale lock", ends_right(project, SMALL, wanted))
 
 
-@only_full
+@pytest.mark.slow
 def test_a_lock_that_another_machine_may_hold_is_heeded(project, wanted, record_property):
     killed(project)
     (project.folder / ".snakemake" / "goalreel.lock").write_text("another.example\n")

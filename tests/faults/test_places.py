@@ -8,20 +8,14 @@ from pathlib import Path
 import pytest
 from conftest import HARSH, hashes
 from project import Project
-from trials import FULL, SMALL, ends_right, noted, only_full, replaced, trials
+from trials import SMALL, ends_right, noted, replaced, sampled, trials
 
 NEWLINE = HARSH + "\nand 'a second' line"
 HOUR = 3600
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
-@pytest.fixture(scope="module")
-def wanted(filmed) -> dict[str, str]:
-    """Return the outputs of an undisturbed run."""
-    return hashes(filmed.folder / "results")
-
-
-@pytest.mark.parametrize("name", [HARSH, NEWLINE, "-a b-"] if FULL else [NEWLINE], ids=ascii)
+@pytest.mark.parametrize("name", sampled([HARSH, NEWLINE, "-a b-"], 0), ids=ascii)
 def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, wanted, record_property, name):
     folder = tmp_path / name
     folder.mkdir()
@@ -32,7 +26,7 @@ def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, wanted, record_
     noted(record_property, "project folder of an unusual name", "works")
 
 
-@only_full
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HARSH.replace(" #", "#"), NEWLINE], ids=ascii)
 def test_results_in_a_folder_of_any_name(project, wanted, record_property, name):
     """Snakemake reads the value as YAML, where " #" would begin a comment."""
@@ -50,7 +44,7 @@ def test_results_in_a_folder_of_any_name(project, wanted, record_property, name)
     noted(record_property, "results folder of an unusual name", "works")
 
 
-@trials(sample=0, full=3)
+@trials(sample=0, count=3)
 def test_time_stamps_in_the_future(project, wanted, record_property, trial):
     """As a clock leaves them that was put back after the first half of a run."""
     project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial], config=SMALL)
@@ -59,7 +53,7 @@ def test_time_stamps_in_the_future(project, wanted, record_property, trial):
     noted(record_property, "time stamps an hour ahead", ends_right(project, SMALL, wanted))
 
 
-@only_full
+@pytest.mark.slow
 @pytest.mark.skipif(FAKETIME is None, reason="takes libfaketime (Debian: faketime)")
 @pytest.mark.parametrize("offset", ["+1d", "-1d"])
 def test_a_clock_that_jumps_between_two_runs(project, wanted, record_property, offset):

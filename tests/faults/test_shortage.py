@@ -9,9 +9,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import hashes
 from project import Project
-from trials import BOUND, FULL, SMALL, dice, ended, ends_right, noted, only_full, trials
+from trials import BOUND, SMALL, dice, ended, ends_right, noted, sampled, trials
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -19,12 +18,6 @@ ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 def root_can(*command: str) -> bool:
     """Return whether this is root, and whether a command does well."""
     return ROOT and subprocess.run(command, capture_output=True).returncode == 0
-
-
-@pytest.fixture(scope="module")
-def wanted(filmed) -> dict[str, str]:
-    """Return the outputs of an undisturbed run."""
-    return hashes(filmed.folder / "results")
 
 
 @pytest.fixture
@@ -51,7 +44,7 @@ def failed(project: Project, *options: str, within=(), **environment: str) -> st
     return said
 
 
-@trials(sample=1, full=6)
+@trials(sample=1, count=6)
 def test_the_disk_is_full(project, wanted, mounted, record_property, trial):
     results = project.folder / "results"
     kilobytes = dice("disk", trial).choice([60, 200, 400, 1500, 1800, 2200])
@@ -62,7 +55,7 @@ def test_the_disk_is_full(project, wanted, mounted, record_property, trial):
     noted(record_property, "disk full (results)", ends_right(project, SMALL, wanted))
 
 
-@only_full
+@pytest.mark.slow
 def test_the_results_folder_is_read_only(project, wanted, mounted, record_property):
     results = project.folder / "results"
     results.mkdir()
@@ -74,7 +67,7 @@ def test_the_results_folder_is_read_only(project, wanted, mounted, record_proper
     noted(record_property, "read-only results folder", ends_right(project, SMALL, wanted))
 
 
-@only_full
+@pytest.mark.slow
 def test_results_that_are_there_become_read_only(
     filmed, wanted, mounted, tmp_path, record_property
 ):
@@ -93,7 +86,7 @@ def test_results_that_are_there_become_read_only(
     noted(record_property, "finished results become read-only", ends_right(project, SMALL, wanted))
 
 
-@only_full
+@pytest.mark.slow
 def test_the_results_folder_may_not_be_written(project, wanted, record_property):
     results = project.folder / "results"
     results.mkdir(mode=0o555)
@@ -115,7 +108,7 @@ def limited(tmp_path, limit: str) -> dict[str, str]:
     return {"BASH_ENV": str(script)}
 
 
-@trials(sample=0, full=6)
+@trials(sample=0, count=6)
 def test_memory_runs_out(project, wanted, tmp_path, record_property, trial):
     """Address space is the one memory that a process can be denied anywhere."""
     megabytes = dice("memory", trial).randrange(45, 140)
@@ -124,14 +117,14 @@ def test_memory_runs_out(project, wanted, tmp_path, record_property, trial):
     noted(record_property, "out of memory (a job)", ends_right(project, SMALL, wanted))
 
 
-@pytest.mark.parametrize("handles", [6, 7, 8] if FULL else [6])
+@pytest.mark.parametrize("handles", sampled([6, 7, 8], 0))
 def test_file_handles_run_out(project, wanted, tmp_path, record_property, handles):
     said = failed(project, **limited(tmp_path, f"-n {handles}"))
     assert "oo many open files" in said, said
     noted(record_property, "too few file handles (a job)", ends_right(project, SMALL, wanted))
 
 
-@only_full
+@pytest.mark.slow
 @pytest.mark.parametrize("handles", [8, 16])
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="takes prlimit")
 def test_snakemake_lacks_file_handles(project, wanted, record_property, handles):

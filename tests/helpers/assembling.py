@@ -5,8 +5,6 @@ from pathlib import Path
 
 import av
 import numpy as np
-import openh264
-import pytest
 from av.bitstream import BitStreamFilterContext
 from project import REPOSITORY
 
@@ -132,13 +130,6 @@ def strictly(stream: bytes) -> np.ndarray:
         av.logging.set_level(before)
     assert not logs, logs[:5]
     return np.stack(shown)
-
-
-def openh264_or_skip(stream: bytes, size: tuple[int, int]) -> np.ndarray:
-    """Return a stream's pictures as OpenH264 decodes them; skip the test where there is none."""
-    if reason := openh264.skip_reason():
-        pytest.skip(reason)
-    return openh264.decode(stream, size)
 
 
 def psnr(shown: np.ndarray, cache: FrameCache) -> np.ndarray:

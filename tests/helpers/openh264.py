@@ -1,56 +1,52 @@
-"""OpenH264, a decoder of another house than ffmpeg's, asked through GStreamer."""
+"""OpenH264, a second decoder beside ffmpeg's, run through GStreamer."""
 
-import os
 import shutil
 import subprocess
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+OPENH264 = pytest.param("OpenH264", marks=pytest.mark.slow)  # the decoder, as a test's parameter
 _PROGRAMS = ("gst-launch-1.0", "gst-inspect-1.0")
 
 
-@cache
-def skip_reason() -> str:
-    """Return why OpenH264 cannot be asked here; an empty string where it can."""
-    if None in map(shutil.which, _PROGRAMS):
-        return f"needs {' and '.join(_PROGRAMS)} (apt-get install gstreamer1.0-tools)"
-    for element in ("h264parse", "openh264dec"):
-        found = subprocess.run(["gst-inspect-1.0", "--exists", element], check=False)
-        if found.returncode:
-            return f"needs GStreamer's {element} (apt-get install gstreamer1.0-plugins-bad)"
-    return ""
+def openh264_or_skip(stream: bytes, size: tuple[int, int]) -> np.ndarray:
+    """Decode an Annex B stream by OpenH264, or skip the test where it is not installed.
 
+    Args:
+        stream: the Annex B stream.
+        size: the width and height shown, in pixels, both even.
 
-def decode(source: bytes | str | os.PathLike, size: tuple[int, int]) -> np.ndarray:
-    """Return an Annex B stream's pictures in yuv420p, (frames, H * 3 / 2, W) uint8.
+    Returns:
+        The pictures in yuv420p, (frames, H * 3 / 2, W) uint8.
 
-    source: the stream, or the path of a file of it. size: (width, height) shown, even. An
-    AssertionError says what GStreamer said where it fails.
     """
+    if None in map(shutil.which, _PROGRAMS):
+        pytest.skip(f"needs {' and '.join(_PROGRAMS)} (apt-get install gstreamer1.0-tools)")
+    for element in ("h264parse", "openh264dec"):
+        if subprocess.run(["gst-inspect-1.0", "--exists", element]).returncode:
+            pytest.skip(f"needs GStreamer's {element} (apt-get install gstreamer1.0-plugins-bad)")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "stream.h264") if isinstance(source, bytes) else Path(source)
-        if isinstance(source, bytes):
-            path.write_bytes(source)
-        raw = Path(folder, "pictures.yuv")
+        path, raw = Path(folder, "stream.h264"), Path(folder, "pictures.yuv")
+        path.write_bytes(stream)
         pipeline = f"filesrc location={path} ! h264parse ! openh264dec ! filesink location={raw}"
         command = ["gst-launch-1.0", "--quiet", *pipeline.split()]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
+        completed = subprocess.run(command, capture_output=True, text=True)
+        assert completed.returncode == 0, completed.stderr
         samples = np.frombuffer(raw.read_bytes(), np.uint8)
-    return _tight(samples, *size)
+    return _unpadded(samples, *size)
 
 
-def _tight(samples: np.ndarray, width: int, height: int) -> np.ndarray:
-    """Return pictures without what GStreamer's I420 adds: rows are filled up to 4 bytes."""
+def _unpadded(samples: np.ndarray, width: int, height: int) -> np.ndarray:
+    """Remove the padding of GStreamer's I420, whose rows are multiples of 4 bytes."""
     planes = [(height, width), (height // 2, width // 2), (height // 2, width // 2)]
-    sizes = [rows * (-(-across // 4) * 4) for rows, across in planes]
+    sizes = [rows * (-(-columns // 4) * 4) for rows, columns in planes]
     assert samples.size and samples.size % sum(sizes) == 0, (samples.size, sizes)
     parts = np.split(samples.reshape(-1, sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
-    tight = [
-        part.reshape(len(part), rows, -1)[:, :, :across].reshape(len(part), -1)
-        for part, (rows, across) in zip(parts, planes, strict=True)
+    unpadded = [
+        part.reshape(len(part), rows, -1)[:, :, :columns].reshape(len(part), -1)
+        for part, (rows, columns) in zip(parts, planes, strict=True)
     ]
-    return np.concatenate(tight, axis=1).reshape(-1, height * 3 // 2, width)
+    return np.concatenate(unpadded, axis=1).reshape(-1, height * 3 // 2, width)

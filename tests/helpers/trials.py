@@ -1,8 +1,7 @@
-"""How faults are tried: how often, on which runs, what each must end with, and who counts.
+"""Trials of faults: how often each is tried, on which runs, and what must come of it.
 
 A trial damages or stops a run and leaves it to `ends_right`: the next plain runs must end with the
-bytes of an undisturbed run and with nothing else in the results folder. The faults themselves stand
-in the tests beside this module; table.py prints what they noted.
+bytes of an undisturbed run and with nothing else in the results folder.
 """
 
 import contextlib
@@ -16,20 +15,27 @@ import pytest
 from conftest import hashes
 from project import Project
 
-# How many times all trials of `make faults` are made; 0 is the sample of the ordinary tests.
-FULL = int(os.environ.get("GOALREEL_FAULTS", "0"))
+TIMES = int(os.environ.get("GOALREEL_FAULTS", "1"))  # factor on the number of random trials
 SMALL = {"reaches": 8, "shard_size": 4}  # the run that `filmed` made, undisturbed
 BY_X264 = SMALL | {"encode": "{encoder: x264}"}
 SHARDS = ("00000", "00001")
 BOUND = 240  # seconds for one run, which alone takes some; what takes longer hangs
 
 
-def trials(sample: int, full: int):
-    """Return the mark that runs a test `sample` times, under `make faults` `full` times."""
-    return pytest.mark.parametrize("trial", range(FULL * full or sample))
+def sampled(values, sample: int = 1) -> list:
+    """Return a test's parameters; those beyond the first `sample` are slow."""
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else [value]),
+            marks=[pytest.mark.slow] if place >= sample else [],
+        )
+        for place, value in enumerate(values)
+    ]
 
 
-only_full = pytest.mark.skipif(not FULL, reason="left to make faults, for its time")
+def trials(sample: int, count: int):
+    """Return the mark that runs a test `count` times; trials beyond the first `sample` are slow."""
+    return pytest.mark.parametrize("trial", sampled(range(TIMES * count), sample))
 
 
 def noted(record_property, fault: str, outcome: str, tried: int = 1) -> None:

@@ -20,7 +20,6 @@ from assembling import (
     atlas_of,
     byte_stream,
     joined,
-    openh264_or_skip,
     psnr,
     quantisers,
     stream_of,
@@ -31,6 +30,7 @@ from browser import chromium, picture
 from conftest import CONTINUOUS, DISCRETE, STYLES, decoded, simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openh264 import OPENH264, openh264_or_skip
 
 from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
@@ -132,7 +132,7 @@ def first_macroblock(unit: Nal) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("decoder", ["FFmpeg", "OpenH264"])
+@pytest.mark.parametrize("decoder", ["FFmpeg", OPENH264])
 def test_every_frame_is_what_its_picture_decodes_to_alone(films, name, decoder):
     film = films[name]
     decode = {"FFmpeg": lambda s, _: strictly(s), "OpenH264": openh264_or_skip}[decoder]
@@ -329,6 +329,7 @@ def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
     assert len(shown) == index.frames
 
 
+@pytest.mark.slow
 def test_a_browser_seeks_to_the_very_frames(films, tmp_path):
     film = films["HUD"]
     page = tmp_path / "page.html"

@@ -4,8 +4,8 @@ import io
 
 import av
 import numpy as np
-import openh264
 import pytest
+from openh264 import OPENH264, openh264_or_skip
 
 from goalreel.encoding.assembling.intra_slices import (
     code_intra,
@@ -28,13 +28,6 @@ def pyav(stream):
     """Return a stream's pictures as PyAV decodes them."""
     with av.open(io.BytesIO(stream), format="h264") as container:
         return np.stack([frame.to_ndarray() for frame in container.decode(video=0)])
-
-
-def openh264_or_skip(stream, size):
-    """Return a stream's pictures as OpenH264 decodes them; skip the test where there is none."""
-    if reason := openh264.skip_reason():
-        pytest.skip(reason)
-    return openh264.decode(stream, size)
 
 
 def pictures(count, size=SIZE):
@@ -72,7 +65,7 @@ def alone(part, size):
     return picture
 
 
-@pytest.mark.parametrize("decoder", ["ffmpeg", "PyAV", "OpenH264"])
+@pytest.mark.parametrize("decoder", ["ffmpeg", "PyAV", OPENH264])
 @pytest.mark.parametrize("size", [SIZE, (96, 64), (82, 50)])
 def test_two_slices_of_one_picture_decode_to_both_parts(decoder, size):
     padded = [pad16(picture) for picture in pictures(3, size)]
@@ -126,7 +119,7 @@ def test_a_pictures_slice_does_not_depend_on_the_others():
         assert np.array_equal(part.data, single.data)
 
 
-@pytest.mark.parametrize("decoder", ["ffmpeg", "OpenH264"])
+@pytest.mark.parametrize("decoder", ["ffmpeg", OPENH264])
 def test_p_slices_and_long_term_pictures_are_shown_as_meant(decoder):
     """A P slice whose macroblocks are all skipped shows the first picture in its list again."""
     padded = [pad16(picture) for picture in pictures(2)]

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from assembling import byte_stream, openh264_or_skip, quantisers, strictly
+from assembling import byte_stream, quantisers, strictly
+from openh264 import OPENH264, openh264_or_skip
 
 from goalreel.encoding import choice
 from goalreel.encoding.assembling import long_episodes
@@ -76,7 +77,7 @@ def assert_right(shown: np.ndarray, path, coded_atlas: CodedAtlas, cache: FrameC
         assert np.array_equal(shown[part], alone[which[part]]), start
 
 
-@pytest.mark.parametrize("decoder", ["FFmpeg", "OpenH264"])
+@pytest.mark.parametrize("decoder", ["FFmpeg", OPENH264])
 def test_every_frame_is_right_across_the_borders(coded_atlas, tmp_path, decoder):
     """The first episode just fits, the second has a picture too many, the third twice so many."""
     longest = long_episodes.LONGEST
@@ -109,7 +110,7 @@ def orders(stream: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("decoder", ["FFmpeg", "OpenH264"])
+@pytest.mark.parametrize("decoder", ["FFmpeg", OPENH264])
 def test_every_round_up_to_the_last_is_right(coded_atlas, tmp_path, decoder, monkeypatch):
     """The same with rounds of 7 pictures, so that an episode of the most pictures is quick."""
     most = 7 * 15

@@ -8,9 +8,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from assembling import openh264_or_skip, stream_of, strictly
+from assembling import stream_of, strictly
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from openh264 import openh264_or_skip
 
 from goalreel.encoding.assembling.intra_slices import code_intra, joined, planes
 from goalreel.errors import GoalreelError
@@ -169,6 +170,7 @@ def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
             assert np.array_equal(plane[~inside[::step, ::step]], track[~inside[::step, ::step]])
 
 
+@pytest.mark.slow
 @settings(QUICK, max_examples=40)
 @given(cases())
 def test_both_decoders_show_the_same(case):

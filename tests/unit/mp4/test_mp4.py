@@ -482,6 +482,7 @@ def test_one_timebase_for_encoded_and_joined_videos():
     assert x264.TICKS == TICKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_browser_plays_and_seeks(source, tmp_path, shared):
     order = [i * i % 7 for i in range(90)]

@@ -139,6 +139,7 @@ def assert_shows(driver, filmed, row: int, step: int) -> None:
     assert np.ptp(list(near.values())) > 0, "no neighbour could have been taken for it"
 
 
+@pytest.mark.slow
 def test_a_click_seeks_to_the_very_frame_of_the_reset(page, filmed):
     for row in (5, 2, 0, 7):
         seeking(page, all_of(page, "[role=option]")[row].click)
@@ -148,6 +149,7 @@ def test_a_click_seeks_to_the_very_frame_of_the_reset(page, filmed):
         assert shown.get_attribute("id") == f"episode-{row}"
 
 
+@pytest.mark.slow
 def test_enter_seeks_to_a_reach_found_by_filtering(page, filmed):
     from selenium.webdriver.common.keys import Keys
 
@@ -166,6 +168,7 @@ def test_enter_seeks_to_a_reach_found_by_filtering(page, filmed):
     assert page.switch_to.active_element == rows
 
 
+@pytest.mark.slow
 def test_the_film_plays_and_the_list_follows(page, filmed):
     from selenium.webdriver.common.keys import Keys
 
@@ -186,6 +189,7 @@ def test_the_film_plays_and_the_list_follows(page, filmed):
     assert_shows(page, filmed, 6, 70)
 
 
+@pytest.mark.slow
 def test_filters_are_those_of_the_table(page, filmed):
     from selenium.webdriver.support.select import Select
 
@@ -214,6 +218,7 @@ def test_filters_are_those_of_the_table(page, filmed):
     assert listed() == everything
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_can_be_read_and_nothing_reaches_beyond_a_phone(page, scheme):
     page.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
@@ -231,6 +236,7 @@ def test_all_text_can_be_read_and_nothing_reaches_beyond_a_phone(page, scheme):
     assert (dark == "rgb(255, 255, 255)") == (scheme == "light")
 
 
+@pytest.mark.slow
 def test_everything_has_a_name_for_those_who_do_not_see_it(page):
     """Chromium's own accessibility tree names whatever can be operated or played."""
     page.execute_cdp_cmd("Accessibility.enable", {})
@@ -246,6 +252,7 @@ def test_everything_has_a_name_for_those_who_do_not_see_it(page):
     assert now.get_attribute("aria-live") == "polite" and now.text
 
 
+@pytest.mark.slow
 def test_a_long_film_keeps_the_page_small(driver, report, tmp_path, filmed):
     from selenium.webdriver.common.keys import Keys
 
@@ -284,6 +291,7 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path, filmed):
     assert driver.get_log("browser") == []
 
 
+@pytest.mark.slow
 def test_a_film_that_the_browser_cannot_play_is_said_to_be_so(driver, report, tmp_path):
     shutil.copytree(report, tmp_path / "broken", copy_function=os.link)
     (tmp_path / "broken" / "film.mp4").unlink()
@@ -347,6 +355,7 @@ HOSTILE = """</title></script><script>document.title = 'run'</script> "' {{ env 
 HOSTILE += """<img src=x onerror="document.title = 'run'">"""
 
 
+@pytest.mark.slow
 def test_names_of_any_kind_run_nothing_on_the_page(driver, filmed, plots, tmp_path):
     policy = {"name": "file", "file": HOSTILE}
     arguments = arguments_of(filmed.folder / "results", plots, env=HOSTILE, policy=policy)
@@ -358,6 +367,7 @@ def test_names_of_any_kind_run_nothing_on_the_page(driver, filmed, plots, tmp_pa
     assert f"policy file, file {HOSTILE}".casefold() in one(driver, "header p").text.casefold()
 
 
+@pytest.mark.slow
 def test_a_script_that_gets_into_the_page_does_not_run(driver, report, tmp_path):
     shutil.copytree(report, tmp_path / "report", copy_function=os.link)
     index = tmp_path / "report" / "index.html"

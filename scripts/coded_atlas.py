@@ -5,7 +5,7 @@ By hand:
     python scripts/coded_atlas.py --atlas atlas.npz coded_atlas.npz --spec '{"stage": "coded_atlas",
         "config": {"env": "MountainCar-v0", "overlay.hud": false,
         "render": {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"},
-        "encode": {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}}}'
+        "encode": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
 """
 
 from pathlib import Path
@@ -23,7 +23,6 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.encoding import ffmpeg
     from goalreel.encoding.assembling.code_atlas import code_atlas
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas, write_coded_atlas
-    from goalreel.encoding.tiny import code_tiny, read_tiny, write_tiny
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.overlay import clear_rows, empty_card
     from goalreel.provenance.input_checks import check_inputs
@@ -38,17 +37,12 @@ def main(argv: list[str] | None = None) -> None:
     def make() -> None:
         atlas = read_atlas(arguments.atlas)
         check_alike(config, "atlas is", atlas.spec)
-        if encode["size"] == "tiny":
-            coded = code_tiny(atlas.background, atlas.patches, encode["quality"], spec.text)
-            write_tiny(arguments.output, coded)
-            return
         seen = atlas.background, config["env"], config["overlay.hud"]
         quantisers = encode["qp"], encode["card_qp"]
         coded = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers, spec.text)
         write_coded_atlas(arguments.output, coded)
 
-    read = read_tiny if encode["size"] == "tiny" else read_coded_atlas
-    cli.say(from_cache(spec, arguments.output, read, make))
+    cli.say(from_cache(spec, arguments.output, read_coded_atlas, make))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
     python scripts/encode.py --coded-atlas d.npz --frames f.npz --trajectories t.npz segment.mp4 \
         --spec '{"stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
         "card_frames": 15, "overlay.caption": "Reach {reach}", "overlay.hud": false,
-        "encode": {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}}}'
+        "encode": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
 
 or, without --coded-atlas, with "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
 """
@@ -27,9 +27,8 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.encoding import ffmpeg
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
-    from goalreel.encoding.tiny import read_tiny
     from goalreel.errors import GoalreelError
-    from goalreel.film.segment import assemble_segment, encode_segment, store_segment
+    from goalreel.film.segment import assemble_segment, encode_segment
     from goalreel.pictures.frame_cache import open_cache
     from goalreel.pictures.overlay import captions, overlaid
     from goalreel.provenance.input_checks import check_inputs
@@ -51,15 +50,10 @@ def main(argv: list[str] | None = None) -> None:
     elif arguments.coded_atlas is None:
         raise GoalreelError("assembling takes coded pictures; name them with --coded-atlas")
     else:
-        tiny = config["encode"]["size"] == "tiny"
-        coded_atlas = (read_tiny if tiny else read_coded_atlas)(arguments.coded_atlas)
+        coded_atlas = read_coded_atlas(arguments.coded_atlas)
         check_alike(config, "coded atlas is", coded_atlas.spec)
         check_alike(json.loads(frames.spec).get("config", {}), "coded atlas is", coded_atlas.spec)
-        target = trajectories, arguments.output, fps
-        if tiny:
-            store_segment(cache, coded_atlas, *target, config["encode"]["quality"], comment)
-        else:
-            assemble_segment(cache, coded_atlas, *target, comment)
+        assemble_segment(cache, coded_atlas, trajectories, arguments.output, fps, comment)
     cli.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
 
 

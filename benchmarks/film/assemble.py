@@ -130,7 +130,7 @@ def measure(
     """Let all contenders take turns; return their figures, and each coded atlas's CPU seconds."""
     from goalreel.encoding.choice import choose, x264
 
-    encode = {"encoder": "auto", "size": "normal", "preset": None, "qp": None, "crf": None}
+    encode = {"encoder": "auto", "preset": None, "qp": None, "crf": None}
     general = {"env": ENV, "max_steps": None, "film": {"fps": 30}}
     general["overlay"] = {"hud": False, "caption": CAPTION, "title_card": 0.5}
     general["render"] = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}

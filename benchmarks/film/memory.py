@@ -7,7 +7,6 @@ memory.csv and memory.md; what it makes is deleted.
 
     python -m benchmarks.film.memory                          1,000 and 10,000 reaches
     python -m benchmarks.film.memory 1000 10000 100000        minutes, and 12 GB of disk
-    python -m benchmarks.film.memory 1000 10000 --size tiny   of a tiny film
 """
 
 import argparse
@@ -22,7 +21,7 @@ from benchmarks.sample import ENV, RESULTS, ROOT
 from benchmarks.table import available_cores, csv_text, describe_machine, markdown
 
 SHARD = 1000
-HEADER = ("reaches", "film", "step", "s per 1,000 reaches", "peak, MiB")
+HEADER = ("reaches", "step", "s per 1,000 reaches", "peak, MiB")
 _START = """
 import sys
 from pathlib import Path
@@ -65,7 +64,6 @@ def main(argv: list[str] | None = None) -> None:
     )
     add = options.add_argument
     add("reaches", type=int, nargs="*", default=[1000, 10000], help="thousands (1000 10000)")
-    add("--size", choices=["normal", "tiny"], default="normal", help="of the film (normal)")
     add("--folder", type=Path, help="where to work (the system's temporary folder)")
     add("--output", type=Path, default=RESULTS, help="folder for the tables")
     arguments = options.parse_args(argv)
@@ -75,12 +73,12 @@ def main(argv: list[str] | None = None) -> None:
     rows = []
     with tempfile.TemporaryDirectory(prefix="goalreel-memory-", dir=arguments.folder) as name:
         folder = Path(name)
-        results = made(folder, arguments.size)
+        results = made(folder)
         for reaches in arguments.reaches:
             for step, program in STEPS.items():
                 seconds, peak = measured(folder, results, reaches // SHARD, program)
                 each, size = f"{1000 * seconds / reaches:.3f}", f"{peak / 2**20:.0f}"
-                rows.append([str(reaches), arguments.size, step, each, size])
+                rows.append([str(reaches), step, each, size])
                 print(" ".join(rows[-1]), file=sys.stderr, flush=True)
     machine = describe_machine(available_cores())
     notes = [
@@ -88,18 +86,18 @@ def main(argv: list[str] | None = None) -> None:
         f"one run each. concat is the joining alone, without the checks of each shard.",
         f"Machine: {machine}.",
     ]
-    table = markdown(HEADER, rows, notes, words=3)
+    table = markdown(HEADER, rows, notes, words=2)
     print(table)
     text = csv_text(HEADER, rows, machine)
     Path(arguments.output, "memory.csv").write_text(text, encoding="utf-8")
     Path(arguments.output, "memory.md").write_text(table, encoding="utf-8")
 
 
-def made(folder: Path, size: str) -> Path:
+def made(folder: Path) -> Path:
     """Make a shard in `folder` by the workflow; return its results."""
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "-q"]
     command += ["all", "--directory", str(folder), "-j", str(available_cores()), "--config"]
-    command += [f"reaches={SHARD}", f"shard_size={SHARD}", f"encode={{size: {size}}}"]
+    command += [f"reaches={SHARD}", f"shard_size={SHARD}"]
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return folder / "results"
 

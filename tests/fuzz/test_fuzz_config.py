@@ -89,7 +89,7 @@ def test_one_wrong_value_is_refused_by_its_key(data):
     told = f"{key}.{inner}" if inner else key
     asked = {key: {inner: value} if inner else value}
     # A value can break what another key is for; these two are named then.
-    others = (f"\n  {key}:", "encode.encoder:", "encode.size:", "policy.", "render.", "shard_size:")
+    others = (f"\n  {key}:", "encode.encoder:", "policy.", "render.", "shard_size:")
     config = works_or_tells(lambda: load_config(asked, _PATH), f"\n  {told}", *others)
     if config is not None:
         canonical(config)

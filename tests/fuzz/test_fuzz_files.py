@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from material import MAINS, made, spec_of
 
 from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
-from goalreel.encoding.tiny import read_tiny
 from goalreel.environments.environment import make_environment
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_index
@@ -72,7 +71,6 @@ _NPZ = {
     "frames/00000.npz": _frames,
     "atlas.npz": _atlas,
     "coded_atlas.npz": read_coded_atlas,
-    "tiny.npz": read_tiny,
     "train/policy.npz": read_policies,
     "recording.npz": _recording,
 }

@@ -27,7 +27,6 @@ import stills
 import swarm
 import train
 import training_table
-from goalreel.encoding.tiny import TinyDictionary, write_tiny
 from goalreel.pictures.atlas import Atlas, write_atlas
 from goalreel.pictures.layers import cut_patches
 from goalreel.simulation.trajectories import read_trajectories
@@ -42,7 +41,7 @@ MAINS = {
     )
 }
 X264 = {"encoder": "x264", "preset": "ultrafast", "qp": 23}
-ASSEMBLED = {"encoder": "assemble", "size": "normal", "qp": 34, "card_qp": 20}
+ASSEMBLED = {"encoder": "assemble", "qp": 34, "card_qp": 20}
 RENDER = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
 PUMP = {"name": "pump", "epsilon": 0}
 _TOLD, _DUBLIN_CORE = ("title", "description", "source"), "http://purl.org/dc/elements/1.1/"
@@ -144,11 +143,6 @@ def made(folder: Path) -> Path:
             for shard in range(1 if stage == "coded_atlas" else 2):
                 names = [a.replace("00000.", f"0000{shard}.") for a in ARGUMENTS[stage]]
                 MAINS[stage]([*names, "--spec", json.dumps(spec_of(stage))])
-        spec = json.dumps(spec_of("coded_atlas") | {"tiny": True})
-        # Of its form alone: to code real ones takes seconds.
-        write_tiny(
-            "tiny.npz", TinyDictionary({b"0" * 16: b"frame", b"1" * 16: b"other"}, b"s", spec)
-        )
         for stage in ("concat", "episodes", "train"):
             MAINS[stage]([*ARGUMENTS[stage], "--spec", json.dumps(spec_of(stage))])
         told = "".join(f"<dc:{name}>{json.dumps(spec_of('plots'))}</dc:{name}>" for name in _TOLD)

@@ -1,7 +1,7 @@
 """Which encoder makes the film, with what settings, and why: the section `encode`, resolved.
 
-It is imported while the Snakefile is parsed. How films are assembled is told in assembled and in
-stored, what x264 does with its settings in video.
+It is imported while the Snakefile is parsed. How films are assembled is told in segment_samples,
+what x264 does with its settings in x264.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,8 +44,6 @@ class Choice:
             values = (f"{k} {v}" for k, v in self.settings.items() if k != "encoder")
             why = f" (not assembled: {self.reason})" if self.reason else ""
             return f"x264, {', '.join(values)}{why}"
-        if self.settings["size"] == "tiny":
-            return f"assembled from VP9 pictures stored once, quality {self.settings['quality']}"
         return f"assembled from H.264 pictures, qp {self.settings['qp']}"
 
 
@@ -55,11 +53,8 @@ def choose(config: Mapping) -> Choice:
     reasons = [] if encode["encoder"] == "x264" else [said for _, said in obstacles(config)]
     if encode["encoder"] == "x264" or reasons:
         return Choice(x264(encode), reasons[0] if reasons else "")
-    settings = {"encoder": "assemble", "size": encode["size"]}
-    if encode["size"] == "tiny":
-        return Choice(settings | {"quality": encode["quality"]})
     pictures, cards = _ASSEMBLED[encode["quality"]]
-    return Choice(settings | {"qp": pictures, "card_qp": cards})
+    return Choice({"encoder": "assemble", "qp": pictures, "card_qp": cards})
 
 
 def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
@@ -70,9 +65,7 @@ def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
     for key in _ONLY_X264:
         if encode[key] is not None:
             yield f"encode.{key}", f"{key} is an option of x264"
-    if overlay["hud"] and encode["size"] == "tiny":
-        yield "overlay.hud", "a tiny film stores whole pictures, and has no room for a HUD"
-    elif overlay["hud"] and not _hud_fits(config["render"]):
+    if overlay["hud"] and not _hud_fits(config["render"]):
         yield "overlay.hud", "the HUD would share macroblocks with the car at this size"
     if overlay["caption"] and not _caption_fits(config["render"]):
         yield "overlay.caption", "the caption would share pixels with the car at this size"

@@ -2,7 +2,7 @@
 
 All segments of a film share their settings, timebase and parameter sets, so that film can join
 them as they are. x264's settings stand in video, how frames turn into yuv420p in yuv; how frames
-are found coded, in assembled and in stored.
+are found coded, in segment_samples.
 """
 
 import os
@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.sample_parts import assemble, sample_sizes
 from goalreel.encoding.assembling.segment_samples import samples_of
-from goalreel.encoding.stored import stored_samples
-from goalreel.encoding.tiny import TinyDictionary
-from goalreel.encoding.vp9_header import configuration as vp9_configuration
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.files.atomic import replacing
@@ -56,25 +53,3 @@ def assemble_segment(
     video = VideoTrack("avc1", setup, size, fps, sample_sizes(samples), cache.offsets[:-1])
     with replacing(path) as temporary:
         write_mp4(temporary, video, assemble(samples), comment=comment)
-
-
-def store_segment(
-    cache: FrameCache,
-    coded_atlas: TinyDictionary,
-    trajectories: Trajectories,
-    path: str | os.PathLike,
-    fps: int,
-    quality: str,
-    comment: str,
-) -> None:
-    """Write the tiny segment of a frame cache, each picture stored once; see assemble_segment.
-
-    quality: of the title cards. Raises GoalreelError as stored.stored_samples.
-    """
-    samples = stored_samples(cache, coded_atlas, quality, trajectories)
-    size = cache.background.shape[1::-1]
-    setup = vp9_configuration(size, fps)
-    keyframes = cache.offsets[:-1]
-    video = VideoTrack("vp09", setup, size, fps, samples.sizes, keyframes, samples.offsets)
-    with replacing(path) as temporary:
-        write_mp4(temporary, video, samples.parts, comment=comment)

@@ -233,9 +233,6 @@ def _encoder_faults(config: Mapping) -> list[str]:
             f"{key}: {said}, so that encode.encoder cannot be 'assemble'; allowed here: auto, x264"
             for key, said in reasons
         ]
-    if encode["size"] == "tiny" and (encode["encoder"] == "x264" or reasons):
-        why = reasons[0][1] if encode["encoder"] != "x264" else "encode.encoder is x264"
-        return [f"encode.size: 'tiny' cannot be: {why}; allowed here: normal"]
     return []
 
 

@@ -58,8 +58,7 @@ _WHOLE = {
     "verify": _Need(mb=500, seconds=10, ms=50),
     "report": _Need(mb=500, kb=6, seconds=30, ms=2, picture_mb=50),
 }
-_TINY_SECONDS = 100.0  # more for its coded atlas, which is coded as VP9
-_X264_MS, _TINY_MS = 130.0, 50.0  # for each reach, to encode it
+_X264_MS = 130.0  # for each reach, to encode it
 _GYMNASIUM_MS = 5.0  # to step, draw and encode a frame of another environment
 _STEPS = 500  # of its episodes, if max_steps does not say
 _TORCH_MB = 3000  # to load PyTorch
@@ -106,8 +105,6 @@ class Needs:
         if rule == "pixels":
             pixels = self._config["pixels"]
             seconds += pixels["frames"] / pixels["skip"] * (pixels["replay_ratio"] or 1) / _SAMPLES
-        if rule == "coded_atlas" and self._tiny:
-            seconds += _TINY_SECONDS * self._pictures
         return _doubling(_OWN_MINUTES + int(_SLOWER * seconds / 60))
 
     @staticmethod
@@ -118,10 +115,6 @@ class Needs:
         clusters what each job gets; None where a cluster's profile leaves it to the rules.
         """
         return cores or _TRAINING_CORES
-
-    @property
-    def _tiny(self) -> bool:
-        return self._encoder.settings.get("size") == "tiny"
 
     def _of(self, rule: str) -> tuple[_Need, int]:
         if rule in _SHARDED:
@@ -136,7 +129,7 @@ class Needs:
             return _GYMNASIUM_MS * (self._config["max_steps"] or _STEPS)
         if rule != "encode":
             return need.ms
-        coded = _X264_MS if not self._encoder.assembled else _TINY_MS if self._tiny else need.ms
+        coded = need.ms if self._encoder.assembled else _X264_MS
         return coded * self._pictures
 
 

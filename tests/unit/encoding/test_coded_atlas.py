@@ -26,7 +26,7 @@ from goalreel.workflow.config import load_config
 
 SCHEMA = REPOSITORY / "config.schema.yaml"
 QP, CARD_QP = quantisers()
-ENCODE = {"encoder": "assemble", "size": "normal", "qp": QP, "card_qp": CARD_QP}
+ENCODE = {"encoder": "assemble", "qp": QP, "card_qp": CARD_QP}
 CONFIG = {"env": DISCRETE, "render": GYMNASIUM, "overlay.hud": False, "encode": ENCODE}
 
 
@@ -169,10 +169,6 @@ def test_arrays_that_do_not_fit_together_are_refused(files, how):
         ({"overlay.hud": True}, "coded atlas is of overlay.hud False, not of True"),
         ({"encode": ENCODE | {"qp": QP + 1}}, f"'qp': {QP}.*not of.*'qp': {QP + 1}"),
         ({"encode": ENCODE | {"card_qp": 7}}, "not of.*'card_qp': 7"),
-        (
-            {"encode": ENCODE | {"size": "tiny", "quality": "best"}},
-            "it is a coded atlas file of version 1, not tiny dictionary",
-        ),
     ],
 )
 def test_a_coded_atlas_of_another_film_is_refused(files, change, match):
@@ -230,7 +226,7 @@ def vector(width: int, height: int) -> dict:
     return {"style": "vector", "width": width, "height": height}
 
 
-HUD, TINY, ASSEMBLE = {"hud": True}, {"size": "tiny"}, {"encoder": "assemble"}
+HUD, ASSEMBLE = {"hud": True}, {"encoder": "assemble"}
 CART = {"env": "CartPole-v1", "success": "truncated", "policy": {"name": "random"}}
 # What is asked, the option that stands against assembling, and the reason in the summary.
 OBSTACLES = [
@@ -239,7 +235,6 @@ OBSTACLES = [
     ({"overlay": HUD}, None, ""),
     ({"overlay": HUD, "render": vector(1280, 720)}, None, ""),
     ({"render": vector(240, 160), "overlay": {"caption": ""}}, None, ""),
-    ({"encode": TINY}, None, ""),
     (CART, "env", "no atlas holds every picture of CartPole-v1"),
     ({"encode": {"preset": "fast"}}, "encode.preset", "preset is an option of x264"),
     ({"encode": {"qp": 30}}, "encode.qp", "qp is an option of x264"),
@@ -270,9 +265,7 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
     chosen = choose(config(**given))
     assert (chosen.assembled, chosen.reason) == (key is None, reason)
     if key is None:
-        tiny = given.get("encode") == TINY
-        told = "VP9 pictures stored once, quality balanced" if tiny else "H.264 pictures, qp 34"
-        assert chosen.told == f"assembled from {told}"
+        assert chosen.told == "assembled from H.264 pictures, qp 34"
         return
     assert chosen.told.startswith("x264, ") and f"(not assembled: {reason})" in chosen.told
     assert dict(obstacles(config(**given))) == {key: reason}
@@ -281,21 +274,6 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
         config(**asked)
     said = f"{key}: {reason}, so that encode.encoder cannot be 'assemble'; allowed here: auto, x264"
     assert said in str(error.value)
-
-
-def test_tiny_films_that_cannot_be_are_faults():
-    for given, why in [
-        ({"overlay": HUD}, "a tiny film stores whole pictures, and has no room for a HUD"),
-        (CART, "no atlas holds every picture of CartPole-v1"),
-    ]:
-        with pytest.raises(GoalreelError) as error:
-            config(**given, encode=TINY)
-        said = f"encode.size: 'tiny' cannot be: {why}; allowed here: normal"
-        assert said in str(error.value)
-    with pytest.raises(
-        GoalreelError, match="cannot be: encode.encoder is x264; allowed here: normal"
-    ):
-        config(encode=TINY | {"encoder": "x264"})
 
 
 def test_x264_that_is_asked_for_needs_no_reason():

@@ -57,7 +57,7 @@ def test_defaults_are_those_of_the_film():
     assert (config["reaches"], config["env"]) == (1000, "MountainCar-v0")
     assert 1000 % config["shard_size"] == 0
     assert config["policy"] == {"name": "pump", "epsilon": 0.0}
-    ours = {"encoder": "auto", "quality": "balanced", "size": "normal"}
+    ours = {"encoder": "auto", "quality": "balanced"}
     assert config["encode"] == ours | {"preset": None, "qp": None, "crf": None}
 
 
@@ -66,6 +66,7 @@ def test_defaults_are_those_of_the_film():
     [
         ({"reachs": 5}, ["reachs: unknown key", "did you mean 'reaches'?"]),
         ({"encode": {"pq": 5}}, ["encode.pq: unknown key", "qp"]),
+        ({"encode": {"size": "tiny"}}, ["encode.size: unknown key"]),
         ({"reaches": 0}, ["reaches: 0 is out of range", "1 to 1000000000"]),
         ({"reaches": -1}, ["reaches: -1 is out of range"]),
         ({"reaches": 10**12}, ["reaches: 1000000000000 is out of range"]),

@@ -1,6 +1,7 @@
-"""The report: plots, and a page from disk that plays the film and finds every reach in it.
+"""The report: a page from disk that plays the film, finds every reach in it and shows the plots.
 
-plots -> report; `snakemake --report report.zip` gathers the page, the plots and the tables.
+It reads the film, its tables and its views, and leaves plots/ and report/;
+`snakemake --report report.zip` gathers the page, the plots and the tables.
 """
 
 COMPARED = ("rows", "bars", "curves", "sums")  # of the comparison of trainings, what is shown
@@ -11,7 +12,7 @@ rule plots:
     input:
         episodes=rules.episodes.output.episodes,
         attempts=rules.episodes.output.attempts,
-        trajectories=specs.all_shards(TRAJECTORIES),
+        trajectories=plan.all_shards(TRAJECTORIES),
     output:
         steps=report(
             f"{RESULTS}/plots/steps.svg",
@@ -45,10 +46,10 @@ rule plots:
     conda:
         "../envs/report.yaml"
     resources:
-        mem_mb=needs.memory("plots"),
-        runtime=needs.minutes("plots"),
+        mem_mb=plan.memory("plots"),
+        runtime=plan.minutes("plots"),
     params:
-        spec=specs.plots,
+        spec=plan.spec("plots"),
     shell:
         'python "$SCRIPTS/plots.py" --spec {params.spec:q}'
         " --episodes {input.episodes:q}"
@@ -65,14 +66,14 @@ rule report:
         attempts=rules.episodes.output.attempts,
         tables=rules.episodes.output.spec,
         plots=rules.plots.output[:4],  # without their checksums
-        trajectories=specs.first_shard(TRAJECTORIES),
-        frames=specs.first_shard(FRAMES),
-        segments=specs.first_shard(SEGMENT),
-        swarm=specs.only_mountain_car(rules.swarm.output),
+        trajectories=plan.first_shard(TRAJECTORIES),
+        frames=plan.first_shard(FRAMES),
+        segments=plan.first_shard(SEGMENT),
+        swarm=plan.with_atlas(rules.swarm.output),
         grid=rules.grid.output,
-        atlas=specs.only_mountain_car(rules.atlas.output),
-        learning=specs.of_learners(rules.learning.output.film),
-        training=specs.compared([getattr(rules.training_table.output, name) for name in COMPARED]),
+        atlas=plan.with_atlas(rules.atlas.output),
+        learning=plan.if_trained(rules.learning.output.film),
+        training=plan.compared([getattr(rules.training_table.output, name) for name in COMPARED]),
     output:
         report(
             directory(f"{RESULTS}/report"),
@@ -88,10 +89,10 @@ rule report:
     conda:
         "../envs/report.yaml"
     resources:
-        mem_mb=needs.memory("report"),
-        runtime=needs.minutes("report"),
+        mem_mb=plan.memory("report"),
+        runtime=plan.minutes("report"),
     params:
-        spec=specs.report,
+        spec=plan.spec("report"),
     shell:
         'python "$SCRIPTS/report.py" --spec {params.spec:q}'
         " --film {input.film:q}"

@@ -1,7 +1,8 @@
-"""Learning to drive: the trainers, whose policies `simulate` may play, and a film of progress.
+"""The training of policies, and a film of their progress.
 
-train -> learning, and policy.npz for simulate where policy.name is sarsa; dqn {variant} {seed} ->
-policy.pt for both where it is dqn, and metrics.json -> training_table.
+It reads nothing of a film. It leaves train/ (SARSA's policy, and those of deep Q-learning by
+variant and seed), training/ (the comparison of the variants), pixels/ (a policy trained from
+pixels) and learning.mp4. `simulate` plays the policy of train/ if policy.name is sarsa or dqn.
 """
 
 
@@ -9,13 +10,13 @@ rule training:
     """Compare the variants of deep Q-learning: train each from several seeds."""
     input:
         f"{RESULTS}/training/table.md",
-        specs.trainings(TRAINED),
+        plan.trainings(DQN_POLICY),
 
 
 rule train:
     """Learn to drive by SARSA, and keep the policy at each checkpoint."""
     output:
-        policy=LEARNED,
+        policy=SARSA_POLICY,
         episodes=f"{RESULTS}/train/log.csv",
         sums=f"{RESULTS}/train/SHA256SUMS",
     log:
@@ -25,10 +26,10 @@ rule train:
     conda:
         "../envs/film.yaml"
     resources:
-        mem_mb=needs.memory("train"),
-        runtime=needs.minutes("train"),
+        mem_mb=plan.memory("train"),
+        runtime=plan.minutes("train"),
     params:
-        spec=specs.train,
+        spec=plan.spec("train"),
     shell:
         'python "$SCRIPTS/train.py" --spec {params.spec:q}'
         " {output.policy:q} {output.episodes:q} {output.sums:q} 2> {log:q}"
@@ -37,9 +38,9 @@ rule train:
 rule dqn:
     """Train by deep Q-learning, a variant from a seed."""
     output:
-        policy=TRAINED,
+        policy=DQN_POLICY,
         table=f"{RESULTS}/train/{{variant}}/{{seed}}/log.csv",
-        metrics=METRICS,
+        metrics=DQN_METRICS,
     log:
         f"{RESULTS}/logs/dqn/{{variant}}.{{seed}}.log",
     benchmark:
@@ -47,12 +48,12 @@ rule dqn:
     conda:
         "../envs/training.yaml"
     # All cores of a local run, since its time is measured: nothing else runs beside it.
-    threads: needs.cores(workflow.resource_settings.cores)
+    threads: plan.cores(workflow.resource_settings.cores)
     resources:
-        mem_mb=needs.memory("dqn"),
-        runtime=needs.minutes("dqn"),
+        mem_mb=plan.memory("dqn"),
+        runtime=plan.minutes("dqn"),
     params:
-        spec=specs.dqn,
+        spec=plan.spec("dqn"),
     shell:
         'python "$SCRIPTS/dqn.py" --spec {params.spec:q}'
         " {output.policy:q} {output.table:q} {output.metrics:q} 2> {log:q}"
@@ -61,7 +62,7 @@ rule dqn:
 rule training_table:
     """Compare the trainings: a table, its bars, and learning curves with their bands."""
     input:
-        metrics=specs.trainings(METRICS),
+        metrics=plan.trainings(DQN_METRICS),
     output:
         runs=f"{RESULTS}/training/runs.csv",
         rows=report(
@@ -91,20 +92,47 @@ rule training_table:
     conda:
         "../envs/report.yaml"
     resources:
-        mem_mb=needs.memory("training_table"),
-        runtime=needs.minutes("training_table"),
+        mem_mb=plan.memory("training_table"),
+        runtime=plan.minutes("training_table"),
     params:
-        spec=specs.training_table,
+        spec=plan.spec("training_table"),
     shell:
         'python "$SCRIPTS/training_table.py" --spec {params.spec:q}'
         " --metrics {input.metrics[0]:q}"
         " {output:q} 2> {log:q}"
 
 
+rule pixels:
+    """Train a policy from pixels, or go on from where a training was stopped."""
+    output:
+        policy=f"{RESULTS}/pixels/policy.npz",
+        table=f"{RESULTS}/pixels/monitor.csv",
+        metrics=f"{RESULTS}/pixels/metrics.json",
+        plot=f"{RESULTS}/pixels/training.svg",
+    log:
+        f"{RESULTS}/logs/pixels.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/pixels.tsv"
+    conda:
+        "../envs/training.yaml"
+    # All cores of a local run: those that no collector has are the learner's.
+    threads: max(plan.config["pixels"]["collectors"] + 1, plan.cores(workflow.resource_settings.cores))
+    resources:
+        mem_mb=plan.memory("pixels"),
+        runtime=plan.minutes("pixels"),
+    params:
+        spec=plan.spec("pixels"),
+        saved=f"{RESULTS}/pixels/checkpoint.pt",
+    shell:
+        'python "$SCRIPTS/pixels.py" --spec {params.spec:q}'
+        " --saved {params.saved:q}"
+        " {output.policy:q} {output.table:q} {output.metrics:q} {output.plot:q} 2> {log:q}"
+
+
 rule learning:
     """Film the learner's first attempts at each age."""
     input:
-        policy=specs.learner(LEARNED, TRAINED),
+        policy=plan.trained_policy(SARSA_POLICY, DQN_POLICY) or SARSA_POLICY,
         atlas=rules.atlas.output,
     output:
         film=report(
@@ -122,10 +150,10 @@ rule learning:
     conda:
         "../envs/film.yaml"
     resources:
-        mem_mb=needs.memory("learning"),
-        runtime=needs.minutes("learning"),
+        mem_mb=plan.memory("learning"),
+        runtime=plan.minutes("learning"),
     params:
-        spec=specs.learning,
+        spec=plan.spec("learning"),
     shell:
         'python "$SCRIPTS/learning.py" --spec {params.spec:q}'
         " --policy {input.policy:q}"

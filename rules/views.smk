@@ -1,16 +1,17 @@
-"""Views of a finished run, each a target of its own: snakemake -j 16 clips
+"""Views of a finished run, each a target of its own: snakemake clips
 
-They read trajectories and frame caches; nothing of the film depends on them.
+They read trajectories, frame caches and the atlas, and leave clips/, grid.mp4, swarm.mp4, phase.mp4
+and stills/. Nothing of the film depends on them.
 """
 
 
 rule clips:
     """Film chosen episodes and snippets as videos of their own."""
     input:
-        atlas=specs.only_mountain_car(rules.atlas.output),
-        policy=specs.learned(LEARNED, TRAINED),
-        frames=specs.all_shards(FRAMES),
-        trajectories=specs.all_shards(TRAJECTORIES),
+        atlas=plan.with_atlas(rules.atlas.output),
+        policy=plan.trained_policy(SARSA_POLICY, DQN_POLICY),
+        frames=plan.all_shards(FRAMES),
+        trajectories=plan.all_shards(TRAJECTORIES),
     output:
         directory(f"{RESULTS}/clips"),
     log:
@@ -21,10 +22,10 @@ rule clips:
         "../envs/film.yaml"
     threads: 4
     resources:
-        mem_mb=needs.memory("clips"),
-        runtime=needs.minutes("clips"),
+        mem_mb=plan.memory("clips"),
+        runtime=plan.minutes("clips"),
     params:
-        spec=specs.clips,
+        spec=plan.spec("clips"),
     shell:
         'python "$SCRIPTS/clips.py" --spec {params.spec:q}'
         " --atlas {input.atlas:q}"
@@ -38,8 +39,8 @@ rule clips:
 rule grid:
     """Play all episodes side by side, page after page."""
     input:
-        frames=specs.all_shards(FRAMES),
-        trajectories=specs.all_shards(TRAJECTORIES),
+        frames=plan.all_shards(FRAMES),
+        trajectories=plan.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/grid.mp4",
     log:
@@ -49,10 +50,10 @@ rule grid:
     conda:
         "../envs/film.yaml"
     resources:
-        mem_mb=needs.memory("grid"),
-        runtime=needs.minutes("grid"),
+        mem_mb=plan.memory("grid"),
+        runtime=plan.minutes("grid"),
     params:
-        spec=specs.grid,
+        spec=plan.spec("grid"),
     shell:
         'python "$SCRIPTS/grid.py" --spec {params.spec:q}'
         " --frames {input.frames[0]:q}"
@@ -64,7 +65,7 @@ rule swarm:
     """Put all reaches on one track at the same time."""
     input:
         atlas=rules.atlas.output,
-        trajectories=specs.all_shards(TRAJECTORIES),
+        trajectories=plan.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/swarm.mp4",
     log:
@@ -74,10 +75,10 @@ rule swarm:
     conda:
         "../envs/film.yaml"
     resources:
-        mem_mb=needs.memory("swarm"),
-        runtime=needs.minutes("swarm"),
+        mem_mb=plan.memory("swarm"),
+        runtime=plan.minutes("swarm"),
     params:
-        spec=specs.swarm,
+        spec=plan.spec("swarm"),
     shell:
         'python "$SCRIPTS/swarm.py" --spec {params.spec:q}'
         " --atlas {input.atlas:q}"
@@ -88,7 +89,7 @@ rule swarm:
 rule phase:
     """Draw all trajectories in the phase plane as they grow."""
     input:
-        trajectories=specs.all_shards(TRAJECTORIES),
+        trajectories=plan.all_shards(TRAJECTORIES),
     output:
         f"{RESULTS}/phase.mp4",
     log:
@@ -98,10 +99,10 @@ rule phase:
     conda:
         "../envs/report.yaml"
     resources:
-        mem_mb=needs.memory("phase"),
-        runtime=needs.minutes("phase"),
+        mem_mb=plan.memory("phase"),
+        runtime=plan.minutes("phase"),
     params:
-        spec=specs.phase,
+        spec=plan.spec("phase"),
     shell:
         'python "$SCRIPTS/phase.py" --spec {params.spec:q}'
         " --trajectories {input.trajectories[0]:q}"
@@ -111,8 +112,8 @@ rule phase:
 rule stills:
     """Draw a poster, a contact sheet and a short animated preview."""
     input:
-        frames=specs.all_shards(FRAMES),
-        trajectories=specs.all_shards(TRAJECTORIES),
+        frames=plan.all_shards(FRAMES),
+        trajectories=plan.all_shards(TRAJECTORIES),
     output:
         poster=f"{RESULTS}/stills/poster.png",
         contact_sheet=f"{RESULTS}/stills/contact_sheet.png",
@@ -125,10 +126,10 @@ rule stills:
     conda:
         "../envs/film.yaml"
     resources:
-        mem_mb=needs.memory("stills"),
-        runtime=needs.minutes("stills"),
+        mem_mb=plan.memory("stills"),
+        runtime=plan.minutes("stills"),
     params:
-        spec=specs.stills,
+        spec=plan.spec("stills"),
     shell:
         'python "$SCRIPTS/stills.py" --spec {params.spec:q}'
         " --frames {input.frames[0]:q}"

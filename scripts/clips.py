@@ -6,7 +6,7 @@ By hand, for two shards, reach 0 and every 1,000th step:
         --trajectories results/trajectories/00000.npz --spec '{"stage": "clips", "config": {
         "env": "MountainCar-v0", "film.fps": 30, "overlay.caption": "", "overlay.hud": false,
         "render": {"style": "gymnasium"},
-        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23},
+        "view_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23},
         "clips": {"episode_trigger": [0], "step_trigger": {"every": 1000}, "video_length": 100,
         "name_prefix": "rl-video"}}, "shard": {"shards": 2}}'
 """
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
             chosen,
             footage,
             config["film.fps"],
-            config["encode"],
+            config["view_encoder"],
             spec.text,
             arguments.threads,
         )

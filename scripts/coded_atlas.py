@@ -5,7 +5,7 @@ By hand:
     python scripts/coded_atlas.py --atlas atlas.npz coded_atlas.npz --spec '{"stage": "coded_atlas",
         "config": {"env": "MountainCar-v0", "overlay.hud": false,
         "render": {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"},
-        "encode": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
+        "film_encoder": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
 
     spec = cli.spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    config, encode = spec.config, spec.config["encode"]
+    config, encode = spec.config, spec.config["film_encoder"]
     check_inputs(spec, atlas=arguments.atlas)
 
     def make() -> None:

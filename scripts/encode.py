@@ -5,9 +5,9 @@ It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
     python scripts/encode.py --coded-atlas d.npz --frames f.npz --trajectories t.npz segment.mp4 \
         --spec '{"stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
         "card_frames": 15, "overlay.caption": "Reach {reach}", "overlay.hud": false,
-        "encode": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
+        "film_encoder": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
 
-or, without --coded-atlas, with "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
+or, without --coded-atlas, with "film_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
 """
 
 import json
@@ -45,8 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     seen = texts, config["overlay.hud"], config["card_frames"]
     cache = overlaid(frames, trajectories, env, *seen)
     fps, comment = config["film.fps"], spec.signed(cache.source)
-    if config["encode"]["encoder"] == "x264":
-        encode_segment(cache, arguments.output, fps, config["encode"], comment)
+    if config["film_encoder"]["encoder"] == "x264":
+        encode_segment(cache, arguments.output, fps, config["film_encoder"], comment)
     elif arguments.coded_atlas is None:
         raise GoalreelError("assembling takes coded pictures; name them with --coded-atlas")
     else:

@@ -5,7 +5,7 @@ By hand, for a run of two shards:
     python scripts/grid.py grid.mp4 --frames results/frames/00000.npz --spec '{
         "stage": "grid",
         "config": {"env": "MountainCar-v0", "film.fps": 30,
-            "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23},
+            "view_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23},
             "grid": {"rows": 3, "columns": 4, "caption": "Reach {reach} · {steps} steps"}},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         arguments.output,
         spec.config["grid"],
         spec.config["film.fps"],
-        spec.config["encode"],
+        spec.config["view_encoder"],
         spec.text,
     )
     cli.say(f"{shown} frames on {pages} pages")

@@ -9,7 +9,7 @@ By hand:
         --spec '{"stage": "learning", "config": {"env": "MountainCar-v0", "seed": 2025,
         "film.fps": 30, "train.attempts": 4, "overlay.title_card": 0.5, "overlay.hud": false,
         "render": {"style": "gymnasium"},
-        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}}}'
+        "view_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23}}}'
 """
 
 from pathlib import Path
@@ -53,7 +53,9 @@ def main(argv: list[str] | None = None) -> None:
         spec.text,
     )
     title = f"{config['env']}: learned in {learner.told(learner.ages[-1])}"
-    write_film(arguments.film, film, title, fps, config["encode"], spec.signed(film.cache.source))
+    write_film(
+        arguments.film, film, title, fps, config["view_encoder"], spec.signed(film.cache.source)
+    )
     write_table(arguments.table, film)
     write_sums(arguments.sums, [arguments.table])
     cli.say(f"{len(film.chapters)} attempts at {len(learner.ages)} ages, {len(film.cache)} frames")

@@ -5,7 +5,7 @@ By hand, for two shards:
     python scripts/phase.py phase.mp4 --spec '{
         "stage": "phase",
         "config": {"env": "MountainCar-v0", "film.fps": 30,
-        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}},
+        "view_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23}},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
         portraits(trails),
         SIZE,
         spec.config["film.fps"],
-        spec.config["encode"],
+        spec.config["view_encoder"],
         spec.text,
     )
     cli.say(f"{frames} frames of {len(trails.steps)} of {trails.total} trajectories")

@@ -5,7 +5,7 @@ By hand, for two shards:
     python scripts/swarm.py swarm.mp4 --atlas results/atlas.npz --spec '{
         "stage": "swarm",
         "config": {"env": "MountainCar-v0", "render": {"style": "gymnasium"}, "film.fps": 30,
-        "encode": {"encoder": "x264", "preset": "veryfast", "qp": 23}},
+        "view_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23}},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
         swarm.frames(),
         (width, height),
         spec.config["film.fps"],
-        spec.config["encode"],
+        spec.config["view_encoder"],
         spec.text,
     )
     cli.say(f"{frames} frames of {swarm.cars} cars in {len(swarm.shapes)} distinct pictures")

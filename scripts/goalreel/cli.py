@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import json
 import os
 import signal
 import sys
@@ -72,38 +73,68 @@ def results() -> Path | None:
     return Path(noted) if noted else None
 
 
-def _without(error: Unusable) -> str:
-    """Delete a useless file of the workflow, so that the next run makes it; return what to say."""
+def _deleted(error: Unusable) -> bool:
+    """Delete a useless file of the workflow, so that the next run makes it; tell whether it is."""
     folder, path = results(), error.path.resolve()
     if folder is None or not path.is_relative_to(folder):
-        return str(error)  # the user's own, or a copy of what stands elsewhere
+        return False  # the user's own, or a copy of what is elsewhere
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        return str(error)
-    return f"{error.path}: could not be used and is deleted: {error.fault}; run snakemake again"
+        return False
+    return True
+
+
+def _fail(message: str, **facts) -> None:
+    """End with a message and exit status 1.
+
+    For the workflow that started this job the last line of its log is a record of the failure in
+    JSON: `error`, the message; `unusable`, the paths of inputs that could not be used; `stopped`,
+    whether the job was told to stop.
+    """
+    print(f"error: {message}", file=sys.stderr)
+    if results() is not None:
+        print(
+            json.dumps({"error": message, "unusable": [], "stopped": False, **facts}),
+            file=sys.stderr,
+        )
+    sys.exit(1)
+
+
+def _terminate(*_) -> None:
+    raise _Terminated
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
 
 
 def run(main: Callable[[], None]) -> None:
     """Run a program's main; what a user can cause ends in one message and exit status 1."""
     # A cancelled job ends like an interrupted one: ffmpeg stopped, temporary files removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("error: terminated (SIGTERM)"))
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         main()
     except Unusable as error:
-        lines = [_without(fault) for fault in (error, *error.others)]
-        sys.exit("error: " + "\n".join(lines))
-    except GoalreelError as error:
-        sys.exit(f"error: {error}")
+        faults = (error, *error.others)
+        lines = [
+            f"{e.path}: could not be used and is deleted: {e.fault}; run snakemake again"
+            if _deleted(e)
+            else str(e)
+            for e in faults
+        ]
+        _fail("\n".join(lines), unusable=[str(fault.path) for fault in faults])
+    except (GoalreelError, OSError) as error:  # OSError: no space, no permission
+        _fail(str(error))
     except MemoryError as error:
-        sys.exit(f"error: out of memory {error}; a smaller shard_size needs less")
+        _fail(f"out of memory {error}; a smaller shard_size needs less")
     except ImportError as error:  # a library that finds no room for itself
         if not any(words in str(error) for words in _NO_ROOM):
             raise
-        sys.exit(f"error: out of memory: {str(error).strip().splitlines()[-1]}")
+        _fail(f"out of memory: {str(error).strip().splitlines()[-1]}")
     except KeyboardInterrupt:
-        sys.exit("error: interrupted (SIGINT)")
-    except OSError as error:  # no space, no permission
-        sys.exit(f"error: {error}")
+        _fail("interrupted (SIGINT)", stopped=True)
+    except _Terminated:
+        _fail("terminated (SIGTERM)", stopped=True)
     finally:
         gc.freeze()  # Python would look through all that was imported once more at its end

@@ -127,7 +127,7 @@ def test_parsing_the_workflow_imports_nothing_heavy():
         "from goalreel.workflow.config import load_config; from pathlib import Path\n"
         "config = load_config({}, Path('config.schema.yaml'))\n"
         "import types; first = types.SimpleNamespace(shard='00000')\n"
-        "goalreel.workflow.specs.Specs(config, 'scripts').encode(first)\n"
+        "goalreel.workflow.specs.Specs(config, Path('scripts')).spec('encode', first)\n"
         "print(*{'numpy', 'pandas', 'pygame', 'gymnasium', 'PIL'} & set(sys.modules))"
     )
     said = subprocess.run(

@@ -116,7 +116,9 @@ def check_alike(asked: Mapping, name: str, made: str) -> None:
     asked: the configuration of who uses it; name: what it is called; made: its spec.
     """
     config = json.loads(made).get("config", {})
-    for key in sorted({"env", "render", "overlay.hud", "encode"} & config.keys() & asked.keys()):
+    for key in sorted(
+        {"env", "render", "overlay.hud", "film_encoder"} & config.keys() & asked.keys()
+    ):
         if config[key] != asked[key]:
             what = "" if key == "env" else f"{key} "
             raise GoalreelError(

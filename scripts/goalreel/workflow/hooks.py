@@ -1,6 +1,6 @@
-"""What the Snakefile needs of Python besides the specs: config in, summary and causes out.
+"""What the Snakefile calls: the plan of a run before it, its summary or its causes after it.
 
-This module and watch alone know that they run inside Snakemake.
+This module, object_storage and job_events alone know that they run inside Snakemake.
 """
 
 import atexit
@@ -10,68 +10,72 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
-from functools import partial, wraps
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from goalreel.cli import note_results
-from goalreel.encoding.choice import Choice
 from goalreel.errors import GoalreelError
 from goalreel.provenance.sources import differ_from_noted, note_sources
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config
 from goalreel.workflow.object_storage import (
     check_sources,
-    made_in_storage,
+    delete_unusable,
     stored_summary,
-    told_of_storage,
+    with_addresses,
     with_stored_logs,
 )
-from goalreel.workflow.run_summary import VIEWS, summary, views
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.plan import Plan
+from goalreel.workflow.run_summary import film_summary, view_summary
+from goalreel.workflow.stages import STAGES
 
 _STARTED = time.time()
-_WATCHES: list = []  # of this run: one, or none where hooks are off
+_EVENTS: list = []  # of this run: one, or none where hooks are off
 _CONFIG = "GOALREEL_CONFIG"
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
 
-def _ending(method: Callable) -> Callable:
-    """Return a method that ends the run with one message where `method` raises GoalreelError."""
+def plan_run(workflow, config: Mapping) -> Plan:
+    """Return the plan of a run for what the user configured, or end the run with one message.
 
-    @wraps(method)
-    def told(*arguments):
-        try:
-            return method(*arguments)
-        except GoalreelError as error:
-            sys.exit(f"goalreel: {error}")
+    The rules' commands find the stages' programs in $SCRIPTS afterwards, and Snakemake's own
+    `python`, so that `.venv/bin/snakemake` works without an activated environment; a conda
+    environment, which Snakemake activates later, still comes first.
 
-    return told
-
-
-class Plan(Specs):
-    """The specs as the rules ask for them.
-
-    What keeps one from being told, an ffmpeg that does not run or a module that is no Python, ends
-    the run with one message: as an exception it would come with Snakemake's traceback.
+    Args:
+        workflow: Snakemake's.
+        config: what the user gave, without the defaults.
     """
-
-    _of_shard, _part = _ending(Specs._of_shard), _ending(Specs._part)
-    _spec, report = _ending(Specs._spec), _ending(Specs.report)
-    pixels = _ending(Specs.pixels)
-    dqn, training_table = _ending(Specs.dqn), _ending(Specs.training_table)
-
-
-def checked_config(given: Mapping, schema: str) -> dict:
-    """Return the complete configuration, or end the run with one message."""
+    base = Path(workflow.basedir)
+    scripts = base / "scripts"
     try:
-        config = load_config(given, Path(schema))
-        check_results(config["results"], Path(schema).parent)
+        complete = load_config(config, base / "config.schema.yaml")
+        check_results(complete["results"], base)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
-    return config
+    # Where pandas is installed, Snakemake imports it, which takes a third of a second, to look for
+    # data frames among the jobs' parameters (persistence, 9.27). Here they are texts.
+    sys.modules.setdefault("pandas", None)
+    # What is imported stays until the end. The garbage collector need not look through it at every
+    # turn, nor once more when Python ends, which takes a quarter of a second.
+    gc.freeze()
+    folder = str(Path(sys.executable).parent)
+    os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
+    os.environ["SCRIPTS"] = str(scripts)
+    _note_plan(scripts, complete, job=workflow.remote_exec)
+    note_results(Path(complete["results"]))
+    # Nothing is written beside the sources, where many nodes may read them at the same time.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    plan = Plan(complete, scripts)
+    workflow.localrules(*plan.local_rules)
+    # A cluster's job has its node's cores already: its process runs the commands itself, where the
+    # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
+    # shards. Of an array's tasks the plugin must choose the command.
+    if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
+        workflow.localrules(*STAGES)
+    return plan
 
 
 def check_results(results: str, base: Path) -> None:
@@ -85,7 +89,7 @@ def check_results(results: str, base: Path) -> None:
         raise GoalreelError(
             f"the configuration has a fault:\n  results: '{results}' is an address, not a folder; "
             f"for object storage keep the folder and give snakemake --default-storage-provider "
-            f"and --default-storage-prefix (README, Object storage)"
+            f"and --default-storage-prefix (docs/object-storage.md)"
         )
     if place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
         fault = "is where the workflow's own files stand"
@@ -98,40 +102,8 @@ def check_results(results: str, base: Path) -> None:
     )
 
 
-def set_environment(scripts: str, config: Mapping, job: bool) -> None:
-    """Let the rules' commands find the stages' programs in $SCRIPTS, and Snakemake's own `python`.
-
-    `.venv/bin/snakemake` works without an activated environment then; a conda environment, which
-    Snakemake activates later, still comes first.
-    """
-    # Where pandas is installed, Snakemake imports it, which takes a third of a second, to look for
-    # data frames among the jobs' parameters (persistence, 9.27). Here they are texts.
-    sys.modules.setdefault("pandas", None)
-    # What is imported stays until the end. The garbage collector need not look through it at every
-    # turn, nor once more when Python ends, which takes a quarter of a second.
-    gc.freeze()
-    folder = str(Path(sys.executable).parent)
-    os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
-    os.environ["SCRIPTS"] = scripts
-    _note_plan(Path(scripts), config, job)
-    note_results(Path(config["results"]))
-    # Nothing is written beside the sources, where many nodes may read them at the same time.
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-
-
-def check_start(workflow, scripts: str, config: Mapping) -> None:
-    """End a run whose jobs would not find the workflow's own files, or the user's policy."""
-    folder, policy = Path(scripts), config["policy"].get("file")
-    programs = [*folder.rglob("*.py"), *folder.glob("goalreel/report/templates/*")]
-    needed = [folder.parent / "config.schema.yaml", *sorted(programs)]
-    try:
-        check_sources(workflow, [*needed, *([Path(policy)] if policy else [])])
-    except GoalreelError as error:
-        sys.exit(f"goalreel: {error}")
-
-
 def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
-    """Tell a cluster's jobs what this process plans with; end a job that finds something else.
+    """Note for a cluster's jobs what this process plans with; end a job that finds something else.
 
     A job reads the workflow again: after an edit since it was submitted, its result would be made
     by other code or options than the submitting run records of it.
@@ -145,63 +117,64 @@ def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
     os.environ[_CONFIG] = planned
 
 
-def print_summary(results: str, shards: Iterable[str], encoder: Choice, workflow) -> None:
-    """Print what this run made: the film, if it made it, and the views.
+def start_run(plan: Plan, workflow) -> None:
+    """Check that the jobs will find their files, and listen to what happens to them."""
+    from goalreel.workflow.job_events import JobEvents
 
-    workflow: Snakemake's. Of results on object storage it tells the addresses.
-    """
-    _end_waits()
-    _print_last(stored_summary(made_in_storage(workflow)))
-    film, table = Path(results, "film.mp4"), Path(results, "episodes.csv")
+    scripts, policy = Path(os.environ["SCRIPTS"]), plan.config["policy"].get("file")
+    programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
+    needed = [scripts.parent / "config.schema.yaml", *sorted(programs)]
     try:
-        for log in [log for watch in _WATCHES for log in watch.logs.get("verify", [])]:
-            _print_last(Path(log).read_text(encoding="utf-8").rstrip())
-        if film.is_file() and table.is_file() and film.stat().st_mtime >= _STARTED:
-            _print_last(summary(results, shards, encoder))
-        _print_last(views(results, _STARTED))
+        check_sources(workflow, [*needed, *([Path(policy)] if policy else [])])
+    except GoalreelError as error:
+        sys.exit(f"goalreel: {error}")
+    rules = {job.rule.name for job in workflow.dag.needrun_jobs()}
+    views = sorted(rule for rule in rules & STAGES.keys() if STAGES[rule].summary)
+    if "verify" in rules and views:
+        sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")
+    events = JobEvents(at_close=partial(print_causes, workflow))
+    _EVENTS.append(events)
+    workflow.logger_manager.logger.addHandler(events)
+
+
+def print_summary(plan: Plan, workflow) -> None:
+    """Print what this run made: the film, if it made it, and the views."""
+    _end_waits()
+    _print_last(stored_summary(workflow))
+    results = Path(plan.config["results"])
+    film, verified = results / "film.mp4", results / "logs" / "verify.log"
+    try:
+        if _is_new(results / "verify.csv") and verified.is_file():
+            _print_last(verified.read_text(encoding="utf-8").rstrip())
+        if _is_new(film) and (results / "episodes.csv").is_file():
+            _print_last(film_summary(results, plan.shards, plan.encoder))
+        _print_last(view_summary(results, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")
-    _WATCHES.clear()
+    _EVENTS.clear()
 
 
-def watch_run(workflow) -> None:
-    """Begin to take note of what happens to the jobs of a run; `workflow` is Snakemake's."""
-    from goalreel.workflow.job_events import Watch
-    from goalreel.workflow.progress_bar import show_bar
-
-    jobs = Counter(job.rule.name for job in workflow.dag.needrun_jobs())
-    _check_company(jobs.keys())
-    watch = Watch(jobs, at_close=partial(print_causes, workflow))
-    _WATCHES.append(watch)
-    workflow.logger_manager.logger.addHandler(watch)
-    show_bar(workflow.logger_manager.get_log_handlers(), watch)
-
-
-def _check_company(rules: Set[str]) -> None:
-    """End a run that would verify views while it makes them."""
-    views = sorted(({*VIEWS, "plots"} - {"films"}) & rules)
-    if "verify" in rules and views:
-        sys.exit(f"goalreel: verify looks at what is there: ask for {', '.join(views)} first")
+def _is_new(path: Path) -> bool:
+    return path.is_file() and path.stat().st_mtime >= _STARTED
 
 
 def print_causes(workflow) -> None:
-    """Print, once, which jobs failed, why, and the command that goes on; `workflow` is Snakemake's.
+    """Print, once, which jobs failed and why.
 
     Snakemake calls no hook when it leaves a run by an exception, as it does with --keep-going at a
-    job whose input another job has refused; the watch, which it closes, calls this then.
+    job whose input another job has refused; the events, which it closes, call this then.
     """
-    from goalreel.workflow.failure_summary import command_to_go_on, failure_summary, targets_of
+    from goalreel.workflow.failure_summary import failure_summary
 
     _end_waits()
-    for watch in _WATCHES:
-        done, jobs = sum(watch.done.values()), sum(watch.planned.values())
-        failures = [with_stored_logs(workflow, failure) for failure in watch.failures]
-        told = failure_summary(failures, watch.messages, done, jobs)
-        told = told_of_storage(workflow, told)
-        targets = targets_of(watch.failures)
-        what = "to make them again" if targets else "to go on"
-        _print_last(f"{told}\n{what}: {command_to_go_on(targets)}")
-    _WATCHES.clear()
+    for events in _EVENTS:
+        jobs = sum(1 for _ in workflow.dag.needrun_jobs(exclude_finished=False))
+        failures = [with_stored_logs(workflow, failure) for failure in events.failures]
+        text = failure_summary(failures, events.messages, events.done, jobs)
+        deleted = delete_unusable(workflow, failures)
+        text = f"{with_addresses(workflow, text)}\n{deleted}run the same command again to go on"
+        _print_last(text)
+    _EVENTS.clear()
 
 
 def _end_waits() -> None:
@@ -210,7 +183,7 @@ def _end_waits() -> None:
     Its scheduler sets a timer whenever it starts a job, to look for more a timespan later
     (job_scheduler.py, 9.27: max-jobs-per-timespan, a minute in the profiles), and nothing cancels
     them: after a short last job a run would sit idle for so long. The other wait is Python's own,
-    see `set_environment`.
+    see `plan_run`.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):

@@ -1,51 +1,32 @@
-"""Results on object storage, as the end of a run tells of them: by their addresses.
+"""Results on object storage, as the end of a run speaks of them: by their addresses.
 
 Snakemake brings inputs from there and takes outputs there, job by job; the stages see files. So
-nothing here moves a film. What is here knows Snakemake's jobs and their files, and is called by
-workflow alone.
+nothing here moves a film. What is here knows Snakemake's jobs and their files.
 """
 
 import contextlib
-import re
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from goalreel.errors import GoalreelError
 from goalreel.workflow.failure_summary import Failure
+from goalreel.workflow.stages import STAGES
 
-# What the summary calls a result, by the last part of its name.
-_NAMES = {
-    "film.mp4": "film",
-    "episodes.csv": "tables",
-    "attempts.csv": "tables",
-    "clips": "clips",
-    "grid.mp4": "grid",
-    "swarm.mp4": "swarm",
-    "phase.mp4": "phase",
-    "poster.png": "stills",
-    "contact_sheet.png": "stills",
-    "preview.webp": "stills",
-    "learning.mp4": "learning",
-    "report": "report",
-}
+_LABELS = {"concat": "film", "episodes": "tables"}
 
 
-def made_in_storage(workflow) -> list[str]:
-    """Return the addresses of what this run made on object storage; none for a run on disk."""
-    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
-    return [str(file.storage_object.query) for file in _stored(job.output for job in jobs)]
-
-
-def stored_summary(addresses: Iterable[str]) -> str:
-    """Return a line for the film, for the tables and for each view among the addresses."""
-    told: dict[str, list[str]] = {}
-    for address in addresses:
-        name = _NAMES.get(PurePosixPath(address).name)
-        if name:
-            told.setdefault(name, []).append(address)
-    order = list(dict.fromkeys(_NAMES.values()))
-    return "\n".join(f"{name:>8}  {', '.join(told[name])}" for name in order if name in told)
+def stored_summary(workflow) -> str:
+    """Return a line for the film, for the tables and for each view that this run stored."""
+    addresses: dict[str, list[str]] = {}
+    for job in workflow.dag.needrun_jobs(exclude_finished=False):
+        rule = job.rule.name
+        if rule in _LABELS or (rule in STAGES and STAGES[rule].summary):
+            label = _LABELS.get(rule, rule)
+            addresses.setdefault(label, []).extend(
+                str(file.storage_object.query) for file in _stored(job.output)
+            )
+    return "\n".join(f"{name:>8}  {', '.join(some)}" for name, some in addresses.items() if some)
 
 
 def check_sources(workflow, needed: Iterable[Path]) -> None:
@@ -76,49 +57,53 @@ def with_stored_logs(workflow, failure: Failure) -> Failure:
     A job on this machine has left them here; one elsewhere has taken them to the storage, from
     where they are brought.
     """
-    found = []
+    logs = list(failure.logs)
     for job in workflow.dag.jobs:
-        same = (
-            job.rule.name == failure.rule and job.wildcards_dict.get("shard", "") == failure.shard
-        )
-        for file in _stored([job.log]) if same else ():
+        if (job.rule.name, job.wildcards_dict.get("shard", "")) != (failure.rule, failure.shard):
+            continue
+        for file in _stored(job.log):
             if not workflow.local_exec:
                 _done(workflow, file.storage_object.managed_retrieve())
-            found.append(str(file))
-    return replace(failure, logs=[*failure.logs, *found])
+            logs.append(str(file))
+    return replace(failure, logs=logs)
 
 
-def told_of_storage(workflow, text: str) -> str:
-    """Return jobs' words with addresses in place of the local copies, which are gone by now.
+def delete_unusable(workflow, failures: Iterable[Failure]) -> str:
+    """Delete the objects whose copies a job could not use, for the next run to make them anew.
 
-    A stage that finds a file unusable deletes it, if it stands among the results; of an object it
-    has a copy alone. So the object is deleted here, for the next run to make it anew, and the words
-    say so.
+    A stage deletes such a file itself where it is among the results; of an object it has but a
+    copy. Returns a line for each that is deleted.
     """
-    files = _stored((*job.input, *job.output) for job in workflow.dag.jobs)
-    for path, file in {str(file): file for file in files}.items():
-        if path not in text:
-            continue
-        address = file.storage_object.query
-        useless = (
-            rf"error: {re.escape(path)}: cannot be used: (.*); delete it and run snakemake again"
-        )
-        if re.search(useless, text) and _done(workflow, file.storage_object.managed_remove()):
-            told = f"error: {address}: could not be used and is deleted: "
-            text = re.sub(useless, lambda m, told=told: f"{told}{m[1]}; run snakemake again", text)
-        text = text.replace(path, address)
+    unusable = {path for failure in failures for r in failure.records for path in r["unusable"]}
+    deleted = [
+        f"deleted, to be made again: {file.storage_object.query}\n"
+        for path, file in _stored_files(workflow).items()
+        if path in unusable and _done(workflow, file.storage_object.managed_remove())
+    ]
+    return "".join(deleted)
+
+
+def with_addresses(workflow, text: str) -> str:
+    """Return a text with addresses in place of the local copies, which are gone by now."""
+    for path, file in _stored_files(workflow).items():
+        text = text.replace(path, str(file.storage_object.query))
     return text
 
 
-def _stored(files: Iterable[Iterable]) -> list:
-    """Return those files that stand on object storage, as Snakemake's objects."""
-    return [file for several in files for file in several if getattr(file, "is_storage", False)]
+def _stored_files(workflow) -> dict[str, object]:
+    files = (file for job in workflow.dag.jobs for file in _stored((*job.input, *job.output)))
+    return {str(file): file for file in files}
 
 
-def _done(workflow, moving) -> bool:
-    """Tell whether the storage did something, which is given as a coroutine of Snakemake's."""
-    # Whatever a provider raises, a run that failed still tells of its causes.
+def _stored(files: Iterable) -> list:
+    """Return those files that are on object storage, as Snakemake's objects."""
+    return [file for file in files if getattr(file, "is_storage", False)]
+
+
+def _done(workflow, transfer) -> bool:
+    """Let the storage do something, a coroutine of Snakemake's; tell whether it could."""
+    # Whatever a provider raises, a run that failed still names its causes.
     with contextlib.suppress(Exception):
-        workflow.async_run(moving)
+        workflow.async_run(transfer)
         return True
     return False

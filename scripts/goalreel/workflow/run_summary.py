@@ -1,38 +1,26 @@
 """The summary at the end of a run: what was made, how large it is, where the time went."""
 
 import csv
-import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
 from goalreel.encoding.choice import Choice
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_outline
-
-# A file of each view that is written whenever the view is made.
-VIEWS = {
-    "films": "films.csv",
-    "clips": "clips/clips.csv",
-    "grid": "grid.mp4",
-    "swarm": "swarm.mp4",
-    "phase": "phase.mp4",
-    "stills": "stills/poster.png",
-    "learning": "learning.mp4",
-    "pixels": "pixels/policy.npz",
-    "training": "training/table.md",
-    "report": "report/index.html",
-}
+from goalreel.workflow.stages import FILM, STAGES
 
 
-def summary(results: str | Path, shards: Iterable[str], encoder: Choice) -> str:
-    """Return the summary of a finished run as some lines of text.
+def film_summary(results: Path, shards: Iterable[str], encoder: Choice) -> str:
+    """Return the summary of a finished film as some lines of text.
 
-    results: the folder with the film, the tables and the rules' benchmark files. shards: the
-    names of those that are in the film, since files of a longer film may stand beside them.
-    encoder: how the film was planned. Raises GoalreelError if the film or a table cannot be used,
-    or they are not of one run.
+    Args:
+        results: the folder with the film, the tables and the rules' benchmark files.
+        shards: the names of those in the film, since files of a longer film may stand beside them.
+        encoder: how the film was planned.
+
+    Raises:
+        GoalreelError: if the film or a table cannot be used, or they are not of one run.
     """
-    results, shards = Path(results), set(shards)
     film = results / "film.mp4"
     index = read_outline(film)
     seconds = index.frames * index.durations[0] / index.timescale
@@ -40,48 +28,35 @@ def summary(results: str | Path, shards: Iterable[str], encoder: Choice) -> str:
     if frames != index.frames:
         raise GoalreelError("episodes.csv is of another film; run snakemake for both")
     attempts = _count(results / "attempts.csv")[1]
-    lines = [
-        ("film", f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB"),
-        ("shows", f"{reaches:,} goal reaches in {episodes:,} episodes, {index.frames:,} frames"),
-        ("encoder", encoder.told),
-        ("tables", f"{results / 'episodes.csv'}, {results / 'attempts.csv'} ({attempts:,} rows)"),
-        (
-            "seconds",
-            ", ".join(
-                f"{s} {spent:.1f}"
-                for s, spent in _stage_seconds(results, shards, encoder.assembled)
-            ),
-        ),
-    ]
-    return "\n".join(f"{name:>8}  {text}" for name, text in lines)
+    spent = ", ".join(f"{s} {time:.1f}" for s, time in _stage_seconds(results, shards).items())
+    lines = {
+        "film": f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB",
+        "shows": f"{_counted(reaches, 'goal reach', 'es')} in {_counted(episodes, 'episode')}, "
+        f"{_counted(index.frames, 'frame')}",
+        "encoder": encoder.told,
+        "tables": f"{results / 'episodes.csv'}, {results / 'attempts.csv'} "
+        f"({_counted(attempts, 'row')})",
+        "seconds": spent,
+    }
+    return "\n".join(f"{name:>8}  {text}" for name, text in lines.items())
 
 
-def views(results: str | Path, since: float) -> str:
+def view_summary(results: Path, since: float) -> str:
     """Return a line for each view that was made after `since` (seconds since the epoch)."""
-    made = [(name, Path(results, file)) for name, file in VIEWS.items()]
-    made = [(name, file) for name, file in made if file.is_file() and file.stat().st_mtime >= since]
-    return "\n".join(f"{name:>8}  {_view(name, file)}" for name, file in made)
+    views = {name: results / stage.summary for name, stage in STAGES.items() if stage.summary}
+    new = {n: path for n, path in views.items() if path.is_file() and path.stat().st_mtime >= since}
+    return "\n".join(f"{name:>8}  {_view(path)}" for name, path in new.items())
 
 
-def _view(name: str, file: Path) -> str:
-    if name == "films":
-        return _films(file)
-    if name == "training":
-        return f"{file}\n{file.read_text(encoding='utf-8').strip()}"
-    if name != "clips":
-        return f"{file}, {file.stat().st_size / 1e6:,.1f} MB"
-    with file.open(newline="", encoding="utf-8") as stream:
-        clips = sum(1 for _ in csv.DictReader(stream))
-    if clips == 0:
-        return "warning: the triggers of `clips` select nothing, so that there is no clip"
-    return f"{file.parent}, {clips:,} videos"
-
-
-def _films(file: Path) -> str:
-    with file.open(newline="", encoding="utf-8") as stream:
-        rows = [(float(row["seconds"]), int(row["bytes"])) for row in csv.DictReader(stream)]
-    seconds, size = map(sum, zip(*rows, strict=True))
-    return f"{file}, {len(rows):,} films of {_clock(seconds)}, {size / 1e6:,.1f} MB"
+def _view(path: Path) -> str:
+    """Return a view's file and what is in it: a table of videos, a table to read, or its size."""
+    if path.suffix == ".md":
+        return f"{path}\n{path.read_text(encoding='utf-8').strip()}"
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as stream:
+            videos = sum(1 for _ in csv.DictReader(stream))
+        return f"{path}, {_counted(videos, 'video')}"
+    return f"{path}, {path.stat().st_size / 1e6:,.1f} MB"
 
 
 def _count(table: Path) -> tuple[int, int, int]:
@@ -95,23 +70,25 @@ def _count(table: Path) -> tuple[int, int, int]:
     return reached, rows, frames
 
 
-def _stage_seconds(results: Path, shards: set[str], assembled: bool) -> list[tuple[str, float]]:
-    """Return the seconds of each stage, summed over its jobs, in the order of the data flow."""
-    order = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
-    spent = []
-    for stage in order:
-        if stage == "coded_atlas" and not assembled:
-            continue
-        folder = results / "benchmarks"
-        files = [folder / f"{stage}.tsv", *(folder / stage / f"{s}.tsv" for s in sorted(shards))]
-        found = [_seconds(path) for path in files if path.is_file()]
-        spent.append((stage, sum(itertools.chain.from_iterable(found))))
-    return spent
+def _stage_seconds(results: Path, shards: Iterable[str]) -> dict[str, float]:
+    """Return the seconds of each stage of the film, summed over its jobs, in order."""
+    folder, seconds = results / "benchmarks", {}
+    names = sorted(shards)
+    for stage in FILM:
+        files = [folder / f"{stage}.tsv", *(folder / stage / f"{name}.tsv" for name in names)]
+        times = [time for path in files if path.is_file() for time in _seconds(path)]
+        if times:
+            seconds[stage] = sum(times)
+    return seconds
 
 
 def _seconds(benchmark: Path) -> list[float]:
     with benchmark.open(newline="", encoding="utf-8") as stream:
         return [float(row["s"]) for row in csv.DictReader(stream, delimiter="\t")]
+
+
+def _counted(number: int, word: str, plural: str = "s") -> str:
+    return f"{number:,} {word}{'' if number == 1 else plural}"
 
 
 def _clock(seconds: float) -> str:

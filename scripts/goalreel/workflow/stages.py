@@ -1,87 +1,302 @@
-"""What shapes each stage's result, as a table: options, inputs, tools, files.
+"""The stages, one entry each: what shapes a stage's result, what it leaves, and what it takes.
 
-How the specs are made of it stands in stages. It is imported while the Snakefile is parsed.
+Specs, resources, the summary, verification and the cluster's local rules are derived from this
+table, so a new view is its module, its program, its rule and its entry here.
+It is imported while the Snakefile is parsed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What shapes a stage's bytes.
+    """A stage of the workflow.
 
-    config: dotted keys; inputs: the stages whose results it takes; tools, files (of the package).
+    Memory and time are what one job takes on the first attempt, Snakemake's own share not counted:
+    peaks and CPU seconds as measured by benchmarks/film/scale.py, with some to spare.
     """
 
-    config: tuple[str, ...]
-    inputs: tuple[str, ...]
-    tools: tuple[str, ...]
+    # The options that shape its bytes: dotted keys of config.yaml, or keys that specs derive.
+    config: tuple[str, ...] = ()
+    # The stages whose results it takes; those that a run does not have are left out of its spec.
+    inputs: tuple[str, ...] = ()
+    # The packages whose versions shape its bytes; "artist" is the package that draws the style.
+    tools: tuple[str, ...] = ()
+    # What it leaves, below the results folder; {shard}, {part}, {variant}, {seed} are wildcards.
+    outputs: tuple[str, ...] = ()
+    # What one job covers: a "shard", a "part", a "training", the whole "run", or "any" run.
+    per: str = "run"
+    # Files of the package, beside its modules, that shape its bytes.
     files: tuple[str, ...] = ()
+    # The output that the summary names, "" for a stage that it does not.
+    summary: str = ""
+    # The stage whose program it runs, and whose spec it has, "" for its own.
+    program: str = ""
+    # Too small for a job of its own on a cluster: it runs where Snakemake does.
+    local: bool = False
+    mb: float = 0.0
+    kb_per_reach: float = 0.0
+    mb_per_picture: float = 0.0  # for a picture of 600x400
+    seconds: float = 0.0
+    ms_per_reach: float = 0.0
 
 
 _ENVIRONMENT = ("env", "env_kwargs", "max_steps")
-_EPISODE = (*_ENVIRONMENT, "success")
 _FILM = ("env", "film.fps", "card_frames")
-_CLIPS = ("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render", "encode")
-_TEMPLATES = tuple(f"report/templates/report.{kind}" for kind in ("html.j2", "css", "js"))
-_SWARM = ("env", "film.fps", "render", "encode")
-_LEARNING = (
-    *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
-    *("checkpoint", "render", "encode"),
-)
-_TRAININGS = ("env", "dqn.frames", "dqn.double", "dqn.variants", "dqn.seeds")
-_SHARDS = ("simulate", "render")
-_PIXELS = ("ffmpeg", "numpy", "pillow")
-# max_attempts is not among simulate's keys: it bounds the work, but shapes no trajectory.
-# `encode` is what encoders makes of that section: the film's encoder, or x264 for the views.
-STAGES = {
-    "simulate": Stage((*_EPISODE, "seed", "policy", "film.show"), ("train", "dqn"), ("numpy",)),
-    "atlas": Stage(("env", "render"), (), ("numpy", "artist")),
-    "render": Stage(("env", "render"), ("simulate", "atlas"), ("numpy", "artist")),
-    "coded_atlas": Stage(("env", "render", "overlay.hud", "encode"), ("atlas",), _PIXELS),
+_VIDEO = ("env", "film.fps", "view_encoder")
+_FRAMES = ("simulate", "render")
+_ENCODING = ("ffmpeg", "numpy", "pillow")
+_SUMS = "SHA256SUMS"
+_TRAINING = "train/{variant}/{seed}"
+
+# The film, in the order of the data.
+FILM = {
+    # max_attempts bounds the work and shapes no trajectory, so it is not among the keys.
+    "simulate": Stage(
+        config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show"),
+        inputs=("train", "dqn"),
+        tools=("numpy",),
+        outputs=("trajectories/{shard}.npz",),
+        per="shard",
+        mb=60,
+        kb_per_reach=15,
+        seconds=1,
+        ms_per_reach=0.4,
+    ),
+    "atlas": Stage(
+        config=("env", "render"),
+        tools=("numpy", "artist"),
+        outputs=("atlas.npz",),
+        per="any",
+        local=True,
+        mb=200,
+        mb_per_picture=25,
+        seconds=3,
+    ),
+    "coded_atlas": Stage(
+        config=("env", "render", "overlay.hud", "film_encoder"),
+        inputs=("atlas",),
+        tools=_ENCODING,
+        outputs=("coded_atlas.npz",),
+        per="any",
+        local=True,
+        mb=250,
+        mb_per_picture=40,
+        seconds=10,
+    ),
+    "render": Stage(
+        config=("env", "render"),
+        inputs=("simulate", "atlas"),
+        tools=("numpy", "artist"),
+        outputs=("frames/{shard}.npz",),
+        per="shard",
+        mb=150,
+        kb_per_reach=40,
+        mb_per_picture=25,
+        seconds=1,
+        ms_per_reach=0.7,
+    ),
     "encode": Stage(
-        (*_FILM, "overlay.caption", "overlay.hud", "encode"), (*_SHARDS, "coded_atlas"), _PIXELS
+        config=(*_FILM, "overlay.caption", "overlay.hud", "film_encoder"),
+        inputs=(*_FRAMES, "coded_atlas"),
+        tools=_ENCODING,
+        outputs=("segments/{shard}.mp4",),
+        per="shard",
+        mb=100,
+        kb_per_reach=200,
+        mb_per_picture=120,
+        seconds=1,
+        ms_per_reach=3,
     ),
-    "grid": Stage(("env", "film.fps", "grid", "encode"), _SHARDS, _PIXELS),
-    "swarm": Stage(_SWARM, ("simulate", "atlas"), (*_PIXELS, "artist")),
-    "phase": Stage(("env", "film.fps", "encode"), ("simulate",), _PIXELS),
-    "stills": Stage(("env", "film.fps", "stills"), _SHARDS, ("numpy", "pillow")),
-    "plots": Stage(("env", "policy"), ("simulate",), ("matplotlib", "numpy", "pandas")),
-    "report": Stage(
-        ("env", "policy", "film.fps"),
-        (
-            *_SHARDS,
-            "atlas",
-            "encode",
-            "concat",
-            "episodes",
-            "plots",
-            "grid",
-            "swarm",
-            "learning",
-            "training_table",
-        ),
-        ("jinja2", "pandas"),
-        _TEMPLATES,
+    "concat": Stage(
+        config=_FILM,
+        inputs=("simulate", "encode"),
+        outputs=("film.mp4",),
+        mb=100,
+        kb_per_reach=0.1,
+        seconds=1,
+        ms_per_reach=1,
     ),
-    "clips": Stage(_CLIPS, (*_SHARDS, "atlas", "train", "dqn"), (*_PIXELS, "artist")),
-    "train": Stage(("env", "train.seed", "train.checkpoints"), (), ("numpy", "pandas")),
-    "dqn": Stage(
-        ("env", "dqn.frames", "dqn.double", "train.seed", "variant"), (), ("numpy", "torch")
+    "episodes": Stage(
+        config=(*_FILM, "film.reaches_per_file"),
+        inputs=("simulate",),
+        tools=("pandas",),
+        outputs=("episodes.csv", "attempts.csv", "tables.json"),
+        local=True,
+        mb=150,
+        kb_per_reach=1,
+        seconds=5,
+        ms_per_reach=0.2,
     ),
-    "training_table": Stage(_TRAININGS, (), ("matplotlib", "numpy")),
-    "pixels": Stage(("pixels",), (), ("matplotlib", "numpy", "torch")),
-    "learning": Stage(_LEARNING, ("train", "dqn", "atlas"), (*_PIXELS, "pandas", "artist")),
-    "concat": Stage(_FILM, ("simulate", "encode"), ()),
-    "episodes": Stage((*_FILM, "film.reaches_per_file"), ("simulate",), ("pandas",)),
-    "films": Stage(("film.fps",), (), ()),
 }
-# All that is there to be verified: each by the digest of its spec.
-STAGES["verify"] = Stage(_FILM, tuple(STAGES), ("ffmpeg", "numpy"))
+_PARTS = {
+    "part": replace(FILM["concat"], outputs=("films/{part}.mp4",), per="part", program="concat"),
+    "films": Stage(
+        config=("film.fps",),
+        outputs=("films.csv",),
+        summary="films.csv",
+        local=True,
+        mb=60,
+        seconds=1,
+    ),
+}
+_TRAININGS = {
+    "train": Stage(
+        config=("env", "train.seed", "train.checkpoints"),
+        tools=("numpy", "pandas"),
+        outputs=("train/policy.npz", "train/log.csv", f"train/{_SUMS}"),
+        per="any",
+        mb=200,
+        seconds=60,
+    ),
+    "dqn": Stage(
+        config=("env", "dqn.frames", "dqn.double", "train.seed", "variant"),
+        tools=("numpy", "torch"),
+        outputs=tuple(f"{_TRAINING}/{file}" for file in ("policy.pt", "log.csv", "metrics.json")),
+        per="training",
+        mb=300,
+        seconds=30,
+    ),
+    "training_table": Stage(
+        config=("env", "dqn.frames", "dqn.double", "dqn.variants", "dqn.seeds"),
+        tools=("matplotlib", "numpy"),
+        outputs=tuple(
+            f"training/{file}"
+            for file in ("runs.csv", "table.csv", "table.md", "bars.svg", "curves.svg", _SUMS)
+        ),
+        per="any",
+        summary="training/table.md",
+        local=True,
+        mb=300,
+        seconds=10,
+    ),
+    "pixels": Stage(
+        config=("pixels",),
+        tools=("matplotlib", "numpy", "torch"),
+        outputs=tuple(
+            f"pixels/{file}"
+            for file in ("policy.npz", "monitor.csv", "metrics.json", "training.svg")
+        ),
+        per="any",
+        summary="pixels/policy.npz",
+        mb=500,
+        seconds=120,
+    ),
+    "learning": Stage(
+        config=(
+            *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
+            *("checkpoint", "render", "view_encoder"),
+        ),
+        inputs=("train", "dqn", "atlas"),
+        tools=(*_ENCODING, "pandas", "artist"),
+        outputs=("learning.mp4", "learning.csv", "learning.sha256"),
+        per="any",
+        summary="learning.mp4",
+        mb=300,
+        mb_per_picture=50,
+        seconds=60,
+    ),
+}
+_VIEW = Stage(mb=500, kb_per_reach=6, seconds=60)
+_VIEWS = {
+    "clips": replace(
+        _VIEW,
+        config=("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render")
+        + ("view_encoder",),
+        inputs=(*_FRAMES, "atlas", "train", "dqn"),
+        tools=(*_ENCODING, "artist"),
+        outputs=("clips",),
+        summary="clips/clips.csv",
+        mb_per_picture=50,
+        ms_per_reach=1,
+    ),
+    "grid": replace(
+        _VIEW,
+        config=(*_VIDEO, "grid"),
+        inputs=_FRAMES,
+        tools=_ENCODING,
+        outputs=("grid.mp4",),
+        summary="grid.mp4",
+        ms_per_reach=50,
+    ),
+    "swarm": replace(
+        _VIEW,
+        config=(*_VIDEO, "render"),
+        inputs=("simulate", "atlas"),
+        tools=(*_ENCODING, "artist"),
+        outputs=("swarm.mp4",),
+        summary="swarm.mp4",
+        mb_per_picture=50,
+        ms_per_reach=2,
+    ),
+    "phase": replace(
+        _VIEW,
+        config=_VIDEO,
+        inputs=("simulate",),
+        tools=_ENCODING,
+        outputs=("phase.mp4",),
+        summary="phase.mp4",
+        ms_per_reach=2,
+    ),
+    "stills": replace(
+        _VIEW,
+        config=("env", "film.fps", "stills"),
+        inputs=_FRAMES,
+        tools=("numpy", "pillow"),
+        outputs=tuple(
+            f"stills/{file}" for file in ("poster.png", "contact_sheet.png", "preview.webp", _SUMS)
+        ),
+        summary="stills/poster.png",
+        mb_per_picture=50,
+        ms_per_reach=1,
+    ),
+    "plots": Stage(
+        config=("env", "policy"),
+        inputs=("simulate",),
+        tools=("matplotlib", "numpy", "pandas"),
+        outputs=(
+            *(f"plots/{plot}.svg" for plot in ("steps", "initial_position", "phase", "reach_rate")),
+            f"plots/{_SUMS}",
+        ),
+        mb=300,
+        kb_per_reach=1,
+        seconds=20,
+        ms_per_reach=0.2,
+    ),
+    "report": Stage(
+        config=("env", "policy", "film.fps"),
+        inputs=(*_FRAMES, "atlas", "encode", "concat", "episodes", "plots", "grid", "swarm")
+        + ("learning", "training_table"),
+        tools=("jinja2", "pandas"),
+        outputs=("report",),
+        files=tuple(f"report/templates/report.{kind}" for kind in ("html.j2", "css", "js")),
+        summary="report/index.html",
+        mb=500,
+        kb_per_reach=6,
+        mb_per_picture=50,
+        seconds=30,
+        ms_per_reach=2,
+    ),
+}
+STAGES = FILM | _PARTS | _TRAININGS | _VIEWS
+STAGES["verify"] = Stage(
+    config=_FILM,
+    inputs=tuple(name for name, stage in STAGES.items() if not stage.program),
+    tools=("ffmpeg", "numpy"),
+    outputs=("verify.csv",),
+    mb=500,
+    seconds=10,
+    ms_per_reach=50,
+)
 # The package that draws a style, the tool "artist" of the stages above.
 ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
-# Where Gymnasium plays: what it takes, and then what the environment's own package needs.
+# Where Gymnasium plays and draws, these stages take this in place of the above.
 GYMNASIUM = {
-    "simulate": Stage(STAGES["simulate"].config, (), ("numpy", "gymnasium")),
-    "render": Stage(_ENVIRONMENT, ("simulate",), ("numpy", "gymnasium")),
+    "simulate": replace(STAGES["simulate"], inputs=(), tools=("numpy", "gymnasium")),
+    "render": replace(
+        STAGES["render"],
+        config=_ENVIRONMENT,
+        inputs=("simulate",),
+        tools=("numpy", "gymnasium"),
+    ),
 }

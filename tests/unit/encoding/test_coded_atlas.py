@@ -27,7 +27,7 @@ from goalreel.workflow.config import load_config
 SCHEMA = REPOSITORY / "config.schema.yaml"
 QP, CARD_QP = quantisers()
 ENCODE = {"encoder": "assemble", "qp": QP, "card_qp": CARD_QP}
-CONFIG = {"env": DISCRETE, "render": GYMNASIUM, "overlay.hud": False, "encode": ENCODE}
+CONFIG = {"env": DISCRETE, "render": GYMNASIUM, "overlay.hud": False, "film_encoder": ENCODE}
 
 
 @pytest.fixture(scope="module")
@@ -167,8 +167,8 @@ def test_arrays_that_do_not_fit_together_are_refused(files, how):
     [
         ({"env": CONTINUOUS}, f"coded atlas is of {DISCRETE}, not of {CONTINUOUS}"),
         ({"overlay.hud": True}, "coded atlas is of overlay.hud False, not of True"),
-        ({"encode": ENCODE | {"qp": QP + 1}}, f"'qp': {QP}.*not of.*'qp': {QP + 1}"),
-        ({"encode": ENCODE | {"card_qp": 7}}, "not of.*'card_qp': 7"),
+        ({"film_encoder": ENCODE | {"qp": QP + 1}}, f"'qp': {QP}.*not of.*'qp': {QP + 1}"),
+        ({"film_encoder": ENCODE | {"card_qp": 7}}, "not of.*'card_qp': 7"),
     ],
 )
 def test_a_coded_atlas_of_another_film_is_refused(files, change, match):

@@ -32,20 +32,22 @@ def shards(tmp_path):
     paths = shard_paths(tmp_path / "00000.npz", 2)
     for number, path in enumerate(paths):
         played = simulated(reaches=range(3 * number, 3 * number + 3))
-        spec = specs_of().simulate(of_shard(number))
+        spec = specs_of().spec("simulate", of_shard(number))
         write_trajectories(path, dataclasses.replace(played, spec=spec))
     return paths
 
 
 def test_what_was_planned_is_taken(shards):
-    check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+    check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
     for number, path in enumerate(shards):
-        check_inputs(parse_spec(specs_of().render(of_shard(number)), "render"), simulate=path)
+        check_inputs(
+            parse_spec(specs_of().spec("render", of_shard(number)), "render"), simulate=path
+        )
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
 def test_shards_of_another_run_are_refused_by_name(shards, change):
-    spec = parse_spec(specs_of(**change).concat(None), "concat")
+    spec = parse_spec(specs_of(**change).spec("concat", None), "concat")
     with pytest.raises(Unusable, match="other options|reaches from|reaches up to") as error:
         check_inputs(spec, simulate=shards)
     assert error.value.path in shards
@@ -54,7 +56,7 @@ def test_shards_of_another_run_are_refused_by_name(shards, change):
 def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch):
     for path in shards:
         path.write_bytes(path.read_bytes()[:500])
-    spec = parse_spec(specs_of().concat(None), "concat")
+    spec = parse_spec(specs_of().spec("concat", None), "concat")
     monkeypatch.setenv("GOALREEL_RESULTS", str(shards[0].parent))
     with pytest.raises(SystemExit) as error:
         cli.run(lambda: check_inputs(spec, simulate=shards))
@@ -65,17 +67,19 @@ def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch):
 
 
 def test_shards_in_another_order_are_refused(shards):
-    spec = parse_spec(specs_of().concat(None), "concat")
+    spec = parse_spec(specs_of().spec("concat", None), "concat")
     with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
         check_inputs(spec, simulate=shards[::-1])
     with pytest.raises(Unusable, match="up to 3, not 6"):
         check_inputs(spec, simulate=shards[:1])
     with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
-        check_inputs(parse_spec(specs_of().render(of_shard(0)), "render"), simulate=shards[1])
+        check_inputs(
+            parse_spec(specs_of().spec("render", of_shard(0)), "render"), simulate=shards[1]
+        )
 
 
 def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
-    spec = parse_spec(specs_of().encode(of_shard(0)), "encode")
+    spec = parse_spec(specs_of().spec("encode", of_shard(0)), "encode")
     with pytest.raises(Unusable, match="by the stage 'simulate', not 'render'"):
         check_inputs(spec, render=shards[0])
     (tmp_path / "empty.npz").write_bytes(b"")
@@ -86,12 +90,12 @@ def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
 
 
 def test_a_file_of_other_tools_is_refused_with_their_names(shards):
-    spec = json.loads(specs_of().simulate(of_shard(0)))
+    spec = json.loads(specs_of().spec("simulate", of_shard(0)))
     spec["tools"]["numpy"] = "1.0"
     played = dataclasses.replace(simulated(), spec=json.dumps(spec))
     write_trajectories(shards[0], played)
     with pytest.raises(Unusable, match=r"made with numpy 1\.0, and this run is with"):
-        check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+        check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
 
 
 @pytest.mark.parametrize(
@@ -99,37 +103,37 @@ def test_a_file_of_other_tools_is_refused_with_their_names(shards):
     [{"shard": 5}, {"shard": {"first": 0, "count": "9"}}, {"tools": [1]}, {"config": None}],
 )
 def test_a_spec_of_another_form_is_no_spec(shards, change):
-    spec = json.loads(specs_of().simulate(of_shard(0))) | change
+    spec = json.loads(specs_of().spec("simulate", of_shard(0))) | change
     write_trajectories(shards[0], dataclasses.replace(simulated(), spec=json.dumps(spec)))
     with pytest.raises(Unusable, match="tells no spec"):
-        check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+        check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
 
 
 def test_a_spec_without_a_shard_is_refused(shards):
-    spec = json.loads(specs_of().simulate(of_shard(0)))
+    spec = json.loads(specs_of().spec("simulate", of_shard(0)))
     for missing in ("shard", "count"):
         left = {k: v for k, v in spec.items() if k != missing}
         left |= {"shard": {"first": 0}} if missing == "count" else {}
         write_trajectories(shards[0], dataclasses.replace(simulated(), spec=json.dumps(left)))
         with pytest.raises(Unusable):
-            check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+            check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
 
 
 def test_a_spec_by_hand_takes_what_it_is_given(shards):
-    spec = json.loads(specs_of(seed=1).concat(None))
+    spec = json.loads(specs_of(seed=1).spec("concat", None))
     del spec["made_of"]
     check_inputs(parse_spec(json.dumps(spec), "concat"), simulate=shards)
 
 
 def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
     plan, other = specs_of(), specs_of(render={"style": "vector"})
-    before, after = (json.loads(s.encode(of_shard(0)))["made_of"] for s in (plan, other))
+    before, after = (json.loads(s.spec("encode", of_shard(0)))["made_of"] for s in (plan, other))
     assert before["simulate"] == after["simulate"]
     assert all(before[stage] != after[stage] for stage in ("render", "coded_atlas"))
-    assert "train" not in json.loads(plan.simulate(of_shard(0)))["made_of"]
+    assert "train" not in json.loads(plan.spec("simulate", of_shard(0)))["made_of"]
     learned = specs_of(policy={"name": "sarsa"})
-    assert "train" in json.loads(learned.simulate(of_shard(0)))["made_of"]
-    assert json.loads(plan.simulate(of_shard(0)))["made_of"] == {}
+    assert "train" in json.loads(learned.spec("simulate", of_shard(0)))["made_of"]
+    assert json.loads(plan.spec("simulate", of_shard(0)))["made_of"] == {}
 
 
 def test_any_changed_byte_breaks_a_videos_seal(tmp_path):
@@ -161,6 +165,6 @@ def test_a_file_of_the_future_is_dated_back(shards):
     past, now = 1_000_000_000, time.time()
     os.utime(shards[0], (past, past))
     os.utime(shards[1], (now + 3600, now + 3600))
-    check_inputs(parse_spec(specs_of().concat(None), "concat"), simulate=shards)
+    check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
     assert shards[0].stat().st_mtime == past
     assert now <= shards[1].stat().st_mtime <= time.time()

@@ -287,7 +287,7 @@ def test_neither_shards_nor_memory_change_a_byte(filmed, tmp_path, atlases, monk
 
 
 def test_the_program_films_the_run_that_its_spec_names(files, filmed, tmp_path):
-    config = {"env": DISCRETE, "film.fps": 25, "encode": QP, "grid": GRID}
+    config = {"env": DISCRETE, "film.fps": 25, "view_encoder": QP, "grid": GRID}
     spec = canonical({"stage": "grid", "config": config, "shard": {"shards": 2}})
     arguments = ["--frames", str(files[0][0]), "--trajectories", str(files[1][0])]
     program("grid").main(["--spec", spec, *arguments, str(tmp_path / "p.mp4")])

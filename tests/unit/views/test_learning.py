@@ -178,7 +178,7 @@ def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
             "overlay.title_card": 0.5,
             "overlay.hud": True,
             "render": GYMNASIUM,
-            "encode": LOSSLESS | {"qp": 23},
+            "view_encoder": LOSSLESS | {"qp": 23},
         },
     }
     spec = canonical({"stage": "learning", "config": config})

@@ -255,7 +255,7 @@ def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
 @pytest.mark.parametrize("view", ["swarm", "phase"])
 def test_the_stages_programs_film_all_shards(view, filmed, tmp_path):
     results = filmed.folder / "results"
-    config = {"env": DISCRETE, "film.fps": 30, "encode": QP}
+    config = {"env": DISCRETE, "film.fps": 30, "view_encoder": QP}
     config |= {"render": GYMNASIUM} if view == "swarm" else {}
     tools = {"ffmpeg": ffmpeg.version()}
     spec = {"stage": view, "config": config, "shard": {"shards": 2}, "tools": tools}

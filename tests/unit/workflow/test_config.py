@@ -265,7 +265,7 @@ def test_mountain_car_is_planned_without_gymnasium():
         "from goalreel.workflow.config import load_config; from goalreel.workflow.specs import Specs\n"
         "specs = Specs(load_config({}, Path('../config.schema.yaml')), Path('.'))\n"
         "from types import SimpleNamespace; first = SimpleNamespace(shard='00000')\n"
-        "specs.encode(first), specs.render(first), specs.atlas(first)\n"
+        "[specs.spec(stage, first) for stage in ('encode', 'render', 'atlas')]\n"
         "assert not {'numpy', 'gymnasium', 'pygame', 'pandas'} & set(sys.modules)"
     )
     said = subprocess.run(
@@ -280,7 +280,7 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
     def spec(text, env="CartPole-v1"):
         path.write_text(text)
         config = load(env=env, policy={"name": "file", "file": str(path)})
-        return Specs(config, REPOSITORY / "scripts").simulate(of_shard(0))
+        return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     assert spec("a = 1") == spec("a = 1") != spec("a = 2")
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
@@ -353,7 +353,7 @@ KEYS = st.sampled_from(
 def test_any_junk_either_works_or_gets_a_message(junk):
     try:
         specs = Specs(load_config(junk, SCHEMA), REPOSITORY / "scripts")
-        for spec in (specs.simulate, specs.render, specs.encode):
-            assert spec(of_shard(0))
+        for stage in ("simulate", "render", "encode"):
+            assert specs.spec(stage, of_shard(0))
     except GoalreelError as error:
         assert "fault" in str(error)

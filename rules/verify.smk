@@ -1,4 +1,4 @@
-"""Verification of a run's results: a target of its own, which brings the film up to date first."""
+"""Verification of the results. It reads all that is there, and leaves verify.csv."""
 
 
 rule verify:
@@ -20,10 +20,10 @@ rule verify:
         "../envs/film.yaml"
     threads: 16  # as many as there are, if there are fewer
     resources:
-        mem_mb=needs.memory("verify"),
-        runtime=needs.minutes("verify"),
+        mem_mb=plan.memory("verify"),
+        runtime=plan.minutes("verify"),
     params:
-        spec=specs.verify,
+        spec=plan.spec("verify"),
     shell:
         'python "$SCRIPTS/verify.py" --spec {params.spec:q}'
         " --threads {threads}"

@@ -1,0 +1,235 @@
+"""The film, its rules in the order of the data.
+
+They read the policy, if it is trained here (rules/training.smk), or else nothing; they leave, under
+the results folder, trajectories/, atlas.npz, frames/, coded_atlas.npz, segments/, film.mp4 (or
+films/ and films.csv, where `film.reaches_per_file` is set) and the tables of episodes.
+"""
+
+
+rule simulate:
+    """Play a shard's episodes, bit for bit as Gymnasium would."""
+    input:
+        plan.trained_policy(SARSA_POLICY, DQN_POLICY),
+    output:
+        TRAJECTORIES,
+    log:
+        f"{RESULTS}/logs/simulate/{{shard}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/simulate/{{shard}}.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("simulate"),
+        runtime=plan.minutes("simulate"),
+        # Not part of the spec: it bounds the work and shapes no trajectory, so that raising it
+        # makes again only the shards that had failed.
+        max_attempts=plan.config["max_attempts"],
+    params:
+        spec=plan.spec("simulate"),
+    shell:
+        'python "$SCRIPTS/simulate.py" --spec {params.spec:q}'
+        " --policy {input:q}"
+        " --max-attempts {resources.max_attempts}"
+        " {output:q} 2> {log:q}"
+
+
+rule atlas:
+    """Draw every picture that the environment can show, once."""
+    output:
+        f"{RESULTS}/atlas.npz",
+    log:
+        f"{RESULTS}/logs/atlas.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/atlas.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("atlas"),
+        runtime=plan.minutes("atlas"),
+    params:
+        spec=plan.spec("atlas"),
+    shell:
+        'python "$SCRIPTS/atlas.py" --spec {params.spec:q}' " {output:q} 2> {log:q}"
+
+
+rule render:
+    """Find the picture of every state of a shard."""
+    input:
+        atlas=plan.with_atlas(rules.atlas.output),
+        trajectories=TRAJECTORIES,
+    output:
+        FRAMES,
+    log:
+        f"{RESULTS}/logs/render/{{shard}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("render"),
+        runtime=plan.minutes("render"),
+    params:
+        spec=plan.spec("render"),
+    shell:
+        'python "$SCRIPTS/render.py" --spec {params.spec:q}'
+        " --atlas {input.atlas:q}"
+        " --trajectories {input.trajectories:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule coded_atlas:
+    """Code every picture once, so that films are joined from them and not encoded."""
+    input:
+        rules.atlas.output,
+    output:
+        f"{RESULTS}/coded_atlas.npz",
+    log:
+        f"{RESULTS}/logs/coded_atlas.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/coded_atlas.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("coded_atlas"),
+        runtime=plan.minutes("coded_atlas"),
+    params:
+        spec=plan.spec("coded_atlas"),
+    shell:
+        'python "$SCRIPTS/coded_atlas.py" --spec {params.spec:q}'
+        " --atlas {input:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule encode:
+    """Make a shard's video, captions over its frames and a keyframe at each episode's start."""
+    input:
+        coded_atlas=plan.if_assembled(rules.coded_atlas.output),
+        frames=FRAMES,
+        trajectories=TRAJECTORIES,
+    output:
+        SEGMENT,
+    log:
+        f"{RESULTS}/logs/encode/{{shard}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/encode/{{shard}}.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("encode"),
+        runtime=plan.minutes("encode"),
+    params:
+        spec=plan.spec("encode"),
+    shell:
+        'python "$SCRIPTS/encode.py" --spec {params.spec:q}'
+        " --coded-atlas {input.coded_atlas:q}"
+        " --frames {input.frames:q}"
+        " --trajectories {input.trajectories:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule concat:
+    """Join all segments as they are, with a chapter for each episode."""
+    input:
+        segments=plan.all_shards(SEGMENT),
+        trajectories=plan.all_shards(TRAJECTORIES),
+    output:
+        f"{RESULTS}/film.mp4",
+    log:
+        f"{RESULTS}/logs/concat.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/concat.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("concat"),
+        runtime=plan.minutes("concat"),
+    params:
+        spec=plan.spec("concat"),
+    shell:
+        'python "$SCRIPTS/concat.py" --spec {params.spec:q}'
+        " --segments {input.segments[0]:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule part:
+    """Join the segments of a part of the reaches as they are, with a chapter for each episode."""
+    input:
+        segments=plan.part_shards(SEGMENT),
+        trajectories=plan.part_shards(TRAJECTORIES),
+    output:
+        PART,
+    log:
+        f"{RESULTS}/logs/part/{{part}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/part/{{part}}.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("part"),
+        runtime=plan.minutes("part"),
+    params:
+        spec=plan.spec("part"),
+    shell:
+        'python "$SCRIPTS/concat.py" --spec {params.spec:q}'
+        " --segments {input.segments[0]:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule films:
+    """Tell of each part its file, its reaches, and how long and large it is."""
+    input:
+        parts=plan.all_parts(PART),
+    output:
+        f"{RESULTS}/films.csv",
+    log:
+        f"{RESULTS}/logs/films.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/films.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("films"),
+        runtime=plan.minutes("films"),
+    params:
+        spec=plan.spec("films"),
+    shell:
+        'python "$SCRIPTS/films.py" --spec {params.spec:q}'
+        " --parts {input.parts[0]:q}"
+        " {output:q} 2> {log:q}"
+
+
+rule episodes:
+    """Tell of every episode its seed, its outcome and its place in the film."""
+    input:
+        trajectories=plan.all_shards(TRAJECTORIES),
+    output:
+        episodes=report(
+            f"{RESULTS}/episodes.csv",
+            category="Tables",
+            labels={"table": "filmed episodes"},
+            caption="../docs/report/episodes.rst",
+        ),
+        attempts=report(
+            f"{RESULTS}/attempts.csv",
+            category="Tables",
+            labels={"table": "all attempts"},
+            caption="../docs/report/attempts.rst",
+        ),
+        spec=f"{RESULTS}/tables.json",
+    log:
+        f"{RESULTS}/logs/episodes.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/episodes.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("episodes"),
+        runtime=plan.minutes("episodes"),
+    params:
+        spec=plan.spec("episodes"),
+    shell:
+        'python "$SCRIPTS/episodes.py" --spec {params.spec:q}'
+        " --trajectories {input.trajectories[0]:q}"
+        " {output.episodes:q} {output.attempts:q} {output.spec:q} 2> {log:q}"

@@ -1,0 +1,144 @@
+"""What the rules ask of the plan of a run: specs, resources, and the files that jobs take."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from goalreel.environments.registry import describe
+from goalreel.errors import GoalreelError
+from goalreel.film.parts import part_name
+from goalreel.film.shards import shard_name
+from goalreel.workflow.resources import doubling, memory_mb, run_minutes
+from goalreel.workflow.specs import Specs
+from goalreel.workflow.stages import STAGES
+
+_TRAINING_CORES = 2  # a training's process, and that of its player
+
+
+class Plan:
+    """The plan of a run.
+
+    Input functions, not lists, name the files of all shards: a list would be made, and taken apart
+    by Snakemake, whenever the Snakefile is parsed, which every job on a cluster does.
+    """
+
+    def __init__(self, config: Mapping, scripts: Path):
+        """Take the complete configuration and the folder of the programs."""
+        self.config = config
+        self._specs = Specs(config, scripts)
+        self.encoder = self._specs.encoder
+
+    def spec(self, stage: str) -> Callable[[object], str]:
+        """Return the function of a job's wildcards that gives its spec."""
+        return lambda wildcards: _or_end(self._specs.spec, stage, wildcards)
+
+    def memory(self, stage: str) -> Callable[..., int]:
+        """Return the function of (wildcards, attempt) that gives a job's memory in MB."""
+        return doubling(memory_mb(stage, self.config, self._covered(stage)))
+
+    def minutes(self, stage: str) -> Callable[..., int]:
+        """Return the function of (wildcards, attempt) that gives a job's run time in minutes."""
+        return doubling(run_minutes(stage, self.config, self._covered(stage), self.encoder))
+
+    def _covered(self, stage: str) -> int:
+        """Return the number of reaches that a job covers at most."""
+        sizes = {"shard": self.config["shard_size"], "part": self._per_file}
+        return min(sizes.get(STAGES[stage].per) or self._specs.reaches, self._specs.reaches)
+
+    @property
+    def _per_file(self) -> int | None:
+        return self.config["film"]["reaches_per_file"]
+
+    @staticmethod
+    def cores(cores: int | None) -> int:
+        """Return the cores of a training, which takes all of its run, as its time is measured.
+
+        Args:
+            cores: what Snakemake was given: of a local run all that there are, of a profile for
+                clusters what each job gets, None where a cluster's profile leaves it to the rules.
+        """
+        return cores or _TRAINING_CORES
+
+    @property
+    def local_rules(self) -> list[str]:
+        """The rules that are too small for a job of their own on a cluster."""
+        return ["all", "training", *(name for name, stage in STAGES.items() if stage.local)]
+
+    @property
+    def shards(self) -> list[str]:
+        """The names of all shards: "00000", "00001", ..."""
+        return [shard_name(shard) for shard in range(self._specs.shards)]
+
+    def all_shards(self, pattern: str) -> Callable[[object], list[str]]:
+        """Return an input function of a file of every shard: `pattern` holds {shard}."""
+        return lambda wildcards: [pattern.format(shard=shard) for shard in self.shards]
+
+    def part_shards(self, pattern: str) -> Callable[[object], list[str]]:
+        """Return an input function of a file of every shard of a part: `pattern` holds {shard}."""
+        return lambda wildcards: [
+            pattern.format(shard=shard_name(shard))
+            for shard in _or_end(self._specs.part, wildcards.part).shards(self.config["shard_size"])
+        ]
+
+    def all_parts(self, pattern: str) -> Callable[[object], list[str]]:
+        """Return an input function of the file of every part: `pattern` holds {part}."""
+        return lambda wildcards: [
+            pattern.format(part=part_name(i))
+            for i in range(len(_or_end(lambda: self._specs.parts)))
+        ]
+
+    def film(self, whole: str, index: str, part: str) -> Callable[[object], list[str]]:
+        """Return an input function of the film's file, or of the parts' index and all parts.
+
+        The parts are named too: Snakemake makes what is missing for something that is there only
+        where it is asked for.
+        """
+        parts = self.all_parts(part)
+        return lambda wildcards: [whole] if self._per_file is None else [index, *parts(wildcards)]
+
+    def first_shard(self, pattern: str) -> str:
+        """Return the first shard's file: `pattern` holds {shard}."""
+        return pattern.format(shard=shard_name(0))
+
+    def with_atlas(self, files):
+        """Return files that exist for environments with an atlas, and none for others."""
+        return files if describe(self.config["env"]).has_atlas else []
+
+    def if_assembled(self, files):
+        """Return files that exist for assembled films, and none for others."""
+        return files if self.encoder.assembled else []
+
+    def trained_policy(self, sarsa: str, dqn: str):
+        """Return the file of the policy that plays if it is trained here, else nothing.
+
+        Args:
+            sarsa: the file that the rule `train` makes.
+            dqn: the file that the rule `dqn` makes, with {variant} and {seed}.
+        """
+        policy = self.config["policy"]
+        if policy["name"] == "dqn":
+            return dqn.format(variant=policy["variant"], seed=self.config["train"]["seed"])
+        return sarsa if policy["name"] == "sarsa" else []
+
+    def if_trained(self, files):
+        """Return files for policies that are trained here, and none for others."""
+        return files if self.config["policy"]["name"] in ("sarsa", "dqn") else []
+
+    def trainings(self, pattern: str) -> list[str]:
+        """Return a file of every training that is compared: `pattern` holds {variant}, {seed}."""
+        return [pattern.format(variant=v, seed=seed) for v, seed in self._specs.trainings]
+
+    def compared(self, files):
+        """Return files that exist where the report compares trainings, and none elsewhere."""
+        return files if self.config["dqn"]["report"] else []
+
+
+def _or_end(function: Callable, *arguments):
+    """Call a function; end the run with one message where it raises GoalreelError.
+
+    As an exception an ffmpeg that does not run would come with Snakemake's traceback.
+    """
+    try:
+        return function(*arguments)
+    except GoalreelError as error:
+        sys.exit(f"goalreel: {error}")

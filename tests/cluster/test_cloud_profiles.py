@@ -10,7 +10,7 @@ from conftest import FEW
 from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
 from project import REPOSITORY
 
-from goalreel.workflow.resources import Needs
+from goalreel.workflow.plan import Plan
 
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
 CLOUDS = ["kubernetes", "aws-batch"]
@@ -145,8 +145,8 @@ def threads_of(rule: str) -> int:
     (body,) = [
         body for text in texts for body in re.findall(rf"^rule {rule}:\n(?: .*\n|\n)*", text, re.M)
     ]
-    if "    threads: needs.cores(" in body:
-        return Needs.cores(None)
+    if "    threads: plan.cores(" in body:
+        return Plan.cores(None)
     told = re.search(r"^    threads: (\d+)$", body, re.M)
     return int(told[1]) if told else 1
 

@@ -1,4 +1,4 @@
-"""What jobs ask of a cluster: enough by measurement, more at each attempt, and by every rule."""
+"""The table of stages and the rules agree; jobs ask for enough by measurement, and more each time."""
 
 import csv
 import re
@@ -6,9 +6,9 @@ import re
 import pytest
 from project import REPOSITORY
 
-from goalreel.encoding.choice import choose
 from goalreel.workflow.config import load_config
-from goalreel.workflow.resources import Needs
+from goalreel.workflow.plan import Plan
+from goalreel.workflow.stages import STAGES
 
 RULES = {
     name: text
@@ -18,32 +18,35 @@ RULES = {
     )
 }
 SHARDED = ("simulate", "render", "encode")
+PLACES = {
+    "TRAJECTORIES": "trajectories/{shard}.npz",
+    "FRAMES": "frames/{shard}.npz",
+    "SEGMENT": "segments/{shard}.mp4",
+    "PART": "films/{part}.mp4",
+    "SARSA_POLICY": "train/policy.npz",
+    "DQN_POLICY": "train/{variant}/{seed}/policy.pt",
+    "DQN_METRICS": "train/{variant}/{seed}/metrics.json",
+}
 
 
-def needs(**options) -> Needs:
-    config = load_config(options, REPOSITORY / "config.schema.yaml")
-    return Needs(config, choose(config))
+def needs(**options) -> Plan:
+    return Plan(load_config(options, REPOSITORY / "config.schema.yaml"), REPOSITORY / "scripts")
 
 
-@pytest.mark.parametrize("rule", sorted(RULES.keys() - {"all"}))
-def test_every_rule_asks_for_its_own_memory_and_time(rule):
-    if "shell:" in RULES[rule] and "needs." in RULES[rule]:
-        assert f'mem_mb=needs.memory("{rule}")' in RULES[rule]
-        assert f'runtime=needs.minutes("{rule}")' in RULES[rule]
-    else:
-        assert rule in local_rules(), "it asks for nothing, so it must run where Snakemake does"
+def test_every_rule_but_the_targets_is_a_stage_of_the_table():
+    assert RULES.keys() - {"all", "training"} == STAGES.keys()
 
 
-def local_rules() -> set[str]:
-    """Return the names after all `localrules:`, those of a cluster's job included."""
-    text = (REPOSITORY / "rules" / "cluster.smk").read_text(encoding="utf-8")
-    blocks = re.findall(r"^ *localrules:\n((?: +\w+,\n)+)", text, re.M)
-    return set(re.findall(r"\w+", "".join(blocks)))
-
-
-def test_a_clusters_job_runs_every_rule_itself():
-    """Else the SLURM plugin starts srun and one more Snakemake for it."""
-    assert local_rules() >= RULES.keys()
+@pytest.mark.parametrize("rule", sorted(STAGES))
+def test_a_rule_has_the_program_the_spec_the_needs_and_the_outputs_of_its_stage(rule):
+    text = RULES[rule]
+    assert f'"$SCRIPTS/{STAGES[rule].program or rule}.py"' in text
+    for asked in ("spec=plan.spec", "mem_mb=plan.memory", "runtime=plan.minutes"):
+        assert f'{asked}("{rule}")' in text
+    (output,) = re.findall(r"^    output:\n((?:        .*\n)+)", text, re.M)
+    paths = re.findall(r'f"{RESULTS}/([^"]+)"', output.replace("{{", "{").replace("}}", "}"))
+    paths += [PLACES[name] for name in re.findall(r"\b[A-Z_]{4,}\b", output) if name in PLACES]
+    assert sorted(paths) == sorted(STAGES[rule].outputs)
 
 
 @pytest.mark.parametrize("rule", SHARDED)

@@ -24,8 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.encoding import ffmpeg
     from goalreel.film.shards import shard_paths
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.views.axes import SIZE
-    from goalreel.views.phase import portraits, read_trails
+    from goalreel.views.phase import SIZE, portraits, read_trails
     from goalreel.views.run_shards import write_view
 
     spec = cli.spec_of(arguments)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure  # readers of captions do without matplotlib
 
 # Colours that stay apart for the colour-blind and in grey; no plot needs them to be told apart.
-INK, FILL, MARK = "#1a1a1a", "#4878a8", "#b3420a"
+INK, FILL, MARK, GRID = "#1a1a1a", "#4878a8", "#b3420a", "#cccccc"
 _STYLE = {
     "svg.hashsalt": "goalreel",  # ids that are the same in every run
     "font.size": 11,
@@ -44,6 +44,18 @@ def styled():
 
     # From matplotlib's defaults on, so that a user's own matplotlibrc changes no byte.
     return matplotlib.style.context(["default", _STYLE])
+
+
+def mark_x(axes, x: float, label: str, size: float = 11, lw: float = 1.6) -> None:
+    """Mark a value of x by a dashed line, and say above the axes what it is."""
+    axes.axvline(x, color=MARK, linestyle="--", lw=lw)
+    axes.annotate(
+        *(label, (x, 1)),
+        xycoords=axes.get_xaxis_transform(),
+        xytext=(0, 4),
+        textcoords="offset points",
+        **{"ha": "center", "va": "bottom", "size": size, "color": MARK, "annotation_clip": False},
+    )
 
 
 def save(figure: "Figure", path: str | os.PathLike, caption: Caption) -> None:

@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
+from goalreel.files.svg_plot import FILL, GRID, INK, Caption, mark_x, save, styled
 from goalreel.report.plot_data import Portrait, Steps
 from goalreel.report.reach_rate import ReachRate
 
@@ -31,7 +31,7 @@ def plot_steps(path: str | os.PathLike, steps: Steps, spec: str) -> None:
             edges = np.arange(low, high + width + 1, width) - 0.5
             values = np.arange(len(steps.counts))
             axes.hist(values, edges, weights=steps.counts, color=FILL, edgecolor="white", lw=0.5)
-            _line(axes, median, f"median {median:g}")
+            mark_x(axes, median, f"median {median:g}")
             told = f"{steps.reaches:,} reaches took {low:,} to {high:,} steps; the median is "
             told += f"{median:g}."
             for axis in (axes.xaxis, axes.yaxis):
@@ -79,7 +79,7 @@ def plot_phase(path: str | os.PathLike, portrait: Portrait, spec: str) -> None:
                 axes.plot(*portrait.curves[which].T, style, color=INK, lw=1.8, label=label)
             axes.autoscale()
             axes.margins(0.05)
-            _line(axes, portrait.goal, "goal")
+            mark_x(axes, portrait.goal, "goal")
             figure.colorbar(lines, ax=axes, label="steps to the goal", ticks=_whole())
             figure.legend(loc="outside lower center", ncols=2, frameon=False)
             told = f"Position against velocity of {len(steps):,} evenly chosen reaches, from the "
@@ -104,7 +104,7 @@ def plot_reach_rate(path: str | os.PathLike, rates: list[ReachRate], spec: str) 
         axes.set(xlabel="attempts that reached the goal, with 95% interval")
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_formatter(PercentFormatter(1))
-        axes.grid(axis="x", color="#cccccc", lw=0.8)
+        axes.grid(axis="x", color=GRID, lw=0.8)
         axes.set_axisbelow(True)
         told = " ".join(
             f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} attempts reached the goal, "
@@ -125,18 +125,6 @@ def _axes(width: float, height: float):
 def _whole() -> MaxNLocator:
     """Return ticks at whole numbers, for counts."""
     return MaxNLocator(nbins=7, steps=_TICKS, integer=True, min_n_ticks=1)
-
-
-def _line(axes, x: float, label: str) -> None:
-    """Mark a value of x by a dashed line, and say above the axes what it is."""
-    axes.axvline(x, color=MARK, linestyle="--", lw=1.6)
-    axes.annotate(
-        *(label, (x, 1)),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(0, 4),
-        textcoords="offset points",
-        **{"ha": "center", "va": "bottom", "color": MARK, "annotation_clip": False},
-    )
 
 
 def _empty(axes, reason: str) -> str:

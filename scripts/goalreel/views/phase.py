@@ -1,58 +1,69 @@
 """The phase plane: position against velocity, the trajectories of a run drawn as they grow.
 
-Where a state stands on the picture, and what stands around the plane, is told in axes; how the
-run's shards are read, in views.
+matplotlib draws the axes, once; the trajectories are drawn into them.
 """
 
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.errors import GoalreelError
+from goalreel.files.svg_plot import GRID, mark_x, styled
 from goalreel.simulation.trajectories import read_summary
-from goalreel.views.axes import SIZE, Axes, colours
 from goalreel.views.run_shards import goal_position, run_shards
 
 MOST = 2000  # trajectories that are drawn: more would cost, and show nothing more
+SIZE = (600, 400)  # width and height in pixels
+PLANE = (72, 54, 582, 342)  # left, top, right and bottom of the plane; the last two lie outside
+_DPI = 100
+_HEADLINE = (320, 36)  # width and height of what is kept free for it at the top left
+_LARGE, _SMALL = 10, 9  # sizes of text in points
+_LIMITS = np.array([[MIN_POSITION, -MAX_SPEED], [MAX_POSITION, MAX_SPEED]])
+_LIMITS += np.diff(_LIMITS, axis=0) * [[-0.04], [0.04]]  # room beyond the ends of the ranges
 _FINER = 3  # the plane is drawn so many times larger and reduced, which is its antialiasing
-_LINE, _DOT = 1.2, 2.6  # a line's width and a head's radius on a picture of 600x400, in pixels
+_LINE, _DOT = 1.2, 2.6  # a line's width and a head's radius in pixels
 # The lines of n trajectories have the opacity n ** -_FADING, but never less than _FAINTEST.
 _FADING, _FAINTEST = 0.2, 0.3
+# From violet-blue to amber: lightness rises all the way, so that it can be read without hues.
+_COLOURS = ((58, 28, 128), (40, 88, 156), (20, 138, 142), (88, 178, 92), (228, 182, 36))
 
 
 @dataclass(frozen=True)
 class Trails:
-    """The trajectories that are drawn.
+    """The trajectories that are drawn."""
 
-    states: (trajectories, steps_max + 1, 2) float64, position and velocity, the reset first; a
-    trajectory stays at its last state
-    steps: (trajectories,) int64, to the goal
-    total: how many trajectories of the run reached the goal
-    goal_position: where the goal is
-    """
-
+    # (trajectories, steps_max + 1, 2) float64, position and velocity, the reset first; a
+    # trajectory stays at its last state
     states: np.ndarray
-    steps: np.ndarray
-    total: int
+    steps: np.ndarray  # (trajectories,) int64, to the goal
+    total: int  # trajectories of the run that reached the goal
     goal_position: float
 
 
 def read_trails(paths: list[Path], env: str) -> Trails:
     """Return the trajectories that reached the goal, or MOST of them, evenly from the whole run.
 
-    paths: the trajectory files of all shards, in order. Which are taken does not depend on the
-    sharding. Raises GoalreelError if a file cannot be used, the environment is no Mountain Car, or
-    no episode reached the goal.
+    Which are taken does not depend on the sharding.
+
+    Args:
+        paths: the trajectory files of all shards, in order.
+        env: the Mountain Car that they are of.
+
+    Raises:
+        GoalreelError: if a file cannot be used, or no episode reached the goal.
+
     """
     goal = goal_position(env)
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     ends = np.cumsum([len(episodes) for episodes in reached])
     total = int(ends[-1])
-    shown = min(total, MOST)
-    taken = np.arange(shown) * total // max(shown, 1)
+    count = min(total, MOST)
+    taken = np.arange(count) * total // max(count, 1)
     shards = np.searchsorted(ends, taken, side="right")
     episodes = []
     for shard, trajectories in enumerate(run_shards(paths, env)):
@@ -67,25 +78,26 @@ def read_trails(paths: list[Path], env: str) -> Trails:
     return Trails(np.stack(padded), steps, total, goal)
 
 
-def portraits(trails: Trails, size: tuple[int, int] = SIZE) -> Iterator[np.ndarray]:
-    """Yield a frame per step, (height, width, 3) uint8, of size (width, height).
+def portraits(trails: Trails) -> Iterator[np.ndarray]:
+    """Yield a frame per step, (400, 600, 3) uint8.
 
     Frame t shows every trajectory up to its step t, with a dot at its head; the last one is the
-    phase portrait. Raises GoalreelError for an odd or tiny size.
+    phase portrait.
     """
-    from PIL import ImageDraw
+    from PIL import Image, ImageDraw
 
-    axes = Axes(size)
-    page = axes.page(trails.goal_position, trails.steps)
-    canvas = axes.ground(trails.goal_position, _FINER)
+    headlines = [f"{_count(trails)} · step {step}" for step in range(trails.states.shape[1])]
+    page, tops = _draw_page(trails, headlines)
+    left, top, right, bottom = PLANE
+    plane = page[top:bottom, left:right]
+    canvas = Image.fromarray(plane.repeat(_FINER, axis=0).repeat(_FINER, axis=1))
     pen = ImageDraw.Draw(canvas, "RGBA")
     opacity = max(len(trails.steps) ** -_FADING, _FAINTEST)
-    width, radius = round(_LINE * axes.scale * _FINER), _DOT * axes.scale * _FINER
+    width, radius = round(_LINE * _FINER), _DOT * _FINER
     radius *= (1 + opacity) / 2  # a crowd's heads are smaller
     inks = [tuple(ink) for ink in colours(trails.steps).tolist()]
-    places = np.rint(axes.places(trails.states) * _FINER).astype(np.int64)
-    left, top, right, bottom = axes.box
-    for step in range(places.shape[1]):
+    places = np.rint(_places(trails.states) * _FINER).astype(np.int64)
+    for step, headline in enumerate(tops):
         now = places[:, step].tolist()
         if step > 0:
             # A line is drawn once, on the canvas that all later frames show.
@@ -99,17 +111,85 @@ def portraits(trails: Trails, size: tuple[int, int] = SIZE) -> Iterator[np.ndarr
         for (x, y), ink in zip(now, inks, strict=True):
             dots.ellipse((x - radius, y - radius, x + radius, y + radius), fill=ink)
         frame = page.copy()
+        frame[: headline.shape[0], : headline.shape[1]] = headline
         frame[top:bottom, left:right] = np.asarray(picture.reduce(_FINER))
-        axes.write_head(frame, f"{_counted(trails)} · step {step}")
         yield frame
 
 
-def portrait(trails: Trails, size: tuple[int, int] = SIZE) -> np.ndarray:
-    """Return the phase portrait: the last frame of `portraits`."""
-    return deque(portraits(trails, size), maxlen=1).pop()
+def colours(values: np.ndarray) -> np.ndarray:
+    """Return a colour for each of `values`, from the least to the greatest: (n, 3) uint8."""
+    low, high = values.min(), values.max()
+    place = (values - low) / max(high - low, 1) * (len(_COLOURS) - 1)
+    channels = [np.interp(place, range(len(_COLOURS)), c) for c in zip(*_COLOURS, strict=True)]
+    return np.rint(np.stack(channels, axis=1)).astype(np.uint8)
 
 
-def _counted(trails: Trails) -> str:
-    shown, total = len(trails.steps), trails.total
+def _places(states: np.ndarray) -> np.ndarray:
+    """Return where states, (..., 2), lie: (..., 2) float64, pixels from the plane's corner."""
+    left, top, right, bottom = PLANE
+    share = (states - _LIMITS[0]) / (_LIMITS[1] - _LIMITS[0])
+    return share * [right - left, top - bottom] + [0, bottom - top]
+
+
+def _count(trails: Trails) -> str:
+    drawn, total = len(trails.steps), trails.total
     noun = "trajectory" if total == 1 else "trajectories"
-    return f"{total:,} {noun}" if shown == total else f"{shown:,} of {total:,} {noun}"
+    return f"{total:,} {noun}" if drawn == total else f"{drawn:,} of {total:,} {noun}"
+
+
+def _draw_page(trails: Trails, headlines: Iterable[str]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return what surrounds the trajectories, (H, W, 3) uint8, and its top with each headline."""
+    with styled():
+        figure = _figure(trails)
+        headline = figure.text(*_share(10, 20), "", size=_LARGE, va="center_baseline")
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        pixels = np.asarray(canvas.buffer_rgba())[..., :3]
+        page, empty, tops = pixels.copy(), canvas.copy_from_bbox(figure.bbox), []
+        for text in headlines:
+            canvas.restore_region(empty)
+            headline.set_text(text)
+            headline.draw(canvas.get_renderer())
+            tops.append(pixels[: _HEADLINE[1], : _HEADLINE[0]].copy())
+        return page, tops
+
+
+def _figure(trails: Trails) -> Figure:
+    """Return the axes, the goal and the legend."""
+    figure = Figure((SIZE[0] / _DPI, SIZE[1] / _DPI), dpi=_DPI, layout="none")
+    axes = _add_axes(figure, *PLANE)
+    axes.set(xlim=_LIMITS[:, 0], ylim=_LIMITS[:, 1])
+    axes.set(xticks=np.arange(-4, 3) * 0.3, yticks=np.arange(-2, 3) * 0.03)
+    axes.tick_params(labelsize=_SMALL)
+    axes.set_xlabel("position", size=_LARGE)
+    axes.set_ylabel("velocity", size=_LARGE, labelpad=2)
+    axes.grid(color=GRID, lw=0.5)
+    axes.set_axisbelow(True)
+    mark_x(axes, trails.goal_position, "goal", size=_SMALL, lw=1)
+    _add_legend(figure, trails.steps)
+    return figure
+
+
+def _add_legend(figure: Figure, steps: np.ndarray) -> None:
+    """Add the colours and the steps to the goal that their ends mean, at the top right."""
+    low, high = int(steps.min()), int(steps.max())
+    left, right = (360, 440) if high > low else (431, 440)
+    axes = _add_axes(figure, left, 16, right, 25)
+    axes.set_axis_off()
+    ramp = colours(np.linspace(low, high, right - left))
+    axes.imshow(ramp[None], aspect="auto", interpolation="nearest")
+    texts = {(right + 6, "left"): f"{high} steps to the goal"}
+    texts |= {(left - 6, "right"): f"{low}"} if high > low else {}
+    for (x, side), text in texts.items():
+        figure.text(*_share(x, 20), text, size=_SMALL, ha=side, va="center_baseline")
+
+
+def _add_axes(figure: Figure, left: int, top: int, right: int, bottom: int):
+    """Add axes whose edges lie at these pixels, counted from the top left."""
+    (x, y), (end, ceiling) = _share(left, bottom), _share(right, top)
+    return figure.add_axes((x, y, end - x, ceiling - y))
+
+
+def _share(x: float, y: float) -> tuple[float, float]:
+    """Return a place in pixels as shares of the figure, counted from the bottom left."""
+    return x / SIZE[0], 1 - y / SIZE[1]

@@ -233,7 +233,7 @@ _VIEWS = {
         _VIEW,
         config=_VIDEO,
         inputs=("simulate",),
-        tools=_ENCODING,
+        tools=(*_ENCODING, "matplotlib"),
         outputs=("phase.mp4",),
         summary="phase.mp4",
         ms_per_reach=2,

@@ -1,15 +1,17 @@
 """The phase plane shows each state from its step on, at its place."""
 
+from collections import deque
+
 import gymnasium
+import matplotlib
 import numpy as np
 import pytest
 from conftest import DISCRETE, simulated
-from test_views import ENVS, NOISY, says, states_at, written
+from matplotlib.text import Text
+from test_views import ENVS, NOISY, states_at, written
 
-from goalreel.errors import GoalreelError
 from goalreel.views import phase
-from goalreel.views.axes import Axes, colours
-from goalreel.views.phase import portrait, portraits, read_trails
+from goalreel.views.phase import colours, portraits, read_trails
 
 
 def pixel(state) -> np.ndarray:
@@ -22,10 +24,20 @@ def pixel(state) -> np.ndarray:
     return np.stack([x, y], axis=-1)
 
 
-def inked(frames, goal: float) -> np.ndarray:
+def portrait(trails) -> np.ndarray:
+    """Return the last frame."""
+    return deque(portraits(trails), maxlen=1).pop()
+
+
+def words(trails) -> set[str]:
+    """Return the texts on the page."""
+    return {text.get_text() for text in phase._figure(trails).findobj(Text)}
+
+
+def inked(trails) -> np.ndarray:
     """Return where the plots differ from an empty one: (frames, 288, 510) bool."""
-    empty = np.asarray(Axes().ground(goal, 1)).astype(int)
-    plots = (frame[54:342, 72:582].astype(int) for frame in frames)
+    empty = phase._draw_page(trails, [])[0][54:342, 72:582].astype(int)
+    plots = (frame[54:342, 72:582].astype(int) for frame in portraits(trails))
     return np.array([np.abs(plot - empty).max(axis=2) > 24 for plot in plots])
 
 
@@ -39,7 +51,7 @@ def around(points: np.ndarray, radius: float) -> np.ndarray:
 def test_a_state_is_inked_from_its_step_on_and_not_before(env, tmp_path):
     trajectory = simulated(env, range(1))
     trails = read_trails(written(tmp_path, trajectory), env)
-    ink = inked(portraits(trails), trails.goal_position)
+    ink = inked(trails)
     places = pixel(trajectory.states)
     assert len(ink) == len(places)
     checked = 0
@@ -56,7 +68,7 @@ def test_a_state_is_inked_from_its_step_on_and_not_before(env, tmp_path):
 def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
     shard = simulated(reaches=range(20), policy=NOISY)
     trails = read_trails(written(tmp_path, shard), DISCRETE)
-    frames = inked(portraits(trails), trails.goal_position)
+    frames = inked(trails)
     for step in range(0, len(frames) - 1, 5):
         heads = pixel(np.array([state for state, _ in states_at(shard, step)]))
         assert not (frames[step] & ~around(heads, 6) & ~frames[step + 1]).any()
@@ -67,12 +79,14 @@ def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
 
 @pytest.mark.parametrize("env", ENVS)
 def test_the_goal_is_marked_where_gymnasium_has_it(env, tmp_path):
-    frame = portrait(read_trails(written(tmp_path, simulated(env, range(2))), env))
+    trails = read_trails(written(tmp_path, simulated(env, range(2))), env)
+    frame = portrait(trails)
     goal = gymnasium.make(env).unwrapped.goal_position
     x = int(pixel(np.array([goal, 0.0]))[0])
-    marked = (frame[54:342, 73:581] == (96, 98, 106)).all(axis=2).mean(axis=0)
-    assert int(marked.argmax()) + 73 == x and marked.max() > 0.5
-    assert says(frame, "goal", 13, (96, 98, 106))
+    near = np.abs(frame[54:342, 73:581].astype(int) - (179, 66, 10)).max(axis=2) < 60
+    marked = near.mean(axis=0)
+    assert abs(int(marked.argmax()) + 73 - x) <= 1 and marked.max() > 0.5
+    assert "goal" in words(trails)
 
 
 def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, monkeypatch):
@@ -83,13 +97,11 @@ def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, m
     assert np.array_equal(trails.states, whole.states) and trails.total == whole.total == 9
     chosen = [shards[i // 3].episode(i % 3)[0][0].tolist() for i in (0, 2, 4, 6)]
     assert trails.states[:, 0].tolist() == chosen
-    assert says(portrait(trails), "4 of 9 trajectories · step ", 15, (38, 38, 42))
+    assert phase._count(trails) == "4 of 9 trajectories"
     few = read_trails(written(tmp_path, shards[0]), DISCRETE)
     low, high = few.steps.min(), few.steps.max()
-    assert low < high
-    for words, size in (("3 trajectories · step ", 15), (f"{high} steps to the goal", 13)):
-        assert says(portrait(few), words, size, (38, 38, 42))
-    assert says(portrait(few), str(low), 13, (38, 38, 42))
+    assert low < high and {f"{low}", f"{high} steps to the goal"} <= words(few)
+    assert phase._count(few) == "3 trajectories"
 
 
 def test_colours_tell_the_steps_by_lightness_alone():
@@ -100,13 +112,8 @@ def test_colours_tell_the_steps_by_lightness_alone():
     assert len(np.unique(colours(np.full(3, 115)), axis=0)) == 1
 
 
-def test_a_phase_picture_has_the_size_that_is_asked_for(tmp_path):
-    shard = simulated(reaches=range(1))
-    trails = read_trails(written(tmp_path, shard), DISCRETE)
-    assert portrait(trails, (900, 500)).shape == (500, 900, 3)
-    double = portrait(trails, (1200, 800))
-    for x, y in np.floor(2 * pixel(shard.states)).astype(int):
-        assert double[y, x].min() < 200, "inked at twice the place"
-    for size in ((601, 400), (600, 399), (298, 200)):
-        with pytest.raises(GoalreelError, match=f"{size[0]}x{size[1]} is not allowed"):
-            portrait(trails, size)
+def test_the_users_matplotlibrc_changes_no_pixel(tmp_path):
+    trails = read_trails(written(tmp_path, simulated(reaches=range(1))), DISCRETE)
+    with matplotlib.rc_context({"font.size": 30, "text.hinting": "none", "axes.facecolor": "red"}):
+        other = portrait(trails)
+    assert np.array_equal(other, portrait(trails)) and other.shape == (400, 600, 3)

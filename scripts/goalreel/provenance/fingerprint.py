@@ -1,103 +1,161 @@
-"""A fingerprint of the code that a stage runs, found without importing any of it.
+"""A fingerprint of the code that shapes a stage's result, found without importing any of it.
 
-It covers the stage's script and every module of the package that it imports, directly or not. It
-changes with the syntax tree only: not with comments, docstrings, layout or times, and it is the
-same under every supported Python version.
+It covers the stage's program and every module of the package that it imports, directly or not,
+but for plumbing, which carries results and shapes none, and for what the caller knows this run
+does not use. It follows the syntax trees alone: comments, docstrings, layout and the texts of
+raised errors are not in it, and every supported Python version finds the same.
 """
 
 import ast
 import hashlib
+import os
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 
+from goalreel.errors import GoalreelError
+
 _PACKAGE = "goalreel"
-# The package's __init__ forwards names to users, and no stage takes any there. input_checks
-# refuses what a stage is given or lets it pass as it is.
-_SHAPES_NOTHING = ("__init__.py", "provenance/input_checks.py")
+_PLUMBING = tuple(
+    f"{_PACKAGE}.{name}" for name in ("errors", "cli", "files", "provenance", "workflow")
+)
+_SHAPING = f"{_PACKAGE}.files.svg_plot"  # in a room of plumbing, but it says how plots look
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_PLANNED = "GOALREEL_SOURCES"
 
 
-def fingerprint(script: Path) -> str:
-    """Return a sha256 over the script's syntax tree and those of the project's modules it uses."""
-    files = {path.relative_to(script.parent).as_posix(): path for path in _reachable(script)}
-    digest = hashlib.sha256()
-    for name in sorted(files):
-        digest.update(f"{name}\n{_tree(files[name])}\n".encode())
-    return digest.hexdigest()
+def fingerprint(script: Path, without: Collection[str] = ()) -> str:
+    """Return a sha256 over the syntax trees of a program and of the modules that shape its result.
+
+    Args:
+        script: the program; the package is beside it.
+        without: full names of modules and rooms that this run does not use.
+
+    Raises:
+        GoalreelError: a source is not Python, or imports a module that the package lacks.
+    """
+    files = modules(script, (*_PLUMBING, *without))
+    digests = (f"{name} {_read(path)[0]}\n" for name, path in sorted(files.items()))
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def _reachable(script: Path) -> set[Path]:
-    """Return the script and every module of the package reached by import statements."""
-    found, queue = set(), [script]
+def modules(script: Path, without: Collection[str] = ()) -> dict[str, Path]:
+    """Return a program and the package's modules that it imports, directly or not, by name.
+
+    Neither the modules and rooms of `without` nor what only they import is among them. Raises
+    GoalreelError as `fingerprint`.
+    """
+    found, queue, root = {}, [(script.stem, script)], script.parent
     while queue:
-        path = queue.pop()
-        if path not in found:
-            found.add(path)
-            queue += _imported(path, script.parent)
+        name, path = queue.pop()
+        if name not in found:
+            found[name] = path
+            imported = ((n, _file(n, root)) for n in _read(path)[1] if not _is_left_out(n, without))
+            queue += [(name, path) for name, path in imported if path]
     return found
 
 
+def _is_left_out(name: str, without: Collection[str]) -> bool:
+    rooms = [name, *(name[:place] for place, letter in enumerate(name) if letter == ".")]
+    return name != _SHAPING and any(room in without for room in rooms)
+
+
 @cache
-def _imported(path: Path, root: Path) -> tuple[Path, ...]:
-    """Return the files of the project's modules that a file imports; `root` holds the package."""
-    found = set()
-    for node in ast.walk(_parse(path)):
-        if isinstance(node, ast.Import):
-            found.update(_file(alias.name, root) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = _base(node, path, root)
-            found.add(_file(base, root))
-            # `from goalreel.files import npz` names a module; `... npz import read` does not.
-            inner = (f"{base}.{alias.name}" for alias in node.names)
-            found.update(_file(name, root) for name in inner if _exists(name, root))
-    return tuple(sorted(found - {None, *(root / _PACKAGE / name for name in _SHAPES_NOTHING)}))
-
-
-def _base(node: ast.ImportFrom, path: Path, root: Path) -> str:
-    """Return the full name of the module that is imported from."""
-    if not node.level:
-        return node.module
-    parts = path.relative_to(root).parts[: -node.level]
-    return ".".join([*parts, *([node.module] if node.module else [])])
-
-
-def _exists(name: str, root: Path) -> bool:
-    path = root.joinpath(*name.split("."))
-    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
-
-
 def _file(name: str, root: Path) -> Path | None:
-    """Return a project module's file, None for any other. Raises ImportError if it has none."""
-    if name.split(".")[0] != _PACKAGE:
-        return None
+    """Return a module's file, None for a room or a name in a module. Raises GoalreelError."""
     path = root.joinpath(*name.split("."))
-    if not _exists(name, root):
-        raise ImportError(f"{name} is no module of the project")
-    module = path.with_suffix(".py")
-    return module if module.is_file() else path / "__init__.py"
+    if path.with_suffix(".py").is_file():
+        return path.with_suffix(".py")
+    if not path.is_dir() and not path.parent.with_suffix(".py").is_file():
+        raise GoalreelError(f"{name} is imported, but is no module of {root / _PACKAGE}")
+    return None
 
 
 @cache
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), filename=str(path))
+def _read(path: Path) -> tuple[str, frozenset[str]]:
+    """Return a sha256 of a file's syntax tree, and the project's names that it imports."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError) as error:  # ValueError: a null byte, in Python 3.11
+        raise GoalreelError(f"{path} cannot be read as Python: {error}") from None
+    parts: list[str] = []
+    imported: set[str] = set()
+    _write(tree, parts.append, imported, False)
+    own = frozenset(name for name in imported if name.split(".")[0] == _PACKAGE)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest(), own
 
 
-@cache
-def _tree(path: Path) -> str:
-    return _text(_parse(path))
+def _write(node: ast.AST, put: Callable[[str], None], imported: set[str], raised: bool) -> None:
+    """Put a syntax tree as every Python puts it, and add the full names that it imports.
 
-
-def _text(node: object) -> str:
-    """Write a syntax tree so that every Python writes the same: empty fields are left out.
-
-    ast.dump is no help: its form changed with Python 3.13, and new versions add fields.
+    ast.dump changed with Python 3.13, and new versions add fields: empty ones are left out here.
+    raised: whether this is part of an error, whose texts are left out.
     """
-    if isinstance(node, ast.AST):
-        fields = [(name, getattr(node, name, None)) for name in node._fields]
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            fields = [(n, value[1:] if n == "body" else value) for n, value in fields]
-        shown = (f"{n}={_text(value)}" for n, value in fields if value not in (None, []))
-        return f"{type(node).__name__}({','.join(shown)})"
-    if isinstance(node, list):
-        return f"[{','.join(map(_text, node))}]"
-    return repr(node)
+    kind = type(node)
+    put(kind.__name__)
+    if kind is ast.Import:
+        imported.update(alias.name for alias in node.names)
+    elif kind is ast.ImportFrom:
+        if node.level:
+            raise GoalreelError(f"line {node.lineno}: a relative import; name the module in full")
+        imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    elif kind is ast.Raise or (kind is ast.Call and _is_error(node.func)):
+        raised = True
+    elif raised and (kind is ast.JoinedStr or (kind is ast.Constant and type(node.value) is str)):
+        return
+    for name in kind._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            if not isinstance(value, ast.expr_context):  # told by the place in the tree
+                put(name)
+                _write(value, put, imported, raised)
+        elif type(value) is list:
+            if name == "body" and kind in _DOCUMENTED and value and _is_text(value[0]):
+                value = value[1:]
+            if value:
+                put(f"{name} {len(value)}")
+            for item in value:
+                if isinstance(item, ast.AST):
+                    _write(item, put, imported, raised)
+                else:
+                    put(repr(item))
+        elif value is not None:
+            put(f"{name} {value!r}")
+    put(")")
+
+
+def _is_error(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) and function.id.endswith(("Error", "Unusable"))
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def note_sources(folder: Path) -> None:
+    """Tell the jobs that this process will start which sources it plans with."""
+    os.environ[_PLANNED] = sources_hash(folder)
+
+
+def sources_as_noted(folder: Path) -> bool | None:
+    """Return whether the sources are those that the workflow which started this job plans with.
+
+    While all their bytes stay the same, so do all fingerprints: a job sees so within milliseconds
+    that it runs what was planned. None where no workflow started this process.
+    """
+    noted = os.environ.get(_PLANNED)
+    return None if noted is None else noted == sources_hash(folder)
+
+
+def sources_hash(folder: Path) -> str:
+    """Return a sha256 over the names and bytes of the programs in `folder` and of their package."""
+    digest = hashlib.sha256()
+    for path in sorted((*folder.glob("*.py"), *folder.glob(f"{_PACKAGE}/**/*.py"))):
+        try:
+            content = path.read_bytes()
+        except OSError:  # an editor's lock, or a file just taken away
+            content = b""
+        digest.update(f"{path.relative_to(folder).as_posix()}\n{len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()

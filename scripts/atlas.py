@@ -10,11 +10,12 @@ By hand:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "atlas")
+    options = stage_parser(__doc__, "atlas")
     options.add_argument("output", type=Path, help="the atlas to write, .npz")
     arguments = options.parse_args(argv)
 
@@ -22,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.pictures.styles import make_style
     from goalreel.provenance.user_cache import from_cache
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
 
     def make() -> None:
         style = make_style(spec.config["env"], spec.config["render"])

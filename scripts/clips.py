@@ -14,11 +14,12 @@ By hand, for two shards, reach 0 and every 1,000th step:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "clips")
+    options = stage_parser(__doc__, "clips")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--atlas", type=Path, nargs="?", help="every picture (Mountain Car)")
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.views.attempt_frames import Footage
     from goalreel.views.clips import choose_clips, write_clips
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     config, shards = spec.config, spec.shard["shards"]
     frames = shard_paths(arguments.frames, shards)

@@ -11,11 +11,12 @@ By hand:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "coded_atlas")
+    options = stage_parser(__doc__, "coded_atlas")
     options.add_argument("--atlas", type=Path, required=True, help="every picture there is")
     options.add_argument("output", type=Path, help="the coded atlas to write, .npz")
     arguments = options.parse_args(argv)
@@ -29,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.provenance.spec import check_alike
     from goalreel.provenance.user_cache import from_cache
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     config, encode = spec.config, spec.config["film_encoder"]
     check_inputs(spec, atlas=arguments.atlas)

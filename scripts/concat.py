@@ -11,11 +11,12 @@ By hand, for two shards:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "concat")
+    options = stage_parser(__doc__, "concat")
     options.add_argument(
         "--segments", type=Path, required=True, help="the segment of the first shard"
     )
@@ -29,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.film.shards import shard_paths
     from goalreel.provenance.input_checks import check_inputs
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     shards, fps = spec.shard["shards"], spec.config["film.fps"]
     segments = shard_paths(arguments.segments, shards)
     trajectories = shard_paths(arguments.trajectories, shards)

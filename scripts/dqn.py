@@ -11,12 +11,13 @@ import os
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 from goalreel.training.shared_memory.child_process import ONE_THREAD
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "dqn")
+    options = stage_parser(__doc__, "dqn")
     options.add_argument("policy", type=Path, help="the checkpoints to write, .pt")
     options.add_argument("log", type=Path, help="the table of episodes and seconds, .csv")
     options.add_argument("metrics", type=Path, help="what came of it, .json")
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.training.dqn.metrics import metrics_of, write_metrics
     from goalreel.training.dqn.settings import settings_of
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
     import_torch("to train").set_num_threads(1)  # the same weights, whatever the machine's cores

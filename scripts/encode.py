@@ -14,11 +14,12 @@ import json
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "encode")
+    options = stage_parser(__doc__, "encode")
     options.add_argument("--coded-atlas", type=Path, nargs="?", help="to assemble: coded pictures")
     options.add_argument("--frames", type=Path, required=True, help="the shard's frame cache")
     options.add_argument("--trajectories", type=Path, required=True)
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.provenance.spec import check_alike
     from goalreel.simulation.trajectories import read_trajectories
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     made = {"simulate": arguments.trajectories, "render": arguments.frames}
     check_inputs(spec, **made, coded_atlas=arguments.coded_atlas)

@@ -12,11 +12,12 @@ By hand, for two shards:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "episodes")
+    options = stage_parser(__doc__, "episodes")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("episodes", type=Path, help="the table of filmed episodes, .csv")
     options.add_argument("attempts", type=Path, help="the table of all episodes, .csv")
@@ -29,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.provenance.checksums import with_digests
     from goalreel.provenance.input_checks import check_inputs
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     fps = spec.config["film.fps"]
     trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
     check_inputs(spec, simulate=trajectories)

@@ -9,11 +9,12 @@ By hand, for two parts:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "films")
+    options = stage_parser(__doc__, "films")
     options.add_argument("--parts", type=Path, required=True, help="the first part, .mp4")
     options.add_argument("output", type=Path, help="the table to write, .csv")
     arguments = options.parse_args(argv)
@@ -21,7 +22,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.film.parts_index import write_index
     from goalreel.film.shards import shard_paths
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     parts = shard_paths(arguments.parts, spec.shard["parts"])
     fps, reaches = spec.config["film.fps"], spec.shard["reaches"]
     frames = write_index(parts, arguments.output, fps, reaches)

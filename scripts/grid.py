@@ -13,11 +13,12 @@ By hand, for a run of two shards:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "grid")
+    options = stage_parser(__doc__, "grid")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("output", type=Path, help="the video to write, .mp4")
@@ -29,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.grid import film_grid
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     frames = shard_paths(arguments.frames, spec.shard["shards"])
     trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])

@@ -15,11 +15,12 @@ By hand:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "learning")
+    options = stage_parser(__doc__, "learning")
     options.add_argument("--policy", type=Path, required=True, help="the checkpoints")
     options.add_argument("--atlas", type=Path, required=True)
     options.add_argument("film", type=Path, help="the film to write, .mp4")
@@ -36,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.views.learner_checkpoints import read_ages
     from goalreel.views.learning_film import make_film, write_film, write_table
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     check_inputs(spec, train=arguments.policy, dqn=arguments.policy, atlas=arguments.atlas)
     config = spec.config

@@ -12,11 +12,12 @@ By hand, for two shards:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "phase")
+    options = stage_parser(__doc__, "phase")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.views.phase import SIZE, portraits, read_trails
     from goalreel.views.run_shards import write_view
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     paths = shard_paths(arguments.trajectories, spec.shard["shards"])
     check_inputs(spec, simulate=paths)

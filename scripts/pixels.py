@@ -12,11 +12,12 @@ which the same command goes on.
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "pixels")
+    options = stage_parser(__doc__, "pixels")
     options.add_argument("policy", type=Path, help="the weights to write, .npz")
     options.add_argument("table", type=Path, help="what the monitor saw, .csv")
     options.add_argument("metrics", type=Path, help="what came of it, .json")
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.training.pixels.monitor_plot import plot_training
     from goalreel.training.pixels.settings import PipelineSettings
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     settings = PipelineSettings.of(spec.config["pixels"])
     torch = import_torch("to train")
     # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.

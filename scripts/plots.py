@@ -12,11 +12,12 @@ By hand, for two shards:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "plots")
+    options = stage_parser(__doc__, "plots")
     options.add_argument("--episodes", type=Path, required=True, help="the table of the film's")
     options.add_argument("--attempts", type=Path, required=True, help="the table of all episodes")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.report.plot_data import read_portrait, read_steps
     from goalreel.report.reach_rate import reach_rate
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     check_inputs(spec, simulate=shard_paths(arguments.trajectories, spec.shard["shards"]))
     steps = read_steps(arguments.episodes)
     rate = reach_rate(arguments.attempts, spec.config["policy"])

@@ -12,11 +12,12 @@ an atlas. By hand:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "render")
+    options = stage_parser(__doc__, "render")
     options.add_argument(
         "--atlas", type=Path, nargs="?", help="every picture there is (Mountain Car)"
     )
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.simulation.trajectories import read_trajectories
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     check_inputs(spec, simulate=arguments.trajectories, atlas=arguments.atlas)
     trajectories = read_trajectories(arguments.trajectories)
     if not describe(spec.config["env"]).computed:

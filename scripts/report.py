@@ -15,11 +15,12 @@ By hand, for two shards; open report/index.html then:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "report")
+    options = stage_parser(__doc__, "report")
     needed = {"type": Path, "required": True}
     options.add_argument("--film", help="the film, .mp4", **needed)
     options.add_argument("--episodes", help="the table of the film's episodes, .csv", **needed)
@@ -51,7 +52,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.report.page import Sources, Training, write_report
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     check_inputs(
         spec,
         simulate=arguments.trajectories,

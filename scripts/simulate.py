@@ -10,11 +10,12 @@ By hand, the first 20 reaches:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "simulate")
+    options = stage_parser(__doc__, "simulate")
     options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa and dqn")
     options.add_argument("--max-attempts", type=int, default=100, help="episodes for one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.simulation.recording_file import read_recording
     from goalreel.simulation.trajectories import write_trajectories
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     check_inputs(spec, train=arguments.policy, dqn=arguments.policy)
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)

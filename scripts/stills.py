@@ -14,13 +14,14 @@ longest. By hand, for a run of two shards:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 _ROWS, _MOST = 8, 20
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "stills")
+    options = stage_parser(__doc__, "stills")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("poster", type=Path, help="to write, .png")
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.views.filmed_episodes import read_filmed, spread
     from goalreel.views.stills import save_contact_sheet, save_poster, save_preview
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     frames = shard_paths(arguments.frames, spec.shard["shards"])
     trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
     check_inputs(spec, simulate=trajectories, render=frames)

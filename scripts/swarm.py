@@ -12,11 +12,12 @@ By hand, for two shards:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "swarm")
+    options = stage_parser(__doc__, "swarm")
     options.add_argument("--atlas", type=Path, required=True)
     options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
     options.add_argument("output", type=Path, help="the video to write, .mp4")
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.views.run_shards import goal_position, run_shards, write_view
     from goalreel.views.swarm import count_cars
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     env = spec.config["env"]
     goal_position(env)  # says that the view needs Mountain Car

@@ -10,11 +10,12 @@ By hand:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "train")
+    options = stage_parser(__doc__, "train")
     options.add_argument("policy", type=Path, help="the policy file to write, .npz")
     options.add_argument("log", type=Path, help="the table of training episodes, .csv")
     options.add_argument("sums", type=Path, help="the checksum of the table to write")
@@ -26,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.provenance.checksums import write_sums
     from goalreel.training.sarsa import train, write_log
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
     policies = train(spec.config["train.seed"], spec.config["train.checkpoints"], spec.text)

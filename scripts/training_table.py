@@ -10,11 +10,12 @@ By hand:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "training_table")
+    options = stage_parser(__doc__, "training_table")
     options.add_argument(
         "--metrics", type=Path, required=True, help="metrics.json of the first training"
     )
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.training.dqn.metrics import read_metrics
     from goalreel.training.dqn.plots import plot_bars, plot_curves
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     folder, name = arguments.metrics.parents[2], arguments.metrics.name
     paths = {
         f"dqn {variant} {seed}": folder / variant / str(seed) / name

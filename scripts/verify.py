@@ -12,11 +12,12 @@ command:
 from pathlib import Path
 
 from goalreel import cli
+from goalreel.provenance.arguments import spec_of, stage_parser
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the program with the arguments of a command line."""
-    options = cli.stage_parser(__doc__, "verify")
+    options = stage_parser(__doc__, "verify")
     options.add_argument("--threads", type=int, default=1, help="shards checked side by side")
     options.add_argument("output", type=Path, help="the table to write, in the folder of results")
     arguments = options.parse_args(argv)
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.verification.single_files import Plan
     from goalreel.verification.verdict import remove, told_faults, write_verdicts
 
-    spec = cli.spec_of(arguments)
+    spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     numbers = (spec.shard[name] for name in ("shards", "reaches", "size"))
     config, per_file = spec.config, spec.shard.get("per_file")

@@ -1,4 +1,4 @@
-"""What the stages' programs share: their command line, their log lines, their way to fail."""
+"""What all programs share: their command line, their log lines, and how they fail."""
 
 import argparse
 import gc
@@ -10,9 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
-from goalreel.provenance.fingerprint import fingerprint
-from goalreel.provenance.sources import are_as_noted
-from goalreel.provenance.spec import Spec, parse_spec
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 _RESULTS = "GOALREEL_RESULTS"
@@ -23,38 +20,6 @@ def parser(doc: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-
-
-def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
-    """Return a parser for a stage: it takes --spec beside what the stage adds."""
-    program = parser(doc)
-    program.add_argument(
-        "--spec",
-        required=True,
-        metavar="JSON",
-        help=f"what to make: stage ({stage}), config, and shard, as in the files that exist",
-    )
-    program.set_defaults(stage=stage)
-    return program
-
-
-def spec_of(arguments: argparse.Namespace) -> Spec:
-    """Return the spec of a stage's parsed arguments.
-
-    Raises GoalreelError too if the code is no longer what the workflow planned with: a result
-    must not carry the fingerprint of other code than made it. So call it once all is imported.
-    """
-    spec = parse_spec(arguments.spec, arguments.stage)
-    script = Path(__file__).parents[1] / f"{arguments.stage}.py"
-    if spec.code and are_as_noted(script.parent):
-        return spec
-    try:
-        changed = spec.code and spec.code != fingerprint(script)
-    except (SyntaxError, ImportError):  # it is being edited right now
-        changed = True
-    if changed:
-        raise GoalreelError(f"the code of {script} has changed since the run began; run it again")
-    return spec
 
 
 def say(message: str) -> None:

@@ -129,7 +129,7 @@ CODE_EDITS = [
         "scripts/goalreel/provenance/spec.py",
         '("shard", "source", "',
         '("source", "shard", "',
-        ALL | DRAWN,
+        NOTHING,
     ),
     ("scripts/encode.py", "frames in", "pictures in", ENCODE),
     (
@@ -176,7 +176,7 @@ CODE_EDITS = [
         "VERSION = 3",
         ALL | {"coded_atlas": 1},
     ),
-    ("scripts/goalreel/files/npz.py", "_LEVEL = 1", "_LEVEL = 2", ALL | DRAWN),
+    ("scripts/goalreel/files/npz.py", "_LEVEL = 1", "_LEVEL = 2", NOTHING),
     ("scripts/goalreel/training/dqn/settings.py", "batch: int = 128", "batch: int = 64", NOTHING),
     ("scripts/goalreel/workflow/run_summary.py", '"film"', '"movie"', NOTHING),
     ("scripts/goalreel/workflow/stale_locks.py", "was killed", "had been killed", NOTHING),

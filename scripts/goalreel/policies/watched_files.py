@@ -14,6 +14,15 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError
 
+# The modules that a single policy uses; the rules are all in policies.policy.
+_MODULES = {
+    "dqn": ["goalreel.policies.network_file"],
+    "file": ["goalreel.policies.user_function"],
+    "recorded": ["goalreel.simulation.recorded_episodes", "goalreel.simulation.recording_file"],
+    "sarsa": ["goalreel.policies.tile_policy"],
+    "sb3": ["goalreel.policies.stable_baselines3"],
+}
+
 
 def policy_files(policy: Mapping) -> dict[str, str]:
     """Return the sha256 of each file that a checked `policy` section names, by its path.
@@ -69,6 +78,11 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
             f"{sys.executable}: pip install stable-baselines3"
         )
     return ("stable-baselines3", "torch")
+
+
+def other_policies(name: str) -> list[str]:
+    """Return the full names of the modules that policies other than `name` are in."""
+    return [module for other in sorted(_MODULES) if other != name for module in _MODULES[other]]
 
 
 def check_files(spec: str, found: Mapping[str, str]) -> None:

@@ -92,6 +92,9 @@ def _write(node: ast.AST, put: Callable[[str], None], imported: set[str], raised
     raised: whether this is part of an error, whose texts are left out.
     """
     kind = type(node)
+    if raised and (kind is ast.JoinedStr or _is_text(node)):
+        put("text")
+        return
     put(kind.__name__)
     if kind is ast.Import:
         imported.update(alias.name for alias in node.names)
@@ -101,8 +104,6 @@ def _write(node: ast.AST, put: Callable[[str], None], imported: set[str], raised
         imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
     elif kind is ast.Raise or (kind is ast.Call and _is_error(node.func)):
         raised = True
-    elif raised and (kind is ast.JoinedStr or (kind is ast.Constant and type(node.value) is str)):
-        return
     for name in kind._fields:
         value = getattr(node, name, None)
         if isinstance(value, ast.AST):
@@ -110,7 +111,7 @@ def _write(node: ast.AST, put: Callable[[str], None], imported: set[str], raised
                 put(name)
                 _write(value, put, imported, raised)
         elif type(value) is list:
-            if name == "body" and kind in _DOCUMENTED and value and _is_text(value[0]):
+            if name == "body" and kind in _DOCUMENTED and value and _is_docstring(value[0]):
                 value = value[1:]
             if value:
                 put(f"{name} {len(value)}")
@@ -128,9 +129,12 @@ def _is_error(function: ast.expr) -> bool:
     return isinstance(function, ast.Name) and function.id.endswith(("Error", "Unusable"))
 
 
-def _is_text(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+def _is_text(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and _is_text(statement.value)
 
 
 def note_sources(folder: Path) -> None:

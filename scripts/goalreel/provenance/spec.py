@@ -8,7 +8,7 @@ import hashlib
 import importlib.metadata
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class Spec:
 
     stage: its name, which is its script's too
     tools: the versions that it was planned with, by name
-    code: the fingerprint of the stage's code, or ""
+    code: the fingerprint of the stage's code, or ""; without: the modules that it leaves out
     config: the values of the configuration that the stage uses, by their dotted keys
     shard: first (reach) and count (of reaches) for the stages of a shard, shards and reaches
     (their numbers) for a stage that takes them all, else empty
@@ -41,6 +41,7 @@ class Spec:
     tools: Mapping
     code: str
     made_of: Mapping
+    without: Sequence[str]
     text: str
 
     def signed(self, source: str) -> str:
@@ -144,7 +145,16 @@ def parse_spec(text: str, stage: str) -> Spec:
                 raise TypeError(f"{part} is no mapping")
         parts = [_Given(value.get(part, {})) for part in ("shard", "tools", "made_of")]
         config, (shard, tools, made_of) = _Given(value["config"]), parts
-        spec = Spec(value["stage"], config, shard, tools, value.get("code", ""), made_of, text)
+        spec = Spec(
+            value["stage"],
+            config,
+            shard,
+            tools,
+            value.get("code", ""),
+            made_of,
+            value.get("without", []),
+            text,
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise GoalreelError(f"--spec is not a spec ({error!r}): {text[:200]}") from None
     if spec.stage != stage:

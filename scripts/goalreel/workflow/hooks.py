@@ -16,7 +16,7 @@ from pathlib import Path
 
 from goalreel.cli import note_results
 from goalreel.errors import GoalreelError
-from goalreel.provenance.sources import differ_from_noted, note_sources
+from goalreel.provenance.fingerprint import note_sources, sources_as_noted
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config
 from goalreel.workflow.object_storage import (
@@ -109,7 +109,7 @@ def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
     by other code or options than the submitting run records of it.
     """
     planned = hashlib.sha256(canonical(config).encode()).hexdigest()
-    if job and differ_from_noted(scripts):
+    if job and sources_as_noted(scripts) is False:
         sys.exit(f"goalreel: the code of {scripts} {_CHANGED}")
     if job and os.environ.get(_CONFIG, planned) != planned:
         sys.exit(f"goalreel: the configuration {_CHANGED}")

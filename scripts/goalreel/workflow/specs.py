@@ -21,8 +21,8 @@ from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.film.parts import Part, part_name, parts_of
 from goalreel.film.shards import shard_name
-from goalreel.policies.watched_files import policy_files, policy_tools
-from goalreel.provenance.kept_fingerprints import kept_fingerprint
+from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
+from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
 from goalreel.workflow.stages import ARTISTS, GYMNASIUM, STAGES
 
@@ -125,6 +125,9 @@ class Specs:
             tools, files = environment_tools(env), environment_files(env)
         if stage == "simulate":
             tools, files = (*tools, *policy_tools(policy)), files | policy_files(policy)
+        learner = policy["name"] if policy["name"] in ("sarsa", "dqn") else "sarsa"
+        player = {"simulate": policy["name"], "clips": policy["name"], "learning": learner}
+        without = other_policies(player[stage]) if stage in player else []
         made_of = {name: self._digest(name) for name in self._inputs(stage)}
         if stage == "training_table":
             made_of = {
@@ -134,7 +137,8 @@ class Specs:
         common = {
             "stage": program,
             "config": {key: self._value(key) for key in planned.config},
-            "code": kept_fingerprint(self._scripts / f"{program}.py"),
+            "code": fingerprint(self._scripts / f"{program}.py", without),
+            "without": without,
             "tools": {tool: _version(tool) for tool in map(self._tool, (*planned.tools, *tools))},
             "made_of": made_of,
         }

@@ -1,14 +1,29 @@
-"""A code fingerprint changes with what the code does, and with nothing else."""
+"""A code fingerprint changes with what shapes a result, and with nothing else."""
 
+import json
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
+from conftest import FEW, of_shard
 from project import REPOSITORY
 
-from goalreel.provenance.fingerprint import _imported, _parse, _tree, fingerprint
+from goalreel.errors import GoalreelError
+from goalreel.provenance.arguments import spec_of, stage_parser
+from goalreel.provenance.fingerprint import (
+    _file,
+    _read,
+    fingerprint,
+    note_sources,
+    sources_as_noted,
+    sources_hash,
+)
+from goalreel.workflow.config import load_config
+from goalreel.workflow.specs import Specs
 
 SCRIPT = "from goalreel import one\nfrom goalreel.two import helper\n\nprint(helper(one))\n"
 ONE = '"""About one."""\n\nLIMIT = 5\n'
@@ -18,26 +33,32 @@ TWO = """'About two.'
 def helper(x):
     \"\"\"Help.\"\"\"
     import goalreel.three
+    if x is None:
+        raise ValueError(f"no {x}: give " "another")
     return x
+
+
+def fault(x):
+    return KeyError("no key", x)
 """
 
 
 @pytest.fixture
-def project(tmp_path):
+def small(tmp_path):
     """Return a small project whose script reaches three modules of four."""
     package = tmp_path / "goalreel"
     package.mkdir()
     (tmp_path / "stage.py").write_text(SCRIPT)
     (package / "__init__.py").write_text("")
-    for name, text in {"one": ONE, "two": TWO, "three": "X = 1\n", "four": "Y = 1\n"}.items():
+    for name, text in {"one": ONE, "two": TWO, "three": "X = '1'\n", "four": "Y = 1\n"}.items():
         (package / f"{name}.py").write_text(text)
     return tmp_path
 
 
-def fingerprint_of(folder: Path) -> str:
-    for function in (_imported, _parse, _tree):
+def fingerprint_of(folder: Path, without=()) -> str:
+    for function in (_file, _read):
         function.cache_clear()
-    return fingerprint(folder / "stage.py")
+    return fingerprint(folder / "stage.py", without)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +68,18 @@ def fingerprint_of(folder: Path) -> str:
         ("goalreel/one.py", "LIMIT = 5", "LIMIT = 5.0"),
         ("goalreel/one.py", "LIMIT", "BOUND"),
         ("goalreel/two.py", "return x", "return -x"),
-        ("goalreel/three.py", "X = 1", "X = None"),
+        ("goalreel/two.py", "raise ValueError", "raise TypeError"),
+        ("goalreel/two.py", '"no key", x', '"no key", -x'),
+        ("goalreel/three.py", "'1'", "'2'"),
         ("stage.py", "print(helper(one))", "print(one)"),
     ],
 )
-def test_code_changes_it(project, name, old, new):
-    before = fingerprint_of(project)
-    text = (project / name).read_text()
+def test_code_changes_it(small, name, old, new):
+    before = fingerprint_of(small)
+    text = (small / name).read_text()
     assert old in text
-    (project / name).write_text(text.replace(old, new))
-    assert fingerprint_of(project) != before
+    (small / name).write_text(text.replace(old, new))
+    assert fingerprint_of(small) != before
 
 
 @pytest.mark.parametrize(
@@ -66,59 +89,62 @@ def test_code_changes_it(project, name, old, new):
         ("goalreel/one.py", "LIMIT = 5", "# why five\nLIMIT = (\n    5\n)  # so\n\n\n"),
         ("goalreel/two.py", "Help.", "Help, really.\n\n    With more words.\n    "),
         ("goalreel/two.py", '    """Help."""\n', ""),
+        ("goalreel/two.py", 'f"no {x}: give " "another"', '"nothing"'),
+        ("goalreel/two.py", '"no key"', 'f"no key {1}"'),
         ("goalreel/four.py", "Y = 1", "Y = 2"),
     ],
 )
-def test_words_layout_and_unused_modules_do_not(project, name, old, new):
-    before = fingerprint_of(project)
-    text = (project / name).read_text()
+def test_words_layout_and_unused_modules_do_not(small, name, old, new):
+    before = fingerprint_of(small)
+    text = (small / name).read_text()
     assert old in text
-    (project / name).write_text(text.replace(old, new))
-    assert fingerprint_of(project) == before
+    (small / name).write_text(text.replace(old, new))
+    assert fingerprint_of(small) == before
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "from . import four",
-        "from .four import Y",
         "import goalreel.sub.inner",
         "from goalreel.sub import inner",
         "from goalreel.sub.inner import Z",
-        "from .sub.inner import Z",
     ],
 )
-def test_every_kind_of_import_is_followed(project, statement):
-    package = project / "goalreel"
+def test_every_kind_of_import_is_followed(small, statement):
+    package = small / "goalreel"
     (package / "sub").mkdir()
     (package / "sub" / "__init__.py").write_text("")
     (package / "sub" / "inner.py").write_text("Z = 1\n")
     (package / "three.py").write_text(f"{statement}\n")
-    before = fingerprint_of(project)
-    for name in ("four.py", "sub/inner.py"):
-        text = (package / name).read_text()
-        (package / name).write_text(text.replace("1", "2"))
-    assert fingerprint_of(project) != before
+    before = fingerprint_of(small)
+    (package / "sub" / "inner.py").write_text("Z = 2\n")
+    assert fingerprint_of(small) != before
 
 
-def test_an_import_of_no_module_is_an_error(project):
-    (project / "goalreel" / "three.py").write_text("import goalreel.nothing\n")
-    with pytest.raises(ImportError, match=r"goalreel\.nothing"):
-        fingerprint_of(project)
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("import goalreel.nothing", r"goalreel\.nothing is imported"),
+        ("from . import four", "relative import"),
+        ("import", r"three\.py cannot be read as Python"),
+    ],
+)
+def test_what_cannot_be_followed_is_an_error(small, statement, fault):
+    (small / "goalreel" / "three.py").write_text(f"{statement}\n")
+    with pytest.raises(GoalreelError, match=fault):
+        fingerprint_of(small)
 
 
-def test_it_does_not_depend_on_where_the_project_stands(project, tmp_path):
+def test_it_does_not_depend_on_where_the_project_stands(small, tmp_path):
     moved = tmp_path / "elsewhere"
-    before = fingerprint_of(project)
+    before = fingerprint_of(small)
     moved.mkdir()
-    (project / "stage.py").rename(moved / "stage.py")
-    (project / "goalreel").rename(moved / "goalreel")
+    (small / "stage.py").rename(moved / "stage.py")
+    (small / "goalreel").rename(moved / "goalreel")
     assert fingerprint_of(moved) == before
 
 
-STAGES = ["simulate", "atlas", "render", "coded_atlas", "encode", "concat", "episodes", "films"]
-STAGES += ["train", "learning", "clips", "grid", "swarm", "phase", "stills", "plots", "report"]
-STAGES += ["verify", "dqn", "training_table", "pixels"]
+STAGES = sorted(path.stem for path in (REPOSITORY / "scripts").glob("*.py"))
 
 
 def other_pythons() -> list[str]:
@@ -141,3 +167,108 @@ def test_it_is_the_same_under_every_python():
     for python in other_pythons():
         said = subprocess.run([python, "-c", code], cwd=REPOSITORY, capture_output=True, text=True)
         assert said.stdout.split() == mine, (python, said.stderr)
+
+
+@pytest.fixture
+def scripts(tmp_path, monkeypatch):
+    """Return a copy of the scripts."""
+    monkeypatch.delenv("GOALREEL_SOURCES", raising=False)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(REPOSITORY / "scripts", tmp_path / "scripts", ignore=ignore)
+    return tmp_path / "scripts"
+
+
+def codes(scripts: Path, policy: str) -> dict[str, str]:
+    """Return the code's fingerprint of each stage of a film."""
+    for function in (_file, _read):
+        function.cache_clear()
+    config = FEW | {"policy": {"name": policy}}
+    plan = Specs(load_config(config, REPOSITORY / "config.schema.yaml"), scripts)
+    specs = [plan.atlas(None), plan.coded_atlas(None), plan.concat(None), plan.episodes(None)]
+    specs += [spec(of_shard(0)) for spec in (plan.simulate, plan.render, plan.encode)]
+    return {spec["stage"]: spec["code"] for spec in map(json.loads, specs)}
+
+
+def more(text: str) -> str:
+    return text + "MORE = 1\n"
+
+
+def reworded(text: str) -> str:
+    changed = re.sub(r'(GoalreelError\(\s*f?")', r"\1Reworded: ", text)
+    assert changed != text
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "policy", "stages"),
+    [
+        ("policies/stable_baselines3.py", reworded, "pump", set()),
+        ("policies/stable_baselines3.py", more, "pump", set()),
+        ("policies/tile_policy.py", more, "pump", set()),
+        ("simulation/recording_file.py", more, "pump", set()),
+        ("simulation/reaches.py", reworded, "pump", set()),
+        ("training/sarsa.py", more, "pump", set()),
+        ("errors.py", more, "pump", set()),
+        ("cli.py", more, "pump", set()),
+        ("files/npz.py", more, "pump", set()),
+        ("provenance/spec.py", more, "pump", set()),
+        ("workflow/resources.py", more, "pump", set()),
+        ("simulation/reaches.py", more, "pump", {"simulate"}),
+        ("policies/tile_policy.py", more, "sarsa", {"simulate"}),
+        ("arrays.py", more, "pump", {"simulate", "coded_atlas", "encode"}),
+    ],
+)
+def test_a_film_follows_what_shapes_it(scripts, name, edit, policy, stages):
+    before, path = codes(scripts, policy), scripts / "goalreel" / name
+    path.write_text(edit(path.read_text()))
+    after = codes(scripts, policy)
+    assert {stage for stage in before if before[stage] != after[stage]} == stages
+
+
+@pytest.mark.parametrize(
+    "name", ["render.py", "goalreel/pictures/layers.py", "goalreel/new/module.py"]
+)
+def test_any_change_of_a_source_is_seen(scripts, name):
+    assert sources_as_noted(scripts) is None
+    (scripts / ".#render.py").symlink_to("nowhere")  # as Emacs locks a file
+    note_sources(scripts)
+    assert sources_as_noted(scripts)
+    path = scripts / name
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as source:
+        source.write("# a comment\n")
+    assert sources_as_noted(scripts) is False
+
+
+def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkeypatch):
+    """The check by syntax trees is left out where, and only where, the bytes are the planned."""
+    scripts = REPOSITORY / "scripts"
+    options = stage_parser("", "atlas")
+    spec = {"stage": "atlas", "config": {}, "code": "0" * 64}
+    arguments = options.parse_args(["--spec", json.dumps(spec)])
+    for noted in (None, "f" * 64):
+        if noted:
+            monkeypatch.setenv("GOALREEL_SOURCES", noted)
+        with pytest.raises(GoalreelError, match="has changed since the run began"):
+            spec_of(arguments)
+    monkeypatch.setenv("GOALREEL_SOURCES", sources_hash(scripts))
+    assert spec_of(arguments).code == "0" * 64
+
+
+POLICY = """
+import os, sys
+
+print("noted:", os.environ.get("GOALREEL_SOURCES"), file=sys.stderr)
+
+
+def act(observations):
+    return (observations[:, 1] > 0) * 2
+"""
+
+
+def test_the_workflow_notes_its_sources_for_its_jobs(project):
+    (project.folder / "push.py").write_text(POLICY)
+    config = {"reaches": 1, "policy": "{name: file, file: push.py}"}
+    project.run("results/trajectories/00000.npz", config=config)
+    said = (project.folder / "results/logs/simulate/00000.log").read_text()
+    assert f"noted: {sources_hash(project.folder / 'scripts')}" in said

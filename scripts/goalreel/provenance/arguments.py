@@ -1,0 +1,43 @@
+"""The command line of a stage's program: --spec beside what the stage adds."""
+
+import argparse
+from pathlib import Path
+
+from goalreel import cli
+from goalreel.errors import GoalreelError
+from goalreel.provenance.fingerprint import fingerprint, sources_as_noted
+from goalreel.provenance.spec import Spec, parse_spec
+
+
+def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
+    """Return a parser for a stage, whose --help is `doc`."""
+    program = cli.parser(doc)
+    program.add_argument(
+        "--spec",
+        required=True,
+        metavar="JSON",
+        help=f"what to make: stage ({stage}), config, and shard, as in the files that exist",
+    )
+    program.set_defaults(stage=stage)
+    return program
+
+
+def spec_of(arguments: argparse.Namespace) -> Spec:
+    """Return the spec of a stage's parsed arguments. Call it once all is imported.
+
+    Raises:
+        GoalreelError: it is no spec of the stage, or the code is no longer what the workflow
+            planned with: a result must not carry the fingerprint of other code than made it.
+    """
+    spec = parse_spec(arguments.spec, arguments.stage)
+    script = Path(__file__).parents[2] / f"{arguments.stage}.py"
+    if spec.code and not sources_as_noted(script.parent):
+        try:
+            code = fingerprint(script, spec.without)
+        except GoalreelError:  # it is being edited right now
+            code = None
+        if spec.code != code:
+            raise GoalreelError(
+                f"the code of {script} has changed since the run began; run it again"
+            )
+    return spec

@@ -20,7 +20,6 @@ from goalreel.pictures.frame_cache import open_cache
 from goalreel.pictures.styles import make_style
 from goalreel.policies.tile_policy import read_policies
 from goalreel.policies.watched_files import policy_files
-from goalreel.provenance import kept_fingerprints
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import parse_spec
 from goalreel.report.plot_data import read_steps
@@ -141,18 +140,6 @@ def _fields(draw, table: str):
         some = st.sampled_from(["", "nan", "1e400", "-1", "9" * 30, '"', "True", "a", "\0", "1.5"])
         row[draw(st.integers(0, len(row) - 1))] = draw(some | junk.map(str))
     return "\n".join(",".join(row) for row in rows)
-
-
-@examples(sample=40, full=2000)
-@given(st.data())
-def test_kept_fingerprints_of_any_kind_are_passed_over(run, tmp_path_factory, data):
-    folder = tmp_path_factory.getbasetemp()
-    sound = {"0" * 64: {"simulate.py": "1" * 64}}
-    place = folder / "fingerprints.json"
-    kept = mutated_json(sound).map(lambda value: json.dumps(value).encode())
-    place.write_bytes(data.draw(kept | mutated_bytes(json.dumps(sound).encode())))
-    found = works_or_tells(lambda: kept_fingerprints._read(place))
-    assert all(isinstance(code, str) for codes in found.values() for code in codes.values())
 
 
 @examples(sample=300, full=15_000)

@@ -184,9 +184,9 @@ def codes(scripts: Path, policy: str) -> dict[str, str]:
         function.cache_clear()
     config = FEW | {"policy": {"name": policy}}
     plan = Specs(load_config(config, REPOSITORY / "config.schema.yaml"), scripts)
-    specs = [plan.atlas(None), plan.coded_atlas(None), plan.concat(None), plan.episodes(None)]
-    specs += [spec(of_shard(0)) for spec in (plan.simulate, plan.render, plan.encode)]
-    return {spec["stage"]: spec["code"] for spec in map(json.loads, specs)}
+    stages = ("simulate", "atlas", "render", "coded_atlas", "encode", "concat", "episodes")
+    specs = [json.loads(plan.spec(stage, of_shard(0))) for stage in stages]
+    return {spec["stage"]: spec["code"] for spec in specs}
 
 
 def more(text: str) -> str:

@@ -72,7 +72,6 @@ def code(folder: Path, settings, hud: bool, path: Path) -> None:
 def assembled(shard: Shard, coded_atlas: Path, hud: bool, caption: str, path: Path) -> list[float]:
     """Assemble a shard; return the CPU seconds of the stage, and of joining and writing alone."""
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
-    from goalreel.encoding.assembling.sample_parts import assemble, sample_sizes
     from goalreel.encoding.assembling.segment_samples import samples_of
     from goalreel.film.segment import assemble_segment
     from goalreel.h264.parameter_sets import Stream, configuration
@@ -96,10 +95,10 @@ def assembled(shard: Shard, coded_atlas: Path, hud: bool, caption: str, path: Pa
             configuration=configuration(Stream((width, height), FPS)),
             size=(width, height),
             fps=FPS,
-            sizes=sample_sizes(samples),
+            sizes=samples.sizes,
             keyframes=cache.offsets[:-1],
         )
-        write_mp4(path, video, assemble(samples))
+        write_mp4(path, video, samples.joined())
 
     _, joining = cpu_of(alone)
     if path.read_bytes() != expected:

@@ -15,7 +15,7 @@ _ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
 # For each quality, of x264: preset and quantiser.
 _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("veryfast", 17)}
 _ONLY_X264 = ("preset", "qp", "crf")
-MOST_PICTURES = 245_746  # of an assembled episode and its title card, see long_episodes
+MOST_PICTURES = 1 << 14  # of an assembled episode, title card included; as in sample_parts
 # Mountain Car's scene is 400 units tall and 600 wide; the car comes no lower than this row of it,
 # its wheels' edges included, and the HUD begins so many rows from the picture's lower border.
 _ROWS, _COLUMNS, _LOWEST, _HUD_ROWS, _SMALLEST = 400, 600, 366, 26, 8 / 15

@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
-from goalreel.encoding.assembling.sample_parts import assemble, sample_sizes
 from goalreel.encoding.assembling.segment_samples import samples_of
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
@@ -50,6 +49,6 @@ def assemble_segment(
     samples = samples_of(cache, coded_atlas, trajectories)
     size = cache.background.shape[1::-1]
     setup = configuration(Stream(size, fps))
-    video = VideoTrack("avc1", setup, size, fps, sample_sizes(samples), cache.offsets[:-1])
+    video = VideoTrack("avc1", setup, size, fps, samples.sizes, cache.offsets[:-1])
     with replacing(path) as temporary:
-        write_mp4(temporary, video, assemble(samples), comment=comment)
+        write_mp4(temporary, video, samples.joined(), comment=comment)

@@ -69,7 +69,8 @@ def read_header(
         bits.ue(127)
     if code == TYPES["P"]:
         _read_references(bits, sps, pps)
-    long_term = _read_marking(bits, is_idr) if nal.ref_idc else None
+    if nal.ref_idc:
+        _read_marking(bits, is_idr)
     if pps.cabac and code == TYPES["P"]:
         bits.ue(2)  # cabac_init_idc
     qp = pps.initial_qp + bits.se()
@@ -80,7 +81,7 @@ def read_header(
         bits.se(), bits.se()
     name = "P" if code == TYPES["P"] else "I"
     header = ParsedHeader(
-        *(name, first_mb, frame_num, idr_pic_id, poc_lsb, nal.ref_idc, qp, long_term),
+        *(name, first_mb, frame_num, idr_pic_id, poc_lsb, nal.ref_idc, qp),
         disable_deblocking=filtered,
     )
     return header, bits.position
@@ -117,15 +118,11 @@ def _read_references(bits: BitReader, sps: SequenceParameters, pps: PictureParam
                     bits.se()
 
 
-def _read_marking(bits: BitReader, is_idr: bool) -> int | None:
-    """Read dec_ref_pic_marking, 7.3.3.3; return the picture's long-term index, if it has one."""
+def _read_marking(bits: BitReader, is_idr: bool) -> None:
+    """Read dec_ref_pic_marking, 7.3.3.3."""
     if is_idr:
-        bits.flag()
-        return 0 if bits.flag() else None
-    long_term = None
-    if bits.flag():
+        bits.flag(), bits.flag()
+    elif bits.flag():
         while operation := bits.ue(6):
-            values = [bits.ue() for _ in range({3: 2, 5: 0}.get(operation, 1))]
-            if operation == 6:
-                long_term = values[0]
-    return long_term
+            for _ in range({3: 2, 5: 0}.get(operation, 1)):
+                bits.ue()

@@ -13,7 +13,7 @@ import numpy as np
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitWriter, closed
 from goalreel.h264.nal import IDR, SLICE, pack
-from goalreel.h264.parameter_sets import FRAME_NUM_BITS, INITIAL_QP, POC_BITS, REFERENCES
+from goalreel.h264.parameter_sets import FRAME_NUM_BITS, INITIAL_QP, POC_BITS
 from goalreel.h264.prediction import LOG2_DENOMINATOR
 
 # Table 7-6. The codes that are 5 more say so of all the picture's slices, and are 4 bits longer.
@@ -27,9 +27,8 @@ class SliceHeader:
 
     type: I or P. first_mb: its first macroblock's number, in raster order. idr_pic_id: in IDR
     pictures only. poc_lsb: pic_order_cnt_lsb. ref_idc: nal_ref_idc, 0 for a picture that none
-    refers to. long_term: the index under which this picture is kept as a long-term reference.
-    colours: in P slices, the weights (weight, offset) of Y, U and V for each further place of the
-    reference picture in the list, see prediction.
+    refers to. colours: in P slices, the weights (weight, offset) of Y, U and V for each further
+    place of the reference picture in the list, see prediction.
     """
 
     type: str
@@ -39,7 +38,6 @@ class SliceHeader:
     poc_lsb: int = 0
     ref_idc: int = 0
     qp: int = 26
-    long_term: int | None = None
     colours: tuple = ()
 
 
@@ -57,10 +55,7 @@ def header_bits(header: SliceHeader) -> np.ndarray:
     if header.idr_pic_id is not None:
         bits.u(1, 0).u(1, 0)  # no_output_of_prior_pics_flag, long_term_reference_flag
     elif header.ref_idc:
-        bits.u(1, int(header.long_term is not None))
-        if header.long_term is not None:
-            # memory_management_control_operation 4: how many indices; 6: this picture's; 0: end
-            bits.ue(4).ue(header.long_term + 1).ue(6).ue(header.long_term).ue(0)
+        bits.u(1, 0)  # adaptive_ref_pic_marking_mode_flag
     found = bits.se(header.qp - INITIAL_QP).ue(NO_DEBLOCKING).array()
     found.flags.writeable = False
     return found
@@ -141,8 +136,3 @@ def _check(header: SliceHeader) -> None:
         )
     if is_idr and not 0 <= header.idr_pic_id < 1 << 16:
         raise GoalreelError(f"idr_pic_id {header.idr_pic_id}; allowed: 0 to 65535")
-    if header.long_term is not None:
-        if is_idr or not header.ref_idc:
-            raise GoalreelError("long_term; allowed: in reference pictures that are no IDR picture")
-        if not 0 <= header.long_term < REFERENCES:
-            raise GoalreelError(f"long_term {header.long_term}; allowed: 0 to {REFERENCES - 1}")

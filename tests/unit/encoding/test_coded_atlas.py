@@ -250,9 +250,9 @@ OBSTACLES = [
         "the caption would share pixels with the car at this size",
     ),
     (
-        {"max_steps": 245_730},
+        {"max_steps": 16_368},
         "max_steps",
-        "an assembled episode has at most 245,730 steps after its title card",
+        "an assembled episode has at most 16,368 steps after its title card",
     ),
 ]
 

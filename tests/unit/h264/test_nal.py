@@ -267,7 +267,6 @@ def headers(draw):
     """Draw slice headers of our streams, IDR and not, kept and not."""
     is_idr = draw(st.booleans())
     ref_idc = draw(st.integers(1 if is_idr else 0, 3))
-    marked = st.none() if is_idr or not ref_idc else st.sampled_from([None, 0, 1])
     kind = "I" if is_idr else draw(st.sampled_from("IP"))
     weight = st.tuples(st.integers(0, 127), st.integers(-128, 127))
     return SliceHeader(
@@ -278,7 +277,6 @@ def headers(draw):
         poc_lsb=draw(st.integers(0, 65535)),
         ref_idc=ref_idc,
         qp=draw(st.integers(0, 51)),
-        long_term=draw(marked),
         colours=tuple(draw(st.lists(st.tuples(*[weight] * 3), max_size=3))) if kind == "P" else (),
     )
 
@@ -311,7 +309,7 @@ def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, draw
             **{"slice_qp_delta": header.qp - 26, "disable_deblocking_filter_idc": 1},
             **{"nal_ref_idc": header.ref_idc, "idr_pic_id": header.idr_pic_id},
             **{"nal_unit_type": 1 if header.idr_pic_id is None else 5},
-            **{"long_term_frame_idx": header.long_term, "end": len(header_bits(header))},
+            **{"end": len(header_bits(header))},
         }
         if header.colours:
             wanted["num_ref_idx_l0_active_minus1"] = len(header.colours)
@@ -331,8 +329,6 @@ def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, draw
         {"idr_pic_id": 0, "ref_idc": 1, "type": "P"},
         {"idr_pic_id": 0, "ref_idc": 1, "frame_num": 1},
         {"idr_pic_id": 65536, "ref_idc": 1},
-        {"long_term": 0},
-        {"long_term": 2, "ref_idc": 1},
         {"poc_lsb": 65536},
         {"frame_num": 16},
         {"type": "P", "frame_num": 0},

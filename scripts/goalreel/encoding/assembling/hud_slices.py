@@ -1,9 +1,8 @@
-"""The HUD of assembled films: the rows below the pictures, cut into a strip for each of its parts.
+"""The HUD of assembled films: the rows below the pictures, cut into columns for each of its fields.
 
-Every row of macroblocks of a strip is a slice of its own, so that step, return and velocity
-combine freely. It is coded with a shard, since what a shard shows is
-known only then. The card holds the HUD as at the reset, and a slice what has changed. What the HUD
-says stands in hud.
+Every row of macroblocks of a field is a slice of its own, so that step, return and velocity each
+have few pictures and combine freely. They are coded with a shard, since the values that it shows
+are known only then. The card holds the HUD as at the reset, and a slice what has changed.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.intra_slices import pad16, planes
-from goalreel.encoding.assembling.sample_parts import Store
+from goalreel.encoding.assembling.sample_parts import PartStore
 from goalreel.encoding.yuv import patch_planes, planar
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Patch, Planes, Region
@@ -21,40 +20,48 @@ from goalreel.pictures.layers import Layer
 
 
 @dataclass(frozen=True)
-class _Strip:
-    """Columns of macroblocks, from `left` to `right`, and the layers that stand in them."""
+class _Field:
+    """A part of the HUD, over all of its rows."""
 
-    left: int
-    right: int
+    left: int  # column of macroblocks where it begins
+    right: int  # column before which it ends
     layers: tuple[Layer, ...]
 
 
-def strips(
-    layers: list[Layer], background: np.ndarray, coded_atlas: CodedAtlas, store: Store
+def hud_slices(
+    layers: list[Layer], background: np.ndarray, coded_atlas: CodedAtlas, store: PartStore
 ) -> list[np.ndarray]:
-    """Return the parts of each frame below the pictures' slices: (frames,) int64 for each slice.
+    """Code the HUD below the pictures' slices.
 
-    layers: the HUD, each with a patch on every frame; without any there is nothing to return, as
-    the pictures' slices reach to the end. background: the empty track, (H, W, 3) uint8.
+    Args:
+        layers: the HUD, each with a patch on every frame. Without any the pictures' slices reach
+            to the end, and there is nothing to code.
+        background: the empty track, (H, W, 3) uint8.
+        coded_atlas: the pictures, and the card that slices refer to.
+        store: takes the parts.
+
+    Returns:
+        For each slice the part of each frame, (frames,) int64.
+
     """
     if not layers:
         return []
     track = planes(pad16(planar(background)))
     rows, columns = (length // SIDE for length in track[0].shape)
-    shown = [(strip, *_shown(strip, track)) for strip in _cut(layers, columns)]
+    fields = [(field, *_values(field, track)) for field in _fields(layers, columns)]
     qp = sum(coded_atlas.quantisers) // 2  # as coarse as a car, letters would have dirty edges
-    found = []
+    parts = []
     for row in range(coded_atlas.rows[1], rows):
-        for strip, patches, index in shown:
-            region = Region(row, strip.left, 1, strip.right - strip.left, columns)
+        for field, patches, index in fields:
+            region = Region(row, field.left, 1, field.right - field.left, columns)
             header = SliceHeader("P", region.first, 1, qp=qp)
             data = code_patches(coded_atlas.planes, track, patches, region, qp)
-            found.append(np.array([store.add(header, bits) for bits in data])[index])
-    return found
+            parts.append(np.array([store.add_slice(header, bits) for bits in data])[index])
+    return parts
 
 
-def _cut(layers: list[Layer], columns: int) -> list[_Strip]:
-    """Return the strips from left to right; layers that share a macroblock share a strip."""
+def _fields(layers: list[Layer], columns: int) -> list[_Field]:
+    """Return the fields from left to right; layers that share a macroblock share a field."""
     spans: list[tuple[int, int, tuple[Layer, ...]]] = []
     for left, right, layer in sorted(map(_span, layers), key=lambda span: span[0]):
         if spans and left < spans[-1][1]:
@@ -64,7 +71,7 @@ def _cut(layers: list[Layer], columns: int) -> list[_Strip]:
             spans.append((left, right, (layer,)))
     borders = [0, *(left for left, _, _ in spans[1:]), columns]
     parts = zip(borders, borders[1:], spans, strict=False)
-    return [_Strip(left, right, held) for left, right, (_, _, held) in parts]
+    return [_Field(left, right, members) for left, right, (_, _, members) in parts]
 
 
 def _span(layer: Layer) -> tuple[int, int, Layer]:
@@ -73,20 +80,20 @@ def _span(layer: Layer) -> tuple[int, int, Layer]:
     return int(left.min()) // SIDE, -(-int((left + width).max()) // SIDE), layer
 
 
-def _shown(strip: _Strip, track: Planes) -> tuple[list[Patch], np.ndarray]:
-    """Return what a strip shows, each a patch over all of its layers, and each frame's number."""
-    code = np.zeros(len(strip.layers[0].index), np.int64)
-    for layer in strip.layers:
+def _values(field: _Field, track: Planes) -> tuple[list[Patch], np.ndarray]:
+    """Return a field's distinct pictures, each a patch over all its layers, and each frame's."""
+    code = np.zeros(len(field.layers[0].index), np.int64)
+    for layer in field.layers:
         code = code * len(layer.patches) + layer.index
     _, first, index = np.unique(code, return_index=True, return_inverse=True)
-    held = [(patch_planes(layer.patches), layer.index[first]) for layer in strip.layers]
-    boxes = np.concatenate([layer.patches.boxes for layer in strip.layers])
+    members = [(patch_planes(layer.patches), layer.index[first]) for layer in field.layers]
+    boxes = np.concatenate([layer.patches.boxes for layer in field.layers])
     top, left = boxes[:, :2].min(axis=0).tolist()
     bottom, right = (boxes[:, :2] + boxes[:, 2:]).max(axis=0).tolist()
     box = (slice(top, bottom), slice(left, right))
     half = (slice(top // 2, bottom // 2), slice(left // 2, right // 2))
     return [
-        _over(track, (box, half, half), [patches[numbers[n]] for patches, numbers in held])
+        _over(track, (box, half, half), [patches[numbers[n]] for patches, numbers in members])
         for n in range(len(first))
     ], index
 
@@ -96,10 +103,10 @@ def _over(track: Planes, boxes: tuple, patches: list[Patch]) -> Patch:
     united = []
     for number, (plane, box) in enumerate(zip(track, boxes, strict=True)):
         samples = plane[box].copy()
-        for place, shown in (patch[number] for patch in patches):
+        for place, pixels in (patch[number] for patch in patches):
             inner = tuple(
                 slice(p.start - b.start, p.stop - b.start) for p, b in zip(place, box, strict=True)
             )
-            samples[inner] = shown
+            samples[inner] = pixels
         united.append((box, samples))
     return united

@@ -1,9 +1,8 @@
-"""Assembly: from coded slices to the samples of a film, in any order, by joining and patching.
+"""From coded slices to the samples of a film, in any order, by joining and patching.
 
-A sample is a row of parts, each a NAL unit after its length. What differs from place to place is
-pic_order_cnt_lsb alone, so all samples of a shard are joined first and patched in one vectorised
-write. Source: Rec. ITU-T H.264, 7.3.3 and 8.2.1.1. What the parts show is told in coded_atlas and
-in segment.
+A sample is a row of parts, each of NAL units after their lengths. What differs from place to place
+is pic_order_cnt_lsb alone, so samples are joined first and patched in one vectorised write.
+Source: Rec. ITU-T H.264, 7.3.3 and 8.2.1.1.
 """
 
 from collections.abc import Iterator
@@ -12,92 +11,89 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.h264.nal import length_prefixed, unpack
-from goalreel.h264.slices import SliceHeader, header_bits, poc_position, slice_nal
+from goalreel.h264.nal import length_prefixed
+from goalreel.h264.parameter_sets import POC_BITS
+from goalreel.h264.slices import SliceHeader, poc_position, slice_nal
 
+# Of an episode: its pictures' orders, each 2 more than the last, count from its IDR picture, and
+# must stay below half of what pic_order_cnt_lsb can hold (8.2.1.1).
+MOST_PICTURES = 1 << (POC_BITS - 2)
 NO_ORDER = -1
-_ORDER = 0xFFFF  # pic_order_cnt_lsb with all its bits
+_ORDER = (1 << POC_BITS) - 1  # pic_order_cnt_lsb with all its bits
 _LENGTH = 4  # bytes of a NAL unit's length
 _BATCH = 1 << 14  # samples that are joined at a time
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What samples are joined from; part 0 is empty.
-
-    parts: (n,) bytes objects; sizes: (n,) int64 bytes; orders: (n,) int64, the bit at which
-    pic_order_cnt_lsb begins, its bits 0, or NO_ORDER
-    """
-
-    parts: np.ndarray
-    sizes: np.ndarray
-    orders: np.ndarray
-
-
-@dataclass(frozen=True)
 class Samples:
-    """The samples of a segment, still in parts.
+    """The samples of a segment, still in parts; part 0 is empty."""
 
-    rows: (frames, slots) numbers of parts; counts: (frames,) pictures since the IDR picture
-    """
+    parts: np.ndarray  # (parts,) bytes objects
+    part_sizes: np.ndarray  # (parts,) int64, bytes
+    orders: np.ndarray  # (parts,) int64, the bit where pic_order_cnt_lsb begins, or NO_ORDER
+    rows: np.ndarray  # (frames, slots) int64, numbers of parts
+    counts: np.ndarray  # (frames,) int64, pictures since the IDR picture
 
-    parts: Parts
-    rows: np.ndarray
-    counts: np.ndarray
+    @property
+    def sizes(self) -> np.ndarray:
+        """The bytes of each sample, (frames,) int64."""
+        return self.part_sizes[self.rows].sum(axis=1)
+
+    def joined(self) -> Iterator[bytearray]:
+        """Yield all samples, joined, a batch at a time."""
+        for start in range(0, len(self.rows), _BATCH):
+            batch = slice(start, start + _BATCH)
+            yield self._joined(self.rows[batch], self.counts[batch])
+
+    def _joined(self, rows: np.ndarray, counts: np.ndarray) -> bytearray:
+        numbers = rows.ravel()
+        joined = bytearray().join(self.parts[numbers].tolist())
+        slices = np.flatnonzero(self.orders[numbers] != NO_ORDER)
+        places = self.orders[numbers[slices]]
+        sizes = self.part_sizes[numbers]
+        byte, bit = (np.cumsum(sizes) - sizes)[slices] + places // 8, places % 8
+        window = (2 * counts[slices // rows.shape[1]] & _ORDER) << (8 - bit)
+        buffer = np.frombuffer(joined, np.uint8)
+        for shift in (16, 8, 0):
+            buffer[byte] |= ((window >> shift) & 0xFF).astype(np.uint8)
+            byte = byte + 1
+        return joined
 
 
-class Store:
-    """Parts in the making; every method that adds one returns its number."""
+class PartStore:
+    """Collects parts; part 0 is empty."""
 
     def __init__(self) -> None:
         """Begin with the empty part."""
         self._parts = [b""]
-        self._headers: list[SliceHeader | None] = [None]
+        self._orders = [NO_ORDER]
 
-    def add(self, header: SliceHeader, data: np.ndarray) -> int:
+    def add(self, part: bytes, order: int = NO_ORDER) -> int:
+        """Add a part and return its number; order: the bit where pic_order_cnt_lsb begins."""
+        self._parts.append(part)
+        self._orders.append(order)
+        return len(self._parts) - 1
+
+    def add_slice(self, header: SliceHeader, data: np.ndarray) -> int:
         """Add a P slice, given its data as bits. Raises GoalreelError as ordered."""
-        return self.add_made(header, ordered(header, data))
+        return self.add(ordered(header, data), order_position(header))
 
-    def add_made(self, header: SliceHeader, part: bytes) -> int:
-        """Add a P slice as `ordered` returned it."""
-        self._parts.append(part)
-        self._headers.append(header)
-        return len(self._parts) - 1
-
-    def add_whole(self, part: bytes) -> int:
-        """Add a part without an order: NAL units after their lengths."""
-        self._parts.append(part)
-        self._headers.append(None)
-        return len(self._parts) - 1
-
-    def slice(self, number: int) -> tuple[SliceHeader, np.ndarray]:
-        """Return the header and the data of a P slice."""
-        header, unit = self._headers[number], unpack(self._parts[number][_LENGTH:])
-        bits = np.unpackbits(np.frombuffer(unit.rbsp, np.uint8))
-        return header, bits[len(header_bits(header)) : np.flatnonzero(bits)[-1]]
-
-    def collected(self) -> Parts:
-        """Return the parts."""
+    def samples(self, rows: np.ndarray, counts: np.ndarray) -> Samples:
+        """Return the samples that rows of parts make up; see Samples."""
         parts = np.empty(len(self._parts), object)
         parts[:] = self._parts
-        # By identity: thousands of slices share a header, whose hash is costly.
-        headers = {id(header): header for header in self._headers}
-        orders = {key: _place(header) if header else NO_ORDER for key, header in headers.items()}
-        return Parts(
-            parts,
-            np.array([len(part) for part in self._parts], np.int64),
-            np.array([orders[id(header)] for header in self._headers], np.int64),
-        )
+        sizes = np.array([len(part) for part in self._parts], np.int64)
+        return Samples(parts, sizes, np.array(self._orders, np.int64), rows, counts)
 
 
 def ordered(header: SliceHeader, data: np.ndarray) -> bytes:
-    """Return a slice as a part whose order's bits are 0.
+    """Return a slice as a part whose pic_order_cnt_lsb is 0.
 
     Raises GoalreelError if an order could make its bytes look like a start code (7.4.1).
     """
     # All ones, so that no emulation prevention byte comes into the order's bytes.
     part = bytearray(length_prefixed([slice_nal(replace(header, poc_lsb=_ORDER), data)]))
-    byte, bit = divmod(_place(header), 8)
+    byte, bit = divmod(order_position(header), 8)
     window = int.from_bytes(part[byte : byte + 3], "big") & ~(_ORDER << (8 - bit))
     part[byte : byte + 3] = window.to_bytes(3, "big")
     # The first of the three bytes is not 0. So whatever the order is, at most the others are, and
@@ -107,33 +103,6 @@ def ordered(header: SliceHeader, data: np.ndarray) -> bytes:
     return bytes(part)
 
 
-def _place(header: SliceHeader) -> int:
-    """Return the bit of a part at which its order begins."""
+def order_position(header: SliceHeader) -> int:
+    """Return the bit of a part at which pic_order_cnt_lsb begins."""
     return 8 * (_LENGTH + 1) + poc_position(header)
-
-
-def sample_sizes(samples: Samples) -> np.ndarray:
-    """Return the bytes of each sample, (frames,) int64."""
-    return samples.parts.sizes[samples.rows].sum(axis=1)
-
-
-def assemble(samples: Samples) -> Iterator[bytearray]:
-    """Yield all samples, joined, a batch at a time."""
-    for start in range(0, len(samples.rows), _BATCH):
-        batch = slice(start, start + _BATCH)
-        yield _joined(samples.parts, samples.rows[batch], samples.counts[batch])
-
-
-def _joined(parts: Parts, rows: np.ndarray, counts: np.ndarray) -> bytearray:
-    numbers = rows.ravel()
-    joined = bytearray().join(parts.parts[numbers].tolist())
-    ordered = np.flatnonzero(parts.orders[numbers] != NO_ORDER)
-    places = parts.orders[numbers[ordered]]
-    starts = (np.cumsum(parts.sizes[numbers]) - parts.sizes[numbers])[ordered]
-    byte, bit = starts + places // 8, places % 8
-    window = (2 * counts[ordered // rows.shape[1]] & _ORDER) << (8 - bit)
-    buffer = np.frombuffer(joined, np.uint8)
-    for shift in (16, 8, 0):
-        buffer[byte] |= ((window >> shift) & 0xFF).astype(np.uint8)
-        byte = byte + 1
-    return joined

@@ -8,7 +8,7 @@ ARGS ?=
 # How many times the random trials of faults are repeated.
 TIMES ?= 1
 
-.PHONY: film test test-all faults lint
+.PHONY: film test test-all faults lint docs tables
 
 film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
@@ -32,6 +32,19 @@ lint: .venv/installed-for-tests
 	$(BIN)/ruff check .
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
+
+# The documentation as a site, in site/; a dead link fails.
+docs: .venv-docs/installed
+	.venv-docs/bin/mkdocs build --quiet
+
+# The tables and figures of README.md and docs/, from benchmarks/results.
+tables:
+	$(PYTHON) -m benchmarks.write_tables
+
+.venv-docs/installed: requirements-docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python $(PIP) -r requirements-docs.txt
+	@touch $@
 
 .venv/installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

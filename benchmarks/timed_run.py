@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.sample import ENV, ROOT
+from benchmarks.sample import ROOT
 
 
 def timed_run(
@@ -24,7 +24,7 @@ def timed_run(
     """
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(folder), "-j", str(cores), *targets]
-    command += ["--config", f"env={ENV}", "results=results", *config]
+    command += ["--config", "results=results", *config]
     start = time.perf_counter()
     answer = subprocess.run(
         command,

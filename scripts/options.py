@@ -1,4 +1,4 @@
-"""Write the README's table of options anew from config.schema.yaml.
+"""Print the table of options, as Markdown, from config.schema.yaml.
 
 python scripts/options.py
 """
@@ -7,21 +7,14 @@ from pathlib import Path
 
 from goalreel import cli
 
-_ROOT = Path(__file__).parents[1]
-
 
 def main(argv: list[str] | None = None) -> None:
-    """Replace the table in README.md."""
+    """Print the table."""
     cli.parser(__doc__).parse_args(argv)
 
-    from goalreel.files.atomic import replacing
-    from goalreel.workflow.options_table import options_table, replace_table
+    from goalreel.workflow.options_table import options_table
 
-    readme = _ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    with replacing(readme) as temporary:
-        table = options_table(_ROOT / "config.schema.yaml")
-        temporary.write_text(replace_table(text, table), encoding="utf-8")
+    print(options_table(Path(__file__).parents[1] / "config.schema.yaml"))
 
 
 if __name__ == "__main__":

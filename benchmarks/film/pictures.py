@@ -18,7 +18,7 @@ import pandas as pd
 from PIL import Image
 
 ROOT = Path(__file__).parents[2]
-RESULTS, DOCS = ROOT / "results", ROOT / "docs"
+RESULTS, IMAGES = ROOT / "results", ROOT / "docs" / "images"
 WIDTH = 600
 sys.path.insert(0, str(ROOT / "scripts"))
 
@@ -35,7 +35,7 @@ def save(name: str, picture: np.ndarray | Image.Image) -> None:
     image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
     size = WIDTH, round(image.height * WIDTH / image.width)
     small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-    small.quantize(256, dither=Image.Dither.NONE).save(DOCS / name, optimize=True)
+    small.quantize(256, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
 
 
 def film_frame(name: str, number: int) -> Image.Image:
@@ -90,7 +90,7 @@ def save_report() -> None:
 
 
 if __name__ == "__main__":
-    DOCS.mkdir(exist_ok=True)
+    IMAGES.mkdir(exist_ok=True)
     save("frame.png", hud_frame(reach=0, before_end=8))
     save("vector.png", vector_frame(-0.9))
     save("swarm.png", film_frame("swarm.mp4", 117))

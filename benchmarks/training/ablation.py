@@ -3,7 +3,8 @@
 Every variant is trained from the same seeds, one run after another, seed by seed, so that a slow
 spell of the machine meets all of them. The table is that of `snakemake training`; below it stands
 how many of five seeds the baseline and `fast` solve. Printed, and written to ablation.csv (a row
-for each training) and ablation.md; the plots to docs/training_bars.svg and training_curves.svg.
+for each training) and ablation.md; the plots to training_bars.svg and training_curves.svg in
+docs/images.
 
     python -m benchmarks.training.ablation              all variants, seeds 1 to 3, and to 5 for two
     python -m benchmarks.training.ablation --folder F   in F, where what is made already is kept
@@ -41,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
         make(folder, options, ["training"])
         for plot in ("bars", "curves"):
             made = folder / "results" / "training" / f"{plot}.svg"
-            shutil.copyfile(made, ROOT / "docs" / f"training_{plot}.svg")
+            shutil.copyfile(made, ROOT / "docs" / "images" / f"training_{plot}.svg")
     table = as_markdown(rows_of(compared)) + "\n" + notes(trainings, options)
     print(table)
     output = RESULTS

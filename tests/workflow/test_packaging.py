@@ -107,28 +107,3 @@ def test_every_program_explains_itself(script):
         [sys.executable, REPOSITORY / "scripts" / script, "--help"], capture_output=True, text=True
     )
     assert said.returncode == 0 and f"python scripts/{script}" in said.stdout
-
-
-@pytest.mark.parametrize(
-    ("page", "tables"),
-    [
-        ("README.md", "peers quality shards ablation wrappers pipeline"),
-        ("docs/training.md", "ablation lane_counts wrappers pixels pipeline"),
-    ],
-)
-def test_the_tables_of_speeds_are_those_that_were_measured(page, tables):
-    text = (REPOSITORY / page).read_text(encoding="utf-8")
-    for name in tables.split():
-        measured = (
-            (REPOSITORY / "benchmarks" / "results" / f"{name}.md")
-            .read_text(encoding="utf-8")
-            .strip()
-        )
-        assert measured in text, name
-
-
-def test_readme_has_no_gap_left_to_fill():
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert not re.search(r"@@|@[A-Z_]+@|TODO", readme)
-    for link in re.findall(r"\]\(([^)#:]+)\)", readme):
-        assert (REPOSITORY / link).exists(), link

@@ -1,4 +1,4 @@
-"""The table of options in the README, written from config.schema.yaml."""
+"""The table of options, as Markdown, from config.schema.yaml."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,6 @@ def options_table(schema_path: Path) -> str:
     schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
     rows = [f"| {' | '.join(row)} |" for row in _rows("", schema)]
     return "\n".join(["| Option | Default | Allowed | Meaning |", "|---|---|---|---|", *rows])
-
-
-def replace_table(text: str, table: str) -> str:
-    """Return a document with its table of options replaced by `table`."""
-    lines = text.splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith("| Option |"))
-    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
-    return "\n".join([*lines[:first], table, *lines[last:]]) + "\n"
 
 
 def _rows(path: str, schema: Mapping) -> Iterator[tuple[str, ...]]:

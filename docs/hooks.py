@@ -1,0 +1,46 @@
+"""What mkdocs does with each page before it is rendered: generated parts, links into the sources.
+
+    <!-- options -->    the table of all options, from config.schema.yaml
+    <!-- api -->        the documentation of each public name of the package
+
+A link that leaves docs/, as GitHub shows it, becomes the path alone, which must exist.
+"""
+
+import logging
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_LOG = logging.getLogger("mkdocs.hooks")  # a warning fails a strict build
+_LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)(?:#[^)]*)?\)")
+
+
+def on_config(config):
+    """Let the pages' hook import the package."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    return config
+
+
+def on_page_markdown(markdown: str, page, config, files) -> str:
+    """Return the page's Markdown with its generated parts."""
+    if "<!-- options -->" in markdown:
+        from goalreel.workflow.options_table import options_table
+
+        table = options_table(ROOT / "config.schema.yaml")
+        markdown = markdown.replace("<!-- options -->", table)
+    if "<!-- api -->" in markdown:
+        from goalreel import _HOME
+
+        entries = [f"::: goalreel.{module}.{name}" for name, module in _HOME.items()]
+        markdown = markdown.replace("<!-- api -->", "\n\n".join(entries))
+    return _LINK.sub(lambda match: _source(match, page.file.src_uri), markdown)
+
+
+def _source(match: re.Match, page: str) -> str:
+    text, target = match[1], match[2]
+    if not (ROOT / "docs" / target).exists():
+        _LOG.warning("%s: a dead link: %s", page, target)
+    path = target.removeprefix("../").rstrip("/")
+    name = text.strip("`")
+    return f"`{path}`" if name in path else f"{text} (`{path}`)"

@@ -1,0 +1,83 @@
+"""README and docs/ say what is measured, run as they are written, and link to what exists."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import yaml
+from project import REPOSITORY
+
+from benchmarks.write_tables import PAGES, filled
+from goalreel.workflow.config import load_config
+
+NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
+MKDOCS = REPOSITORY / ".venv-docs" / "bin" / "mkdocs"
+
+
+def text_of(name: str) -> str:
+    return (REPOSITORY / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str = "") -> list[str]:
+    """Return the contents of a page's fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text_of(name), re.M | re.S)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_and_figures_are_those_that_were_measured(name):
+    assert filled(text_of(name)) == text_of(name), "run: make tables"
+
+
+@pytest.mark.parametrize("name", [*NAMES, "SECURITY.md", "CHANGELOG.md"])
+def test_links_lead_to_what_exists(name):
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text_of(name)):
+        assert ((REPOSITORY / name).parent / link).exists(), link
+
+
+def test_the_readme_is_short():
+    assert len(text_of("README.md").splitlines()) <= 200
+
+
+def options_in_commands() -> list[tuple[str, dict]]:
+    """Return the `--config` options of each command in the pages, by page."""
+    found = []
+    for name in NAMES:
+        lines = [line for block in blocks(name) for line in block.splitlines()]
+        for line in (line for line in lines if line.startswith("snakemake") and "--config" in line):
+            words = shlex.split(line.partition("--config")[2], comments=True)
+            pairs = (word.partition("=") for word in words)
+            found.append((name, {key: yaml.safe_load(value) for key, _, value in pairs}))
+    return found
+
+
+@pytest.mark.parametrize(("name", "options"), options_in_commands())
+def test_options_in_commands_are_valid(name, options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "balance.py").write_text(blocks("docs/environments.md", "python")[0])
+    load_config(options, REPOSITORY / "config.schema.yaml")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/python-api.md", "docs/environments.md"])
+def test_python_in_a_page_runs(name, filmed, tmp_path):
+    (tmp_path / "results").symlink_to(filmed.folder / "results")
+    code = "\n".join(blocks(name, "python"))
+    if name == "docs/environments.md":
+        code += "\nassert act(np.ones((3, 4))).tolist() == [1, 1, 1]"
+    else:
+        code += "\nassert cache[0].shape == (400, 600, 3)"
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    assert name != "README.md" or (tmp_path / "videos" / "rl-video-episode-0.mp4").stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MKDOCS.exists(), reason="needs mkdocs: make docs")
+def test_the_site_is_built_without_a_warning(tmp_path):
+    command = [MKDOCS, "build", "--quiet", "--site-dir", tmp_path / "site"]
+    subprocess.run(command, cwd=REPOSITORY, check=True)
+    options = (tmp_path / "site" / "options" / "index.html").read_text(encoding="utf-8")
+    api = (tmp_path / "site" / "python-api" / "index.html").read_text(encoding="utf-8")
+    assert "max_attempts" in options and "goalreel.recorders.record_video.RecordVideo" in api

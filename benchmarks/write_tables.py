@@ -22,12 +22,12 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _MARKER = re.compile(r"(<!-- (table|value): (.+?) -->).*?(<!-- end -->)", re.S)
 # The README's table: what is done, and the rows of the strongest peer and of goalreel.
 _FILM, _PIXELS = "1,000 episodes of Mountain Car as a film, ", "an action each frame"
-_PEER = "film: RecordVideo"
+_PEER = "film: moviepy"
 SPEED = (
     (f"{_FILM}first run", "peers", _PEER, "film: goalreel, cold", "frames/s"),
     (f"{_FILM}pictures cached", "peers", _PEER, "film: goalreel, warm", "frames/s"),
     (
-        f"{_FILM}by x264 at RecordVideo's preset",
+        f"{_FILM}by x264 at the peer's preset",
         *("peers", _PEER, "film: goalreel, warm, x264 preset medium", "frames/s"),
     ),
     (
@@ -41,6 +41,10 @@ SPEED = (
     (
         "CartPole, RecordVideo replaced in a script",
         *("record_video", "CartPole-v1: gymnasium", "CartPole-v1: goalreel", "frames/s"),
+    ),
+    (
+        "CartPole, whole workflow on two cores",
+        *("other_environments", "CartPole-v1: RecordVideo", "CartPole-v1: goalreel, 2", "frames/s"),
     ),
 )
 

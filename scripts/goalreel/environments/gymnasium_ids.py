@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import math
 import os
 import sys
 import sysconfig
@@ -160,7 +161,8 @@ def _plain(value: object) -> bool:
         return all(map(_plain, value))
     if isinstance(value, Mapping):
         return all(isinstance(key, str) for key in value) and all(map(_plain, value.values()))
-    return value is None or isinstance(value, bool | int | float | str)
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return value is None or (isinstance(value, bool | int | float | str) and finite)
 
 
 def _unknown_kwargs(env: str, creator, given: Mapping) -> list[tuple[str, str]]:

@@ -7,7 +7,9 @@ no frame. How a caption is drawn stands in lettering, where it stands on the fra
 import difflib
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+
+from goalreel.errors import GoalreelError
 
 # An episode of this kind fills the template when it is checked.
 _SAMPLE = {
@@ -21,17 +23,26 @@ CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
 _LONGEST = 300  # characters of a template; more than a frame can show
 
 
-def template_fault(template: str) -> str | None:
+def check_template(template: object) -> bool:
+    """Return True for a caption's template that is sound; raise GoalreelError for another."""
+    if not isinstance(template, str):
+        return True  # not for this check to refuse
+    if fault := _template_fault(template):
+        raise GoalreelError(fault)
+    return True
+
+
+def _template_fault(template: str) -> str | None:
     """Return what is wrong with a caption's template, None if it is sound."""
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
     except ValueError as error:
-        return f"{template!r} is no template: {error}; write {{{{ and }}}} for braces themselves"
+        return f"{template!r} is not a template: {error}; write {{{{ and }}}} for literal braces"
     for name in names:
         if name not in COLUMNS:
             close = difflib.get_close_matches(name, COLUMNS, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            return f"unknown name {name!r}; {hint}(known: {', '.join(COLUMNS)})"
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            return f"unknown field {name!r}{hint}; allowed: {', '.join(COLUMNS)}"
     if len(template) > _LONGEST or re.search(r"[:.]\D{0,3}\d{4}", template):
         return (
             f"{template[:60]!r}... is too long; allowed: {_LONGEST} characters, widths below 1000"
@@ -39,25 +50,10 @@ def template_fault(template: str) -> str | None:
     try:
         shown = caption(template, _SAMPLE)
     except (ValueError, TypeError, LookupError, OverflowError) as error:
-        return f"{template!r} does not format: {error}"
-    if strange := sorted(set(shown) - set(CHARACTERS)):
-        return f"{template!r} gives {strange[0]!r}, which the font lacks; allowed: ASCII and · ° …"
+        return f"{template!r} cannot be formatted: {error}"
+    if missing := sorted(set(shown) - set(CHARACTERS)):
+        return f"the font has no {missing[0]!r}, as in {template!r}; allowed: ASCII and · ° …"
     return None
-
-
-def template_faults(path: str, value: object, schema: Mapping) -> Iterator[str]:
-    """Yield the faults of a configuration's captions: the options that are marked x-template.
-
-    path: what stands before the keys of `value`; schema: its part of the schema
-    """
-    for key, inner in schema.get("properties", {}).items():
-        given = value.get(key) if isinstance(value, Mapping) else None
-        if "properties" in inner:
-            yield from template_faults(f"{path}{key}.", given, inner)
-        elif "x-template" in inner and isinstance(given, str):
-            fault = template_fault(given)
-            if fault:
-                yield f"{path}{key}: {fault}"
 
 
 def caption(template: str, row: Mapping[str, object]) -> str:

@@ -1,24 +1,28 @@
 """The configuration: what the user wrote, checked against config.schema.yaml and completed by it.
 
-The schema is the one place that knows the options, their ranges and defaults; this module knows
-how to apply it. How a fault is told stands in faults, which stage uses which option in stages.
+The schema defines the options, their ranges and defaults; checks that involve several options are
+here. The validator is jsonschema, which Snakemake itself depends on.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import yaml
 
 from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import environment_faults
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import MOST_FRAMES
-from goalreel.pictures.captions import template_faults
+from goalreel.policies.parameters import PARAMETERS, parameters
 from goalreel.policies.watched_files import policy_files, policy_tools
-from goalreel.training.games.names import family_of
-from goalreel.workflow.config_errors import check_depth, schema_faults
+from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
-_HUGE = 1e300  # a whole number beyond is out of any range, and may not fit a float
+_HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
+_MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
+
+Faults = Iterator[tuple[str, str]]  # of (key, what is wrong)
 
 
 def load_config(given: Mapping, schema_path: Path) -> dict:
@@ -32,59 +36,55 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     check_depth(given)
     config = _typed(dict(given), schema)
     faults = schema_faults(config, schema)
-    faults += [fault for fault in template_faults("", config, schema) if not _told(fault, faults)]
-    completed = _completed(config, schema)
-    faults += [f for f in _environment_faults(completed) if not _told(f, faults)]
-    # A section that is no mapping has its fault already, and nothing to look into.
-    known = not any(fault.startswith("env:") for fault in faults)
-    told = _policy_faults(completed, schema) if known else ()
-    faults += [fault for fault in told if not _told(fault, faults)]
-    faults += [f for f in _style_faults(completed, schema) if not _told(f, faults)]
-    faults += [f for f in _game_faults(completed) if not _told(f, faults)]
-    faults += [] if faults else _encoder_faults(completed)
-    faults += [] if faults else _shard_faults(completed, schema)
-    faults += [] if faults else _film_faults(completed)
+    # A section that is no mapping has its fault already; its options are at their defaults here.
+    config = _completed(config, schema)
+    for check in (_environment_faults, _policy_faults, _style_faults):
+        if check is not _policy_faults or "env" not in faults:
+            for key, message in check(config, schema):
+                faults.setdefault(key, message)
+    for check in (_encoder_faults, _shard_faults, _film_faults):
+        faults = faults or dict(check(config))
     if faults:
-        head = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
-        lines = "".join(f"\n  {fault}" for fault in faults)
-        raise GoalreelError(f"the configuration has {head}:{lines}")
-    return completed
+        raise config_error(faults)
+    policy = config["policy"]
+    taken = ("name", *(parameters(policy["name"], config["env"]) or ()))
+    return config | {"policy": {key: policy[key] for key in taken}}
 
 
 def read_schema(path: Path) -> dict:
     """Return the schema of all options."""
-    import yaml
-
     # libyaml, where PyYAML has it, reads the schema in a tenth of the time.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), loader)  # noqa: S506 - both are safe
 
 
 def _typed(value: object, schema: Mapping) -> object:
-    """Give a value the schema's type where it can be read so, and one spelling per meaning.
+    """Give a value the schema's type if it can be read so, and one spelling per meaning.
 
-    Values nested on the command line (--config 'encode={qp: 31}') reach a workflow as text, YAML
+    Values nested on the command line (--config 'encode={qp: 31}') reach a workflow as strings, YAML
     reads 1e3 as a float, and 0 and 0.0 are the same epsilon. What cannot be read so is left for
     the validator to refuse.
     """
-    types = schema.get("type", [])
-    types = [types] if isinstance(types, str) else types
-    if isinstance(value, str) and "null" in types and value.strip().lower() in _NULLS:
-        return None
-    if "array" in types and isinstance(value, list):
-        return [_typed(inner, schema.get("items", {})) for inner in value]
-    if schema.get("x-free"):
-        return _plain(value)
-    if "object" in types and isinstance(value, Mapping if "null" in types else Mapping | None):
-        known = schema.get("properties", {})
+    alternatives = schema.get("anyOf", [schema])
+    types = {kind for part in alternatives for kind in _types(part)}
+    takes_null = "null" in types or schema.get("format") == "caption"
+    if takes_null and isinstance(value, str) and value.strip().lower() in _NULLS:
+        return None if "null" in types else ""
+    if isinstance(value, list) and "array" in types:
+        items = next(part["items"] for part in alternatives if "items" in part)
+        return [_typed(inner, items) for inner in value]
+    if "object" in types and (
+        isinstance(value, Mapping) or (value is None and "null" not in types)
+    ):
+        known = next((part["properties"] for part in alternatives if "properties" in part), None)
+        if known is None:
+            return _read(value)
         return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
-    if "x-template" in schema and isinstance(value, str) and value.strip().lower() in _NULLS:
-        return ""
-    if "string" in types and not {"number", "integer"} & set(types):
-        return str(value) if type(value) in (int, float) else value
     if "boolean" in types:
         words = {"true": True, "false": False}
         return words.get(value.strip().lower(), value) if isinstance(value, str) else value
+    if "string" in types and not types & {"integer", "number"}:
+        return str(value) if type(value) in (int, float) else value
     if isinstance(value, str):
         value = _number(value)
     if "integer" in types and isinstance(value, float) and value.is_integer():
@@ -94,12 +94,17 @@ def _typed(value: object, schema: Mapping) -> object:
     return value
 
 
-def _plain(value: object) -> object:
-    """Return a value without a schema, its texts read as YAML reads them: a number, true, null."""
+def _types(schema: Mapping) -> list[str]:
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else types
+
+
+def _read(value: object) -> object:
+    """Return a value without a schema, its strings read as YAML reads them: numbers, true, null."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _read(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_read(inner) for inner in value]
     if isinstance(value, str):
         words = {"true": True, "false": False, "null": None}
         return words.get(value.lower(), _number(value))
@@ -117,157 +122,99 @@ def _number(text: str) -> int | float | str:
 
 
 def _completed(value: object, schema: Mapping) -> dict:
-    """Fill in the defaults and put the keys in the schema's order."""
+    """Fill in the defaults of what is missing, and leave out what the schema does not know."""
     value = value if isinstance(value, Mapping) else {}
-    complete = {}
-    for key, inner in schema["properties"].items():
-        if inner.get("type") == "object" and "properties" in inner:
-            complete[key] = _completed(value.get(key), inner)
-        elif key in value:
-            complete[key] = value[key]
-        elif "x-fits" not in schema or key == "name":
-            complete[key] = inner["default"]
-    if "x-fits" in schema:
-        return complete
-    return _with_policy_defaults(complete, schema) if "policy" in complete else complete
+    return {
+        key: _completed(value.get(key), option)
+        if "properties" in option
+        else value.get(key, option["default"])
+        for key, option in schema["properties"].items()
+    }
 
 
-def _with_policy_defaults(config: dict, schema: Mapping) -> dict:
-    """Fill in the defaults of the parameters that the policy takes in this environment.
-
-    One that it does not take may stand at its default, and is left out: config.yaml is merged with
-    what a user gives, and has epsilon: 0.0 for the policy that it names.
-    """
-    section, policy = schema["properties"]["policy"], config["policy"]
-    taken, known = _parameters(config, section) or [], section["properties"]
-    idle = [key for key in known if key not in ("name", *taken)]
-    given = {k: v for k, v in policy.items() if k not in idle or v != known[k]["default"]}
-    defaults = {key: known[key]["default"] for key in taken}
-    return config | {"policy": {"name": policy["name"], **defaults, **given}}
-
-
-def _parameters(config: Mapping, section: Mapping) -> list[str] | None:
-    """Return the parameters of the policy in the environment; None if it does not play there."""
-    name, env = config["policy"]["name"], config["env"]
-    fits = section["x-fits"].get(name) if isinstance(name, str) else None
-    return fits.get(env, fits.get("*")) if fits and isinstance(env, str) else None
-
-
-def _environment_faults(config: Mapping) -> Iterator[str]:
+def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
     env, kwargs = config["env"], config["env_kwargs"]
     if isinstance(env, str) and isinstance(kwargs, Mapping):
-        for key, said in environment_faults(env, kwargs):
-            yield f"{key}: {said}"
+        yield from environment_faults(env, kwargs)
 
 
-def _policy_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
-    section = schema["properties"]["policy"]
-    policy, env, fits = config["policy"], config["env"], section["x-fits"]
+def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
+    """Yield the faults of a policy that does not play the environment, or lacks what it needs."""
+    policy, env, options = config["policy"], config["env"], schema["properties"]["policy"]
     name = policy["name"]
-    if not isinstance(env, str) or not isinstance(name, str) or name not in fits:
+    if not isinstance(env, str) or not isinstance(name, str) or name not in PARAMETERS:
         return
-    taken = _parameters(config, section)
-    fits_env = taken is not None
-    if not fits_env:
-        able = ", ".join(name for name in fits if env in fits[name] or "*" in fits[name])
-        yield f"policy.name: {policy['name']!r} does not play {env}; allowed there: {able}"
-        taken = sorted(
-            {
-                key
-                for parameters in fits.values()
-                for key in parameters.get(env, parameters.get("*", []))
-            }
-        )
-    for key in policy:
-        if key != "name" and key not in taken:
+    taken = parameters(name, env)
+    plays = taken is not None
+    if not plays:
+        able = [other for other in PARAMETERS if parameters(other, env) is not None]
+        yield "policy.name", f"{name!r} does not play {env}; allowed there: {', '.join(able)}"
+        taken = {key for other in able for key in parameters(other, env)}
+    # config.yaml is merged with what a user gives, so that a parameter may be at its default.
+    for key, option in options["properties"].items():
+        if key not in ("name", *taken) and policy[key] != option["default"]:
             yield (
-                f"policy.{key}: {policy['name']!r} has no such parameter in {env}; "
-                f"it takes {', '.join(taken) or 'none'}"
+                f"policy.{key}",
+                f"{name!r} has no such parameter in {env}; allowed: "
+                f"{', '.join(sorted(taken)) or 'none'}",
             )
-    if fits_env and "file" in taken:
-        yield from _file_faults(policy)
+    if plays and "file" in taken and policy["file"] is None:
+        yield "policy.file", f"null; {name!r} needs the path of its file"
+    elif plays and "file" in taken:
+        try:
+            policy_files(policy if isinstance(policy["file"], str) else {})
+            policy_tools(policy)
+        except GoalreelError as error:
+            key, _, message = str(error).partition(": ")
+            yield key, message
 
 
-def _file_faults(policy: Mapping) -> Iterator[str]:
-    """Tell of a policy's file that is missing, and of a package that it needs."""
-    if policy["file"] is None:
-        yield f"policy.file: null; {policy['name']!r} needs the path of its file"
-        return
-    try:
-        policy_files(policy if isinstance(policy["file"], str) else {})
-        policy_tools(policy)
-    except GoalreelError as error:
-        yield str(error)
-
-
-def _style_faults(config: Mapping, schema: Mapping) -> Iterator[str]:
-    section, render = schema["properties"]["render"], config["render"]
-    style, fixed = render["style"], section["x-fixed"]
-    if style != "gymnasium" and isinstance(style, str) and not describe(config["env"]).has_atlas:
+def _style_faults(config: Mapping, schema: Mapping) -> Faults:
+    env, style = config["env"], config["render"]["style"]
+    if isinstance(env, str) and style == "vector" and not describe(env).has_atlas:
         yield (
-            f"render.style: {style!r} draws the Mountain Cars alone; "
-            f"allowed for {config['env']}: gymnasium"
+            "render.style",
+            f"'vector' draws only the Mountain Cars; allowed for {env}: gymnasium",
         )
-        return
-    free = ", ".join(name for name in section["properties"]["style"]["enum"] if name not in fixed)
-    for key, value in fixed.get(style, {}).items() if isinstance(style, str) else ():
-        if render[key] != value:
+
+
+def _encoder_faults(config: Mapping) -> Faults:
+    if config["encode"]["encoder"] == "assemble":
+        for key, reason in obstacles(config):
             yield (
-                f"render.{key}: {render[key]!r} is not drawn in the style {style}; "
-                f"allowed there: {value} (others with render.style: {free})"
+                key,
+                f"{reason}, so encode.encoder cannot be 'assemble'; allowed here: auto, x264",
             )
 
 
-def _game_faults(config: Mapping) -> Iterator[str]:
-    try:
-        family_of(config["pixels"]["game"])
-    except GoalreelError as error:
-        yield f"pixels.{error}"
+def _shard_faults(config: Mapping) -> Faults:
+    reaches, size = config["reaches"], config["shard_size"]
+    shards = -(-reaches // size)
+    if shards > _MOST_SHARDS:
+        yield (
+            "shard_size",
+            f"{size} divides {reaches:,} reaches into {shards:,} shards, and Snakemake plans at "
+            f"most {_MOST_SHARDS:,}; allowed: {-(-reaches // _MOST_SHARDS)} or more",
+        )
 
 
-def _encoder_faults(config: Mapping) -> list[str]:
-    encode = config["encode"]
-    reasons = list(obstacles(config))
-    if encode["encoder"] == "assemble":
-        return [
-            f"{key}: {said}, so that encode.encoder cannot be 'assemble'; allowed here: auto, x264"
-            for key, said in reasons
-        ]
-    return []
-
-
-def _shard_faults(config: Mapping, schema: Mapping) -> list[str]:
-    most, shards = schema["x-max-shards"], -(-config["reaches"] // config["shard_size"])
-    if shards <= most:
-        return []
-    return [
-        f"shard_size: {config['shard_size']} makes {shards:,} shards of {config['reaches']:,} "
-        f"reaches, and Snakemake plans up to {most:,}; allowed: {-(-config['reaches'] // most)} "
-        f"or more"
-    ]
-
-
-def _film_faults(config: Mapping) -> Iterator[str]:
-    """Tell of films that cannot be: parts that cut a shard, a file of too many frames."""
+def _film_faults(config: Mapping) -> Faults:
+    """Yield the faults of files that would cut a shard in two or hold too many frames."""
     per_file, size = config["film"]["reaches_per_file"], config["shard_size"]
     if per_file is not None and per_file % size:
-        near = max(per_file // size, 1) * size
         yield (
-            f"film.reaches_per_file: {per_file} cuts a shard in two; allowed with shard_size "
-            f"{size}: its multiples, such as {near}, or null"
+            "film.reaches_per_file",
+            f"{per_file} would cut a shard in two; allowed with shard_size {size}: its multiples, "
+            f"such as {max(per_file // size, 1) * size}, or null",
         )
         return
-    # An episode has a step at least, so two frames, and its card.
+    # An episode has at least one step, so two frames, and its card.
     least = cards(config, choose(config)) + 2
-    held = config["reaches"] if per_file is None else min(per_file, config["reaches"])
-    if held * least > MOST_FRAMES:
+    reaches = config["reaches"] if per_file is None else min(per_file, config["reaches"])
+    if reaches * least > MOST_FRAMES:
         yield (
-            f"film.reaches_per_file: {'null' if per_file is None else per_file} asks for a file of "
-            f"{held:,} reaches, at least {held * least:,} frames with their title cards, and a "
-            f"file holds up to {MOST_FRAMES:,}; allowed: up to {MOST_FRAMES // least}"
+            "film.reaches_per_file",
+            f"{'null' if per_file is None else per_file} makes a file of {reaches:,} reaches with "
+            f"at least {reaches * least:,} frames, title cards included, and a file holds at most "
+            f"{MOST_FRAMES:,}; allowed: at most {MOST_FRAMES // least}",
         )
-
-
-def _told(fault: str, faults: list[str]) -> bool:
-    """Tell whether the key of a fault has one already."""
-    return any(other.split(":")[0] == fault.split(":")[0] for other in faults)

@@ -1,23 +1,35 @@
-"""Faults of a configuration in words: the key, the value, what is allowed, the nearest name."""
+"""The faults of a configuration in words: the key, the value, what is allowed, the nearest name."""
 
 import difflib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+from jsonschema.validators import extend
 
 from goalreel.errors import GoalreelError
+from goalreel.pictures.captions import check_template
+from goalreel.training.games.names import family_of
 
 _MOST_LEVELS = 20
 _LONGEST = 300  # characters of a value that a message repeats
-_TYPE_NAMES = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a text",
-    "object": "a mapping such as {name: value}",
-    "boolean": "true or false",
-    "array": "a list",
-    "null": "null",
-}
+_TYPES = {str: "a string", bool: "a boolean", int: "an integer", dict: "a mapping", list: "a list"}
+
+
+def _is_finite(_: object, value: object) -> bool:
+    """Tell whether a value is a number; JSON has neither NaN nor infinity."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and (isinstance(value, int) or math.isfinite(value))
+
+
+_FORMATS = FormatChecker(formats=())
+_FORMATS.checks("caption", GoalreelError)(check_template)
+_FORMATS.checks("game", GoalreelError)(family_of)
+_VALIDATOR = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite),
+)
 
 
 def check_depth(config: Mapping) -> None:
@@ -28,100 +40,111 @@ def check_depth(config: Mapping) -> None:
             level = [v for v in level if isinstance(v, Mapping | list)]
             level = [part for v in level for part in (v.values() if isinstance(v, Mapping) else v)]
         if level:
-            raise GoalreelError(
-                f"the configuration has a fault:\n  {key}: nested too deep; allowed: "
-                f"{_MOST_LEVELS} levels of lists and mappings"
+            raise config_error(
+                {str(key): f"nested too deep; allowed: {_MOST_LEVELS} levels of lists and mappings"}
             )
 
 
-def schema_faults(config: Mapping, schema: Mapping) -> list[str]:
-    """Return one line per key that does not fit the JSON schema, in the order of the keys."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import extend
+def config_error(faults: Mapping[str, str]) -> GoalreelError:
+    """Return the error that lists all faults, given by their keys."""
+    count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+    lines = "".join(f"\n  {key}: {message}" for key, message in faults.items())
+    return GoalreelError(f"the configuration has {count}:{lines}")
 
-    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole)
-    checks = {"x-words": _words, "x-one-of": _one_of}
-    validator = extend(Draft202012Validator, checks, type_checker=types)
+
+def schema_faults(config: Mapping, schema: Mapping) -> dict[str, str]:
+    """Return what is wrong with each key that does not fit the JSON schema, in the keys' order."""
+    errors = _VALIDATOR(schema, format_checker=_FORMATS).iter_errors(config)
     faults: dict[str, str] = {}
-    errors = validator(schema).iter_errors(config)
     for error in sorted(errors, key=lambda error: list(map(str, error.path))):
-        for key, said in _told(error):
-            faults.setdefault(key, f"{key}: {said}")
-    for key, value in _infinite("", config):
-        faults[key] = f"{key}: {value} is no number to work with; allowed: a finite one"
-    return list(faults.values())
+        for key, message in _messages(error, error.schema):
+            faults.setdefault(key, message)
+    return faults
 
 
-def _is_whole(checker, value: object) -> bool:
-    """Tell whether a value is a whole number as Python counts: 30.0 is none."""
-    return isinstance(value, int) and not isinstance(value, bool)
+def allowed(schema: Mapping) -> str:
+    """Return which values an option takes, in Markdown."""
+    *parts, last = _allowed_parts(schema)
+    return f"{', '.join(parts)} or {last}" if parts else last
 
 
-def _words(validator, words: list[str], value: object, schema: Mapping):
-    """Check the texts that an option takes beside its other types."""
-    from jsonschema import ValidationError
-
-    if isinstance(value, str) and value not in words:
-        yield ValidationError("unknown")
+def _nearest(word: object, known: list[str]) -> str:
+    """Return a question that names the most similar known word, "" if none is similar."""
+    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _one_of(validator, names: list[str], value: object, schema: Mapping):
-    """Check a mapping that must hold exactly one of some keys."""
-    from jsonschema import ValidationError
+def _messages(error: ValidationError, option: Mapping) -> Iterator[tuple[str, str]]:
+    """Yield (key, what is wrong) for each fault in a validation error.
 
-    if not isinstance(value, Mapping) or set(value) - set(schema["properties"]):
-        return  # an unknown key has its fault already
-    if len(named := [name for name in names if name in value]) != 1:
-        yield ValidationError(" and ".join(named) or "none")
-
-
-def _infinite(path: str, value: object) -> list[tuple[str, float]]:
-    """Return the keys whose values are NaN or infinite, which pass as numbers in a schema."""
-    if isinstance(value, Mapping):
-        return [found for k, inner in value.items() for found in _infinite(_join(path, k), inner)]
-    return [(path, value)] if isinstance(value, float) and not math.isfinite(value) else []
-
-
-def _told(error) -> list[tuple[str, str]]:
-    """Return (key, what is wrong) for each thing that a validation error says."""
-    schema, value = error.schema, error.instance
-    key, shown = ".".join(map(str, error.path)), _shown(error.instance)
+    option: the schema whose values are allowed: the error's own, or of what it is one alternative
+    """
+    key, schema = ".".join(map(str, error.absolute_path)), error.schema
+    value = _shown(error.instance)
     if error.validator == "additionalProperties":
         known = list(schema["properties"])
-        unknown = [key for key in value if key not in known]
-        return [(_join(key, k), f"unknown key{_nearest(str(k), known)}") for k in unknown]
-    if error.validator == "type":
-        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        wanted = " or ".join(_TYPE_NAMES[kind] for kind in types)
-        return [(key, f"{shown} is {_kind(value)}; allowed: {wanted}")]
-    if error.validator == "enum":
-        other = f"; or {schema['x-or']}" if "x-or" in schema else ""
-        known = ["null" if word is None else word for word in schema["enum"]]
-        return [(key, f"unknown value {shown}{_nearest(str(value), known)}{other}")]
-    if error.validator == "pattern":
-        return [(key, f"{shown} {schema.get('x-unfit') or _unfit_folder(value)}")]
-    if error.validator == "x-words":
-        other = f"; or {schema['x-or']}" if "x-or" in schema else ""
-        return [(key, f"unknown value {shown}{_nearest(value, schema['x-words'])}{other}")]
-    if error.validator == "x-one-of":
-        names = ", ".join(schema["x-one-of"])
-        return [(key, f"{shown} names {error.message}; allowed: exactly one of {names}")]
-    if error.validator in ("minItems", "uniqueItems"):
-        what = "is empty" if error.validator == "minItems" else "names a value twice"
-        return [(key, f"{shown} {what}; allowed: {schema['x-allowed']}")]
-    if error.validator == "minLength":
-        return [(key, f"{shown} is empty; allowed: the name of a folder")]
-    if error.validator == "multipleOf":
-        return [(key, f"{shown} is odd; allowed: an even number, {_range(schema)}")]
-    return [(key, f"{shown} is out of range; allowed: {_range(schema)}")]
+        for name in error.instance:
+            if name not in known:
+                hint = f"unknown key{_nearest(name, known)}; allowed: {', '.join(known)}"
+                yield f"{key}.{name}" if key else str(name), hint
+        return
+    if error.validator == "anyOf":
+        alternatives: dict[int, list[ValidationError]] = {}
+        for inner in error.context:
+            alternatives.setdefault(inner.schema_path[0], []).append(inner)
+        for errors in alternatives.values():  # explain the one that is of the value's type
+            if not any(inner.validator == "type" and not inner.path for inner in errors):
+                for inner in errors:
+                    yield from _messages(inner, inner.schema if inner.path else schema)
+                return
+    if error.validator in ("oneOf", "required"):
+        names = [name for part in schema.get("oneOf", [schema]) for name in part["required"]]
+        if error.instance.keys() <= schema["properties"].keys():  # others are faults themselves
+            yield key, f"{value} does not fit; allowed: exactly one of the keys {', '.join(names)}"
+        return
+    what = {
+        **{"enum": f"unknown value {value}{_nearest(error.instance, _words(option))}"},
+        **{"format": str(error.cause).removeprefix("game: "), "minItems": f"{value} is empty"},
+        **{"uniqueItems": f"{value} has duplicates", "minLength": f"{value} is empty"},
+        **{"multipleOf": f"{value} is odd", "const": f"{value} does not fit"},
+        **{"pattern": f"{value} does not fit"},
+        **dict.fromkeys(("type", "anyOf"), f"{value} is {_type(error.instance)}"),
+    }.get(error.validator, f"{value} is out of range")
+    if error.validator != "format":  # which says itself what is allowed
+        what += f"; allowed: {allowed(option).replace('`', '')}"
+    yield key, what
 
 
-def _join(path: str, key: object) -> str:
-    return f"{path}.{key}" if path else str(key)
+def _allowed_parts(schema: Mapping) -> list[str]:
+    if "title" in schema:
+        return [schema["title"]]
+    if "anyOf" in schema:
+        return [part for inner in schema["anyOf"] for part in _allowed_parts(inner)]
+    if "enum" in schema:
+        return [f"`{word}`" for word in _words(schema)]
+    limits = f"from {schema.get('minimum')} to {schema.get('maximum')}"
+    if "exclusiveMinimum" in schema:
+        limits = f"above {schema['exclusiveMinimum']}, up to {schema['maximum']}"
+    words = {
+        **{"integer": f"an {'even ' if 'multipleOf' in schema else ''}integer {limits}"},
+        **{"number": f"a number {limits}", "null": "`null`", "boolean": "`true` or `false`"},
+        **{"string": "a string", "object": "a mapping such as {name: value}"},
+    }
+    if schema["type"] == "array":
+        which = " of different values" if schema.get("uniqueItems") else ""
+        return [f"a list{which}, each {allowed(schema['items'])}"]
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return [words[kind] for kind in kinds]
+
+
+def _words(option: Mapping) -> list[str]:
+    """Return the words that an option takes, of all its alternatives."""
+    words = [w for part in (option, *option.get("anyOf", ())) for w in part.get("enum", ())]
+    return ["null" if word is None else word for word in words]
 
 
 def _shown(value: object) -> str:
-    """Return a value as YAML writes it, texts in quotes; one that is long is cut short."""
+    """Return a value as YAML writes it, strings in quotes; one that is long is cut short."""
     try:
         if isinstance(value, bool | dict | list | None):
             shown = json.dumps(value, ensure_ascii=False, default=str)
@@ -129,38 +152,12 @@ def _shown(value: object) -> str:
             shown = repr(value)
     except TypeError:  # keys of a mapping that JSON has not, as dates
         shown = repr(value)
-    except ValueError:  # a whole number of thousands of digits
+    except ValueError:  # an integer of thousands of digits
         return "a value too long to be shown"
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    names = {int: "a number", float: "a fraction", str: "a text", dict: "a mapping"}
-    names |= {list: "a list", type(None): "nothing"}
-    return names.get(type(value), f"a {type(value).__name__}")
-
-
-def _unfit_folder(name: str) -> str:
-    if "{" in name or "}" in name:
-        why = "holds '{' or '}', which Snakemake reads as wildcards"
-    elif name.startswith("-"):
-        why = "starts with '-', which programs read as an option"
-    elif name.startswith("~"):
-        why = "starts with '~', which only a shell replaces by a home folder"
-    else:
-        why = "holds a character that no file name can have"
-    return f"{why}; choose another name for the folder"
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}? (allowed: " if close else "; allowed: "
-    return f"{hint}{', '.join(known)}{')' if close else ''}"
-
-
-def _range(schema: Mapping) -> str:
-    if "exclusiveMinimum" in schema:
-        return f"more than {schema['exclusiveMinimum']}, up to {schema['maximum']}"
-    return f"{schema['minimum']} to {schema['maximum']}"
+def _type(value: object) -> str:
+    if isinstance(value, float):
+        return "a decimal number" if math.isfinite(value) else "not a finite number"
+    return "not allowed" if value is None else _TYPES.get(type(value), f"a {type(value).__name__}")

@@ -1,45 +1,47 @@
-"""The table of options, as Markdown, from config.schema.yaml."""
+"""The options page of the documentation, generated from config.schema.yaml."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import yaml
+from goalreel.workflow.config import read_schema
+from goalreel.workflow.config_errors import allowed
+
+_HEAD = "| Option | Default | Allowed | Meaning |\n|---|---|---|---|"
+
+
+def options_page(schema_path: Path) -> str:
+    """Return the Markdown of all options: a heading and a table for each section."""
+    options = read_schema(schema_path)["properties"]
+    top = {key: option for key, option in options.items() if "properties" not in option}
+    page = f"## General\n\n{_HEAD}\n" + "".join(_rows("", top))
+    for section, option in options.items():
+        if section not in top:
+            rows = "".join(_rows(f"{section}.", option["properties"]))
+            page += f"\n## {section}\n\n{option['description'].strip()}\n\n{_HEAD}\n{rows}"
+    return page
+
+
+def _rows(prefix: str, options: Mapping[str, Mapping]) -> Iterator[str]:
+    for key, option in options.items():
+        default, meaning = option["default"], option["description"].strip()
+        if not isinstance(default, str):
+            default = json.dumps(default)
+        yield f"| `{prefix}{key}` | `{default}` | {allowed(option)} | {meaning} |\n"
 
 
 def options_table(schema_path: Path) -> str:
     """Return the Markdown table of all options: key, default, allowed values, meaning."""
-    schema = yaml.safe_load(schema_path.read_text(encoding="utf-8"))
-    rows = [f"| {' | '.join(row)} |" for row in _rows("", schema)]
-    return "\n".join(["| Option | Default | Allowed | Meaning |", "|---|---|---|---|", *rows])
+    rows = []
+    for key, option in read_schema(schema_path)["properties"].items():
+        inner = option.get("properties")
+        rows += _rows(f"{key}.", inner) if inner else _rows("", {key: option})
+    return "\n".join([_HEAD, *(row.rstrip("\n") for row in rows)])
 
 
-def _rows(path: str, schema: Mapping) -> Iterator[tuple[str, ...]]:
-    for key, option in schema["properties"].items():
-        name = f"{path}{key}"
-        if option.get("type") == "object" and "properties" in option:
-            yield from _rows(f"{name}.", option)
-        else:
-            yield (
-                f"`{name}`",
-                f"`{_yaml(option['default'])}`",
-                _allowed(option),
-                option["description"].strip(),
-            )
-
-
-def _yaml(value: object) -> object:
-    return json.dumps(value) if isinstance(value, bool | None) else value
-
-
-def _allowed(option: Mapping) -> str:
-    if "x-allowed" in option:
-        return option["x-allowed"].strip()
-    if "enum" in option:
-        words = ("null" if value is None else value for value in option["enum"])
-        return ", ".join(f"`{word}`" for word in words)
-    if "exclusiveMinimum" in option:
-        return f"more than {option['exclusiveMinimum']}, up to {option['maximum']}"
-    if "minimum" in option:
-        return f"{option['minimum']} to {option['maximum']}"
-    return "`true`, `false`" if option["type"] == "boolean" else "text"
+def replace_table(text: str, table: str) -> str:
+    """Return a document with its table of options replaced by `table`."""
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("| Option |"))
+    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
+    return "\n".join([*lines[:first], table, *lines[last:]]) + "\n"

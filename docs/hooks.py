@@ -1,6 +1,6 @@
 """What mkdocs does with each page before it is rendered: generated parts, links into the sources.
 
-    <!-- options -->    the table of all options, from config.schema.yaml
+    <!-- options -->    the tables of all options, from config.schema.yaml
     <!-- api -->        the documentation of each public name of the package
 
 A link that leaves docs/, as GitHub shows it, becomes the path alone, which must exist.
@@ -25,10 +25,10 @@ def on_config(config):
 def on_page_markdown(markdown: str, page, config, files) -> str:
     """Return the page's Markdown with its generated parts."""
     if "<!-- options -->" in markdown:
-        from goalreel.workflow.options_table import options_table
+        from goalreel.workflow.options_table import options_page
 
-        table = options_table(ROOT / "config.schema.yaml")
-        markdown = markdown.replace("<!-- options -->", table)
+        tables = options_page(ROOT / "config.schema.yaml")
+        markdown = markdown.replace("<!-- options -->", tables)
     if "<!-- api -->" in markdown:
         from goalreel import _HOME
 

@@ -1,4 +1,4 @@
-"""Print the table of options, as Markdown, from config.schema.yaml.
+"""Print the tables of options, as Markdown, from config.schema.yaml.
 
 python scripts/options.py
 """
@@ -9,12 +9,12 @@ from goalreel import cli
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Print the table."""
+    """Print the tables, section by section."""
     cli.parser(__doc__).parse_args(argv)
 
-    from goalreel.workflow.options_table import options_table
+    from goalreel.workflow.options_table import options_page
 
-    print(options_table(Path(__file__).parents[1] / "config.schema.yaml"))
+    print(options_page(Path(__file__).parents[1] / "config.schema.yaml"), end="")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from jsonschema.validators import extend
 from goalreel.errors import GoalreelError
 from goalreel.pictures.captions import check_template
 from goalreel.training.games.names import family_of
+from goalreel.workflow.options_table import allowed, words_of
 
 _MOST_LEVELS = 20
 _LONGEST = 300  # characters of a value that a message repeats
@@ -62,12 +63,6 @@ def schema_faults(config: Mapping, schema: Mapping) -> dict[str, str]:
     return faults
 
 
-def allowed(schema: Mapping) -> str:
-    """Return which values an option takes, in Markdown."""
-    *parts, last = _allowed_parts(schema)
-    return f"{', '.join(parts)} or {last}" if parts else last
-
-
 def _nearest(word: object, known: list[str]) -> str:
     """Return a question that names the most similar known word, "" if none is similar."""
     close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
@@ -103,7 +98,7 @@ def _messages(error: ValidationError, option: Mapping) -> Iterator[tuple[str, st
             yield key, f"{value} does not fit; allowed: exactly one of the keys {', '.join(names)}"
         return
     what = {
-        **{"enum": f"unknown value {value}{_nearest(error.instance, _words(option))}"},
+        **{"enum": f"unknown value {value}{_nearest(error.instance, words_of(option))}"},
         **{"format": str(error.cause).removeprefix("game: "), "minItems": f"{value} is empty"},
         **{"uniqueItems": f"{value} has duplicates", "minLength": f"{value} is empty"},
         **{"multipleOf": f"{value} is odd", "const": f"{value} does not fit"},
@@ -113,34 +108,6 @@ def _messages(error: ValidationError, option: Mapping) -> Iterator[tuple[str, st
     if error.validator != "format":  # which says itself what is allowed
         what += f"; allowed: {allowed(option).replace('`', '')}"
     yield key, what
-
-
-def _allowed_parts(schema: Mapping) -> list[str]:
-    if "title" in schema:
-        return [schema["title"]]
-    if "anyOf" in schema:
-        return [part for inner in schema["anyOf"] for part in _allowed_parts(inner)]
-    if "enum" in schema:
-        return [f"`{word}`" for word in _words(schema)]
-    limits = f"from {schema.get('minimum')} to {schema.get('maximum')}"
-    if "exclusiveMinimum" in schema:
-        limits = f"above {schema['exclusiveMinimum']}, up to {schema['maximum']}"
-    words = {
-        **{"integer": f"an {'even ' if 'multipleOf' in schema else ''}integer {limits}"},
-        **{"number": f"a number {limits}", "null": "`null`", "boolean": "`true` or `false`"},
-        **{"string": "a string", "object": "a mapping such as {name: value}"},
-    }
-    if schema["type"] == "array":
-        which = " of different values" if schema.get("uniqueItems") else ""
-        return [f"a list{which}, each {allowed(schema['items'])}"]
-    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    return [words[kind] for kind in kinds]
-
-
-def _words(option: Mapping) -> list[str]:
-    """Return the words that an option takes, of all its alternatives."""
-    words = [w for part in (option, *option.get("anyOf", ())) for w in part.get("enum", ())]
-    return ["null" if word is None else word for word in words]
 
 
 def _shown(value: object) -> str:

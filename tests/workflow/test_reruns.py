@@ -140,9 +140,9 @@ CODE_EDITS = [
     ),
     ("scripts/goalreel/pictures/hud.py", 'f"step {n}"', 'f"Step {n}"', CODED),
     ("scripts/goalreel/pictures/captions.py", "format_map(row)", "format(**row)", CODED),
-    ("scripts/goalreel/encoding/cards.py", "round(", "int(", NOTHING),  # as many frames
+    ("scripts/goalreel/encoding/choice.py", "round(", "int(", NOTHING),  # as many frames
     (
-        "scripts/goalreel/encoding/cards.py",
+        "scripts/goalreel/encoding/choice.py",
         "max(round(",
         "1 + max(round(",
         ENCODE | {"episodes": 1},

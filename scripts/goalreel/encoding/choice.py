@@ -1,13 +1,11 @@
 """Which encoder makes the film, with what settings, and why: the section `encode`, resolved.
 
-It is imported while the Snakefile is parsed. How films are assembled is told in segment_samples,
-what x264 does with its settings in x264.
+Imported while the Snakefile is parsed, so without NumPy.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from goalreel.encoding.cards import card_frames
 from goalreel.environments.registry import describe
 
 # For each quality, of assembled films: the quantisers of the car and of the title card.
@@ -27,34 +25,27 @@ _HIGHEST, _CAPTION_ROWS, _LETTERS, _SMALLEST_LETTERS = 34, 7, 12, 8 / 18
 
 @dataclass(frozen=True)
 class Choice:
-    """settings: what the encode stage's spec holds; reason: why x264, "" if it was asked for."""
+    """How a film is encoded."""
 
-    settings: Mapping
-    reason: str = ""
-
-    @property
-    def assembled(self) -> bool:
-        """Whether the film is joined from a coded atlas's pictures."""
-        return self.settings["encoder"] == "assemble"
-
-    @property
-    def told(self) -> str:
-        """The encoder in a few words, and why it is x264 where it was not asked for."""
-        if not self.assembled:
-            values = (f"{k} {v}" for k, v in self.settings.items() if k != "encoder")
-            why = f" (not assembled: {self.reason})" if self.reason else ""
-            return f"x264, {', '.join(values)}{why}"
-        return f"assembled from H.264 pictures, qp {self.settings['qp']}"
+    assembled: bool  # whether it is joined from a coded atlas's pictures
+    settings: Mapping  # `film_encoder` in the specs
+    reason: str  # why it is not assembled, "" if it is or x264 was asked for
+    label: str  # all that in a few words
 
 
 def choose(config: Mapping) -> Choice:
     """Return how the film of a complete, checked configuration is encoded."""
-    encode = config["encode"]
-    reasons = [] if encode["encoder"] == "x264" else [said for _, said in obstacles(config)]
-    if encode["encoder"] == "x264" or reasons:
-        return Choice(x264(encode), reasons[0] if reasons else "")
-    pictures, cards = _ASSEMBLED[encode["quality"]]
-    return Choice({"encoder": "assemble", "qp": pictures, "card_qp": cards})
+    encode, reason = config["encode"], ""
+    if encode["encoder"] != "x264":
+        reason = next((why for _, why in obstacles(config)), "")
+        if not reason:
+            pictures, card = _ASSEMBLED[encode["quality"]]
+            settings = {"encoder": "assemble", "qp": pictures, "card_qp": card}
+            return Choice(True, settings, "", f"assembled from H.264 pictures, qp {pictures}")
+    settings = x264(encode)
+    values = ", ".join(f"{key} {value}" for key, value in settings.items() if key != "encoder")
+    why = f" (not assembled: {reason})" if reason else ""
+    return Choice(False, settings, reason, f"x264, {values}{why}")
 
 
 def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
@@ -102,3 +93,8 @@ def cards(config: Mapping, choice: Choice) -> int:
     """Return the frames of each title card: the reference of an assembled episode is always one."""
     frames = card_frames(config["overlay"]["title_card"], config["film"]["fps"])
     return max(frames, 1) if choice.assembled else frames
+
+
+def card_frames(seconds: float, fps: int) -> int:
+    """Return the frames of a title card: at least one, unless it is turned off."""
+    return max(round(seconds * fps), 1) if seconds > 0 else 0

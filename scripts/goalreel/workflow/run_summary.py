@@ -33,7 +33,7 @@ def film_summary(results: Path, shards: Iterable[str], encoder: Choice) -> str:
         "film": f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB",
         "shows": f"{_counted(reaches, 'goal reach', 'es')} in {_counted(episodes, 'episode')}, "
         f"{_counted(index.frames, 'frame')}",
-        "encoder": encoder.told,
+        "encoder": encoder.label,
         "tables": f"{results / 'episodes.csv'}, {results / 'attempts.csv'} "
         f"({_counted(attempts, 'row')})",
         "seconds": spent,

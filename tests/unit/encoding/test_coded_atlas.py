@@ -265,9 +265,9 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
     chosen = choose(config(**given))
     assert (chosen.assembled, chosen.reason) == (key is None, reason)
     if key is None:
-        assert chosen.told == "assembled from H.264 pictures, qp 34"
+        assert chosen.label == "assembled from H.264 pictures, qp 34"
         return
-    assert chosen.told.startswith("x264, ") and f"(not assembled: {reason})" in chosen.told
+    assert chosen.label.startswith("x264, ") and f"(not assembled: {reason})" in chosen.label
     assert dict(obstacles(config(**given))) == {key: reason}
     asked = given | {"encode": given.get("encode", {}) | ASSEMBLE}
     with pytest.raises(GoalreelError) as error:
@@ -278,7 +278,7 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
 
 def test_x264_that_is_asked_for_needs_no_reason():
     chosen = choose(config(encode={"encoder": "x264", "crf": 20.0, "preset": "slow"}))
-    assert chosen.told == "x264, preset slow, crf 20.0" and chosen.reason == ""
+    assert chosen.label == "x264, preset slow, crf 20.0" and chosen.reason == ""
 
 
 @pytest.mark.parametrize("quality", ["small", "balanced", "best"])

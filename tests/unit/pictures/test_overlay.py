@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from conftest import DISCRETE, rendered, simulated
 
-from goalreel.encoding.cards import card_frames
+from goalreel.encoding.choice import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_layers

@@ -82,9 +82,9 @@ def _ends_well(main, argv, place: Path, run: Path, capsys, strange=False, own=("
     finally:
         signal.signal(signal.SIGTERM, handler)
     said = capsys.readouterr()
-    if isinstance(status, str):
-        assert status.startswith("error: ") and 8 < len(status) < _LONGEST, status
-        assert "Traceback" not in status, status
+    if status == 1:
+        message = said.err[said.err.index("error: ") :]
+        assert 8 < len(message) < _LONGEST and "Traceback" not in message, message
     elif status == 2:
         assert " error: " in said.err and said.err.startswith("usage: "), said.err
     else:

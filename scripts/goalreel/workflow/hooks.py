@@ -55,11 +55,11 @@ def plan_run(workflow, config: Mapping) -> Plan:
         check_results(complete["results"], base)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
-    # Where pandas is installed, Snakemake imports it, which takes a third of a second, to look for
-    # data frames among the jobs' parameters (persistence, 9.27). Here they are texts.
+    # Where pandas is installed, Snakemake imports it to look for data frames among the jobs'
+    # parameters (persistence, 9.27). Here they are texts. It saves 0.4 s of a run of 2 reaches.
     sys.modules.setdefault("pandas", None)
-    # What is imported stays until the end. The garbage collector need not look through it at every
-    # turn, nor once more when Python ends, which takes a quarter of a second.
+    # What is imported stays until the end, so the garbage collector need not look through it, nor
+    # once more when Python ends. It saves 0.3 s of a dry run.
     gc.freeze()
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
@@ -182,8 +182,8 @@ def _end_waits() -> None:
 
     Its scheduler sets a timer whenever it starts a job, to look for more a timespan later
     (job_scheduler.py, 9.27: max-jobs-per-timespan, a minute in the profiles), and nothing cancels
-    them: after a short last job a run would sit idle for so long. The other wait is Python's own,
-    see `plan_run`.
+    them: a run of 2 reaches takes 73 s instead of 8 s. The other wait is Python's own, see
+    `plan_run`.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):

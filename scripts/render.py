@@ -25,31 +25,18 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel.environments.gymnasium_env import GymEnvironment
     from goalreel.environments.gymnasium_ids import environment_files
-    from goalreel.environments.registry import describe
-    from goalreel.errors import GoalreelError
-    from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.render_gymnasium import render_episodes
-    from goalreel.pictures.render_native import render_states
-    from goalreel.pictures.styles import make_style
+    from goalreel.pictures.render import render_shard
     from goalreel.policies.watched_files import check_files
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.simulation.trajectories import read_trajectories
 
     spec = spec_of(arguments)
     check_inputs(spec, simulate=arguments.trajectories, atlas=arguments.atlas)
+    check_files(spec.text, environment_files(spec.config["env"]))
     trajectories = read_trajectories(arguments.trajectories)
-    if not describe(spec.config["env"]).computed:
-        check_files(spec.text, environment_files(spec.config["env"]))
-        cache = render_episodes(trajectories, GymEnvironment.of(spec.config), spec.text)
-    elif arguments.atlas is None:
-        raise GoalreelError(f"{spec.config['env']} is drawn from an atlas; name it with --atlas")
-    else:
-        atlas = read_atlas(arguments.atlas)
-        style = make_style(spec.config["env"], spec.config["render"])
-        cache = render_states(trajectories, atlas, style, spec.text)
+    cache = render_shard(trajectories, spec.config, arguments.atlas, spec.text)
     write_cache(arguments.output, cache)
     cli.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
 

@@ -20,7 +20,7 @@ from goalreel.files.seal import LENGTH, write_seal
 from goalreel.film.segment import encode_segment
 from goalreel.pictures.atlas import draw_atlas
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.render_native import render_states
+from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import canonical

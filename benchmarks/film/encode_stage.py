@@ -37,7 +37,7 @@ def make_shard(folder: Path, name: str, reaches: int) -> Shard:
     from goalreel.environments.environment import make_environment
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.render_native import render_states
+    from goalreel.pictures.render import render_states
     from goalreel.pictures.styles import make_style
     from goalreel.policies.policy import make_policy
     from goalreel.simulation.reaches import simulate_reaches

@@ -37,7 +37,7 @@ def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     """Do what a render job does once it has started: look up all pictures, write the cache."""
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.render_native import render_states
+    from goalreel.pictures.render import render_states
     from goalreel.pictures.styles import make_style
     from goalreel.simulation.trajectories import read_trajectories
 

@@ -15,11 +15,11 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.film.segment import assemble_segment
 from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import Stream, pps, sps
-from goalreel.pictures.atlas import Atlas
+from goalreel.pictures.atlas import Atlas, state_keys
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import cut_patches
 from goalreel.pictures.overlay import captions, clear_rows, empty_card, overlaid
-from goalreel.pictures.render_native import render_states, state_keys
+from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import Style
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.workflow.config import load_config

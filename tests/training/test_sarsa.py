@@ -13,7 +13,7 @@ from conftest import CONTINUOUS, DISCRETE, resealed
 from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
-from goalreel.policies.policy import Policy
+from goalreel.policies.policy import RulePolicy
 from goalreel.policies.tile_coding import TILES, TILINGS, features
 from goalreel.policies.tile_policy import action_values, greedy, read_policies, write_policies
 from goalreel.provenance.spec import canonical
@@ -127,7 +127,7 @@ def test_other_seeds_solve_it_too_within_250_episodes(seed):
     policies = train(seed, range(110, 251, 20))
     means = []
     for weights in policies.weights:
-        policy = Policy(greedy(weights), 0.0)
+        policy = RulePolicy(greedy(weights), 0.0)
         means.append(simulate_episodes(np.arange(100), ENVIRONMENTS[DISCRETE], policy).steps.mean())
     assert min(means) <= 110
 

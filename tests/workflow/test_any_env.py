@@ -18,11 +18,12 @@ from project import REPOSITORY
 import goalreel
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
-from goalreel.pictures.render_gymnasium import render_episodes
+from goalreel.pictures.render import render_episodes
 from goalreel.policies.policy import make_policy
-from goalreel.simulation import gymnasium_episodes
+from goalreel.simulation import episodes
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
@@ -223,7 +224,8 @@ def test_mountain_car_played_by_gymnasium_is_mountain_car_computed_here(env):
 def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch):
     environment, whole = shard("CartPole-v1", range(4))
     frames = list(render_episodes(whole, environment, "{}"))
-    monkeypatch.setattr(gymnasium_episodes, "_LANES", 3)
+    monkeypatch.setattr(GymnasiumEnvironment, "most_lanes", 3)
+    monkeypatch.setattr(episodes, "_ROWS", 8)
     parts = [shard("CartPole-v1", range(i, i + 2))[1] for i in (0, 2)]
     for name in ("states", "actions", "rewards"):
         joined = np.concatenate([getattr(part, name) for part in parts])
@@ -292,7 +294,7 @@ def test_what_cannot_be_played_is_told(env, message):
 
 
 def test_an_episode_without_an_end_is_told(monkeypatch):
-    monkeypatch.setattr(gymnasium_episodes, "_MOST_STEPS", 50)
+    monkeypatch.setattr(episodes, "_MOST_STEPS", 50)
     with pytest.raises(GoalreelError, match="not ended after 50 steps; set max_steps"):
         shard("TestEndless-v0")
     assert shard("TestEndless-v0", max_steps=7)[1].episodes.steps.tolist() == [7] * 3

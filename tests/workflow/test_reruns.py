@@ -116,7 +116,7 @@ CODE_EDITS = [
         RENDER | DRAWN,
     ),
     ("scripts/goalreel/pictures/vector_style.py", "STEPS = 4", "STEPS = 8", RENDER | DRAWN),
-    ("scripts/goalreel/pictures/render_native.py", '"car"', '"cart"', RENDER),
+    ("scripts/goalreel/pictures/render.py", '"car"', '"cart"', RENDER),
     ("scripts/goalreel/encoding/yuv.py", "_BITS = 22", "_BITS = 21", CODED),
     ("scripts/goalreel/encoding/x264.py", '"-bf", "0"', '"-bf", "1"', CODED),
     (

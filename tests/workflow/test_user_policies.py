@@ -16,7 +16,7 @@ from project import REPOSITORY
 import goalreel
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.pictures.render_gymnasium import render_episodes
+from goalreel.pictures.render import render_episodes
 from goalreel.policies.policy import make_policy
 from goalreel.policies.watched_files import policy_files
 from goalreel.simulation.episodes import simulate_episodes
@@ -116,8 +116,8 @@ def act(observations):
 def test_a_policy_that_raises_shows_its_own_traceback_and_the_observation(policy, tmp_path):
     said = refused(policy(RAISES), CARTPOLE)
     lines = said.splitlines()
-    assert "mine.py: act raised; the observation, of the episode of seed" in lines[0]
-    angle = json.loads(lines[0].split("was ")[1])[2]
+    assert "mine.py: act raised KeyError for the observation" in lines[0]
+    angle = json.loads(lines[0].split("observation ")[1].split(" (")[0])[2]
     assert angle <= 0, "the lane that raises, not the first"
     assert lines[2].endswith('mine.py", line 8, in act')
     assert "return {True: 1}[angle > 0]" in said and "KeyError" in lines[-1]
@@ -139,7 +139,7 @@ def test_a_policy_that_raises_shows_its_own_traceback_and_the_observation(policy
         (
             "def act(o): return np.arange(len(o)) % 2",
             CARTPOLE,
-            ["gives the action 1 in a batch and 0 alone", "its own row"],
+            ["returns 1 in a batch and 0 alone", "its own row"],
         ),
         (
             "def act(o): return o[:, :1] - o[:, :1].mean()",
@@ -168,7 +168,7 @@ def test_modules_beside_a_policy_are_watched_too(tmp_path):
 
 def test_a_policy_that_exits_is_told(policy):
     said = refused(policy("import sys\ndef act(o): sys.exit(3)\n"), CARTPOLE)
-    assert "raised; the observation" in said and "SystemExit: 3" in said
+    assert "raised SystemExit for the observation" in said and "SystemExit: 3" in said
 
 
 def test_what_a_policy_gives_is_checked_while_it_plays(policy):
@@ -181,10 +181,13 @@ def test_what_a_policy_gives_is_checked_while_it_plays(policy):
     [
         ("x = 1 +", ["cannot be imported", "SyntaxError", "mine.py"]),
         ("import no_such_module", ["cannot be imported", "line 2", "ModuleNotFoundError"]),
-        ("def axt(o): return o", ["has no function 'act'; it has axt"]),
-        ("act = 3", ["has no function 'act'; it has none"]),
-        ("def act(): return 1", ["act() does not fit", "act(observations, generators)"]),
-        ("def act(o, speed): return 1", ["act(o, speed) does not fit"]),
+        ("def axt(o): return o", ["has no function 'act'; its functions: axt"]),
+        ("act = 3", ["has no function 'act'; its functions: none"]),
+        (
+            "def act(): return 1",
+            ["act() has the wrong parameters", "act(observations, generators)"],
+        ),
+        ("def act(o, speed): return 1", ["act(o, speed) has the wrong parameters"]),
     ],
 )
 def test_a_file_that_is_no_policy_is_told(policy, text, parts):

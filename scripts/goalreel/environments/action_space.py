@@ -15,17 +15,13 @@ from goalreel.errors import GoalreelError
 
 @dataclass(frozen=True)
 class ActionSpace:
-    """A box of actions.
+    """A box of actions."""
 
-    shape: of one action, () for a single number that is no array (Discrete)
-    dtype: what Gymnasium's environment takes, a whole-number or float type
-    low, high: (numbers of an action,), the least and the greatest value allowed, both included
-    """
-
-    shape: tuple[int, ...]
-    dtype: type
-    low: np.ndarray
-    high: np.ndarray
+    shape: tuple[int, ...]  # of one action; () for a single number that is no array (Discrete)
+    dtype: type  # that Gymnasium's environment takes, an integer or float type
+    low: np.ndarray  # (numbers of an action,), the least values allowed
+    high: np.ndarray  # (numbers of an action,), the greatest values allowed, included
+    scalar_dtype: type | None = None  # if set, an action is stored as one number of this dtype
 
     @property
     def whole(self) -> bool:
@@ -35,12 +31,12 @@ class ActionSpace:
     @property
     def stored_shape(self) -> tuple[int, ...]:
         """The shape of an action as the trajectory file holds it: () or (numbers,)."""
-        return (len(self.low),) if self.shape else ()
+        return (len(self.low),) if self.shape and not self.scalar_dtype else ()
 
     @property
     def stored_dtype(self) -> type:
         """The dtype of an action as the trajectory file holds it."""
-        return np.int64 if self.whole else self.dtype
+        return self.scalar_dtype or (np.int64 if self.whole else self.dtype)
 
     def __str__(self) -> str:
         """Return the space in words, for messages."""
@@ -80,8 +76,7 @@ class ActionSpace:
             raise GoalreelError(f"{who} gave an array of shape {array.shape}; {expected}")
         if array.dtype.kind not in ("iub" if self.whole else "iuf"):
             raise GoalreelError(f"{who} gave {array.dtype}; {expected}")
-        stored = array.astype(self.stored_dtype).reshape(lanes, *self.stored_shape)
-        rows = stored.reshape(lanes, -1)
+        rows = array.astype(np.int64 if self.whole else self.dtype).reshape(lanes, -1)
         wrong = ~((rows >= self.low) & (rows <= self.high)).all(axis=1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -89,7 +84,7 @@ class ActionSpace:
                 f"{who} gave {array[row].tolist()} in row {row}, which the environment does not "
                 f"take; {expected}"
             )
-        return stored
+        return rows.astype(self.stored_dtype).reshape(lanes, *self.stored_shape)
 
     def taken(self, action: np.ndarray) -> object:
         """Return a stored action as the environment's `step` takes it."""

@@ -1,20 +1,66 @@
-"""The environments that episodes are played in, made from a stage's configuration."""
+"""What an environment offers, whoever computes it, and how one is made from a configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from goalreel.environments.action_space import ActionSpace
+from goalreel.environments.registry import describe
 
 
-def make_environment(config: Mapping):
+class Lanes(Protocol):
+    """Episodes that are played side by side, one in each lane."""
+
+    def observations(self) -> Sequence:
+        """Return what the policy sees, one item per lane."""
+
+    def states(self) -> np.ndarray:
+        """Return what is recorded of the state: (width, lanes) floats."""
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Take an action in each lane: (lanes, *actions.stored_shape).
+
+        Returns rewards (lanes,) float64, terminated and truncated (lanes,) bool.
+        """
+
+    def take(self, lanes: np.ndarray) -> "Lanes":
+        """Return the lanes chosen by a (lanes,) boolean mask."""
+
+    def close(self) -> None:
+        """Release what the lanes hold, also those that `take` left out."""
+
+
+class Environment(Protocol):
+    """An environment that episodes can be played in from their seeds."""
+
+    id: str
+    actions: ActionSpace
+    max_steps: int | None  # the time limit; None for the one that Gymnasium has registered
+    width: int  # numbers of a recorded state
+    most_lanes: int  # how many episodes are played side by side
+    idle_share: float  # of the lanes that may be stepped on after their end, which is ignored
+
+    def lanes(self, seeds: np.ndarray) -> Lanes:
+        """Return lanes as `env.reset(seed=seed)` leaves them; seeds: (lanes,) int64."""
+
+    def batch(self, observations: Sequence) -> np.ndarray:
+        """Return the lanes' observations as one array, (lanes, ...)."""
+
+    def sample_observations(self, count: int) -> np.ndarray:
+        """Return observations, (count, ...), at the resets of seeds 0, 1, ..."""
+
+
+def make_environment(config: Mapping) -> Environment:
     """Return the environment of a stage's configuration: env, env_kwargs, max_steps.
 
     The latter two keys may be missing, for an environment as it is registered.
     """
-    from goalreel.environments.registry import describe
-
     env, kwargs = config["env"], config.get("env_kwargs") or {}
     if describe(env).computed:
         from goalreel.environments.physics import ENVIRONMENTS
 
         return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
-    from goalreel.environments.gymnasium_env import GymEnvironment
+    from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
-    return GymEnvironment.of(config)
+    return GymnasiumEnvironment(env, kwargs, config.get("max_steps"))

@@ -1,8 +1,7 @@
 """An environment of Gymnasium's, made for each episode anew and stepped by Gymnasium itself.
 
 A fresh instance per episode is what makes an episode depend on its seed alone: some environments
-keep something of what they played before. Many of them side by side stand in gym_episodes, their
-pictures in gym_render; the Mountain Cars, which need no Gymnasium, in physics.
+keep something of what they played before.
 """
 
 import os
@@ -11,11 +10,13 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.gymnasium_ids import find_spec
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 
 _MOST_NUMBERS = 64  # of an observation that is stored
@@ -23,20 +24,17 @@ _MOST_NUMBERS = 64  # of an observation that is stored
 
 @dataclass(frozen=True)
 class Step:
-    """What an environment gave after a reset (step 0) or an action.
-
-    observation: as Gymnasium gave it; reward: float, 0 at the reset; picture: None if not asked for
-    """
+    """What an environment gave after a reset (step 0) or an action."""
 
     step: int
-    observation: object
-    reward: float
+    state: np.ndarray  # (width,) float64, what is recorded of it
+    reward: float  # 0 at the reset
     terminated: bool
     truncated: bool
-    picture: np.ndarray | None
+    picture: np.ndarray | None  # None if not asked for
 
 
-def step_of(env, action: object, seed: int) -> tuple:
+def _step(env, action: object, seed: int) -> tuple:
     """Return what `env.step(action)` gives. Raises GoalreelError, with its traceback, if it raises.
 
     seed: the episode's, for the message
@@ -44,28 +42,23 @@ def step_of(env, action: object, seed: int) -> tuple:
     try:
         return env.step(action)
     except Exception as error:  # whatever an environment may raise
-        told = textwrap.indent(traceback.format_exc().rstrip(), "  ")
+        trace = textwrap.indent(traceback.format_exc().rstrip(), "  ")
         raise GoalreelError(
             f"env: {env.spec.id if env.spec else env}: its step raised {type(error).__name__} in "
-            f"the episode of seed {seed}:\n{told}"
+            f"the episode of seed {seed}:\n{trace}"
         ) from None
 
 
 @dataclass(frozen=True)
-class GymEnvironment:
-    """An environment by its id, its maker's keyword arguments and its time limit.
-
-    max_steps: None for the limit that it is registered with
-    """
+class GymnasiumEnvironment:
+    """An environment by its id, its maker's keyword arguments and its time limit."""
 
     id: str
     kwargs: Mapping = field(default_factory=dict)
-    max_steps: int | None = None
+    max_steps: int | None = None  # None for the limit that it is registered with
 
-    @classmethod
-    def of(cls, config: Mapping) -> "GymEnvironment":
-        """Return the environment of a stage's configuration: env, env_kwargs, max_steps."""
-        return cls(config["env"], config.get("env_kwargs") or {}, config.get("max_steps"))
+    most_lanes: ClassVar = 16  # a policy may work on a batch; Gymnasium steps them one by one
+    idle_share: ClassVar = 0.0  # an instance is not stepped after its end
 
     def make(self):
         """Return a new instance. Raises GoalreelError if Gymnasium cannot make one."""
@@ -86,9 +79,10 @@ class GymEnvironment:
         except GoalreelError as error:
             raise GoalreelError(f"env: {error}") from None
         except Exception as error:  # whatever its constructor raises
-            said = f"{type(error).__name__}: {error}"
             given = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
-            raise GoalreelError(f"env: {self.id} cannot be made{given}: {said}") from error
+            raise GoalreelError(
+                f"env: {self.id} cannot be made{given}: {type(error).__name__}: {error}"
+            ) from error
         if env.render_mode != "rgb_array":
             raise GoalreelError(
                 f"env: {self.id} cannot be filmed: its render mode is {env.render_mode!r}, "
@@ -122,16 +116,24 @@ class GymEnvironment:
         size = int(np.prod(space.shape)) if isinstance(space, spaces.Box) else 0
         return size if size <= _MOST_NUMBERS else 0
 
-    def stored(self, observation: object) -> np.ndarray:
-        """Return what is stored of an observation, (width,) float64."""
+    def lanes(self, seeds: np.ndarray) -> "_Instances":
+        """Return a new instance for each seed, reset with it."""
+        return _Instances(self, [_Instance(self, seed) for seed in seeds.tolist()])
+
+    def recorded(self, env, observation: object) -> np.ndarray:
+        """Return what is recorded of an instance's state, (width,) float64."""
         if self.width == 0:
             return np.zeros(0)
-        return np.array(observation, np.float64).reshape(-1)  # a copy: some keep writing to theirs
+        # A Mountain Car's observation is a rounded copy of its state.
+        state = env.unwrapped.state if describe(self.id).is_mountain_car else observation
+        return np.array(state, np.float64).reshape(-1)  # a copy: some keep writing to theirs
 
     def batch(self, observations: list) -> np.ndarray:
         """Return observations as one array, (lanes, *shape), in the dtype of their space.
 
-        Raises GoalreelError if the space is no array's, such as a Dict or a Tuple.
+        Raises:
+            GoalreelError: the space is not that of an array, such as a Dict or a Tuple.
+
         """
         shape, dtype = self.observation_space.shape, self.observation_space.dtype
         if shape is None or dtype is None:
@@ -144,19 +146,62 @@ class GymEnvironment:
     def sample_observations(self, count: int) -> np.ndarray:
         """Return what a policy may see: (count, *shape), the resets of seeds 0, 1, ..."""
         env = self.make()
-        seen = self.batch([env.reset(seed=seed)[0] for seed in range(count)])
+        obs = self.batch([env.reset(seed=seed)[0] for seed in range(count)])
         env.close()
-        return seen
+        return obs
 
     def play(self, seed: int, actions: np.ndarray, pictures: bool = False) -> Iterator[Step]:
         """Yield what a new instance gives at its reset with `seed` and after each stored action."""
         env = self.make()
         try:
             observation, _ = env.reset(seed=seed)
-            yield Step(0, observation, 0.0, False, False, env.render() if pictures else None)
+            picture = env.render() if pictures else None
+            yield Step(0, self.recorded(env, observation), 0.0, False, False, picture)
             for number, action in enumerate(actions, 1):
-                observation, reward, *over, _ = step_of(env, self.actions.taken(action), seed)
+                observation, reward, *over, _ = _step(env, self.actions.taken(action), seed)
                 picture = env.render() if pictures else None
-                yield Step(number, observation, float(reward), *map(bool, over), picture)
+                state = self.recorded(env, observation)
+                yield Step(number, state, float(reward), *map(bool, over), picture)
         finally:
             env.close()
+
+
+class _Instance:
+    """An environment's instance that plays one episode."""
+
+    def __init__(self, environment: GymnasiumEnvironment, seed: int):
+        self.seed, self.env = seed, environment.make()
+        self.observation, _ = self.env.reset(seed=seed)
+        self.state = environment.recorded(self.env, self.observation)
+
+
+@dataclass(frozen=True)
+class _Instances:
+    """Lanes of Gymnasium's instances; see environment.Lanes."""
+
+    environment: GymnasiumEnvironment
+    instances: list[_Instance]
+
+    def observations(self) -> list:
+        return [instance.observation for instance in self.instances]
+
+    def states(self) -> np.ndarray:
+        return np.stack([instance.state for instance in self.instances], axis=1)
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rewards, endings = [], []
+        for instance, action in zip(self.instances, actions, strict=True):
+            taken = self.environment.actions.taken(action)
+            instance.observation, reward, *over, _ = _step(instance.env, taken, instance.seed)
+            instance.state = self.environment.recorded(instance.env, instance.observation)
+            rewards.append(float(reward))
+            endings.append([bool(ending) for ending in over])
+        return np.array(rewards), *np.array(endings).T
+
+    def take(self, lanes: np.ndarray) -> "_Instances":
+        chosen = [self.instances[lane] for lane in np.flatnonzero(lanes)]
+        return _Instances(self.environment, chosen)
+
+    def close(self) -> None:
+        for instance in self.instances:
+            instance.env.close()

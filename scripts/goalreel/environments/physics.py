@@ -1,14 +1,14 @@
 """Mountain Car for many lanes at a time, bit for bit as Gymnasium 1.4.0 computes one.
 
 Source: gymnasium/envs/classic_control/mountain_car.py and continuous_mountain_car.py, whose order
-of operations is kept (regrouping the sum changes one sample in eight). Who chooses the actions,
-and when an episode is over, stands in policies and episodes.
+of operations is kept (regrouping the sum changes one sample in eight).
 """
 
 import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,12 +49,12 @@ def probe() -> str:
 class State:
     """The cars' states, one per lane.
 
-    positions, velocities: (lanes,) float64; in MountainCarContinuous-v0 float64 after the reset
-    and float32 from the first step on, as in Gymnasium.
+    In MountainCarContinuous-v0 they are float64 after the reset and float32 from the first step on,
+    as in Gymnasium.
     """
 
-    positions: np.ndarray
-    velocities: np.ndarray
+    positions: np.ndarray  # (lanes,) float64
+    velocities: np.ndarray  # (lanes,) float64
 
     def observations(self) -> np.ndarray:
         """Return what the policy sees: (lanes, 2) float32, position and velocity."""
@@ -66,19 +66,19 @@ class State:
 
 
 @dataclass(frozen=True)
-class Environment:
-    """What differs between the two Mountain Cars, and what a user may change in them.
-
-    rule: (Environment, State, actions (lanes,)) -> what `step` returns
-    goal_velocity: the least velocity at the goal, `gymnasium.make(..., goal_velocity=)`
-    """
+class MountainCar:
+    """What differs between the two Mountain Cars, and what a user may change in them."""
 
     id: str
     max_steps: int
     goal_position: float
-    action_dtype: type
-    rule: Callable[["Environment", State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
-    goal_velocity: float = 0.0
+    action_dtype: type  # int8 or float32, of a stored action
+    rule: Callable[["MountainCar", State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
+    goal_velocity: float = 0.0  # the least at the goal, `gymnasium.make(..., goal_velocity=)`
+
+    width: ClassVar = 2  # a recorded state is a position and a velocity
+    most_lanes: ClassVar = 4096  # more would fall out of the CPU's cache
+    idle_share: ClassVar = 0.25  # dropping a lane costs more than stepping some on
 
     def step(self, state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
         """Return the states, the rewards (lanes,) float64 and who terminated (lanes,) bool.
@@ -96,16 +96,53 @@ class Environment:
     def actions(self) -> ActionSpace:
         """The actions that Gymnasium's environment takes."""
         if self.continuous:
-            return ActionSpace((1,), np.float32, np.array([-1.0]), np.array([1.0]))
-        return ActionSpace((), np.int64, np.array([0]), np.array([2]))
+            bound = np.array([1.0])
+            return ActionSpace((1,), np.float32, -bound, bound, self.action_dtype)
+        return ActionSpace((), np.int64, np.array([0]), np.array([2]), self.action_dtype)
 
-    def changed(self, max_steps: int | None, goal_velocity: float) -> "Environment":
+    def changed(self, max_steps: int | None, goal_velocity: float) -> "MountainCar":
         """Return it with another time limit (None: its own) and least velocity at the goal."""
         return replace(self, max_steps=max_steps or self.max_steps, goal_velocity=goal_velocity)
+
+    def lanes(self, seeds: np.ndarray) -> "_Cars":
+        """Return cars as `env.reset(seed=seed)` leaves them."""
+        return _Cars(self, reset(seeds))
+
+    def batch(self, observations: np.ndarray) -> np.ndarray:
+        """Return the observations, which are an array already."""
+        return observations
 
     def sample_observations(self, count: int) -> np.ndarray:
         """Return what a policy may see: (count, 2) float32, the resets of seeds 0, 1, ..."""
         return reset(np.arange(count)).observations()
+
+
+@dataclass
+class _Cars:
+    """Lanes of cars after the same number of steps; see environment.Lanes."""
+
+    environment: MountainCar
+    state: State
+    steps: int = 0
+
+    def observations(self) -> np.ndarray:
+        return self.state.observations()
+
+    def states(self) -> np.ndarray:
+        return np.stack([self.state.positions, self.state.velocities])
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self.state, rewards, terminated = self.environment.step(self.state, actions)
+        self.steps += 1
+        # As TimeLimit says it, also of a goal at the last step.
+        truncated = np.full(len(rewards), self.steps >= self.environment.max_steps)
+        return rewards, terminated, truncated
+
+    def take(self, lanes: np.ndarray) -> "_Cars":
+        return _Cars(self.environment, self.state.take(lanes), self.steps)
+
+    def close(self) -> None:
+        pass
 
 
 def reset(seeds: np.ndarray) -> State:
@@ -131,7 +168,7 @@ if not np.array_equal(_initial_positions(_SAMPLE), _numpys_initial_positions(_SA
 
 
 def _step_discrete(
-    environment: Environment, state: State, actions: np.ndarray
+    environment: MountainCar, state: State, actions: np.ndarray
 ) -> tuple[State, np.ndarray, np.ndarray]:
     """MountainCar-v0. actions: (lanes,) of 0 (push left), 1 (coast), 2 (push right)."""
     force, gravity = 0.001, 0.0025
@@ -146,7 +183,7 @@ def _step_discrete(
 
 
 def _step_continuous(
-    environment: Environment, state: State, actions: np.ndarray
+    environment: MountainCar, state: State, actions: np.ndarray
 ) -> tuple[State, np.ndarray, np.ndarray]:
     """MountainCarContinuous-v0. actions: (lanes,) float32, the force; clamped to -1 to 1.
 
@@ -179,7 +216,7 @@ def _step_continuous(
 
 
 DISCRETE, CONTINUOUS = (
-    Environment(env, max_steps, MOUNTAIN_CARS[env].goal_position, action_dtype, step)
+    MountainCar(env, max_steps, MOUNTAIN_CARS[env].goal_position, action_dtype, step)
     for env, max_steps, action_dtype, step in (
         ("MountainCar-v0", 200, np.int8, _step_discrete),
         ("MountainCarContinuous-v0", 999, np.float32, _step_continuous),

@@ -19,6 +19,7 @@ import numpy as np
 from goalreel.files import npz
 from goalreel.pictures.layers import Patches, cut_patches
 from goalreel.pictures.styles import Style
+from goalreel.simulation.trajectories import Trajectories
 
 VERSION = 1
 _KIND = "atlas"
@@ -80,6 +81,16 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
         "its arrays do not fit together",
     )
     return Atlas(arrays["keys"], arrays["background"], patches, str(arrays["spec"]))
+
+
+def state_keys(trajectories: Trajectories, style: Style) -> np.ndarray:
+    """Return each state's key, (states, k) int64, in the precision of Gymnasium's state."""
+    positions = trajectories.states[:, 0]
+    keys = style.keys(positions.astype(np.float32) if style.float32_states else positions)
+    resets = trajectories.offsets[:-1]
+    if style.float32_states:  # the reset state alone is float64
+        keys[resets] = style.keys(positions[resets])
+    return keys
 
 
 def _mixed(keys: np.ndarray) -> np.ndarray:

@@ -1,43 +1,61 @@
 """Who drives: policies over lanes, which see the observation and nothing else.
 
-A rule is a function (observations (lanes, 2) float32, environment) -> actions (lanes,) of the
-environment's action dtype. Random actions are mixed in here too, from each episode's own generator.
-Which policy fits which environment is told by config.schema.yaml. The user's own policies stand in
-file_policy, saved models in sb3_policy, recordings, which need no policy, in recorded.
-
-Every policy has `check(environment)`, called once before it plays; `generators(seeds)`, one random
-generator per lane with `take(lanes)`; and `act(observations, environment, generators)`, which
-returns the actions and the generators after their draws. The observations are (lanes, 2) float32
-in Mountain Car, elsewhere a list of what Gymnasium gave.
+config.schema.yaml says which policy plays which environment; recordings, which need no policy, are
+played by simulation.recorded_episodes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from goalreel.environments.action_space import ActionSpace
-from goalreel.environments.physics import Environment
+from goalreel.environments.environment import Environment
+from goalreel.environments.physics import MountainCar
 from goalreel.environments.seeding import Pcg64, action_generators
 from goalreel.errors import GoalreelError
 
 LEFT, RIGHT = 0, 2
+# (observations (lanes, 2) float32, environment) -> actions (lanes,) of its `action_dtype`
+Rule = Callable[[np.ndarray, MountainCar], np.ndarray]
 
 
-def _push(right: np.ndarray, environment: Environment, force: float) -> np.ndarray:
+class Generators(Protocol):
+    """Random generators, one for each lane."""
+
+    def take(self, lanes: np.ndarray) -> "Generators":
+        """Return the generators of the lanes chosen by a (lanes,) boolean mask."""
+
+
+class Policy(Protocol):
+    """What chooses the actions; an action depends on its own lane alone."""
+
+    def check(self, environment: Environment) -> None:
+        """Raise GoalreelError if the policy cannot play the environment; called once, before."""
+
+    def generators(self, seeds: np.ndarray) -> Generators:
+        """Return each episode's own generator."""
+
+    def act(
+        self, observations: Sequence, environment: Environment, generators: Generators
+    ) -> tuple[np.ndarray, Generators]:
+        """Return the actions, (lanes, *stored_shape), and the generators after their draws."""
+
+
+def _push(right: np.ndarray, environment: MountainCar, force: float) -> np.ndarray:
     """Return actions that push right where `right`, else left, with `force` where it is chosen."""
     if environment.continuous:
         return np.where(right, force, -force).astype(np.float32)
     return np.where(right, RIGHT, LEFT).astype(np.int8)
 
 
-def pump(observations: np.ndarray, environment: Environment, force: float = 1.0) -> np.ndarray:
+def pump(observations: np.ndarray, environment: MountainCar, force: float = 1.0) -> np.ndarray:
     """Push along the velocity, and right when it is zero."""
     return _push(observations[:, 1] >= 0, environment, force)
 
 
-def near_optimal(observations: np.ndarray, environment: Environment) -> np.ndarray:
+def near_optimal(observations: np.ndarray, environment: MountainCar) -> np.ndarray:
     """Push right between two curves of the phase plane, else left; about 105 steps to the goal.
 
     The three-curve rule is Z. Xiao's closed-form policy for MountainCar-v0 ("Reinforcement
@@ -53,90 +71,81 @@ def near_optimal(observations: np.ndarray, environment: Environment) -> np.ndarr
 
 
 @dataclass(frozen=True)
-class Policy:
+class RulePolicy:
     """A rule, and the share of actions that are drawn at random in its place."""
 
-    rule: Callable[[np.ndarray, Environment], np.ndarray]
+    rule: Rule
     epsilon: float
 
-    def check(self, environment) -> None:
-        """Raise GoalreelError if the policy cannot play the environment."""
-        if not isinstance(environment, Environment):
-            environment.actions.scaled(
-                np.zeros((len(environment.actions.low), 1))
-            )  # has it bounds?
+    def check(self, environment: Environment) -> None:
+        """Raise GoalreelError if actions are drawn from a space without bounds."""
+        if self.epsilon:
+            environment.actions.scaled(np.zeros((len(environment.actions.low), 1)))
 
     def generators(self, seeds: np.ndarray) -> Pcg64:
         """Return each episode's own generator of random actions."""
         return action_generators(seeds)
 
     def act(
-        self, observations: np.ndarray, environment: Environment, generators: Pcg64
+        self, observations: Sequence, environment: Environment, generators: Pcg64
     ) -> tuple[np.ndarray, Pcg64]:
-        """Return the actions (lanes,) and the generators after their draws.
+        """Return the actions (lanes, ...) and the generators after their draws.
 
-        With epsilon > 0 each step draws two doubles of the episode's generator: the first is
-        compared with epsilon, the second chooses uniformly among 0, 1, 2 or within -1 to 1. In
-        other environments it draws one for each number of an action after the first, unused.
+        With epsilon > 0 each step draws of the episode's generator one double, which is compared
+        with epsilon, and then one for each number of an action, which chooses uniformly.
         """
-        if not isinstance(environment, Environment):
-            return _drawn(environment.actions, generators)
         if self.epsilon == 0:
             return self.rule(observations, environment), generators
         generators, coin = generators.random()
-        generators, choice = generators.random()
-        drawn = 2 * choice - 1 if environment.continuous else np.floor(3 * choice)
+        draws = []
+        for _ in environment.actions.low:
+            generators, draw = generators.random()
+            draws.append(draw)
+        drawn = environment.actions.scaled(draws)
         if self.epsilon == 1:
-            return drawn.astype(environment.action_dtype), generators
-        chosen = np.where(coin < self.epsilon, drawn, self.rule(observations, environment))
-        return chosen.astype(environment.action_dtype), generators
+            return drawn, generators
+        return np.where(
+            coin < self.epsilon, drawn, self.rule(observations, environment)
+        ), generators
 
 
-def _drawn(space: ActionSpace, generators: Pcg64) -> tuple[np.ndarray, Pcg64]:
-    """Return uniformly random actions of a space, and the generators after their draws."""
-    generators, _ = generators.random()
-    draws = []
-    for _ in space.low:
-        generators, draw = generators.random()
-        draws.append(draw)
-    return space.scaled(draws), generators
+def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
+    """Return the policy of a checked `policy` section.
 
+    Args:
+        config: the policy's name and its parameters.
+        trained: the trainer's file, for sarsa, which plays its last checkpoint, and for dqn.
 
-def make_policy(config: Mapping, learned: Path | None = None) -> Policy:
-    """Return the policy of a checked `policy` section: its name, and what else it takes.
+    Raises:
+        GoalreelError: the name is unknown, or a file cannot be used.
 
-    learned: the trainer's file, for sarsa, which plays its last checkpoint, and for dqn. Raises
-    GoalreelError for a name that is not known here, and for a file that cannot be used.
     """
-    name = config["name"]
+    name, epsilon = config["name"], float(config.get("epsilon", 0.0))
+    if name in ("sarsa", "dqn") and trained is None:
+        raise GoalreelError(f"the policy {name} is trained first; name its file with --policy")
     if name == "file":
-        from goalreel.policies.user_function import FilePolicy
+        from goalreel.policies.user_function import UserFunction
 
-        return FilePolicy.load(config["file"], config["function"])
+        return UserFunction.load(config["file"], config["function"])
     if name == "sb3":
         from goalreel.policies.stable_baselines3 import Sb3Policy
 
         return Sb3Policy.load(config["file"], config["algorithm"])
-    epsilon = float(config.get("epsilon", 0.0))
     if name == "sarsa":
         from goalreel.policies.tile_policy import greedy, read_policies
 
-        if learned is None:
-            raise GoalreelError("the policy sarsa is learned first; name its file with --policy")
-        return Policy(greedy(read_policies(learned).weights[-1]), epsilon)
+        return RulePolicy(greedy(read_policies(trained).weights[-1]), epsilon)
     if name == "dqn":
         from goalreel.policies.network_file import read_checkpoints
 
-        if learned is None:
-            raise GoalreelError("the policy dqn is trained first; name its file with --policy")
-        kept = read_checkpoints(learned)
-        network = kept.network(kept.choose(config.get("checkpoint", "best")))
-        return Policy(lambda observations, env: network.act(observations), epsilon)
+        checkpoints = read_checkpoints(trained)
+        network = checkpoints.network(checkpoints.choose(config.get("checkpoint", "best")))
+        return RulePolicy(lambda observations, env: network.act(observations), epsilon)
     if name == "random":
-        return Policy(pump, 1.0)  # every action is drawn: the rule is never asked
+        return RulePolicy(pump, 1.0)  # every action is drawn: the rule is never asked
     if name == "near_optimal":
-        return Policy(near_optimal, epsilon)
+        return RulePolicy(near_optimal, epsilon)
     if name == "pump":
         force = float(config.get("force", 1.0))
-        return Policy(lambda observations, env: pump(observations, env, force), epsilon)
-    raise GoalreelError(f"unknown policy {name!r}")
+        return RulePolicy(lambda observations, env: pump(observations, env, force), epsilon)
+    raise GoalreelError(f"policy.name: unknown value {name!r}")

@@ -1,8 +1,8 @@
 """A saved Stable-Baselines3 model as a policy.
 
-Stable-Baselines3 and PyTorch are no part of goalreel's requirements: they are imported where a
-configuration asks for them. A model is asked for its deterministic action, one lane at a time and
-on one CPU thread, so that an action depends on nothing but its observation.
+Stable-Baselines3 and PyTorch are not among goalreel's requirements: they are imported where a
+configuration asks for them. A model predicts its deterministic action, one lane at a time and on
+one CPU thread, so that an action depends on nothing but its observation.
 """
 
 import importlib
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.environments.environment import Environment
 from goalreel.errors import GoalreelError
 
 ALGORITHMS = ("PPO", "DQN", "A2C", "SAC", "TD3")
@@ -19,7 +20,7 @@ ALGORITHMS = ("PPO", "DQN", "A2C", "SAC", "TD3")
 
 @dataclass(frozen=True)
 class _NoGenerators:
-    """Stands where a policy has nothing to draw."""
+    """The generators of a policy that draws nothing."""
 
     def take(self, lanes: np.ndarray) -> "_NoGenerators":
         return self
@@ -49,32 +50,31 @@ class Sb3Policy:
         except Exception as error:  # a zip of another kind or algorithm, another version's pickles
             raise GoalreelError(
                 f"policy.file: {path} cannot be loaded as policy.algorithm: {algorithm} "
-                f"({type(error).__name__}: {error}); allowed: a file of model.save(), and its "
-                f"algorithm among {', '.join(ALGORITHMS)}"
+                f"({type(error).__name__}: {error}); allowed: a file of model.save() with its "
+                f"algorithm, one of {', '.join(ALGORITHMS)}"
             ) from None
         return cls(path, algorithm, model)
 
-    def check(self, environment) -> None:
+    def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the model was trained for other observations or actions."""
-        seen = environment.sample_observations(1)
-        wanted = getattr(self.model.observation_space, "shape", None)
+        obs = environment.sample_observations(1)
+        expected = getattr(self.model.observation_space, "shape", None)
         # Images are seen channels first by the model, which turns them itself.
-        if sorted(wanted or ()) != sorted(seen.shape[1:]):
+        if sorted(expected or ()) != sorted(obs.shape[1:]):
             raise GoalreelError(
-                f"policy.file: {self.path} was trained on observations of shape {wanted}; those of "
-                f"{environment.id} have {seen.shape[1:]}"
+                f"policy.file: {self.path} was trained on observations of shape {expected}; "
+                f"those of {environment.id} have shape {obs.shape[1:]}"
             )
-        self.act(seen, environment, self.generators(np.zeros(1, int)))
+        self.act(obs, environment, self.generators(np.zeros(1, int)))
 
     def generators(self, seeds: np.ndarray) -> _NoGenerators:
-        """Return what stands for generators: the model draws nothing."""
+        """Return no generators: the model draws nothing."""
         return _NoGenerators()
 
-    def act(self, observations: Sequence, environment, generators: _NoGenerators):
-        """Return the actions (lanes, ...), each from its own observation alone."""
-        chosen = [self.model.predict(seen, deterministic=True)[0] for seen in observations]
-        actions = environment.actions.checked(
-            np.stack(chosen), len(chosen), f"policy.file: {self.path} ({self.algorithm})"
-        )
-        stored = getattr(environment, "action_dtype", None)
-        return (actions.reshape(len(chosen)).astype(stored) if stored else actions), generators
+    def act(
+        self, observations: Sequence, environment: Environment, generators: _NoGenerators
+    ) -> tuple[np.ndarray, _NoGenerators]:
+        """Return the actions, (lanes, *stored_shape), each from its own observation alone."""
+        chosen = [self.model.predict(obs, deterministic=True)[0] for obs in observations]
+        who = f"policy.file: {self.path} ({self.algorithm})"
+        return environment.actions.checked(np.stack(chosen), len(chosen), who), generators

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from goalreel.environments.physics import Environment
+from goalreel.environments.physics import MountainCar
 from goalreel.files import npz
 from goalreel.policies.tile_coding import TILES, features
 
@@ -72,14 +72,14 @@ def best_action(values: np.ndarray) -> np.ndarray:
     return values.argmax(axis=0).astype(np.int8)
 
 
-def greedy(weights: np.ndarray) -> Callable[[np.ndarray, Environment], np.ndarray]:
+def greedy(weights: np.ndarray) -> Callable[[np.ndarray, MountainCar], np.ndarray]:
     """Return a policy's rule, (observations (lanes, 2), environment) -> actions (lanes,) int8.
 
     weights: (actions, TILES) float64, of MountainCar-v0. The same observation gives the same
     action, alone or in company.
     """
 
-    def rule(observations: np.ndarray, environment: Environment) -> np.ndarray:
+    def rule(observations: np.ndarray, environment: MountainCar) -> np.ndarray:
         return best_action(action_values(weights, features(observations)))
 
     return rule

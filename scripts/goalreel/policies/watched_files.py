@@ -1,7 +1,6 @@
-"""The user's own files that shape a result, as the workflow watches them: by their content.
+"""What the workflow watches of a policy: its modules, packages and the user's files.
 
-This module is imported while the Snakefile is parsed, so it imports little. What is in the files
-is told in file_policy, recorded and sb3_policy.
+Imported while the Snakefile is parsed, so it imports little.
 """
 
 import ast

@@ -1,95 +1,116 @@
 """Episodes: what a policy does from a seed until the environment ends it.
 
 An episode is a function of its seed, environment and policy alone, whatever is simulated beside
-it. Which seeds are tried, and which episodes are kept, stands in reaches; how Gymnasium plays
-environments that are not computed here, in gym_episodes.
+it.
 """
 
+import contextlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.physics import Environment, reset
+from goalreel.environments.environment import Environment
+from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 
-# Lanes that have ended are stepped on until so many of them have gathered: dropping them costs.
-_DROP_SHARE = 0.25
+_ROWS = 1024  # steps that memory is allocated for at first
+_MOST_STEPS = 1_000_000  # an episode that goes on so long has no end of its own
 
 
 @dataclass(frozen=True)
 class Episodes:
-    """A batch of whole episodes, each axis 0 of length `episodes`.
+    """A batch of whole episodes; axis 1 is time, and undefined behind an episode's last step."""
 
-    states: (episodes, steps_max + 1, 2) float64, position and velocity, row 0 the reset state; of
-    another environment its observations, (episodes, steps_max + 1, width), see gym_env
-    actions: (episodes, steps_max) int8, or float32 in MountainCarContinuous-v0; of another
-    environment (episodes, steps_max, *stored_shape), see spaces
-    rewards: (episodes, steps_max) float64
-    seeds: int64; steps: int64, the number of valid actions (what stands behind it is not defined)
-    returns: float64, the rewards summed in order; terminated, truncated: bool
-    """
-
-    seeds: np.ndarray
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    steps: np.ndarray
-    returns: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
+    seeds: np.ndarray  # (episodes,) int64
+    states: np.ndarray  # (episodes, steps_max + 1, width) float64, row 0 the reset state
+    actions: np.ndarray  # (episodes, steps_max, *stored_shape) of the space's stored_dtype
+    rewards: np.ndarray  # (episodes, steps_max) float64
+    steps: np.ndarray  # (episodes,) int64, the number of actions
+    returns: np.ndarray  # (episodes,) float64, the rewards summed in order
+    terminated: np.ndarray  # (episodes,) bool
+    truncated: np.ndarray  # (episodes,) bool
 
 
-def simulate_episodes(seeds: np.ndarray, environment, policy: Policy) -> Episodes:
-    """Play one episode from each seed, all of them side by side.
+def simulate_episodes(
+    seeds: np.ndarray,
+    environment: Environment,
+    policy: Policy,
+    most_steps: np.ndarray | None = None,
+) -> Episodes:
+    """Play one episode from each seed, many of them side by side.
 
-    environment: a physics.Environment, or a gym_env.GymEnvironment, which Gymnasium steps
+    The result of an episode is the same for any company, so one attempt is replayed by a batch of
+    one.
 
-    seeds: (episodes,) integers in [0, 2**53), as `env.reset(seed=...)` takes them. The result of
-    an episode is the same for any company, so one attempt is replayed by a batch of one.
+    Args:
+        seeds: (episodes,) integers in [0, 2**53), as `env.reset(seed=...)` takes them.
+        environment: of `make_environment`.
+        policy: of `make_policy`.
+        most_steps: (episodes,) after how many steps to stop, if the environment does not end an
+            episode before; None to play them to their end.
+
+    Raises:
+        GoalreelError: an episode does not end, or the environment or the policy fails.
+
     """
     seeds = np.asarray(seeds, np.int64)
-    if not isinstance(environment, Environment):
-        from goalreel.simulation.gymnasium_episodes import simulate_gym_episodes
-
-        return simulate_gym_episodes(seeds, environment, policy)
-    count, limit = len(seeds), environment.max_steps
+    count, space = len(seeds), environment.actions
+    rows = min(environment.max_steps or _ROWS, _ROWS)
     # Time is the first axis while stepping: each step then writes contiguous rows.
-    states = np.empty((limit + 1, 2, count))
-    actions = np.zeros((limit, count), environment.action_dtype)
-    rewards = np.zeros((limit, count))
-    steps = np.full(count, limit)
-    returns = np.zeros(count)
-    terminated = np.zeros(count, bool)
+    states = np.empty((rows + 1, environment.width, count))
+    actions = np.zeros((rows, count, *space.stored_shape), space.stored_dtype)
+    rewards = np.zeros((rows, count))
+    steps, returns = np.zeros(count, np.int64), np.zeros(count)
+    terminated, truncated = np.zeros(count, bool), np.zeros(count, bool)
 
-    lanes = np.arange(count)
-    state, generators = reset(seeds), policy.generators(seeds)
-    states[0, 0], states[0, 1] = state.positions, state.velocities
-    running = np.ones(count, bool)
-    for t in range(limit):
-        chosen, generators = policy.act(state.observations(), environment, generators)
-        state, reward, goal = environment.step(state, chosen)
-        everyone = slice(None) if len(lanes) == count else lanes
-        actions[t, everyone], rewards[t, everyone] = chosen, reward
-        states[t + 1, 0, everyone], states[t + 1, 1, everyone] = state.positions, state.velocities
-        returns[lanes] += np.where(running, reward, 0.0)
-        arrived = lanes[running & goal]
-        steps[arrived], terminated[arrived] = t + 1, True
-        running &= ~goal
-        left = np.count_nonzero(running)
-        if left == 0:
-            break
-        if left < (1 - _DROP_SHARE) * len(lanes):
-            lanes, state, generators = lanes[running], state.take(running), generators.take(running)
-            running = np.ones(left, bool)
+    all_lanes, all_generators = np.arange(count), policy.generators(seeds)
+    for first in range(0, count, environment.most_lanes):
+        together = (first <= all_lanes) & (all_lanes < first + environment.most_lanes)
+        lanes, generators = all_lanes[together], all_generators.take(together)
+        everyone = slice(first, first + len(lanes))  # faster than the lanes' numbers
+        with contextlib.closing(environment.lanes(seeds[lanes])) as batch:
+            states[0][:, everyone] = batch.states()
+            running, t = np.ones(len(lanes), bool), 0
+            while running.any():
+                if t == (environment.max_steps or _MOST_STEPS):
+                    raise GoalreelError(
+                        f"{environment.id}: the episode of seed {seeds[lanes[running][0]]} has not "
+                        f"ended after {t:,} steps; set max_steps, its time limit"
+                    )
+                if t == len(actions):
+                    states, actions, rewards = map(_longer, (states, actions, rewards))
+                chosen, generators = policy.act(batch.observations(), environment, generators)
+                reward, goal, limit = batch.step(chosen)
+                actions[t, everyone], rewards[t, everyone] = chosen, reward
+                t += 1
+                states[t][:, everyone] = batch.states()
+                returns[lanes] += np.where(running, reward, 0.0)
+                over = running & (goal | limit)
+                if most_steps is not None:
+                    over |= running & (most_steps[lanes] == t)
+                ended = lanes[over]
+                steps[ended], terminated[ended], truncated[ended] = t, goal[over], limit[over]
+                running &= ~over
+                if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(lanes):
+                    batch, generators = batch.take(running), generators.take(running)
+                    lanes = everyone = lanes[running]
+                    running = np.ones(len(lanes), bool)
 
     longest = int(steps.max(initial=0))
     return Episodes(
         seeds=seeds,
         states=states[: longest + 1].transpose(2, 0, 1),
-        actions=actions[:longest].T,
+        actions=actions[:longest].swapaxes(0, 1),
         rewards=rewards[:longest].T,
         steps=steps,
         returns=returns,
         terminated=terminated,
-        truncated=steps >= limit,  # as TimeLimit says it, also of a goal at the last step
+        truncated=truncated,
     )
+
+
+def _longer(array: np.ndarray) -> np.ndarray:
+    """Return an array with twice as many rows."""
+    longer = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer

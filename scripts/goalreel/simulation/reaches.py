@@ -4,28 +4,28 @@ What counts as reaching is the user's `success`: that the environment terminates
 Mountain Car does at the goal, that its time limit truncates it, or a return.
 
 Reach i tries the episodes of seeds S(i, 0), S(i, 1), ... (seeding.episode_seeds) and so depends on
-the root seed, the environment, the policy and i alone, not on its shard. How an episode is played
-stands in episodes, how a shard is stored in trajectories.
+the root seed, the environment, the policy and i alone, not on its shard.
 """
 
 import numpy as np
 
 from goalreel.arrays import ranges
-from goalreel.environments.physics import Environment, probe
+from goalreel.environments.environment import Environment
+from goalreel.environments.physics import probe
+from goalreel.environments.registry import describe
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 from goalreel.simulation.episodes import Episodes, simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories
 
-# Slots that step together. More would fall out of the CPU's cache, and bounds the memory.
-_LANES = 4096
+_SLOTS = 4096  # that are filled together, which bounds the memory
 
 
 def simulate_reaches(
     reaches: range,
     root_seed: int,
-    environment,
+    environment: Environment,
     policy: Policy,
     max_attempts: int,
     show: str = "reaches",
@@ -34,17 +34,24 @@ def simulate_reaches(
 ) -> Trajectories:
     """Fill the slots of a shard.
 
-    environment: a physics.Environment or a gym_env.GymEnvironment
-    success: "terminated", "truncated" or the least return that counts as reaching the goal
-    show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
-    Raises GoalreelError for another `show`, and if slots stay open after `max_attempts` episodes.
+    Args:
+        reaches: the slots' numbers.
+        root_seed: of the run, from which every episode's seed derives.
+        environment: what the episodes are played in.
+        policy: who plays them.
+        max_attempts: the most episodes for one slot.
+        show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
+        spec: how the trajectories are made, as JSON.
+        success: "terminated", "truncated" or the least return that counts as reaching the goal.
+
+    Raises:
+        GoalreelError: slots stay open after `max_attempts` episodes.
+
     """
-    if show not in ("reaches", "attempts"):
-        raise GoalreelError(f"unknown film.show {show!r}; allowed: reaches, attempts")
     policy.check(environment)
     parts = []
-    for first in range(reaches.start, reaches.stop, _LANES):
-        slots = np.arange(first, min(first + _LANES, reaches.stop))
+    for first in range(reaches.start, reaches.stop, _SLOTS):
+        slots = np.arange(first, min(first + _SLOTS, reaches.stop))
         parts += _fill(slots, root_seed, environment, policy, max_attempts, show, success)
     attempts = _concatenate([rows for rows, _ in parts])
     kept = zip(*(kept for _, kept in parts), strict=True)
@@ -56,9 +63,10 @@ def simulate_reaches(
     if open_slots:
         raise GoalreelError(
             f"reaches {reaches.start} to {reaches.stop - 1}: {len(reaches) - open_slots} of "
-            f"{len(reaches)} reached the goal in {len(attempts.reach)} episodes, {open_slots} are "
-            f"still open after max_attempts: {max_attempts}; raise max_attempts or let the policy "
-            f"reach more often ({_hint(environment, success)})"
+            f"{len(reaches)} reached the goal in {len(attempts.reach)} episodes, {open_slots} "
+            f"{'is' if open_slots == 1 else 'are'} still open after max_attempts: {max_attempts}; "
+            f"raise max_attempts or let the policy reach more often "
+            f"({_hint(environment, success)})"
         )
     filmed = attempts.reached if show == "reaches" else np.ones(len(order), bool)
     episodes = attempts.take(filmed)
@@ -72,14 +80,16 @@ def simulate_attempts(
 ) -> Trajectories:
     """Simulate attempts again from their seeds; the result films them all, in their order.
 
-    Raises GoalreelError if an episode does not come out as its row says.
+    Raises GoalreelError if an episode differs from its row.
     """
     episodes = simulate_episodes(attempts.seed, environment, policy)
     if not (
         np.array_equal(episodes.steps, attempts.steps)
         and np.array_equal(episodes.returns, attempts.return_)
     ):
-        raise GoalreelError("attempts simulated again from their seeds came out otherwise")
+        raise GoalreelError(
+            "attempts simulated again from their seeds differ from the recorded ones"
+        )
     everything = np.ones(len(attempts.reach), bool)
     states, actions, rewards = valid(episodes, everything)
     place = np.arange(len(everything))
@@ -87,12 +97,12 @@ def simulate_attempts(
 
 
 def _hint(environment, success: str | float) -> str:
-    if isinstance(environment, Environment) and success == "terminated":
+    if describe(environment.id).is_mountain_car and success == "terminated":
         return (
-            "policy.name: pump, a lower policy.epsilon, a higher policy.force, for sarsa a later "
-            "last of train.checkpoints"
+            "policy.name: pump, a lower policy.epsilon, a higher policy.force, or for sarsa more "
+            "episodes in train.checkpoints"
         )
-    return f"what counts is success: {success}"
+    return f"success: {success} counts"
 
 
 def has_reached(episodes: Episodes, success: str | float) -> np.ndarray:
@@ -104,14 +114,13 @@ def has_reached(episodes: Episodes, success: str | float) -> np.ndarray:
 
 def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) -> Attempts:
     """Return the rows of episodes that are attempt number `attempt` of each reach."""
-    native = isinstance(environment, Environment)
+    unknown = np.full(len(reaches), np.nan)
+    on_track = describe(environment.id).is_mountain_car
     return Attempts(
         reach=reaches,
         attempt=np.full(len(reaches), attempt),
         seed=episodes.seeds,
-        initial_position=episodes.states[:, 0, 0].copy()
-        if native
-        else np.full(len(reaches), np.nan),
+        initial_position=episodes.states[:, 0, 0].copy() if on_track else unknown,
         steps=episodes.steps,
         return_=episodes.returns,
         terminated=episodes.terminated,

@@ -2,15 +2,15 @@
 
 Actions are played from their seeds by the environment itself. A recording that stops before its
 episode ends is shown up to there, neither terminated nor truncated; one that goes on after it is
-refused. States, of the Mountain Cars alone, are shown as they are. The file is read in recording.
+refused. States, of the Mountain Cars alone, are shown as they are.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.gymnasium_env import GymEnvironment
-from goalreel.environments.physics import MAX_POSITION, MIN_POSITION, Environment
+from goalreel.environments.environment import Environment
+from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.simulation.episodes import Episodes, simulate_episodes
 from goalreel.simulation.reaches import assemble, outcomes, valid
@@ -21,7 +21,7 @@ NO_ACTION = -1  # in MountainCarContinuous-v0 NaN: what states were recorded wit
 
 
 def play_recording(
-    recording: Recording, reaches: range, environment, spec: str, success: str | float
+    recording: Recording, reaches: range, environment: Environment, spec: str, success: str | float
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
 
@@ -35,17 +35,14 @@ def play_recording(
     if recording.states is not None:
         episodes = _shown(recording, reaches, environment)
     else:
-        actions = [_actions(recording, e, environment) for e in reaches]
-        seeds = recording.seeds[reaches.start : reaches.stop]
-        play = _play_native if isinstance(environment, Environment) else _play_gym
-        episodes = play(recording, reaches, seeds, actions, environment)
+        episodes = _played(recording, reaches, environment)
     rows = outcomes(np.array(reaches), 0, episodes, environment, success)
     everyone = np.ones(len(reaches), bool)
     place = np.arange(len(reaches))
     return assemble(*valid(episodes, everyone), place, rows, rows, spec)
 
 
-def _actions(recording: Recording, episode: int, environment) -> np.ndarray:
+def _actions(recording: Recording, episode: int, environment: Environment) -> np.ndarray:
     """Return an episode's actions as the trajectory file holds them."""
     rows, space = recording.actions[recording.rows(episode)], environment.actions
     who = f"policy.file: {recording.path}, episode {episode}:"
@@ -55,10 +52,7 @@ def _actions(recording: Recording, episode: int, environment) -> np.ndarray:
         )
     if space.whole and rows.dtype.kind == "f" and (rows == np.floor(rows)).all():
         rows = rows.astype(np.int64)
-    actions = space.checked(rows.reshape(len(rows), *space.shape), len(rows), who)
-    if isinstance(environment, Environment):
-        return actions.reshape(len(rows)).astype(environment.action_dtype)
-    return actions
+    return space.checked(rows.reshape(len(rows), *space.shape), len(rows), who)
 
 
 @dataclass(frozen=True)
@@ -82,63 +76,31 @@ class _Script:
         return _Cursor(np.arange(len(seeds)), 0)
 
     def act(self, observations, environment, cursor: _Cursor) -> tuple[np.ndarray, _Cursor]:
-        step = min(cursor.step, self.actions.shape[1] - 1)
-        return self.actions[cursor.lanes, step], _Cursor(cursor.lanes, cursor.step + 1)
+        return self.actions[cursor.lanes, cursor.step], _Cursor(cursor.lanes, cursor.step + 1)
 
 
-def _play_native(recording, reaches, seeds, actions, environment: Environment) -> Episodes:
-    """Play Mountain Car through all actions, side by side, and cut what they do not cover."""
-    lengths = np.array([len(part) for part in actions])
-    script = np.zeros((len(actions), lengths.max()), environment.action_dtype)
-    for row, part in enumerate(actions):
+def _played(recording: Recording, reaches: range, environment: Environment) -> Episodes:
+    """Return recorded actions as the environment plays them from their seeds."""
+    parts = [_actions(recording, episode, environment) for episode in reaches]
+    lengths = np.array([len(part) for part in parts])
+    script = np.zeros((len(parts), lengths.max(), *parts[0].shape[1:]), parts[0].dtype)
+    for row, part in enumerate(parts):
         script[row, : len(part)] = part
-    episodes = simulate_episodes(seeds, environment, _Script(script))
-    for row in np.flatnonzero(lengths > episodes.steps)[:1].tolist():
-        raise _too_long(recording, reaches[row], lengths[row], episodes.steps[row])
-    cut = lengths < episodes.steps
-    returns = episodes.returns.copy()
-    for row in np.flatnonzero(cut).tolist():
-        returns[row] = np.cumsum(episodes.rewards[row, : lengths[row]])[-1]  # in order
-    return replace(
-        episodes,
-        steps=lengths,
-        returns=returns,
-        terminated=episodes.terminated & ~cut,
-        truncated=episodes.truncated & ~cut,
-    )
+    seeds = recording.seeds[reaches.start : reaches.stop]
+    episodes = simulate_episodes(seeds, environment, _Script(script), lengths)
+    for row in np.flatnonzero(episodes.steps < lengths)[:1].tolist():
+        raise GoalreelError(
+            f"policy.file: {recording.path}, episode {reaches[row]}: it has {lengths[row]} "
+            f"actions, and the environment ends the episode of seed {seeds[row]} after "
+            f"{episodes.steps[row]} steps; was it recorded with another env, env_kwargs, "
+            f"max_steps or seed?"
+        )
+    return episodes
 
 
-def _play_gym(recording, reaches, seeds, actions, environment: GymEnvironment) -> Episodes:
-    lengths = np.array([len(part) for part in actions])
-    count, longest, space = len(actions), int(lengths.max()), environment.actions
-    states = np.zeros((count, longest + 1, environment.width))
-    script = np.zeros((count, longest, *space.stored_shape), space.stored_dtype)
-    rewards, returns = np.zeros((count, longest)), np.zeros(count)
-    endings = np.zeros((count, 2), bool)
-    for row, (seed, part) in enumerate(zip(seeds.tolist(), actions, strict=True)):
-        script[row, : len(part)] = part
-        for step in environment.play(seed, part):
-            states[row, step.step] = environment.stored(step.observation)
-            endings[row] = step.terminated, step.truncated
-            returns[row] += step.reward
-            if step.step:
-                rewards[row, step.step - 1] = step.reward
-            if endings[row].any() and step.step < len(part):
-                raise _too_long(recording, reaches[row], len(part), step.step)
-    return Episodes(seeds, states, script, rewards, lengths, returns, *endings.T)
-
-
-def _too_long(recording: Recording, episode: int, actions: int, steps: int) -> GoalreelError:
-    return GoalreelError(
-        f"policy.file: {recording.path}, episode {episode}: it has {actions} actions, and the "
-        f"environment ends the episode of seed {recording.seeds[episode]} after {steps} steps; "
-        f"was it recorded with another env, env_kwargs, max_steps or seed?"
-    )
-
-
-def _shown(recording: Recording, reaches: range, environment) -> Episodes:
+def _shown(recording: Recording, reaches: range, environment: Environment) -> Episodes:
     """Return recorded states as episodes; their actions are not known."""
-    if not isinstance(environment, Environment):
+    if not describe(environment.id).is_mountain_car:
         raise GoalreelError(
             f"policy.file: {recording.path} holds positions and velocities, which are Mountain "
             f"Car's; episodes of {environment.id} are recorded by their seeds and actions"

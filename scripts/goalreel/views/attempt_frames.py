@@ -14,13 +14,9 @@ import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
-from goalreel.environments.registry import describe
-from goalreel.pictures.atlas import read_atlas
 from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.pictures.overlay import captions, overlaid
-from goalreel.pictures.render_gymnasium import render_episodes
-from goalreel.pictures.render_native import render_states
-from goalreel.pictures.styles import make_style
+from goalreel.pictures.render import render_shard
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import Attempts, Trajectories, read_summary, read_trajectories
@@ -101,10 +97,7 @@ class Footage:
         environment = make_environment(config)
         policy = make_policy(config["policy"], self.learned)
         again = simulate_attempts(attempts, environment, policy, trajectories.spec)
-        if not describe(self.env).has_atlas:
-            return again, render_episodes(again, environment, "{}")
-        style = make_style(self.env, self.render)
-        return again, render_states(again, read_atlas(self.atlas), style, "{}")
+        return again, render_shard(again, config | {"render": self.render}, self.atlas, "{}")
 
 
 def _names(rows: Attempts) -> list[tuple[int, int]]:

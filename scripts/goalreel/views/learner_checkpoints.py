@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.physics import Environment
+from goalreel.environments.physics import MountainCar
 
-Rule = Callable[[np.ndarray, Environment], np.ndarray]
+Rule = Callable[[np.ndarray, MountainCar], np.ndarray]
 _MOST = 5  # ages of a network that are filmed
 
 

@@ -21,9 +21,9 @@ from goalreel.film.segment import encode_segment
 from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import overlaid
-from goalreel.pictures.render_native import render_states
+from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import Style
-from goalreel.policies.policy import Policy
+from goalreel.policies.policy import RulePolicy
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories
 from goalreel.views.learner_checkpoints import Ages
@@ -96,7 +96,7 @@ def play(learner: Ages, env: str, seed: int, attempts: int, spec: str = "{}") ->
     seeds = episode_seeds(seed, reaches, 0)
     parts, rows = [], []
     for rule in learner.rules:
-        e = simulate_episodes(seeds, environment, Policy(rule, 0.0))
+        e = simulate_episodes(seeds, environment, RulePolicy(rule, 0.0))
         for i, steps in enumerate(e.steps.tolist()):
             parts.append((e.states[i, : steps + 1], e.actions[i, :steps], e.rewards[i, :steps]))
         rows.append(

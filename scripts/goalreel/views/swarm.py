@@ -13,9 +13,8 @@ import numpy as np
 
 from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
-from goalreel.pictures.atlas import Atlas
+from goalreel.pictures.atlas import Atlas, state_keys
 from goalreel.pictures.layers import Patches, cut_patches, join
-from goalreel.pictures.render_native import state_keys
 from goalreel.pictures.styles import Style
 from goalreel.pictures.text import lettering
 from goalreel.simulation.trajectories import Trajectories

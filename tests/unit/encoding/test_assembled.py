@@ -43,9 +43,9 @@ from goalreel.h264.inter import skip_run
 from goalreel.h264.nal import IDR, PPS, SLICE, SPS, Nal, pack, split
 from goalreel.h264.slices import SliceHeader, header_bits, poc_position, slice_nal
 from goalreel.mp4.reader import read_index
+from goalreel.pictures.atlas import state_keys
 from goalreel.pictures.layers import NOTHING
 from goalreel.pictures.overlay import clear_rows, empty_card
-from goalreel.pictures.render_native import state_keys
 from goalreel.pictures.vector_style import VectorStyle
 
 SIZE = (600, 400)

@@ -15,10 +15,10 @@ from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atla
 from goalreel.encoding.choice import choose, obstacles
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.atlas import Atlas
+from goalreel.pictures.atlas import Atlas, state_keys
 from goalreel.pictures.frame_cache import write_cache
 from goalreel.pictures.overlay import clear_rows, empty_card
-from goalreel.pictures.render_native import render_states, state_keys
+from goalreel.pictures.render import render_states
 from goalreel.pictures.vector_style import VectorStyle
 from goalreel.provenance.spec import canonical
 from goalreel.simulation.trajectories import write_trajectories

@@ -14,7 +14,7 @@ from goalreel.pictures.atlas import Atlas, draw_atlas, read_atlas, write_atlas
 from goalreel.pictures.frame_cache import open_cache, write_cache
 from goalreel.pictures.mountain_car_scene import MIN_POSITION, SCALE
 from goalreel.pictures.palettes import PALETTES
-from goalreel.pictures.render_native import render_states
+from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config

@@ -266,7 +266,9 @@ def test_a_reach_does_not_depend_on_its_shard(show):
 def test_lots_of_lanes_do_not_change_a_shard(monkeypatch):
     policy = {"name": "pump", "epsilon": 0.4}
     whole = simulated(reaches=range(30), policy=policy, show="attempts")
-    monkeypatch.setattr("goalreel.simulation.reaches._LANES", 7)
+    monkeypatch.setattr("goalreel.simulation.reaches._SLOTS", 7)
+    monkeypatch.setattr("goalreel.environments.physics.MountainCar.most_lanes", 3)
+    monkeypatch.setattr("goalreel.simulation.episodes._ROWS", 50)
     lots = simulated(reaches=range(30), policy=policy, show="attempts")
     assert np.array_equal(whole.states, lots.states)
     assert np.array_equal(whole.episodes.seed, lots.episodes.seed)

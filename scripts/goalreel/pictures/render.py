@@ -1,24 +1,80 @@
-"""Rendering of any Gymnasium environment: each filmed episode played again, and its pictures kept.
+"""Rendering: the frames of a shard, from its trajectories.
 
-Gymnasium draws; the recorded rewards, endings and observations must come again bit for bit, so
-that the pictures are those of the recorded episode. How frames are stored is told in frame_cache.
+Where an atlas holds every picture, each state's is looked up. Elsewhere each filmed episode is
+played again and drawn by Gymnasium; the recorded rewards, endings and observations must come again
+bit for bit, so that the pictures are those of the recorded episode.
 """
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.gymnasium_env import GymEnvironment, Step
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
+from goalreel.pictures.atlas import Atlas, read_atlas, state_keys
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import layer_from_frames
+from goalreel.pictures.layers import Layer, cut_patches, join, layer_from_frames
+from goalreel.pictures.styles import Style, make_style
+from goalreel.provenance.spec import check_alike
 from goalreel.simulation.trajectories import Trajectories
 
 
+def render_shard(
+    trajectories: Trajectories, config: Mapping, atlas: Path | None, spec: str
+) -> FrameCache:
+    """Return the frames of a shard, drawn as its environment is.
+
+    Args:
+        trajectories: what is shown.
+        config: env and, where there is an atlas, render; elsewhere env_kwargs and max_steps.
+        atlas: the atlas's file, for an environment that has one.
+        spec: how the frames are made, as JSON.
+
+    Raises:
+        GoalreelError: the inputs do not fit together, or as `render_states` and `render_episodes`.
+
+    """
+    env = config["env"]
+    if not describe(env).has_atlas:
+        environment = GymnasiumEnvironment(
+            env, config.get("env_kwargs") or {}, config.get("max_steps")
+        )
+        return render_episodes(trajectories, environment, spec)
+    if atlas is None:
+        raise GoalreelError(f"{env} is drawn from an atlas; name it with --atlas")
+    style = make_style(env, config["render"])
+    return render_states(trajectories, read_atlas(atlas), style, spec)
+
+
+def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: str) -> FrameCache:
+    """Return the frames of a shard: one per state, each episode's reset state first.
+
+    Raises GoalreelError if the trajectories or the atlas are of another environment, or the atlas
+    is drawn otherwise than `spec` asks.
+    """
+    asked = json.loads(spec).get("config", {}) | {"env": style.env}
+    check_alike(asked, "trajectories are", trajectories.spec)
+    check_alike(asked, "atlas is", atlas.spec)
+    keys = state_keys(trajectories, style)
+    pictures = atlas.find(keys)
+    patches = atlas.patches
+    missing = pictures < 0
+    if missing.any():
+        # Rounding at a pixel's border can give a key that the atlas's search did not meet.
+        extra, which = np.unique(keys[missing], axis=0, return_inverse=True)
+        pictures[missing] = len(patches) + which.reshape(-1)
+        patches = join([patches, cut_patches(atlas.background, style.draw(extra)[1])])
+    used, index = np.unique(pictures, return_inverse=True)
+    car = Layer("car", patches.take(used), index.astype(np.int32))
+    return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
+
+
 def render_episodes(
-    trajectories: Trajectories, environment: GymEnvironment, spec: str
+    trajectories: Trajectories, environment: GymnasiumEnvironment, spec: str
 ) -> FrameCache:
     """Return the frames of a shard: one per state, each episode's reset state first.
 
@@ -35,7 +91,12 @@ def render_episodes(
 
 
 def replayed(
-    environment: GymEnvironment, seed: int, states, actions, rewards, ending: tuple[bool, bool]
+    environment: GymnasiumEnvironment,
+    seed: int,
+    states,
+    actions,
+    rewards,
+    ending: tuple[bool, bool],
 ) -> Iterator[Step]:
     """Yield every step of a recorded episode as Gymnasium plays it again, with its picture.
 
@@ -45,8 +106,7 @@ def replayed(
     """
     for step in environment.play(seed, actions, pictures=True):
         place = f"{environment.id}: the episode of seed {seed}, step {step.step}"
-        seen = environment.stored(step.observation)
-        _compare(place, "the observation", seen, states[step.step])
+        _compare(place, "the observation", step.state, states[step.step])
         if step.step:
             _compare(place, "the reward", step.reward, rewards[step.step - 1])
             over = (step.terminated, step.truncated)
@@ -55,7 +115,9 @@ def replayed(
         yield step
 
 
-def _pictures(trajectories: Trajectories, environment: GymEnvironment) -> Iterator[np.ndarray]:
+def _pictures(
+    trajectories: Trajectories, environment: GymnasiumEnvironment
+) -> Iterator[np.ndarray]:
     """Yield every picture of a shard, all of one size."""
     rows, shape = trajectories.episodes, ()
     for e in range(len(trajectories)):

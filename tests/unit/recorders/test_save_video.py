@@ -18,11 +18,9 @@ from hypothesis import strategies as st
 from project import REPOSITORY
 from recordings import PEAK, decoded_rgb, equal, filmed, kept, said_by, stand_in_for_moviepy
 
-import goalreel.recorders.save_video as recorder
 from goalreel import GoalreelError, save_video
 from goalreel.encoding.yuv import planar
 from goalreel.recorders.schedule import capped_cubic_video_schedule
-from goalreel.recorders.spool import Spool
 from goalreel.recorders.video_writer import PRESETS
 
 LOSSLESS = {"fps": 30, "qp": 0, "preset": "ultrafast"}
@@ -107,9 +105,8 @@ def test_frames_of_one_environment_in_an_asynchronous_vector_are_saved(tmp_path)
 
 
 @given(
-    count=st.integers(1, 9),
+    count=st.integers(1, 8),
     as_iterator=st.booleans(),
-    at_once=st.integers(1, 3),
     episode_index=st.integers(0, 9),
     episodes=st.none() | st.sets(st.integers(0, 9)),
     steps=st.none() | st.sets(st.integers(0, 9)) | st.just(range(99)),
@@ -119,7 +116,7 @@ def test_frames_of_one_environment_in_an_asynchronous_vector_are_saved(tmp_path)
 )
 @settings(max_examples=80, deadline=None, derandomize=True)
 def test_files_frames_and_pixels_are_gymnasiums(
-    tmp_path_factory, count, as_iterator, at_once, episodes, steps, **options
+    tmp_path_factory, count, as_iterator, episodes, steps, **options
 ):
     folder = tmp_path_factory.mktemp("both")
     options |= {
@@ -132,10 +129,8 @@ def test_files_frames_and_pixels_are_gymnasiums(
         from gymnasium.utils.save_video import save_video as gymnasiums
 
         gymnasiums(frames, str(folder / "theirs"), fps=30, **options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorder, "_AT_ONCE", at_once)  # so that some snippets have to wait
-        frames = iter(frames) if as_iterator else frames
-        save_video(frames, folder / "ours", **LOSSLESS, **options)
+    frames = iter(frames) if as_iterator else frames
+    save_video(frames, folder / "ours", **LOSSLESS, **options)
     assert equal(filmed(folder / "ours"), kept(folder / "theirs"))
 
 
@@ -213,9 +208,9 @@ def test_no_frames_are_a_warning_and_no_file(tmp_path):
 def test_the_same_frames_give_the_same_bytes_from_a_list_and_from_a_stream(tmp_path):
     frames = noise(20)
     for name, given_frames in [("a", frames), ("b", iter(frames)), ("c", np.array(frames))]:
-        save_video(given_frames, tmp_path / name, step_trigger=always, video_length=15, fps=30)
+        save_video(given_frames, tmp_path / name, step_trigger=always, video_length=8, fps=30)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert len(names) == 19, "more than the encoders that run at once"
+    assert len(names) == 19, "more than may overlap in a stream"
     for name in names:
         wanted = (tmp_path / "a" / name).read_bytes()
         assert all((tmp_path / other / name).read_bytes() == wanted for other in "bc")
@@ -227,17 +222,19 @@ def test_a_stream_without_an_end_is_read_no_further_than_needed(tmp_path):
     assert len(decoded_rgb(tmp_path / "rl-video-episode-0.mp4")) == 7
 
 
-def test_a_stream_keeps_no_more_than_eight_encoders_busy(tmp_path):
-    children = []
+def test_more_than_eight_snippets_at_once_take_a_list(tmp_path):
+    children, before = [], len(psutil.Process().children())
 
     def frames():
         for frame in noise(40):
             yield frame
-            children.append(len(psutil.Process().children()))
+            children.append(len(psutil.Process().children()) - before)
 
-    before = len(psutil.Process().children())
-    save_video(frames(), tmp_path, step_trigger=always, **LOSSLESS)
-    assert max(children) - before == 8 and len(list(tmp_path.iterdir())) == 39
+    with pytest.raises(GoalreelError, match="9 snippets overlap at frame 9; .* as a list"):
+        save_video(frames(), tmp_path, step_trigger=always, **LOSSLESS)
+    assert max(children) == 8 and list(tmp_path.iterdir()) == []
+    save_video(noise(12), tmp_path, step_trigger=always, **LOSSLESS)
+    assert len(list(tmp_path.iterdir())) == 11
 
 
 @pytest.mark.parametrize(
@@ -345,15 +342,6 @@ def test_the_bar_goes_to_standard_error_and_without_it_all_is_quiet(tmp_path, ca
         save_video(given_frames(noise(3)), tmp_path, fps=30, save_logger="bar")
         said = capfd.readouterr()
         assert said.out == "" and "━" in said.err
-
-
-def test_a_spool_gives_back_what_it_was_given():
-    spool, frames = Spool(), noise(4)
-    for number in (2, 0, 3):
-        spool[number] = frames[number]
-    assert all(np.array_equal(spool[number], frames[number]) for number in (3, 2, 0))
-    with pytest.raises(KeyError):
-        spool[1]
 
 
 MEMORY = """

@@ -1,4 +1,4 @@
-"""Film clips: chosen episodes, and snippets from chosen steps on, each as a video of its own.
+"""Film clips: chosen episodes, and snippets from chosen steps on,each as its own video.
 
 By hand, for two shards, reach 0 and every 1,000th step:
 
@@ -20,10 +20,12 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "clips")
-    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument(
+        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
+    )
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
-    options.add_argument("--atlas", type=Path, nargs="?", help="every picture (Mountain Car)")
-    options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa and dqn")
+    options.add_argument("--atlas", type=Path, nargs="?", help="atlas (Mountain Car)")
+    options.add_argument("--policy", type=Path, nargs="?", help="trained policy, of sarsa and dqn")
     options.add_argument("--threads", type=int, default=1, help="videos encoded at the same time")
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)

@@ -17,7 +17,7 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "coded_atlas")
-    options.add_argument("--atlas", type=Path, required=True, help="every picture there is")
+    options.add_argument("--atlas", type=Path, required=True, help="atlas of all pictures")
     options.add_argument("output", type=Path, help="the coded atlas to write, .npz")
     arguments = options.parse_args(argv)
 

@@ -1,4 +1,4 @@
-"""Concatenate the segments of all shards, or of a part, into a film, a chapter for each episode.
+"""Concatenate thesegments of all shards, or of a part, into a film with a chapter for each episode.
 
 By hand, for two shards:
 
@@ -17,11 +17,9 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "concat")
+    options.add_argument("--segments", type=Path, required=True, help="the segment of shard 0")
     options.add_argument(
-        "--segments", type=Path, required=True, help="the segment of the first shard"
-    )
-    options.add_argument(
-        "--trajectories", type=Path, required=True, help="those of the first shard"
+        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
     )
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)

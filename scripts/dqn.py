@@ -19,8 +19,8 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "dqn")
     options.add_argument("policy", type=Path, help="the checkpoints to write, .pt")
-    options.add_argument("log", type=Path, help="the table of episodes and seconds, .csv")
-    options.add_argument("metrics", type=Path, help="what came of it, .json")
+    options.add_argument("log", type=Path, help="the table of episodes to write, .csv")
+    options.add_argument("metrics", type=Path, help="the metrics to write, .json")
     arguments = options.parse_args(argv)
     os.environ |= ONE_THREAD  # NumPy's, which evaluates policies; it is imported below
 

@@ -20,7 +20,9 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "encode")
-    options.add_argument("--coded-atlas", type=Path, nargs="?", help="to assemble: coded pictures")
+    options.add_argument(
+        "--coded-atlas", type=Path, nargs="?", help="coded atlas, to assemble from"
+    )
     options.add_argument("--frames", type=Path, required=True, help="the shard's frame cache")
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the segment to write, .mp4")

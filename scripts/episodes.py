@@ -1,4 +1,4 @@
-"""Write the tables: episodes.csv, a row per filmed episode, and attempts.csv, one per simulated.
+"""Write the tables: episodes.csv,a row per filmed episode, and attempts.csv, a row per attempt.
 
 By hand, for two shards:
 
@@ -18,10 +18,12 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "episodes")
-    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
-    options.add_argument("episodes", type=Path, help="the table of filmed episodes, .csv")
-    options.add_argument("attempts", type=Path, help="the table of all episodes, .csv")
-    options.add_argument("made", type=Path, help="the spec of both tables, and their sha256, .json")
+    options.add_argument(
+        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
+    )
+    options.add_argument("episodes", type=Path, help="the table of filmed episodes to write")
+    options.add_argument("attempts", type=Path, help="the table of all attempts to write")
+    options.add_argument("made", type=Path, help="their spec and sha256 to write, .json")
     arguments = options.parse_args(argv)
 
     from goalreel.files.atomic import replacing

@@ -1,6 +1,6 @@
 """Film how a policy was learned: its first attempts after 1, 10, 50, ... episodes of training.
 
-Of deep Q-learning, whose --policy is policy.pt, "checkpoint" names the age that is filmed last.
+For deep Q-learning, --policy is policy.pt, and "checkpoint" names the checkpoint filmed last.
 
 By hand:
 

@@ -1,12 +1,12 @@
-"""Train a policy from pixels: collectors play beside a learner, and nobody waits for a lock.
+"""Train a policy from pixels: collectors play beside a learner, without locks.
 
 By hand, where PyTorch is installed (requirements-train.in):
 
     python scripts/pixels.py policy.npz monitor.csv metrics.json training.svg --saved saved.pt
         --spec '{"stage": "pixels", "config": {"pixels": {"game": "MountainCar-v0", ...}}}'
 
-with all options of config.yaml's section. Ctrl-C or SIGTERM stops it and saves what it has, from
-which the same command goes on.
+with all options of config.yaml's section. Ctrl-C or SIGTERM stops it and saves its state, from
+which the same command resumes.
 """
 
 from pathlib import Path
@@ -19,16 +19,16 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "pixels")
     options.add_argument("policy", type=Path, help="the weights to write, .npz")
-    options.add_argument("table", type=Path, help="what the monitor saw, .csv")
-    options.add_argument("metrics", type=Path, help="what came of it, .json")
-    options.add_argument("plot", type=Path, help="the monitor's curves, .svg")
+    options.add_argument("table", type=Path, help="the monitor's table to write, .csv")
+    options.add_argument("metrics", type=Path, help="the metrics to write, .json")
+    options.add_argument("plot", type=Path, help="the monitor's curves to write, .svg")
     options.add_argument(
         "--saved",
         type=Path,
         required=True,
         metavar="FILE",
-        help="where a training that is stopped saves itself, and goes on from, .pt; the monitor's "
-        "table so far stands beside it, .csv",
+        help="checkpoint of a stopped training, from which the next run resumes, .pt; the "
+        "monitor's table so far is saved beside it, .csv",
     )
     arguments = options.parse_args(argv)
 

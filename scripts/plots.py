@@ -18,14 +18,16 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "plots")
-    options.add_argument("--episodes", type=Path, required=True, help="the table of the film's")
-    options.add_argument("--attempts", type=Path, required=True, help="the table of all episodes")
-    options.add_argument("--trajectories", type=Path, required=True, help="those of shard 0")
+    options.add_argument("--episodes", type=Path, required=True, help="table of filmed episodes")
+    options.add_argument("--attempts", type=Path, required=True, help="table of all attempts")
+    options.add_argument(
+        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
+    )
     options.add_argument("steps", type=Path, help="the histogram to write, .svg")
-    options.add_argument("initial_position", type=Path, help="steps by initial position, .svg")
-    options.add_argument("phase", type=Path, help="the phase portrait, .svg")
-    options.add_argument("reach_rate", type=Path, help="the reach rate, .svg")
-    options.add_argument("sums", type=Path, help="checksums of the four to write")
+    options.add_argument("initial_position", type=Path, help="steps by initial position to write")
+    options.add_argument("phase", type=Path, help="the phase portrait to write, .svg")
+    options.add_argument("reach_rate", type=Path, help="the reach rate to write, .svg")
+    options.add_argument("sums", type=Path, help="the checksums of the plots to write")
     arguments = options.parse_args(argv)
 
     from goalreel.film.shards import shard_paths

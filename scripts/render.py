@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "render")
     options.add_argument(
-        "--atlas", type=Path, nargs="?", help="every picture there is (Mountain Car)"
+        "--atlas", type=Path, nargs="?", help="atlas of all pictures (Mountain Car)"
     )
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")

@@ -1,11 +1,11 @@
-"""Replay an episode of the tables with plain Gymnasium, and save what it shows.
+"""Replay an episode of the tables in plain Gymnasium, and save its frames.
 
 Gymnasium's own environment is reset with the row's seed and steps through the recorded actions;
 every state and reward must be the recorded one, bit for bit. Then its frames are written.
 
     python scripts/replay.py 17                        reach 17 as PNG files
     python scripts/replay.py 17 --gif reach-17.gif     as a GIF
-    python scripts/replay.py 17 --attempt 0            its first attempt, whether it reached or not
+    python scripts/replay.py 17 --attempt 0            its first attempt
 """
 
 from pathlib import Path
@@ -16,10 +16,10 @@ from goalreel import cli
 def main(argv: list[str] | None = None) -> None:
     """Replay the episode that a command line names."""
     options = cli.parser(__doc__)
-    options.add_argument("reach", type=int, help="the row's column `reach`")
-    options.add_argument("--attempt", type=int, help="its column `attempt` (default: the last)")
+    options.add_argument("reach", type=int, help="number of the reach")
+    options.add_argument("--attempt", type=int, help="number of the attempt (default: the last)")
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the run")
-    options.add_argument("--gif", type=Path, help="write a GIF in place of PNG files")
+    options.add_argument("--gif", type=Path, help="write a GIF instead of PNG files")
     options.add_argument("--png", type=Path, help="folder for the PNG files")
     arguments = options.parse_args(argv)
 

@@ -1,6 +1,6 @@
 """Write the report: a folder with a page that plays the film, finds each reach, shows the plots.
 
-By hand, for two shards; open report/index.html then:
+By hand, for two shards (open report/index.html afterwards):
 
     python scripts/report.py report --spec '{
         "stage": "report",
@@ -23,27 +23,27 @@ def main(argv: list[str] | None = None) -> None:
     options = stage_parser(__doc__, "report")
     needed = {"type": Path, "required": True}
     options.add_argument("--film", help="the film, .mp4", **needed)
-    options.add_argument("--episodes", help="the table of the film's episodes, .csv", **needed)
-    options.add_argument("--attempts", help="the table of all episodes, .csv", **needed)
+    options.add_argument("--episodes", help="the table of filmed episodes, .csv", **needed)
+    options.add_argument("--attempts", help="the table of all attempts, .csv", **needed)
     options.add_argument("--tables", help="the spec of both tables, .json", **needed)
     options.add_argument("--plots", nargs="+", help="the plots, .svg", **needed)
     # Other environments than Mountain Car have neither: a bare --swarm then.
     options.add_argument("--swarm", type=Path, nargs="?", help="the swarm view, .mp4")
     options.add_argument("--grid", type=Path, help="the grid view, .mp4")
     # Of policies that are not learned here there is none, nor of trainings that are not compared.
-    options.add_argument("--learning", type=Path, nargs="?", help="the film of learning, .mp4")
+    options.add_argument("--learning", type=Path, nargs="?", help="the learning film, .mp4")
     options.add_argument(
         "--training",
         type=Path,
         nargs="*",
         help="the comparison: table, two plots, checksums",
     )
-    options.add_argument("--trajectories", help="those of shard 0, .npz", **needed)
+    options.add_argument("--trajectories", help="trajectory file of shard 0, .npz", **needed)
     options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)
     options.add_argument("--segments", help="the segment of shard 0, .mp4", **needed)
     options.add_argument("--atlas", type=Path, nargs="?", help="the atlas, .npz")
     options.add_argument(
-        "--benchmarks", type=Path, help="folder of the stages' timings (default: beside the film)"
+        "--benchmarks", type=Path, help="folder of the benchmarks (default: beside the film)"
     )
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)

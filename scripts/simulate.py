@@ -16,8 +16,8 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "simulate")
-    options.add_argument("--policy", type=Path, nargs="?", help="the trainer's, for sarsa and dqn")
-    options.add_argument("--max-attempts", type=int, default=100, help="episodes for one reach")
+    options.add_argument("--policy", type=Path, nargs="?", help="trained policy, of sarsa and dqn")
+    options.add_argument("--max-attempts", type=int, default=100, help="attempts at one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     arguments = options.parse_args(argv)
 

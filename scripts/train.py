@@ -1,4 +1,4 @@
-"""Train a policy: SARSA(lambda) with tile coding learns MountainCar-v0; its checkpoints are kept.
+"""Train a policy: SARSA(lambda) with tile coding learns MountainCar-v0; its checkpoints are saved.
 
 By hand:
 

@@ -21,10 +21,10 @@ def main(argv: list[str] | None = None) -> None:
     )
     options.add_argument("runs", type=Path, help="a row for each training to write, .csv")
     options.add_argument("rows", type=Path, help="a row for each variant to write, .csv")
-    options.add_argument("table", type=Path, help="the same for people, .md")
+    options.add_argument("table", type=Path, help="the same table as Markdown to write")
     options.add_argument("bars", type=Path, help="the plot of speeds to write, .svg")
     options.add_argument("curves", type=Path, help="the learning curves to write, .svg")
-    options.add_argument("sums", type=Path, help="checksums of the five to write")
+    options.add_argument("sums", type=Path, help="the checksums of the five to write")
     arguments = options.parse_args(argv)
 
     from goalreel.files.atomic import write_text

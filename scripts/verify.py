@@ -1,7 +1,7 @@
-"""Check every file of the results: its checksum, its spec, and what all of them must count.
+"""Check every file of the results: its checksum, its spec, and the counts of frames and rows.
 
-A line for each stage tells what was found. In the workflow what is damaged is removed, and the last
-line names what is to be made again. By hand nothing is removed; the spec is that of the job's own
+A line for each stage reports the result. In the workflow, damaged files are removed, and the last
+line names what has to be made again. By hand, nothing is removed; the spec is that of the job's
 command:
 
     python scripts/verify.py results/verify.csv --spec '{"stage": "verify", "config": {
@@ -18,8 +18,8 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the program with the arguments of a command line."""
     options = stage_parser(__doc__, "verify")
-    options.add_argument("--threads", type=int, default=1, help="shards checked side by side")
-    options.add_argument("output", type=Path, help="the table to write, in the folder of results")
+    options.add_argument("--threads", type=int, default=1, help="shards checked in parallel")
+    options.add_argument("output", type=Path, help="the table to write, in the results folder")
     arguments = options.parse_args(argv)
 
     from goalreel.encoding import ffmpeg

@@ -12,7 +12,7 @@ def test_misspelt_variants_are_corrected(project):
     said = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
     assert "policy.variant" in said and "baseline" in said and "Traceback" not in said
     said = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
-    assert "did you mean 'best'? (allowed: best, last); or an age in frames" in said
+    assert "did you mean 'best'?; allowed: best, last or a number of frames" in said
     said = project.fail("-n", "training", config={"dqn": "{variants: [fastt]}"})
     assert "dqn.variants.0: unknown value 'fastt'; did you mean 'fast'?" in said
 

@@ -16,7 +16,7 @@ def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
         "--spec",
         required=True,
         metavar="JSON",
-        help=f"what to make: stage ({stage}), config, and shard, as in the files that exist",
+        help=f"what to make, as JSON: stage ({stage}), config and shard",
     )
     program.set_defaults(stage=stage)
     return program

@@ -6,13 +6,14 @@ import os
 import shutil
 import stat
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import av
 import pytest
 from project import Project
+from reruns import Sources
 
 from goalreel.encoding import ffmpeg
 from goalreel.environments.physics import ENVIRONMENTS
@@ -178,3 +179,10 @@ def filmed(once) -> Project:
 def wanted(filmed) -> dict[str, str]:
     """Return the hashes of that film's results, which nothing disturbed."""
     return hashes(filmed.folder / "results")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory) -> Iterator[Sources]:
+    """Return a copy of the workflow's sources, whose edits the specs follow."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield Sources(tmp_path_factory.mktemp("sources"), patch)

@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 from conftest import hashes
 from project import Project
-from test_operations import flip, found
+from reruns import FILM, rerun
+from trials import replaced
 
 from goalreel.verification.single_files import Plan
 from goalreel.verification.view_files import check_views
 
-TARGETS = ["all", "clips", "grid", "swarm", "phase", "stills", "learning", "report"]
+VIEWS = ("clips", "grid", "swarm", "phase", "stills", "learning", "report")
+TARGETS = ("all", *VIEWS)
 BASE = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempts: 1}"}
+ALL = (*FILM, *VIEWS)
+PLANNED = BASE | {"train": {"checkpoints": [1, 2], "attempts": 1}}  # the same in this process
 NOTHING = {}
 ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
@@ -24,9 +28,9 @@ HUD = ENCODE | {"coded_atlas": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
 DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "learning": 1}
 
-FILM = ("trajectories", "frames", "segments", "logs", "benchmarks")
-VIEWS = {"clips", "stills", "plots", "report", "train", "grid.mp4", "swarm.mp4", "phase.mp4"}
-VIEWS |= {"learning.mp4", "learning.csv", "learning.sha256"}
+FOLDERS = ("trajectories", "frames", "segments", "logs", "benchmarks")  # not of a view
+FILES = {"clips", "stills", "plots", "report", "train", "grid.mp4", "swarm.mp4", "phase.mp4"}
+FILES |= {"learning.mp4", "learning.csv", "learning.sha256"}
 LISTS = ("SHA256SUMS", "learning.sha256")
 
 
@@ -43,7 +47,7 @@ def done(viewed, tmp_path) -> Project:
 
 
 def test_a_run_tells_of_every_view_that_it_made(viewed):
-    for name in ("clips", "grid", "swarm", "phase", "stills", "learning", "report"):
+    for name in VIEWS:
         assert f"  {name}  results/" in viewed.said.replace(f"{name:>8}", f"  {name}"), viewed.said
 
 
@@ -63,6 +67,7 @@ def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
     assert wanted | {"episodes.csv", "attempts.csv"} <= held
 
 
+@pytest.mark.slow
 def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done):
     def made(project: Project) -> dict[str, str]:
         """Return the hashes without the page, which tells times, and Snakemake's own marks."""
@@ -76,16 +81,22 @@ def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done)
     assert len(made(done)) > 20
 
 
+def faulty(results: Path, plan: Plan) -> set[Path]:
+    return {path for verdict in check_views(results, plan) for path in verdict.faults}
+
+
 def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
     results, plan = done.folder / "results", Plan({}, 30, 15, 2, 4, 2, None)
-    assert not found(check_views(results, plan))
-    film = [*results.glob("[!gspl]*.*"), *(p for n in FILM for p in (results / n).rglob("*"))]
+    assert not faulty(results, plan)
+    film = [*results.glob("[!gspl]*.*"), *(p for n in FOLDERS for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]
-    assert {path.relative_to(results).parts[0] for path in files} == VIEWS
+    assert {path.relative_to(results).parts[0] for path in files} == FILES
     for path in files:
         whole = path.read_bytes()
-        flip(path, len(whole) // 2)
-        (named,) = found(check_views(results, plan))
+        middle = len(whole) // 2
+        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+        replaced(path, flipped, keep_times=True)
+        (named,) = faulty(results, plan)
         # A flipped list of checksums accuses what it lists; clips and the page are made as one.
         assert named in (path, *path.parents) or path.name in LISTS, path
         path.write_bytes(whole)
@@ -93,69 +104,76 @@ def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
 
 CONFIG_EDITS = [
     ({}, NOTHING),
-    ({"overlay": "{caption: 'Seed {seed}'}"}, ENCODE | {"clips": 1, "report": 1}),
-    ({"overlay": "{hud: true}"}, HUD | {"clips": 1, "learning": 1, "report": 1}),
-    ({"overlay": "{title_card: 0}"}, ENCODE | TABLES | {"learning": 1, "report": 1}),
-    ({"clips": "{episode_trigger: all}"}, {"clips": 1}),
-    ({"clips": "{video_length: 9}"}, {"clips": 1}),
-    ({"stills": "{episode_trigger: [0]}"}, {"stills": 1}),
-    ({"grid": "{columns: 2}"}, {"grid": 1, "report": 1}),
-    ({"encode": "{qp: 31}"}, ENCODE | VIDEOS | {"report": 1}),
-    ({"encode": "{quality: small}"}, HUD | VIDEOS | {"report": 1}),
-    ({"encode": "{encoder: x264}"}, ENCODE | {"report": 1}),  # which the views had all along
-    ({"film": "{fps: 60}"}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
-    ({"render": "{style: vector}"}, DRAWN),
+    ({"overlay": {"caption": "Seed {seed}"}}, ENCODE | {"clips": 1, "report": 1}),
+    ({"overlay": {"hud": True}}, HUD | {"clips": 1, "learning": 1, "report": 1}),
+    ({"overlay": {"title_card": 0}}, ENCODE | TABLES | {"learning": 1, "report": 1}),
+    ({"clips": {"episode_trigger": "all"}}, {"clips": 1}),
+    ({"clips": {"video_length": 9}}, {"clips": 1}),
+    ({"stills": {"episode_trigger": [0]}}, {"stills": 1}),
+    ({"grid": {"columns": 2}}, {"grid": 1, "report": 1}),
+    ({"encode": {"qp": 31}}, ENCODE | VIDEOS | {"report": 1}),
+    ({"encode": {"quality": "small"}}, HUD | VIDEOS | {"report": 1}),
+    ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # which the views had all along
+    ({"film": {"fps": 60}}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
+    ({"render": {"style": "vector"}}, DRAWN),
     ({"seed": 7}, SIMULATE | {"learning": 1}),
-    ({"policy": "{epsilon: 0.1}"}, SIMULATE),
-    ({"policy": "{name: sarsa}"}, SIMULATE),
+    ({"policy": {"epsilon": 0.1}}, SIMULATE),
+    ({"policy": {"name": "sarsa"}}, SIMULATE),
     ({"max_steps": 150}, SIMULATE),
     ({"success": -120}, SIMULATE),
-    ({"env_kwargs": "{goal_velocity: 0.01}"}, SIMULATE),
-    ({"train": "{checkpoints: [1, 2], attempts: 2}"}, {"learning": 1}),
-    ({"train": "{checkpoints: [1, 3], attempts: 1}"}, {"train": 1, "learning": 1}),
+    ({"env_kwargs": {"goal_velocity": 0.01}}, SIMULATE),
+    ({"train": {"checkpoints": [1, 2], "attempts": 2}}, {"learning": 1}),
+    ({"train": {"checkpoints": [1, 3], "attempts": 1}}, {"train": 1, "learning": 1}),
     ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1, "encode": 1}),
 ]
 
 
-@pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=lambda x: str(x))
-def test_config_edit(done, edit, jobs):
-    assert done.jobs(*TARGETS, config=BASE | edit) == jobs
+@pytest.fixture(scope="module")
+def base(sources) -> dict[tuple, str]:
+    """Return the specs of the film and all views."""
+    return sources.specs(PLANNED, ALL)
 
 
-CHOSEN = {"clips": 1, "stills": 1, "grid": 1, "report": 1}  # grid shares the module filmed
+@pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=str)
+def test_config_edit(sources, base, edit, jobs):
+    assert rerun(base, sources.specs(PLANNED | edit, ALL)) == jobs
+
+
+CHOSEN = {"clips": 1, "stills": 1, "grid": 1, "report": 1}
 CODE_EDITS = [
-    ("swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
-    ("phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),
-    ("page.py", "margin = max(", "margin = min(", {"grid": 1, "report": 1}),
-    ("poster.py", "import", "import abc\nimport", {"stills": 1}),
-    (
-        "triggers.py",
-        'trigger == "all"',
-        'trigger == "every"',
-        {"clips": 1, "stills": 1, "grid": 1, "report": 1},
-    ),
-    ("learning.py", "not reached", "missed", {"learning": 1}),
-    ("sarsa.py", "0.9", "0.8", {"train": 1, "learning": 1}),
-    ("plots.py", 'ylabel="reaches"', 'ylabel="episodes"', {"plots": 1, "report": 1}),
-    ("templates/report.css", "{", " {", {"report": 1}),
-    ("templates/report.js", "const", "const  ", {"report": 1}),
-    ("record_video.py", "self.step_id = -1", "self.step_id = -2", NOTHING),
-    ("snippets.py", "_AT_ONCE = 8", "_AT_ONCE = 9", NOTHING),
+    ("views/swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
+    ("views/phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),
+    ("views/grid_page.py", "margin = max(", "margin = min(", {"grid": 1, "report": 1}),
+    ("views/poster.py", "import", "import abc\nimport", {"stills": 1}),
+    ("views/triggers.py", 'trigger == "all"', 'trigger == "every"', CHOSEN),
+    ("views/learning_film.py", "not reached", "missed", {"learning": 1}),
+    ("training/sarsa.py", "0.9", "0.8", {"train": 1, "learning": 1}),
+    ("report/plots.py", 'ylabel="reaches"', 'ylabel="episodes"', {"plots": 1, "report": 1}),
+    ("report/templates/report.css", "{", " {", {"report": 1}),
+    ("report/templates/report.js", "const", "const  ", {"report": 1}),
+    ("recorders/record_video.py", "step_id = -1", "step_id = -2", NOTHING),
+    ("recorders/save_video.py", "_AT_ONCE = 8", "_AT_ONCE = 9", NOTHING),
 ]
 
 
 @pytest.mark.parametrize(("name", "old", "new", "jobs"), CODE_EDITS)
-def test_code_edit(done, name, old, new, jobs):
-    done.edit(f"scripts/goalreel/{name}", old, new)
-    assert done.jobs(*TARGETS, config=BASE) == jobs
+def test_code_edit(sources, base, name, old, new, jobs):
+    with sources.edited(f"scripts/goalreel/{name}", old, new):
+        assert rerun(base, sources.specs(PLANNED, ALL)) == jobs
 
 
-def test_a_retrained_policy_reruns_what_it_plays(done):
-    config = BASE | {"policy": "{name: sarsa, epsilon: 0.5}", "film": "{show: attempts}"}
-    config |= {"reaches": 1, "shard_size": 1, "success": -200}
-    done.run(config=config)
-    assert done.jobs(config=config) == NOTHING
-    retrained = config | {"train": "{checkpoints: [1, 2], seed: 8}"}
-    assert done.jobs(config=retrained) == {
+def test_snakemake_reruns_the_views_that_the_specs_tell(viewed, sources, base):
+    edit = {"clips": {"video_length": 9}, "grid": {"columns": 2}}
+    planned = rerun(base, sources.specs(PLANNED | edit, ALL))
+    given = {"clips": "{video_length: 9}", "grid": "{columns: 2}"}
+    assert viewed.jobs(*TARGETS, config=BASE) == NOTHING
+    assert viewed.jobs(*TARGETS, config=BASE | given) == planned
+
+
+def test_a_retrained_policy_reruns_what_it_plays(sources):
+    config = {"reaches": 1, "policy": {"name": "sarsa"}, "train": {"checkpoints": [1, 2]}}
+    retrained = config | {"train": {"checkpoints": [1, 2], "seed": 8}}
+    jobs = rerun(sources.specs(config), sources.specs(retrained))
+    assert jobs == {
         **{"train": 1, "simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
     }

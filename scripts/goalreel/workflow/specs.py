@@ -118,7 +118,7 @@ class Specs:
     def _common(self, stage: str) -> dict:
         """Return what the specs of all jobs of a stage have in common."""
         env, policy = self._config["env"], self._config["policy"]
-        program, tools, files = STAGES[stage].program or stage, (), _package_files(stage)
+        program, tools, files = STAGES[stage].program or stage, (), self._package_files(stage)
         planned = STAGES[stage]
         if not describe(env).computed and stage in GYMNASIUM:
             planned = GYMNASIUM[stage]
@@ -173,17 +173,16 @@ class Specs:
             value = value[part]
         return value
 
+    def _package_files(self, stage: str) -> dict[str, str]:
+        """Return the sha256 of the package's files, beside its modules, that shape a result."""
+        package = self._scripts / "goalreel"
+        return {
+            name: hashlib.sha256((package / name).read_bytes()).hexdigest()
+            for name in STAGES[stage].files
+        }
+
     def _tool(self, name: str) -> str:
         return ARTISTS[self._config["render"]["style"]] if name == "artist" else name
-
-
-def _package_files(stage: str) -> dict[str, str]:
-    """Return the sha256 of the package's files, beside its modules, that shape a stage's bytes."""
-    package = Path(__file__).parents[1]
-    return {
-        name: hashlib.sha256((package / name).read_bytes()).hexdigest()
-        for name in STAGES[stage].files
-    }
 
 
 def _version(tool: str) -> str:

@@ -1,0 +1,103 @@
+"""The jobs of a run and their specs, planned in this process: what an edit reruns, in milliseconds.
+
+Snakemake reruns a job whose spec differs from that of its last run, and jobs that take its result;
+their specs differ too, as they hold a digest of what they take. Real dry runs beside the tables
+confirm that the specs tell the same as Snakemake.
+"""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import yaml
+from project import REPOSITORY
+
+from goalreel.film.shards import shard_name
+from goalreel.provenance import fingerprint
+from goalreel.workflow.config import load_config
+from goalreel.workflow.specs import Specs
+from goalreel.workflow.stages import STAGES
+
+FILM = ("concat", "episodes")
+PARTS = ("part", "films", "episodes")
+_IN_NO_SPEC = {"plots": "episodes"}  # a rule that runs again after another by its files alone
+
+
+class Sources:
+    """A copy of the workflow's programs and configuration, to be edited and planned with."""
+
+    def __init__(self, folder: Path, monkeypatch):
+        """Copy them to a folder; `monkeypatch` has the fingerprint read again what was edited."""
+        self.folder = folder
+        for name, function in list(vars(fingerprint).items()):
+            if hasattr(function, "cache_clear"):
+                monkeypatch.setattr(fingerprint, name, _by_content(function.__wrapped__))
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / "scripts", folder / "scripts", ignore=ignore)
+        for name in ("config.yaml", "config.schema.yaml"):
+            shutil.copyfile(REPOSITORY / name, folder / name)
+
+    @contextmanager
+    def edited(self, name: str, old: str, new: str) -> Iterator[None]:
+        """Replace the first occurrence of a text in a file, and bring the file back at the end."""
+        path = self.folder / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{name} has no {old!r}"
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(text, encoding="utf-8")
+
+    def specs(self, config: Mapping, targets: Sequence[str] = FILM) -> dict[tuple, str]:
+        """Return the spec of every job of a run from nothing, by rule and wildcards."""
+        given = yaml.safe_load((self.folder / "config.yaml").read_text(encoding="utf-8"))
+        for key, value in config.items():
+            given[key] = given[key] | value if isinstance(value, dict) else value
+        complete = load_config(given, self.folder / "config.schema.yaml")
+        if complete["film"]["reaches_per_file"] is not None:
+            targets = PARTS
+        plan = Specs(complete, self.folder / "scripts")
+        found: dict[tuple, str] = {}
+        waiting = list(targets)
+        while waiting:
+            rule = waiting.pop()
+            for name in _names(plan, rule):
+                if (rule, name) not in found:
+                    wildcards = SimpleNamespace(shard=name, part=name)
+                    found[rule, name] = plan.spec(rule, wildcards)
+                    waiting += json.loads(found[rule, name])["made_of"]
+        return found
+
+
+def _names(plan: Specs, rule: str) -> list[str]:
+    """Return the shard or part of each of a rule's jobs, "" for a job of the whole run."""
+    per = STAGES[rule].per
+    count = plan.shards if per == "shard" else len(plan.parts) if per == "part" else 0
+    return [shard_name(place) for place in range(count)] or [""]
+
+
+def rerun(before: Mapping[tuple, str], after: Mapping[tuple, str]) -> dict[str, int]:
+    """Return how many jobs of each rule run once the specs are `after`."""
+    jobs = Counter(rule for rule, name in after if after[rule, name] != before.get((rule, name)))
+    for rule, source in _IN_NO_SPEC.items():
+        if source in jobs and (rule, "") in after:
+            jobs[rule] = 1
+    return dict(jobs)
+
+
+def _by_content(function):
+    """Return a function of a path, and more, that keeps its results as long as the file does."""
+    results = {}
+
+    def call(path, *more):
+        content = path.read_bytes() if isinstance(path, Path) else b""
+        if (path, content, *more) not in results:
+            results[path, content, *more] = function(path, *more)
+        return results[path, content, *more]
+
+    return call

@@ -1,4 +1,4 @@
-"""Film clips: chosen episodes, and snippets from chosen steps on,each as its own video.
+"""Film clips: chosen episodes, and snippets that start at chosen steps, each as its own video.
 
 By hand, for two shards, reach 0 and every 1,000th step:
 

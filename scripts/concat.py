@@ -1,4 +1,4 @@
-"""Concatenate thesegments of all shards, or of a part, into a film with a chapter for each episode.
+"""Join the segments of all shards, or of a part, into a film with a chapter for each episode.
 
 By hand, for two shards:
 

@@ -1,8 +1,8 @@
-"""Make one shard's segment, an MP4 of closed GOPs: its frames with the overlay over them.
+"""Write one shard's segment, an MP4 file of closed GOPs: its frames with their overlay.
 
 It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
 
-    python scripts/encode.py --coded-atlas d.npz --frames f.npz --trajectories t.npz segment.mp4 \
+    python scripts/encode.py --coded-atlas d.npz --frames f.npz --trajectories t.npz segment.mp4
         --spec '{"stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
         "card_frames": 15, "overlay.caption": "Reach {reach}", "overlay.hud": false,
         "film_encoder": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'

@@ -1,4 +1,4 @@
-"""Write the tables: episodes.csv,a row per filmed episode, and attempts.csv, a row per attempt.
+"""Write the tables: episodes.csv, a row per filmed episode, and attempts.csv, a row per attempt.
 
 By hand, for two shards:
 

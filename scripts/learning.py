@@ -1,4 +1,4 @@
-"""Film how a policy was learned: its first attempts after 1, 10, 50, ... episodes of training.
+"""Film how a policy was learned: its first attempts at each checkpoint of its training.
 
 For deep Q-learning, --policy is policy.pt, and "checkpoint" names the checkpoint filmed last.
 

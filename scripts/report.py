@@ -1,4 +1,4 @@
-"""Write the report: a folder with a page that plays the film, finds each reach, shows the plots.
+"""Write the report: a page that plays the film, finds each reach and shows the plots.
 
 By hand, for two shards (open report/index.html afterwards):
 

@@ -1,7 +1,4 @@
-"""The encode stage, both ways: a shard for it, the work, its CPU seconds, its pictures' errors.
-
-Who is measured when, and what becomes of the figures, stands in assemble.
-"""
+"""The encode stage, both ways: a shard for it, the work, its CPU seconds, its pictures' errors."""
 
 import resource
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 One shard of 1,000 reaches is made by the workflow and then taken as often as it needs: concat joins
 its segment so many times, episodes writes its rows, plots and report read the table of them. Each
-step runs in a process of its own, whose peak is told, and its seconds. Printed, and written to
+step runs in a process of its own, whose peak and seconds are measured. Printed, and written to
 memory.csv and memory.md; what it makes is deleted.
 
     python -m benchmarks.film.memory                          1,000 and 10,000 reaches

@@ -1,4 +1,4 @@
-"""The README's pictures, from the run that stands in results/.
+"""The pictures of README.md and docs/, from the run in results/.
 
     snakemake -j 2 all grid swarm phase stills learning report
     python -m pip install -r requirements-test.txt

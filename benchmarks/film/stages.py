@@ -1,7 +1,7 @@
 """Single stages: pictures, simulation and seeding, goalreel's and the peers'.
 
 Each contender is a function that returns a Sample. What it made is compared with goalreel's,
-outside the time that is taken. Who is measured when stands in peers.
+outside the time that is taken.
 """
 
 import statistics

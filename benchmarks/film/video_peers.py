@@ -1,7 +1,6 @@
 """Films from nothing to MP4: goalreel and its peers, each a function that returns a Sample.
 
 What each of them played is checked against goalreel's recording, outside the time that is taken.
-Who is measured when, and what becomes of the samples, stands in peers.
 """
 
 import time

@@ -84,7 +84,7 @@ def metrics_in(folder: Path, variant: str, seed: int) -> Metrics:
 
 
 def notes(trainings: list[Metrics], options: argparse.Namespace) -> str:
-    """Return what is told below the table: the two over more seeds, and the machine."""
+    """Return the notes below the table: the two over more seeds, and the machine."""
     lines = []
     for variant in TWO:
         group = [metrics for metrics in trainings if metrics.variant == variant]

@@ -1,7 +1,7 @@
 """The designs that benchmarks/training/pipeline.py compares, and how each gets its experience.
 
-What the ordinary design is made of stands in ordinary; of goalreel's own there are the collectors,
-their rings, the thread that empties them and the replay buffer.
+The ordinary design is in ordinary.py; goalreel's own has the collectors, their rings,
+the thread that empties them and the replay buffer.
 """
 
 import contextlib

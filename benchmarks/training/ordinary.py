@@ -28,7 +28,7 @@ _SPAWN = mp.get_context("spawn")
 
 @dataclass(frozen=True)
 class Part:
-    """What a player is told: its number, environments, chance of random actions, what it sends."""
+    """A player's number, environments, chance of random actions, and what it sends."""
 
     number: int
     lanes: int

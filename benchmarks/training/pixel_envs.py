@@ -1,7 +1,7 @@
 """Environments as pixels for benchmarks: ordinary stacks of wrappers, and the random play of them.
 
 An ordinary stack is Stable-Baselines3's wrappers over what Gymnasium makes, stacked by Gymnasium's
-FrameStackObservation. What is changed in it is told by `Stack`.
+FrameStackObservation. `Stack` says what is changed in it.
 """
 
 from collections.abc import Callable

@@ -121,10 +121,10 @@ def as_markdown(rates: Iterable[Rate], notes: list[str]) -> str:
 def of_rounds(rounds: int) -> str:
     """Return the beginning of the notes: what the figures are taken over, in sentences."""
     if rounds == 1:
-        return "One round, which tells no spread."
+        return "One round, which has no spread."
     return (
-        f"Medians of {rounds} rounds, in which all take turns; the range is that of the middle "
-        f'half of the rounds\' ratios, and where it holds 1 the change is told as "{UNSEEN}".'
+        f"Medians of {rounds} rounds, in which all take turns; the range is the middle half "
+        f'of the rounds\' ratios, and where it contains 1 the table says "{UNSEEN}".'
     )
 
 

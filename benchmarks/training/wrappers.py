@@ -92,10 +92,10 @@ def notes(rounds: int, machine: str) -> list[str]:
     """Return what a reader of the table should know."""
     return [
         f"{of_rounds(rounds)} FPS counts frames of the environment, {SKIP} to an action, per "
-        "second of CPU time, one thread each; those that a reset takes are not counted, their time "
+        "second of CPU time, one thread each; the frames of a reset are not counted, but its time "
         "is. A random policy chooses the actions.",
-        "Each change is made to the first row of its group alone. Of the resizes together, the "
-        "slice is the last word. Mountain Car has no lives, no fire and no action that does "
+        'Each change is made alone to the first row of its group. "All of these" resizes by a '
+        "slice. Mountain Car has no lives, no fire and no action that does "
         "nothing; Breakout needs fire once a life, which a random policy presses by itself.",
         "The atlas was drawn and its pictures were warped before.",
         f"Machine: {machine}.",

@@ -4,8 +4,6 @@ It reads the film, its tables and its views, and leaves plots/ and report/;
 `snakemake --report report.zip` gathers the page, the plots and the tables.
 """
 
-COMPARED = ("rows", "bars", "curves", "sums")  # of the comparison of trainings, what is shown
-
 
 rule plots:
     """Plot the steps to the goal, the phase portrait and the reach rate."""
@@ -73,7 +71,6 @@ rule report:
         grid=rules.grid.output,
         atlas=plan.with_atlas(rules.atlas.output),
         learning=plan.if_trained(rules.learning.output.film),
-        training=plan.compared([getattr(rules.training_table.output, name) for name in COMPARED]),
     output:
         report(
             directory(f"{RESULTS}/report"),
@@ -106,6 +103,5 @@ rule report:
         " --swarm {input.swarm:q}"
         " --atlas {input.atlas:q}"
         " --learning {input.learning:q}"
-        " --training {input.training:q}"
         " --grid {input.grid:q}"
         " {output:q} 2> {log:q}"

@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.policies.pytorch import import_torch
-    from goalreel.training.pixels.monitor_plot import plot_training
+    from goalreel.training.pixels.monitor import plot_training
     from goalreel.training.pixels.settings import PipelineSettings
 
     spec = spec_of(arguments)
@@ -41,15 +41,15 @@ def main(argv: list[str] | None = None) -> None:
     torch = import_torch("to train")
     # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.
     torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))
-    from goalreel.training.pixels.results import write_results
-    from goalreel.training.pixels.training import table_of, train
+    from goalreel.training.pixels.training import table_of, train, write_results
 
     trained = train(settings, arguments.saved, spec.code)
-    said = write_results(arguments.policy, arguments.table, arguments.metrics, trained, spec.text)
+    files = (arguments.policy, arguments.table, arguments.metrics)
+    summary = write_results(*files, trained, spec.text)
     plot_training(arguments.plot, trained.rows, settings.game, spec.text)
     for path in (arguments.saved, table_of(arguments.saved)):
         path.unlink(missing_ok=True)
-    cli.say(said)
+    cli.say(summary)
 
 
 if __name__ == "__main__":

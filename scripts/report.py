@@ -32,12 +32,6 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--grid", type=Path, help="the grid view, .mp4")
     # Of policies that are not learned here there is none, nor of trainings that are not compared.
     options.add_argument("--learning", type=Path, nargs="?", help="the learning film, .mp4")
-    options.add_argument(
-        "--training",
-        type=Path,
-        nargs="*",
-        help="the comparison: table, two plots, checksums",
-    )
     options.add_argument("--trajectories", help="trajectory file of shard 0, .npz", **needed)
     options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)
     options.add_argument("--segments", help="the segment of shard 0, .mp4", **needed)
@@ -48,9 +42,8 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.provenance.checksums import check_listed
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.report.page import Sources, Training, write_report
+    from goalreel.report.page import Sources, write_report
 
     spec = spec_of(arguments)
     check_inputs(
@@ -65,10 +58,7 @@ def main(argv: list[str] | None = None) -> None:
         grid=arguments.grid,
         swarm=arguments.swarm,
         learning=arguments.learning,
-        training_table=arguments.training[2] if arguments.training else None,
     )
-    if arguments.training:
-        check_listed(arguments.training[:3], arguments.training[3])
     views = {"Swarm": arguments.swarm, "Grid": arguments.grid, "Learning": arguments.learning}
     views = {title: path for title, path in views.items() if path is not None}
     atlas = [arguments.atlas] if arguments.atlas else []
@@ -83,9 +73,8 @@ def main(argv: list[str] | None = None) -> None:
             views=views,
             made=[
                 *[*stages, arguments.film, arguments.tables],
-                *[*views.values(), arguments.plots[0], *(arguments.training or [])[2:3]],
+                *[*views.values(), arguments.plots[0]],
             ],
-            training=Training(*arguments.training[:3]) if arguments.training else None,
             benchmarks=arguments.benchmarks or arguments.film.parent / "benchmarks",
         ),
         spec,

@@ -30,8 +30,13 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.files.atomic import write_text
     from goalreel.provenance.checksums import write_sums
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.training.dqn.comparison import as_csv, as_markdown, rows_of, runs_as_csv
-    from goalreel.training.dqn.curves import curves_of
+    from goalreel.training.dqn.comparison import (
+        as_csv,
+        as_markdown,
+        curves_of,
+        rows_of,
+        runs_as_csv,
+    )
     from goalreel.training.dqn.metrics import read_metrics
     from goalreel.training.dqn.plots import plot_bars, plot_curves
 
@@ -50,8 +55,8 @@ def main(argv: list[str] | None = None) -> None:
     write_text(arguments.table, as_markdown(rows))
     plot_bars(arguments.bars, rows, spec.text)
     plot_curves(arguments.curves, curves_of(trainings), spec.text)
-    made = [arguments.runs, arguments.rows, arguments.table, arguments.bars, arguments.curves]
-    write_sums(arguments.sums, made)
+    files = [arguments.runs, arguments.rows, arguments.table, arguments.bars, arguments.curves]
+    write_sums(arguments.sums, files)
     cli.say(f"{len(rows)} variants in {len(trainings)} trainings")
 
 

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from benchmarks.sample import ENV
 from benchmarks.training.ordinary import SHAPE, STACK, WAITING, FramesOnce, Players, StackReplay
 from goalreel.training.games.settings import GameSettings
-from goalreel.training.pixels.collectors import Collectors, Crew
+from goalreel.training.pixels.collectors import CollectorConfig, Collectors
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay
-from goalreel.training.pixels.learner_settings import LearnerSettings
-from goalreel.training.pixels.replay_feeder import BATCH, Consolidation
+from goalreel.training.pixels.replay_feeder import ReplayFeeder
+from goalreel.training.pixels.settings import BATCH, LearnerSettings
 
 _REPLAY = 8000  # steps
 
@@ -115,14 +115,14 @@ class Queued:
 
 
 class Ringed:
-    """Experience by goalreel's rings, taken in by its Consolidation; see Queued."""
+    """Experience by goalreel's rings, taken in by its ReplayFeeder; see Queued."""
 
     def __init__(self, collectors: Collectors, environments: int):
         """Make the replay buffer."""
         self._collectors = collectors
         lanes = environments * len(collectors.rings)
         self.replay = FrameReplay(lanes, _REPLAY // lanes, SHAPE, STACK, 32)
-        self._moving = Consolidation(collectors.rings, self.replay, environments)
+        self._moving = ReplayFeeder(collectors.rings, self.replay, environments)
         self.publish = collectors.publish
         self.drain, self.start = self._moving.drain, self._moving.start
 
@@ -173,8 +173,8 @@ def _source(
         return Queued(design, held.enter_context(Players(*told)))
     game = asdict(GameSettings(ENV).filled())
     capacity = max(WAITING // count // lanes, 1) * lanes  # in all as many as the queue holds
-    crew = Crew(
+    config = CollectorConfig(
         *(sys.executable, game, (0,), count, lanes, SHAPE, STACK, capacity),
         block=True,
     )
-    return Ringed(held.enter_context(Collectors(crew, weights, options.epsilon)), lanes)
+    return Ringed(held.enter_context(Collectors(config, weights, options.epsilon)), lanes)

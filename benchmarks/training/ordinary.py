@@ -14,7 +14,7 @@ from multiprocessing.reduction import DupFd
 import numpy as np
 
 from benchmarks.sample import ENV
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import Batch, FrameReplay, step_fields
 from goalreel.training.pixels.numpy_network import Actor
@@ -109,7 +109,7 @@ class Players:
         """Return up to `most` transitions, taken one at a time.
 
         With a little patience: of two stacks a pipe holds one, and another is behind it. But no
-        longer than a while, however many come, as goalreel's consolidation does.
+        longer than a while, however many come, as goalreel's replay feeder does.
         """
         taken, end = [], time.monotonic() + _LONGEST
         while len(taken) < most and time.monotonic() < end:
@@ -125,7 +125,8 @@ def play(part: Part, stop, sent, blocked, given, fields) -> None:
     lanes = make_lanes(GameSettings(ENV), part.number, part.lanes)
     weights = given and fields and SharedWeights(fields, given.detach())
     dice, version, actor = np.random.default_rng(part.number), -1, None
-    stacks = np.repeat(lanes.seen[:, None], STACK, axis=1)
+    stacks = np.repeat(lanes.obs[:, None], STACK, axis=1)
+    ages = np.zeros(part.lanes, np.int32)
     while not stop.is_set():
         if weights:
             if weights.version != version:
@@ -137,9 +138,8 @@ def play(part: Part, stop, sent, blocked, given, fields) -> None:
         greedy = dice.random(part.lanes) >= part.epsilon
         if greedy.any():
             actions[greedy] = actor.values(stacks[greedy]).argmax(axis=1)
-        ages = lanes.ages
         step = lanes.step(actions)
-        after = np.concatenate([stacks[:, 1:], step.after[:, None]], axis=1)
+        after = np.concatenate([stacks[:, 1:], step.next_obs[:, None]], axis=1)
         for lane in range(part.lanes):
             what = (int(actions[lane]), float(step.rewards[lane]), bool(step.terminated[lane]))
             if part.frames_once:
@@ -151,8 +151,9 @@ def play(part: Part, stop, sent, blocked, given, fields) -> None:
             sent.put(item)
             blocked[part.number] += time.monotonic_ns() - begun
         ended = step.terminated | step.truncated
+        ages = np.where(ended, 0, ages + 1)
         stacks = after
-        stacks[ended] = lanes.seen[ended][:, None]
+        stacks[ended] = lanes.obs[ended][:, None]
 
 
 class StackReplay:

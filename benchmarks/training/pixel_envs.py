@@ -110,14 +110,14 @@ class Stacked:
     def __init__(self, lanes, frames: int):
         """Begin with what lanes show, again and again, as FrameStackObservation does."""
         self._lanes = lanes
-        self.stacks = np.repeat(lanes.seen[:, None], frames, axis=1)
+        self.stacks = np.repeat(lanes.obs[:, None], frames, axis=1)
 
     def step(self, actions: np.ndarray):
         """Step the lanes, and their stacks with them."""
         step = self._lanes.step(actions)
-        self.stacks = np.concatenate([self.stacks[:, 1:], self._lanes.seen[:, None]], axis=1)
-        for lane in np.flatnonzero(self._lanes.ages == 0):
-            self.stacks[lane] = self._lanes.seen[lane]
+        self.stacks = np.concatenate([self.stacks[:, 1:], self._lanes.obs[:, None]], axis=1)
+        for lane in np.flatnonzero(step.terminated | step.truncated):
+            self.stacks[lane] = self._lanes.obs[lane]
         return step
 
 

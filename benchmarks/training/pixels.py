@@ -76,10 +76,10 @@ def _wrapped(skip: int) -> Stack:
 
 
 def _atlas(count: int, skip: int) -> Stacked:
-    from goalreel.training.games.lanes import make_lanes
+    from goalreel.training.games.make_lanes import make_lanes
     from goalreel.training.games.settings import GameSettings
 
-    return Stacked(make_lanes(GameSettings(CAR, warp="area", skip=skip), 0, count), FRAMES)
+    return Stacked(make_lanes(GameSettings(CAR, skip, warp="area"), 0, count), FRAMES)
 
 
 class Begun(gymnasium.Wrapper):

@@ -28,8 +28,7 @@ from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories
-from goalreel.training.dqn.comparison import read_rows
-from goalreel.training.dqn.curves import curves_of
+from goalreel.training.dqn.comparison import curves_of
 from goalreel.training.dqn.metrics import read_metrics
 
 
@@ -94,7 +93,6 @@ _TABLES = {
     "states.csv": _recording,
     "tables.json": read_spec,
     "train/fast/1/metrics.json": lambda path: (curves_of([read_metrics(path)]), read_spec(path)),
-    "training.csv": lambda path: [row.cells() for row in read_rows(path)],
     "steps.svg": lambda path: (read_caption(path), read_spec(path)),
     "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
     "benchmarks/concat.tsv": lambda path: read_timings(path.parent, 2, 60),

@@ -30,7 +30,6 @@ import training_table
 from goalreel.pictures.atlas import Atlas, write_atlas
 from goalreel.pictures.layers import cut_patches
 from goalreel.simulation.trajectories import read_trajectories
-from goalreel.training.dqn.comparison import as_csv, rows_of
 from goalreel.training.dqn.metrics import Metrics, write_metrics
 
 MAINS = {
@@ -159,7 +158,7 @@ def made(folder: Path) -> Path:
 
 
 def _train() -> None:
-    """Write the metrics of a training without one, and a table of it."""
+    """Write the metrics of a training without one."""
     folder = Path("train/fast/1")
     folder.mkdir(parents=True)
     (folder / "log.csv").write_text("kind\n")
@@ -167,7 +166,6 @@ def _train() -> None:
     metrics = Metrics("fast", 1, True, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
     spec = json.dumps({"stage": "dqn", "config": {"variant": "fast", "train.seed": 1}})
     write_metrics(folder / "metrics.json", metrics, spec, folder / "log.csv")
-    Path("training.csv").write_text(as_csv(rows_of([metrics])))
 
 
 def _draw() -> None:

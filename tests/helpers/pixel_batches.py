@@ -3,7 +3,7 @@
 import numpy as np
 
 from goalreel.training.pixels.frame_replay_buffer import Batch
-from goalreel.training.pixels.learner_settings import SIDE, LearnerSettings
+from goalreel.training.pixels.settings import SIDE, LearnerSettings
 
 ACTIONS = 3
 
@@ -14,21 +14,21 @@ def settings(**changes) -> LearnerSettings:
     return LearnerSettings(**(plain | changes))
 
 
-def stacks(count: int, dice: np.random.Generator, stack: int = 4) -> np.ndarray:
+def stacks(count: int, rng: np.random.Generator, stack: int = 4) -> np.ndarray:
     """Return random stacks: coarse squares, of which a network sees more than of noise."""
-    coarse = dice.integers(0, 256, (count, stack, SIDE // 12, SIDE // 12), dtype=np.uint8)
+    coarse = rng.integers(0, 256, (count, stack, SIDE // 12, SIDE // 12), dtype=np.uint8)
     return coarse.repeat(12, axis=2).repeat(12, axis=3)
 
 
 def batch(count: int, seed: int, stack: int = 4) -> Batch:
     """Return random steps, of which some terminated."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     return Batch(
-        stacks(count, dice, stack),
-        dice.integers(0, ACTIONS, count),
-        dice.normal(size=count).astype(np.float32),
-        stacks(count, dice, stack),
-        dice.random(count) < 0.2,
+        stacks(count, rng, stack),
+        rng.integers(0, ACTIONS, count),
+        rng.normal(size=count).astype(np.float32),
+        stacks(count, rng, stack),
+        rng.random(count) < 0.2,
     )
 
 

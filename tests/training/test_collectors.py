@@ -13,7 +13,7 @@ import pytest
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import (
     CONTROL,
@@ -23,11 +23,11 @@ from goalreel.training.pixels.collector import (
     Assignment,
     Collector,
 )
-from goalreel.training.pixels.collectors import Collectors, Crew, actions_of
+from goalreel.training.pixels.collectors import CollectorConfig, Collectors, actions_of
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay, step_fields
-from goalreel.training.pixels.learner_settings import CONVOLUTIONS, HIDDEN, side_after_convolutions
 from goalreel.training.pixels.numpy_network import Actor
-from goalreel.training.pixels.replay_feeder import Consolidation
+from goalreel.training.pixels.replay_feeder import ReplayFeeder
+from goalreel.training.pixels.settings import CONVOLUTIONS, HIDDEN, side_after_convolutions
 from goalreel.training.shared_memory import blocks
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights, fields_of
@@ -39,32 +39,32 @@ PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux
 
 def weights(actions: int = 3) -> dict[str, np.ndarray]:
     """Return random weights of the network, as a learner gives them."""
-    dice, inputs, found = np.random.default_rng(0), STACK, {}
+    rng, inputs, found = np.random.default_rng(0), STACK, {}
     for place, (filters, kernel, _) in enumerate(CONVOLUTIONS):
-        found[f"convolution{place}.weight"] = dice.normal(size=(filters, inputs, kernel, kernel))
-        found[f"convolution{place}.bias"], inputs = dice.normal(size=filters), filters
-    found["hidden.weight"] = dice.normal(size=(HIDDEN, inputs * side_after_convolutions() ** 2))
-    found["hidden.bias"] = dice.normal(size=HIDDEN)
-    found["values.weight"] = dice.normal(size=(actions, HIDDEN))
-    found["values.bias"] = dice.normal(size=actions)
+        found[f"convolution{place}.weight"] = rng.normal(size=(filters, inputs, kernel, kernel))
+        found[f"convolution{place}.bias"], inputs = rng.normal(size=filters), filters
+    found["hidden.weight"] = rng.normal(size=(HIDDEN, inputs * side_after_convolutions() ** 2))
+    found["hidden.bias"] = rng.normal(size=HIDDEN)
+    found["values.weight"] = rng.normal(size=(actions, HIDDEN))
+    found["values.bias"] = rng.normal(size=actions)
     return {name: (array * 0.01).astype(np.float32) for name, array in found.items()}
 
 
-def crew(**others) -> Crew:
+def config(**others) -> CollectorConfig:
     """Return one collector of a few cars."""
     told = {"python": sys.executable, "game": GAME, "seed": (1, 0), "collectors": 1}
     told |= {"environments": LANES, "shape": SHAPE, "stack": STACK, "capacity": 300, "block": True}
-    return Crew(**told | others)
+    return CollectorConfig(**told | others)
 
 
-def until(holds, crew: Collectors | None = None) -> None:
+def until(holds, collectors: Collectors | None = None) -> None:
     """Wait until something holds; a minute is far more than it takes anywhere."""
     end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end, "it does not come"
         time.sleep(0.01)
-        if crew:
-            crew.watch()
+        if collectors:
+            collectors.watch()
 
 
 class Alone:
@@ -107,23 +107,24 @@ def test_rows_are_what_was_played():
     assert int(alone.counters["steps"][0]) == (rows["action"] != END).sum()
     lanes = make_lanes(GameSettings.of(GAME), 9, LANES)
     mine = [{n: c[rows["env"] == lane] for n, c in rows.items()} for lane in range(LANES)]
-    at, frames, ended = [0] * LANES, 0, 0
+    at, frames, ended, ages = [0] * LANES, 0, 0, np.zeros(LANES, int)
     while at[0] < len(mine[0]["env"]):
-        seen, ages = lanes.seen, lanes.ages
+        obs = lanes.obs
         actions = np.array([mine[lane]["action"][at[lane]] for lane in range(LANES)])
         step = lanes.step(actions)
         frames += step.frames
         ended += len(step.ended)
         for lane, own in enumerate(mine):
             place = at[lane]
-            assert np.array_equal(own["frame"][place], seen[lane])
+            assert np.array_equal(own["frame"][place], obs[lane])
             assert (own["age"][place], own["reward"][place]) == (ages[lane], step.rewards[lane])
             assert own["terminated"][place] == step.terminated[lane]
             at[lane] += 1
             if step.truncated[lane] and not step.terminated[lane]:
                 assert own["action"][place + 1] == END and own["age"][place + 1] == ages[lane] + 1
-                assert np.array_equal(own["frame"][place + 1], step.after[lane])
+                assert np.array_equal(own["frame"][place + 1], step.next_obs[lane])
                 at[lane] += 1
+        ages = np.where(step.terminated | step.truncated, 0, ages + 1)
     assert int(alone.counters["frames"][0]) == frames and ended == len(alone.episodes)
     assert ended >= 4 * LANES
 
@@ -165,26 +166,26 @@ def test_it_waits_for_no_weights_of_a_trainer_that_is_gone():
 
 
 def test_a_full_ring_blocks_or_drops_and_both_are_counted():
-    with Collectors(crew(), weights(), 1.0) as collectors:
+    with Collectors(config(), weights(), 1.0) as collectors:
         until(lambda: collectors.counted()["blocked"] > 2e8, collectors)
         held = collectors.counted()
         assert len(collectors.rings[0]) == 300 and held["drops"] == 0
         assert 300 - 20 <= held["steps"] <= 300 + LANES
         replay = FrameReplay(LANES, 2000, SHAPE, STACK, 32)
-        consolidation = Consolidation(collectors.rings, replay, LANES)
-        while consolidation.steps < 2000:
-            consolidation.drain()
+        feeder = ReplayFeeder(collectors.rings, replay, LANES)
+        while feeder.steps < 2000:
+            feeder.drain()
         assert collectors.counted()["steps"] >= 2000, "it goes on where there is room"
-    with Collectors(crew(block=False), weights(), 1.0) as collectors:
+    with Collectors(config(block=False), weights(), 1.0) as collectors:
         until(lambda: collectors.counted()["drops"] > 600, collectors)
         assert len(collectors.rings[0]) == 300 and collectors.counted()["blocked"] == 0
 
 
 @PROC
 def test_collectors_have_one_thread_and_another_is_started_for_one_that_dies():
-    with Collectors(crew(capacity=3000), weights(), 1.0) as collectors:
+    with Collectors(config(capacity=3000), weights(), 1.0) as collectors:
         until(lambda: collectors.counted()["steps"], collectors)
-        member = collectors._members[0]
+        member = collectors._handles[0]
         told = Path(f"/proc/{member.process.pid}/environ").read_bytes().split(b"\0")
         for name in (b"OMP", b"OPENBLAS", b"MKL"):
             assert name + b"_NUM_THREADS=1" in told
@@ -208,7 +209,7 @@ def test_one_that_does_nothing_but_die_is_given_up(tmp_path):
     python.chmod(0o755)
     with (
         pytest.raises(GoalreelError, match=r"collector 0 ended 3 times .*status 3.*no car today"),
-        Collectors(crew(python=str(python)), weights(), 1.0) as collectors,
+        Collectors(config(python=str(python)), weights(), 1.0) as collectors,
     ):
         until(lambda: False, collectors)
     with pytest.raises(GoalreelError, match=r"python cannot play Mount.*status 3\): no car today"):
@@ -222,11 +223,11 @@ def test_one_that_does_nothing_but_die_is_given_up(tmp_path):
 TRAINER = """
 import sys, time
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from test_collectors import Collectors, crew, weights
-with Collectors(crew(collectors=2), weights(), 1.0) as collectors:
-    while not all(int(m.counters["steps"][0]) for m in collectors._members):
+from test_collectors import Collectors, config, weights
+with Collectors(config(collectors=2), weights(), 1.0) as collectors:
+    while not all(int(m.counters["steps"][0]) for m in collectors._handles):
         time.sleep(0.01)
-    print(*[m.process.pid for m in collectors._members], flush=True)
+    print(*[m.process.pid for m in collectors._handles], flush=True)
     time.sleep(600)
 """
 
@@ -262,7 +263,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_consolidation_moves_large_batches_and_stops_at_its_limit():
+def test_feeder_moves_large_batches_and_stops_at_its_limit():
     rings = [Ring(step_fields(SHAPE), 3000) for _ in range(2)]
     columns = (np.zeros((2400, *SHAPE), np.uint8), np.arange(2400) % LANES, np.arange(2400) % 3)
     ages = np.arange(2400) // LANES
@@ -271,16 +272,16 @@ def test_consolidation_moves_large_batches_and_stops_at_its_limit():
     for ring in rings:
         ring.push(rows)
     replay = FrameReplay(2 * LANES, 2000, SHAPE, STACK, 32)
-    consolidation = Consolidation(rings, replay, LANES)
-    consolidation.limit = 2500
-    consolidation.start()
-    until(lambda: consolidation.steps >= 2500)
-    assert consolidation.rows / consolidation.batches >= 1000
+    feeder = ReplayFeeder(rings, replay, LANES)
+    feeder.limit = 2500
+    feeder.start()
+    until(lambda: feeder.steps >= 2500)
+    assert feeder.rows / feeder.batches >= 1000
     time.sleep(0.05)
-    assert consolidation.steps == 2500 and consolidation.queued() == 4800 - consolidation.rows
-    consolidation.limit = float("inf")
-    consolidation.stop()
-    assert consolidation.rows == 4800 and consolidation.steps == 4800 - 48
+    assert feeder.steps == 2500 and feeder.queued() == 4800 - feeder.rows
+    feeder.limit = float("inf")
+    feeder.stop()
+    assert feeder.rows == 4800 and feeder.steps == 4800 - 48
     assert replay.count.tolist() == [800] * 6
     assert np.array_equal(replay.arrays()["age"][4, :800], np.arange(800))
 
@@ -300,12 +301,12 @@ def test_all_rings_are_served_alike_however_little_may_be_moved(count, window):
     turns = 10 * count if window < 256 else count
     rings = filled(count, (turns * window) // count + window + 9)
     held = [len(ring) for ring in rings]
-    consolidation = Consolidation(rings, FrameReplay(count, 300, (2, 2), STACK, 8), 1)
+    feeder = ReplayFeeder(rings, FrameReplay(count, 300, (2, 2), STACK, 8), 1)
     for turn in range(1, turns + 1):
-        consolidation.limit = turn * window
-        while consolidation.drain():
+        feeder.limit = turn * window
+        while feeder.drain():
             pass
-        assert consolidation.steps == consolidation.limit
+        assert feeder.steps == feeder.limit
         served = [before - len(ring) for before, ring in zip(held, rings, strict=True)]
         assert max(served) - min(served) <= count
     assert max(served) == min(served) and sum(served) == turns * window
@@ -315,17 +316,17 @@ def test_what_one_ring_has_not_another_gives():
     rings = filled(3, 2000)
     rings[0].release(2000)
     rings[1].release(1990)
-    consolidation = Consolidation(rings, FrameReplay(3, 300, (2, 2), STACK, 8), 1)
-    consolidation.limit = 1200
-    assert consolidation.drain() == 1200 and consolidation.batches == 1
+    feeder = ReplayFeeder(rings, FrameReplay(3, 300, (2, 2), STACK, 8), 1)
+    feeder.limit = 1200
+    assert feeder.drain() == 1200 and feeder.batches == 1
     assert [len(ring) for ring in rings] == [0, 0, 810]
 
 
 def test_a_failure_in_the_thread_reaches_the_trainer():
     ring = Ring(step_fields(SHAPE), 10)
     ring.push({n: np.full((1, *s), 7, d) for n, (d, s) in step_fields(SHAPE).items()})
-    consolidation = Consolidation([ring], FrameReplay(1, 100, SHAPE, STACK, 8), 1)
-    consolidation.start()
+    feeder = ReplayFeeder([ring], FrameReplay(1, 100, SHAPE, STACK, 8), 1)
+    feeder.start()
     with pytest.raises(IndexError):
-        until(consolidation.check)
-    consolidation.stop()
+        until(feeder.check)
+    feeder.stop()

@@ -33,7 +33,7 @@ def test_without_a_compiler_it_says_so_and_goes_on(monkeypatch, tmp_path, capfd)
     said = [
         line for line in capfd.readouterr().err.splitlines() if line.startswith("torch.compile")
     ]
-    assert len(said) == 1 and "torch.compile: going on without (" in said[0]
+    assert len(said) == 1 and "torch.compile: continuing without (" in said[0]
     assert "compiler" in said[0]
     assert learner.learn([batch(8, 0)]) == plain.learn([batch(8, 0)])
     assert largest_difference(learner.weights(), plain.weights()) == 0

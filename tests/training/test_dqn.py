@@ -11,17 +11,25 @@ from goalreel.errors import GoalreelError
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
+
 from goalreel.environments.physics import DISCRETE  # noqa: E402
 from goalreel.policies.network import Network  # noqa: E402
 from goalreel.policies.network_file import checkpoints_of, read_checkpoints, write_checkpoints  # noqa: E402
 from goalreel.training.dqn import training  # noqa: E402
-from goalreel.training.dqn.evaluation import Evaluation, evaluate  # noqa: E402
-from goalreel.training.dqn.log import COLUMNS, Log  # noqa: E402
 from goalreel.training.dqn.metrics import metrics_of  # noqa: E402
 from goalreel.training.dqn.playing import Played, choose, epsilon_at, transitions  # noqa: E402
 from goalreel.training.dqn.replay_buffer import Batch, StateReplay  # noqa: E402
 from goalreel.training.dqn.settings import VARIANTS, settings_of  # noqa: E402
-from goalreel.training.dqn.training import Clock, Dues, Trained, look, train  # noqa: E402
+from goalreel.training.dqn.training import (  # noqa: E402
+    COLUMNS,
+    Clock,
+    Dues,
+    Evaluation,
+    Log,
+    Trained,
+    evaluate,
+    train,
+)
 from goalreel.training.games.car_lanes import Step  # noqa: E402
 
 SHORT = replace(settings_of("baseline", 600), hidden=(16, 16), start=200)
@@ -167,20 +175,20 @@ def test_solved_is_the_first_evaluation_of_110_or_better(monkeypatch):
     for frame, mean in ((5000, -110.1), (10_000, -110), (15_000, -90), (20_000, -200)):
         found = Evaluation(frame, mean * ONES, frame / 1000)
         monkeypatch.setattr(training, "evaluate", lambda *_, found=found: found)
-        look(trained, learner, frame, frame / 1000)
+        training._evaluate(trained, learner, frame, frame / 1000)
     assert trained.solved == (10_000, 10.0) and len(trained.evaluations) == 4
 
 
 def test_transitions_know_an_end_from_a_time_limit():
     """The value after a time limit counts; discounts are of as many steps as the action lasted."""
-    seen, after, begun = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
+    obs, next_obs, reset_obs = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
     lasted, flags = np.array([12, 5, 8, 3]), np.array([[0, 1, 0, 1], [0, 0, 1, 1]], bool)
-    step = Step(28, lasted, -1.0 * lasted, *flags, after, begun)
-    batch = transitions(Played(seen, np.array([2, 0, 1, 2], np.int8), step, 0.5), 0.98)
+    step = Step(28, lasted, -1.0 * lasted, *flags, next_obs, reset_obs)
+    batch = transitions(Played(obs, np.array([2, 0, 1, 2], np.int8), step, 0.5), 0.98)
     assert batch.discounts == pytest.approx([0.98**12, 0, 0.98**8, 0], rel=1e-6)
     assert batch.discounts.dtype == batch.rewards.dtype == np.float32
-    assert np.array_equal(batch.seen, seen) and np.array_equal(batch.rewards, -lasted)
-    assert np.array_equal(batch.after, after), "not what the next episode begins with"
+    assert np.array_equal(batch.obs, obs) and np.array_equal(batch.rewards, -lasted)
+    assert np.array_equal(batch.next_obs, next_obs), "not what the next episode begins with"
     assert batch.actions.tolist() == [2, 0, 1, 2] and batch.actions.dtype == np.int64
 
 
@@ -189,9 +197,9 @@ def test_epsilon_falls_and_stays():
     assert [round(epsilon_at(settings, f), 3) for f in (0, 10_000, 20_000, 99_999)] == [
         *(1.0, 0.535, 0.07, 0.07),
     ]
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     seen = np.zeros((4000, 2), np.float32)
-    chosen = choose(lambda s: np.tile([0.0, 0.0, 1.0], (len(s), 1)), seen, 0.3, dice)
+    chosen = choose(lambda s: np.tile([0.0, 0.0, 1.0], (len(s), 1)), seen, 0.3, rng)
     assert abs((chosen != 2).mean() - 0.2) < 0.03
 
 
@@ -203,8 +211,8 @@ def test_the_oldest_transitions_are_written_over():
         replay.append(Batch(seen, count, count.astype(np.float32), seen + 1, count * 0.0))
     batch = replay.sample(500, np.random.default_rng(0))
     assert len(replay) == 10 and set(batch.actions.tolist()) == {1, 2, 3}
-    assert np.array_equal(batch.seen[:, 0], batch.rewards) and batch.seen.dtype == np.float32
-    assert np.array_equal(batch.after, batch.seen + 1)
+    assert np.array_equal(batch.obs[:, 0], batch.rewards) and batch.obs.dtype == np.float32
+    assert np.array_equal(batch.next_obs, batch.obs + 1)
 
 
 def test_an_unknown_variant_is_refused():

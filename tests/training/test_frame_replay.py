@@ -20,7 +20,7 @@ class Counting(gym.Env):
 
     def __init__(self, seed: int):
         """Begin with an episode that has not begun."""
-        self._dice, self._shown = np.random.default_rng(seed), 0
+        self._rng, self._shown = np.random.default_rng(seed), 0
 
     def _frame(self) -> np.ndarray:
         self._shown += 1
@@ -30,8 +30,8 @@ class Counting(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         """Begin an episode of up to 12 steps."""
-        self._left = int(self._dice.integers(1, 13))
-        self._terminates = bool(self._dice.integers(2))
+        self._left = int(self._rng.integers(1, 13))
+        self._terminates = bool(self._rng.integers(2))
         return self._frame(), {}
 
     def step(self, action):
@@ -39,7 +39,7 @@ class Counting(gym.Env):
         self._left -= 1
         ended = self._left == 0
         terminated = ended and self._terminates
-        return self._frame(), float(self._dice.normal()), terminated, ended and not terminated, {}
+        return self._frame(), float(self._rng.normal()), terminated, ended and not terminated, {}
 
 
 def number(frame: np.ndarray) -> int:
@@ -55,11 +55,11 @@ def recorded(env: int, steps: int, stack: int, drops=()):
     frame shows: its stack, action, reward, next stack, and whether it terminated.
     """
     play = gym.wrappers.FrameStackObservation(Counting(env), stack, padding_type="reset")
-    dice = np.random.default_rng(100 + env)
+    rng = np.random.default_rng(100 + env)
     rows, truth, age = [], {}, 0
     stacks, _ = play.reset()
     while len(rows) < steps:
-        action = int(dice.integers(3))
+        action = int(rng.integers(3))
         after, reward, terminated, truncated, _ = play.step(action)
         rows.append((stacks[-1], env, action, reward, age, terminated))
         truth[number(stacks[-1])] = (stacks.copy(), action, reward, after.copy(), terminated)
@@ -95,9 +95,9 @@ def test_samples_are_what_gymnasium_stacks(stack, size):
     rows = in_turns([rows for rows, _ in played])
     for start in range(0, len(rows["env"]), 500):
         replay.append({name: column[start : start + 500] for name, column in rows.items()})
-    seen, dice = set(), np.random.default_rng(0)
+    seen, rng = set(), np.random.default_rng(0)
     for _ in range(40):
-        batch = replay.sample(200, dice)
+        batch = replay.sample(200, rng)
         for i, stacks in enumerate(batch.stacks):
             matches = [
                 truth[number(stacks[-1])] for _, truth in played if number(stacks[-1]) in truth
@@ -147,9 +147,9 @@ def test_sampling_while_another_thread_appends_sees_whole_stacks():
 
     writer = threading.Thread(target=write)
     writer.start()
-    dice, taken = np.random.default_rng(0), 0
+    rng, taken = np.random.default_rng(0), 0
     while taken < 200:
-        batch = replay.sample(64, dice)
+        batch = replay.sample(64, rng)
         if batch is None:
             continue
         taken += 1

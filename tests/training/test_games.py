@@ -9,12 +9,12 @@ import gymnasium
 import numpy as np
 import pytest
 import test_mario
-from test_collectors import SHAPE, crew, until, weights
+from test_collectors import SHAPE, config, until, weights
 
 from goalreel.errors import GoalreelError
 from goalreel.training.games import names
 from goalreel.training.games.car_lanes import Lanes
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.games.warp import WARPS
 from goalreel.training.pixels.collector import END
@@ -39,50 +39,49 @@ def test_the_car_is_seen_as_gymnasium_draws_it():
             pictures.append(WARPS["slice"](env.render()))
         return np.stack(pictures)
 
-    dice = np.random.default_rng(0)
-    assert np.array_equal(lanes.seen, drawn(cars.positions))
-    ended, frames = [], 0
-    velocities = cars.seen[:, 1]
+    rng = np.random.default_rng(0)
+    assert np.array_equal(lanes.obs, drawn(cars.positions))
+    ended, frames, running = [], 0, np.zeros(3, int)
+    velocities = cars.obs[:, 1]
     for number in range(60):
         actions = np.where(velocities >= 0, 2, 0)
-        actions = np.where(dice.random(3) < 0.2, 1, actions)
+        actions = np.where(rng.random(3) < 0.2, 1, actions)
         step, wanted = lanes.step(actions), cars.step(actions)
-        velocities = cars.seen[:, 1]
+        velocities = cars.obs[:, 1]
         over = wanted.terminated | wanted.truncated
-        assert np.array_equal(wanted.after[:, 0], cars.reached.astype(np.float32))
+        assert np.array_equal(wanted.next_obs[:, 0], cars.reached.astype(np.float32))
         assert step.rewards.dtype == np.float32 and np.array_equal(step.rewards, wanted.rewards)
         assert np.array_equal(step.terminated, wanted.terminated)
         assert np.array_equal(step.truncated, wanted.truncated)
         if number % 10 == 0 or over.any():
-            assert np.array_equal(step.after, drawn(cars.reached))
-            assert np.array_equal(lanes.seen, drawn(cars.positions))
+            assert np.array_equal(step.next_obs, drawn(cars.reached))
+            assert np.array_equal(lanes.obs, drawn(cars.positions))
         assert [episode.lane for episode in step.ended] == np.flatnonzero(over).tolist()
         ended += step.ended
         frames += step.frames
-        assert lanes.ages.dtype == np.int32 and not lanes.ages[over].any()
+        running = np.where(over, 0, running + 1)
         assert step.frames == wanted.frames
     env.close()
     lanes.close()
     assert len(ended) > 2 and all(e.return_ == -e.frames for e in ended)
     assert all(e.distance >= 0.5 for e in ended if e.frames < 200)
-    assert sum(e.frames for e in ended) + 4 * lanes.ages.sum() == frames
+    assert sum(e.frames for e in ended) + 4 * running.sum() == frames
 
 
 @NEEDS_ALE
 def test_a_games_return_is_what_the_game_paid():
     """Lives, clipping and no-ops lie between the learner and the game; its frames count all."""
-    settings = GameSettings(BREAKOUT, warp="slice", skip=4)
+    settings = GameSettings(BREAKOUT, warp="slice", frame_skip=4)
     lanes = make_lanes(settings, 3, 2)
-    assert lanes.actions == 4 and lanes.seen.shape == (2, 84, 84)
-    dice, lost, ended, frames, seen = np.random.default_rng(1), np.zeros(2), [], 0, set()
+    assert lanes.actions == 4 and lanes.obs.shape == (2, 84, 84)
+    rng, lost, ended, frames, seen = np.random.default_rng(1), np.zeros(2), [], 0, set()
     while len(ended) < 2:
-        step = lanes.step(dice.integers(4, size=2))
+        step = lanes.step(rng.integers(4, size=2))
         assert not step.truncated.any() and set(step.rewards) <= {0.0, 1.0}
-        assert np.array_equal(lanes.ages == 0, step.terminated)
         lost += step.terminated
         frames += step.frames
         ended += step.ended
-        seen.add(step.after.tobytes())
+        seen.add(step.next_obs.tobytes())
         begun = [episode.lane for episode in step.ended]
         assert all(lost[lane] >= 3 for lane in begun), "a game has five lives"
         lost[begun] = 0
@@ -94,12 +93,12 @@ def test_a_games_return_is_what_the_game_paid():
 @NEEDS_ALE
 def test_the_same_seed_gives_the_same_pixels():
     def digest(seed):
-        lanes, dice = make_lanes(GameSettings(BREAKOUT, warp="slice"), seed, 2), []
+        lanes, rng = make_lanes(GameSettings(BREAKOUT, warp="slice"), seed, 2), []
         for number in range(40):
             step = lanes.step(np.array([number % 4, number % 3]))
-            dice.append((step.after.tobytes(), step.rewards.tobytes(), step.frames))
+            rng.append((step.next_obs.tobytes(), step.rewards.tobytes(), step.frames))
         lanes.close()
-        return dice
+        return rng
 
     assert digest(1) == digest(1) != digest(2)
 
@@ -125,14 +124,14 @@ def test_a_collectors_process_plays_the_game(python, values):
     """Half of the actions are the network's, which such an interpreter computes with NumPy."""
     game = dataclasses.asdict(GameSettings.of(values).filled())
     actions, lanes = actions_of(python, game), 2
-    told = crew(python=python, game=game, environments=lanes)
+    told = config(python=python, game=game, environments=lanes)
     with Collectors(told, weights(actions), 0.5) as collectors:
         (ring,) = collectors.rings
         until(lambda: len(ring) >= 120, collectors)
         rows = {name: column.copy() for name, column in ring.items(120).items()}
         assert collectors.restarts == 0
         assert collectors.counted()["frames"] > 3 * 120
-        process = collectors._members[0].process
+        process = collectors._handles[0].process
     assert process.returncode == 0
     assert rows["frame"].shape == (120, *SHAPE) and rows["frame"].std(axis=(1, 2)).min() > 1
     for lane in range(lanes):
@@ -160,16 +159,16 @@ def test_settings_come_back_from_json():
         ({"game": "SuperMarioBros-1-5-v0"}, "did you mean 'SuperMarioBros-1-.-v0'"),
         ({"game": 3}, "game: unknown value 3; allowed: MountainCar-v0, an id of ale-py"),
         ({}, "game: it is missing"),
-        ({"game": CAR, "skips": 4}, "skips: unknown key; did you mean 'skip'"),
-        ({"game": CAR, "skip": 0}, "skip: 0 is not allowed; allowed: a whole number from 1 to 60"),
-        ({"game": CAR, "skip": True}, "skip: True is not allowed"),
+        ({"game": CAR, "skip": 4}, "skip: unknown key; did you mean 'frame_skip'"),
+        ({"game": CAR, "frame_skip": 0}, "frame_skip: 0 .* allowed: a whole number from 1 to 60"),
+        ({"game": CAR, "frame_skip": True}, "frame_skip: True is not allowed"),
         ({"game": CAR, "warp": "pilow"}, "warp: .*did you mean 'pillow'.*area, pillow, slice"),
         ({"game": CAR, "warp": ["area"]}, "warp: .*; allowed: area, pillow, slice"),
         ({"game": CAR, "clip_reward": 1}, "clip_reward: 1 is not allowed; allowed: true or false"),
-        ({"game": CAR, "noop": 30}, "noop: 30 for MountainCar-v0: none of its actions"),
+        ({"game": CAR, "noop": 30}, "noop: 30 for MountainCar-v0: it has no action that"),
         ({"game": CAR, "fire": True}, "fire: True for MountainCar-v0: it has no fire button"),
         ({"game": CAR, "episodic_life": True}, "it has no lives"),
-        ({"game": CAR, "maximum": True}, "its pictures are whole"),
+        ({"game": CAR, "maximum": True}, "its pictures do not flicker"),
     ],
 )
 def test_wrong_settings_are_named(values, said):

@@ -19,11 +19,11 @@ LOW, HIGH = np.array([-1.2, -0.07]), np.array([0.6, 0.07])
 
 def some(count: int) -> Batch:
     """Return transitions anywhere in the state space, every fourth terminated."""
-    dice = np.random.default_rng(3)
-    seen, after = dice.uniform(LOW, HIGH, (2, count, 2)).astype(np.float32)
+    rng = np.random.default_rng(3)
+    seen, after = rng.uniform(LOW, HIGH, (2, count, 2)).astype(np.float32)
     discounts = np.where(np.arange(count) % 4, 0.9, 0.0).astype(np.float32)
     return Batch(
-        seen, dice.integers(3, size=count), np.full(count, -1, np.float32), after, discounts
+        seen, rng.integers(3, size=count), np.full(count, -1, np.float32), after, discounts
     )
 
 
@@ -32,11 +32,11 @@ def by_hand(model, target, batch: Batch, double: bool) -> float:
     losses = []
     model, target = (lambda x, m=m: m(torch.from_numpy(x)).detach() for m in (model, target))
     for place in range(len(batch.actions)):
-        after = batch.after[place]
+        after = batch.next_obs[place]
         later, chooses = target(after), model(after) if double else target(after)
         best = float(later[int(chooses.argmax())])
         wanted = float(batch.rewards[place]) + float(batch.discounts[place]) * best
-        off = abs(float(model(batch.seen[place])[batch.actions[place]]) - wanted)
+        off = abs(float(model(batch.obs[place])[batch.actions[place]]) - wanted)
         losses.append(off**2 / 2 if off < 1 else off - 0.5)  # Huber's
     return sum(losses) / len(losses)
 
@@ -84,7 +84,7 @@ def test_rescaled_observations_are_gymnasiums():
 def test_weights_are_of_a_network_of_raw_observations(rescaled):
     learner = Learner(replace(SMALL, rescaled=rescaled), 1)
     learner.learn(some(64))
-    seen = some(500).seen
+    seen = some(500).obs
     for dtype in (np.float64, np.float32):  # as simulate plays, and as a player's process does
         values = Network.of(learner.weights(), dtype).values(seen.astype(dtype))
         assert values.dtype == dtype

@@ -36,14 +36,14 @@ def test_lanes_are_the_packages_own_game_four_frames_a_step():
     """Mario runs to the right, meets his first enemy, and begins anew."""
     ours = f"""
 import json, numpy as np
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 lanes = make_lanes(GameSettings.of({SETTINGS}), 0, 2)
-assert lanes.actions == 7 and lanes.seen.shape == (2, 84, 84) and lanes.seen.dtype == np.uint8
+assert lanes.actions == 7 and lanes.obs.shape == (2, 84, 84) and lanes.obs.dtype == np.uint8
 rows, ended = [], []
 for number in range(60):
     step = lanes.step(np.array([1, 0 if number % 3 else 2]))
-    rows.append([float(step.rewards[0]), bool(step.terminated[0]), int(step.after[0].sum())])
+    rows.append([float(step.rewards[0]), bool(step.terminated[0]), int(step.next_obs[0].sum())])
     ended += [[e.lane, e.return_, e.frames, e.distance] for e in step.ended]
 lanes.close()
 print(json.dumps([rows, ended]))
@@ -84,7 +84,7 @@ print(json.dumps([rows, ended]))
 def test_a_whole_game_has_three_lives():
     code = """
 import json, numpy as np
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 settings = {"game": "SuperMarioBros-v3", "noop": 0, "warp": "slice", "episodic_life": True}
 lanes = make_lanes(GameSettings.of(settings), 0, 1)
@@ -133,7 +133,7 @@ def test_what_that_interpreter_cannot_do_is_told(values, said):
     code = f"""
 import json
 from goalreel.errors import GoalreelError
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 try:
     make_lanes(GameSettings.of({values}), 0, 1)

@@ -38,18 +38,16 @@ def test_steps_arrive_as_gymnasium_makes_them():
     """Through the ring none is lost, and none comes twice or in another order."""
     lanes = 3
     theirs = WrappedCars(5, lanes, 4)
-    seen, ended = theirs.seen, 0
-    settings = replace(SETTINGS, lanes=lanes, skip=4)
+    obs, ended = theirs.obs, 0
+    settings = replace(SETTINGS, lanes=lanes, frame_skip=4)
     with PlayerProcess(settings, 5, weights(2)) as player:
         for _ in range(40 * capacity_of(settings)):
             played = player.next()
             step = theirs.step(played.actions)
-            assert np.array_equal(played.seen, seen) and 1 <= played.waiting <= capacity_of(
-                settings
-            )
+            assert np.array_equal(played.obs, obs) and 1 <= played.waiting <= capacity_of(settings)
             for name, value in vars(step).items():
                 assert np.array_equal(getattr(played.step, name), value), name
-            seen, ended = step.seen, ended + int((step.terminated | step.truncated).sum())
+            obs, ended = step.obs, ended + int((step.terminated | step.truncated).sum())
     assert ended >= lanes
 
 
@@ -116,7 +114,7 @@ def test_it_ends_with_a_trainer_that_is_killed(doing):
 
 
 def test_a_player_needs_no_pytorch():
-    code = "import sys; from goalreel.training.dqn import player; sys.exit('torch' in sys.modules)"
+    code = "import sys; from goalreel.training.dqn import player_main; sys.exit('torch' in sys.modules)"
     environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
 

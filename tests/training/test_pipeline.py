@@ -27,18 +27,23 @@ from goalreel.files.svg_plot import read_caption  # noqa: E402
 from goalreel.training.pixels import checkpoint  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
-from goalreel.training.pixels.monitor import COLUMNS, Look, Monitor, write_rows  # noqa: E402
-from goalreel.training.pixels.monitor_plot import plot_training  # noqa: E402
+from goalreel.training.pixels.monitor import (  # noqa: E402
+    COLUMNS,
+    Monitor,
+    Sample,
+    plot_training,  # noqa: E402
+    write_rows,
+)
 from goalreel.training.pixels.numpy_network import Actor  # noqa: E402
 from goalreel.training.pixels.policy_file import read_policy, write_policy  # noqa: E402
-from goalreel.training.pixels.replay_feeder import Consolidation  # noqa: E402
+from goalreel.training.pixels.replay_feeder import ReplayFeeder  # noqa: E402
 from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
 
 SECTION = {
     **{
         "game": "MountainCar-v0",
-        "skip": 4,
+        "frame_skip": 4,
         "warp": "pillow",
         "collectors": 1,
         "environments": 3,
@@ -82,24 +87,24 @@ class LockStep:
         """Begin."""
         self.alone = Alone(400, True, 1.0)
         self.trainer = new_trainer()
-        self.consolidation = Consolidation([self.alone.ring], self.trainer.replay, 3)
+        self.feeder = ReplayFeeder([self.alone.ring], self.trainer.replay, 3)
 
     def turn(self) -> None:
         """Play, move and learn."""
         for _ in range(60):
             self.alone.collector.step()
-        while self.consolidation.drain():
+        while self.feeder.drain():
             pass
         games = self.alone.episodes.items(64)
         columns = [games[name].tolist() for name in ("return", "distance", "frames")]
         self.trainer.ended(zip(*columns, strict=True))
         self.alone.episodes.release(len(columns[0]))
-        steps = self.consolidation.steps
+        steps = self.feeder.steps
         while self.trainer.may_learn(steps):
             assert self.trainer.update()
             self.trainer.new_weights(steps)
 
-    def stop_and_go_on(self, path: Path) -> None:
+    def stop_and_resume(self, path: Path) -> None:
         """Save the trainer, and put another in its place that goes on from there."""
         trainer = self.trainer
         checkpoint.write_checkpoint(
@@ -107,11 +112,11 @@ class LockStep:
         )
         other = new_trainer()
         progress = checkpoint.resume(path, IDENTITY, other.learner, other.replay)
-        other.go_on(progress)
+        other.restore(progress)
         assert digest(other.replay.arrays()) == digest(trainer.replay.arrays())
-        steps = self.consolidation.steps
-        self.trainer, self.consolidation = other, Consolidation([self.alone.ring], other.replay, 3)
-        self.consolidation.steps = steps
+        steps = self.feeder.steps
+        self.trainer, self.feeder = other, ReplayFeeder([self.alone.ring], other.replay, 3)
+        self.feeder.steps = steps
 
 
 def new_trainer() -> Trainer:
@@ -125,7 +130,7 @@ def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tm
         whole.turn()
         stopped.turn()
         if turn in (1, 4):
-            stopped.stop_and_go_on(tmp_path / "saved.pt")
+            stopped.stop_and_resume(tmp_path / "saved.pt")
     one, other = whole.trainer, stopped.trainer
     assert one.updates == other.updates == int((1260 - 100) * 0.25 / 32)
     assert int(one.replay.count.max()) > one.replay.size
@@ -172,7 +177,7 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
     steps = 0
     for _ in range(60):
         while steps < min(trainer.limit(), trainer._due()):
-            room = int(trainer.limit() - steps)  # as consolidation rounds it
+            room = int(trainer.limit() - steps)  # as feeder rounds it
             assert room >= 1
             steps = min(steps + max(moved, room // 4), steps + room)
         assert trainer.may_learn(steps)
@@ -188,14 +193,14 @@ def test_steps_are_taken_in_by_the_thousand_at_the_defaults():
         trainer = Trainer(settings, None, 4, 4)
     rings = filled(settings.collectors, settings.ring)
     replay = FrameReplay(settings.lanes, 100, (2, 2), 4, 8)
-    consolidation = Consolidation(rings, replay, settings.environments)
-    consolidation.steps = settings.start
+    feeder = ReplayFeeder(rings, replay, settings.environments)
+    feeder.steps = settings.start
     for _ in range(12):
-        consolidation.limit = trainer.limit()
-        consolidation.drain()
-        assert trainer.may_learn(consolidation.steps)
+        feeder.limit = trainer.limit()
+        feeder.drain()
+        assert trainer.may_learn(feeder.steps)
         trainer.updates += 1
-    assert consolidation.batches >= 3 and consolidation.rows >= 1000 * consolidation.batches
+    assert feeder.batches >= 3 and feeder.rows >= 1000 * feeder.batches
 
 
 def test_a_mean_of_few_games_is_none():
@@ -217,10 +222,10 @@ PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(REPOSITORY / "scripts")!r})
 import pixels
-from goalreel import program
+from goalreel import cli
 from goalreel.training.pixels import monitor
 monitor.EVERY = 0.5
-program.run(pixels.main)
+cli.run(pixels.main)
 """
 
 
@@ -241,9 +246,7 @@ def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
                 break
         said = process.stderr.read()
     assert process.returncode == 1 and not (folder / "policy.npz").exists(), said
-    told = re.search(
-        rf"stopped by {stop.name} after ([\d,]+) of 1,000,000,000 frames; all is", said
-    )
+    told = re.search(rf"stopped by {stop.name} after ([\d,]+) of 1,000,000,000 frames; it is", said)
     return int(told[1].replace(",", ""))
 
 
@@ -257,13 +260,13 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     """To a larger number of frames, which is no part of what must stay as it was."""
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
     first = stopped_by(signal.SIGTERM, tmp_path, r"frames, .* [1-9]\d* batches")
-    frames = stopped_by(signal.SIGINT, tmp_path, f"going on after {first:,} frames")
+    frames = stopped_by(signal.SIGINT, tmp_path, f"resumed after {first:,} frames")
     assert frames >= first
     held = checkpoint.read_checkpoint(tmp_path / "saved.pt", saved_identity(tmp_path))
     count, steps = held.replay["count"], held.progress["sums"]["steps"]
     assert 4 * steps == frames and steps <= count.sum() <= 1.03 * steps + 3
-    looked = [row["frames"] for row in rows_of(tmp_path / "saved.csv")]
-    assert looked[-1] == frames and len(looked) == len(held.progress["rows"]) >= 3
+    sampled = [row["frames"] for row in rows_of(tmp_path / "saved.csv")]
+    assert sampled[-1] == frames and len(sampled) == len(held.progress["rows"]) >= 3
 
     import pixels
 
@@ -274,7 +277,7 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     assert (tmp_path / "saved.pt").exists()
     more = frames + 4000
     pixels.main(command(tmp_path, replay_ratio=0.01, frames=more)[3:])
-    assert f"saved.pt: going on after {frames:,} frames" in capsys.readouterr().err
+    assert f"saved.pt: resumed after {frames:,} frames" in capsys.readouterr().err
     assert not list(tmp_path.glob("saved.*"))
     told = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
     assert told["sessions"] == 3 and told["frames"] == more == 4 * told["steps"]
@@ -282,7 +285,7 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     for name in ("seconds", "frames", "batches", "samples", "episodes", "drops"):
         values = [row[name] for row in rows]
         assert values == sorted(values), f"{name} counts on"
-    assert rows[-1]["frames"] == more and [r["frames"] for r in rows][: len(looked)] == looked
+    assert rows[-1]["frames"] == more and [r["frames"] for r in rows][: len(sampled)] == sampled
     policy = read_policy(tmp_path / "policy.npz")
     assert policy.frames[1] == more and json.loads(policy.game)["game"] == "MountainCar-v0"
     values = policy.actor().values(np.zeros((2, 4, 84, 84), np.uint8))
@@ -308,7 +311,7 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
         with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
             pixels.main(arguments)
     said = capsys.readouterr().err
-    frames = re.search(r"the training failed after ([\d,]+) of 1,000,000,000 frames; all is", said)
+    frames = re.search(r"the training failed after ([\d,]+) of 1,000,000,000 frames; it is", said)
     assert saved_progress(tmp_path)["trainer"]["updates"] == 3
     assert len(rows_of(tmp_path / "saved.csv")) >= 1
 
@@ -322,7 +325,7 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
         with pytest.raises(IndexError, match="no such lane"):
             pixels.main(arguments)
     said = capsys.readouterr().err
-    assert f"saved.pt: going on after {frames[1]} frames" in said and "all is saved in" in said
+    assert f"saved.pt: resumed after {frames[1]} frames" in said and "it is saved in" in said
     assert saved_progress(tmp_path)["trainer"]["updates"] > 3
 
 
@@ -341,7 +344,7 @@ def saved_identity(folder: Path) -> dict:
         ({"collectors": 0}, "collectors: 0 is"),
         ({"game": "MountainCar-v1"}, "did you mean 'MountainCar-v0'"),
         ({"backpressure": "wait"}, "wait"),
-        ({"warp": "pilow"}, "pixels.warp: unknown value 'pilow'; did you mean 'pillow'"),
+        ({"warp": "pilow"}, "warp: unknown value 'pilow'; did you mean 'pillow'"),
         ({"buffer": 10**10}, "a replay buffer of 9,999,999,999 steps takes"),
         ({"buffer": 1000, "environments": 200}, "it needs more than"),
         ({"python": "/no/python"}, "pixels.python: /no/python cannot be run"),
@@ -357,17 +360,19 @@ def test_bad_options_are_named(tmp_path, capsys, monkeypatch, others, said):
     assert not list(tmp_path.iterdir())
 
 
-def look(**others) -> Look:
+def sample(**others) -> Sample:
     names = "seconds frames batches samples drops buffer queue loss td_error episodes return_"
     values = dict.fromkeys(f"{names} distance epsilon blocked learning restarts".split(), 0)
-    return Look(**values | {"collectors": 2, "gpu": None} | others)
+    return Sample(**values | {"collectors": 2, "gpu": None} | others)
 
 
 def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
-    first, table = look(seconds=10.0, frames=1000, blocked=3.0), tmp_path / "so_far.csv"
+    first, table = sample(seconds=10.0, frames=1000, blocked=3.0), tmp_path / "so_far.csv"
     monitor = Monitor(first, 5000, [[0] * len(COLUMNS)], table)
     nan = float("nan")
-    monitor.take(look(seconds=14.0, frames=3000, batches=8, blocked=7.0, learning=3.0, return_=nan))
+    monitor.take(
+        sample(seconds=14.0, frames=3000, batches=8, blocked=7.0, learning=3.0, return_=nan)
+    )
     row = dict(zip(COLUMNS, monitor.rows[-1], strict=True))
     assert (row["fps"], row["batches_per_s"], row["blocked"], row["learning"]) == (
         500,
@@ -382,7 +387,7 @@ def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
     write_rows(tmp_path / "m.csv", monitor.rows)
     assert (tmp_path / "m.csv").read_text().count("\n") == 3
     assert table.read_text() == (tmp_path / "m.csv").read_text()
-    monitor.take(look(seconds=15.0, gpu=40.0))
+    monitor.take(sample(seconds=15.0, gpu=40.0))
     assert "GPU 40%" in capsys.readouterr().err
 
 
@@ -393,9 +398,8 @@ def test_a_plot_is_drawn_of_any_table(tmp_path):
 
 
 def test_a_policys_network_is_the_learners(tmp_path):
-    from goalreel.training.pixels.results import write_results
     from goalreel.training.pixels.session import Sums
-    from goalreel.training.pixels.training import Trained
+    from goalreel.training.pixels.training import Trained, write_results
 
     learner = PixelLearner(HOW, 3, 1)
     last = learner.weights()

@@ -23,11 +23,11 @@ from goalreel.training.pixels.checkpoint import (  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
 
-GAME = {"game": "MountainCar-v0", "skip": 4, "noop": 0}
+GAME = {"game": "MountainCar-v0", "frame_skip": 4, "noop": 0}
 IDENTITY = identity_of(GAME, settings(), ACTIONS)
 PROGRESS = {
     "frames": 12_000,
-    "dice": np.random.default_rng(3).bit_generator.state,
+    "rng": np.random.default_rng(3).bit_generator.state,
     "best": [{"weight": np.arange(6, dtype=np.float32).reshape(2, 3)}, (1, None, True, 0.5)],
 }
 
@@ -55,10 +55,10 @@ def learner() -> PixelLearner:
 @pytest.fixture(scope="module")
 def replay() -> dict[str, np.ndarray]:
     """Return the arrays of a buffer that has gone round."""
-    dice, filled = np.random.default_rng(1), buffer()
-    shown = dice.integers(0, 256, (60, 84, 84), dtype=np.uint8)
+    rng, filled = np.random.default_rng(1), buffer()
+    shown = rng.integers(0, 256, (60, 84, 84), dtype=np.uint8)
     columns = {"env": np.arange(60) % 2, "action": np.arange(60) % 3, "age": np.arange(60) // 2}
-    rest = {"reward": dice.normal(size=60), "terminated": np.zeros(60)}
+    rest = {"reward": rng.normal(size=60), "terminated": np.zeros(60)}
     filled.append({"frame": shown, **columns, **rest})
     return filled.arrays()
 
@@ -123,7 +123,7 @@ def test_the_last_one_stays_until_the_next_is_whole(path, content, learner):
     ("game", "changes", "actions", "said"),
     [
         ({"game": "ALE/Breakout-v5"}, {}, 3, "game.game is 'MountainCar-v0', not 'ALE/Breakout-v5"),
-        ({"fire": True}, {}, 3, "game.fire is told by this training alone"),
+        ({"fire": True}, {}, 3, "game.fire is only in this training"),
         ({}, {"stack": 2}, 3, "learner.stack is 4, not 2"),
         ({}, {"normalise": False}, 3, "learner.normalise is True, not False"),
         ({}, {"batch": 64, "discount": 0.9}, 3, "batch is 8, not 64, learner.discount is 0.99, no"),
@@ -134,7 +134,7 @@ def test_one_of_another_training_is_refused(path, game, changes, actions, said):
     with pytest.raises(GoalreelError, match=said) as error:
         read_checkpoint(path, identity_of(GAME | game, settings(**changes), actions))
     assert str(error.value).startswith(f"{path}: cannot be resumed from: it is of another training")
-    assert "delete it to begin the training anew" in str(error.value)
+    assert "delete it to begin the training again" in str(error.value)
     assert path.exists() and not isinstance(error.value, Unusable), "the workflow keeps it"
 
 

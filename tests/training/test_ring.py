@@ -23,16 +23,16 @@ FIELDS = {"number": ("<i8", ()), "noise": ("<u8", (6,)), "sum": ("<u8", ())}
 WRITER = """
 import random, sys, time
 import numpy as np
-from goalreel.training.pixels import ring
+from goalreel.training.shared_memory import ring
 
 ring._ORDERED = ring._ORDERED and sys.argv[5] == "plain"
 hasty = sys.argv[3] == "hasty"  # tells of items before it writes them: the control
 fields, capacity, items = eval(sys.argv[4])
 target = ring.Ring(fields, capacity, int(sys.argv[1]))
-dice, noise = random.Random(int(sys.argv[2])), np.random.default_rng(int(sys.argv[2]))
+rng, noise = random.Random(int(sys.argv[2])), np.random.default_rng(int(sys.argv[2]))
 done = 0
 while done < items:
-    most = min(dice.choice([1, 2, 7, 50, 300, 2000]), items - done)
+    most = min(rng.choice([1, 2, 7, 50, 300, 2000]), items - done)
     places = target.space(most)
     count = len(places["number"])
     if not count:
@@ -42,7 +42,7 @@ while done < items:
     numbers = np.arange(done, done + count)
     values = noise.integers(0, 2**63, (count, 6), np.uint64)
     places["sum"][:] = values.sum(axis=1) ^ numbers.astype(np.uint64)
-    if dice.random() < 0.01:
+    if rng.random() < 0.01:
         time.sleep(0.001)
     places["number"][:], places["noise"][:] = numbers, values
     if not hasty:
@@ -69,11 +69,11 @@ def received(kind: str, items: int, fences: str = "plain") -> tuple[int, int]:
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, *told], pass_fds=[ring.fd], env=environment
     ) as writer:
-        dice, done, bad = np.random.default_rng(1), 0, 0
+        rng, done, bad = np.random.default_rng(1), 0, 0
         while done < items and (writer.poll() is None or len(ring)):
-            seen = ring.items(int(dice.choice([1, 3, 100, 5000])))
+            seen = ring.items(int(rng.choice([1, 3, 100, 5000])))
             count = len(seen["number"])
-            if dice.random() < _PAUSES:
+            if rng.random() < _PAUSES:
                 time.sleep(0.001)
             bad += not is_whole(seen, done)
             ring.release(count)
@@ -94,7 +94,7 @@ def test_nor_where_processors_need_fences(monkeypatch):
 
 
 def test_processors_that_write_64_bits_in_two_halves_are_not_taken_for_ordered():
-    code = "import platform; platform.machine = lambda: 'i686'; from goalreel.training.pixels import ring"
+    code = "import platform; platform.machine = lambda: 'i686'; from goalreel.training.shared_memory import ring"
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
     command = [sys.executable, "-c", f"{code}; raise SystemExit(ring._ORDERED)"]
     assert subprocess.run(command, env=environment).returncode == 0

@@ -33,11 +33,11 @@ def play_alike(ours, theirs, steps, shown=lambda theirs: theirs, seed=5):
 
     The frame that a game ends with is left out: there each shows what it has.
     """
-    dice, episodes, games = np.random.default_rng(seed), 0, 0
+    rng, episodes, games = np.random.default_rng(seed), 0, 0
     one, other = ours.reset(seed=seed)[0], theirs.reset(seed=seed)[0]
     assert np.array_equal(one, shown(other))
     for _ in range(steps):
-        action = int(dice.integers(ours.action_space.n))
+        action = int(rng.integers(ours.action_space.n))
         one, *ends, info = ours.step(action)
         other, *wanted, _ = theirs.step(action)
         assert ends == wanted

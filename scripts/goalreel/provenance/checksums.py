@@ -101,11 +101,3 @@ def read_sums(sums: Path) -> dict[Path, str]:
             raise GoalreelError(f"{sums}: cannot be read: {error}") from None
         raise Unusable(sums, f"no checksums in it ({error})") from None
     return found
-
-
-def check_listed(files: Iterable[Path], sums: Path) -> None:
-    """Raise Unusable for a file that is not as `sums`, in its folder, tells; OSError if unread."""
-    digests = read_sums(sums)
-    for file in files:
-        if sha256_of(file) != digests.get(sums.parent / file.name):
-            raise Unusable(file, f"its sha256 is not the one in {sums.name}")

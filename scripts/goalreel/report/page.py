@@ -21,18 +21,8 @@ from goalreel.provenance.spec import Spec
 from goalreel.report.page_rows import COLUMNS, Told, write_rows
 from goalreel.report.reach_rate import pieces, policy_label, reach_rate
 from goalreel.report.timings import read_timings
-from goalreel.training.dqn.comparison import HEADER, explained, read_rows
 
 _TEMPLATES = Path(__file__).parent / "templates"
-
-
-@dataclass(frozen=True)
-class Training:
-    """The comparison of trainings: its table, .csv, and its two plots."""
-
-    rows: Path
-    bars: Path
-    curves: Path
 
 
 @dataclass(frozen=True)
@@ -40,14 +30,13 @@ class Sources:
     """The run's files that the report shows.
 
     views: further videos by their titles; plots: SVG files of plots; made: files whose specs are
-    told; benchmarks: the folder of the stages' timings; training: where trainings are compared
+    told; benchmarks: the folder of the stages' timings
     """
 
     film: Path
     episodes: Path
     attempts: Path
     plots: Sequence[Path]
-    training: Training | None
     views: Mapping[str, Path]
     made: Sequence[Path]
     benchmarks: Path
@@ -61,8 +50,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     film = read_outline(sources.film)
     with replacing_folder(folder) as temporary:
         linked = [sources.film, sources.episodes, sources.attempts, *sources.plots]
-        trained = vars(sources.training).values() if sources.training else []
-        for path in [*linked, *sources.views.values(), *trained]:
+        for path in [*linked, *sources.views.values()]:
             place(path, temporary / path.name)
         for name in ("report.css", "report.js"):
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
@@ -111,23 +99,11 @@ def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
         tables=[sources.episodes.name, sources.attempts.name],
         views=[(title, path.name) for title, path in sources.views.items()],
         plots=[(path.name, read_caption(path)) for path in sources.plots],
-        training=_told(sources.training) if sources.training else None,
         rates=[reach_rate(sources.attempts, spec.config["policy"])],
         timings=read_timings(sources.benchmarks, spec.shard["shards"], film.frames),
         made=made,
         tools=tools_of(made),
     )
-
-
-def _told(training: Training) -> dict:
-    rows = read_rows(training.rows)
-    return {
-        "head": HEADER,
-        "rows": [row.cells() for row in rows],
-        "told": explained(rows),
-        "plots": [(path.name, read_caption(path)) for path in (training.bars, training.curves)],
-        "file": training.rows.name,
-    }
 
 
 def _clock(seconds: float) -> str:

@@ -128,10 +128,6 @@ class Plan:
         """Return a file of every training that is compared: `pattern` holds {variant}, {seed}."""
         return [pattern.format(variant=v, seed=seed) for v, seed in self._specs.trainings]
 
-    def compared(self, files):
-        """Return files that exist where the report compares trainings, and none elsewhere."""
-        return files if self.config["dqn"]["report"] else []
-
 
 def _or_end(function: Callable, *arguments):
     """Call a function; end the run with one message where it raises GoalreelError.

@@ -51,7 +51,7 @@ def run_minutes(stage: str, config: Mapping, covered: int, encoder: Choice) -> i
     if stage == "dqn":
         seconds += config["dqn"]["frames"] * _DQN_MS / 1000
     if stage == "pixels":
-        samples = pixels["frames"] / pixels["skip"] * (pixels["replay_ratio"] or 1)
+        samples = pixels["frames"] / pixels["frame_skip"] * (pixels["replay_ratio"] or 1)
         seconds += samples / _SAMPLES
     return _OWN_MINUTES + int(_SLOWER * seconds / 60)
 

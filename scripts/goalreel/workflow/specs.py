@@ -151,7 +151,8 @@ class Specs:
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes in this run."""
         learner = self._config["policy"]["name"]
-        missing = {"pixels"} | (set() if self.encoder.assembled else {"coded_atlas"})
+        missing = {"pixels", "training_table"}
+        missing |= set() if self.encoder.assembled else {"coded_atlas"}
         if not describe(self._config["env"]).has_atlas:
             missing |= {"atlas", "swarm"}
         if learner != "dqn":
@@ -160,8 +161,6 @@ class Specs:
             missing.add("train")
         if stage == "report" and learner not in ("sarsa", "dqn"):
             missing.add("learning")
-        if not self._config["dqn"]["report"]:
-            missing.add("training_table")
         return [name for name in STAGES[stage].inputs if name not in missing]
 
     def _value(self, key: str) -> object:

@@ -266,7 +266,7 @@ _VIEWS = {
     "report": Stage(
         config=("env", "policy", "film.fps"),
         inputs=(*_FRAMES, "atlas", "encode", "concat", "episodes", "plots", "grid", "swarm")
-        + ("learning", "training_table"),
+        + ("learning",),
         tools=("jinja2", "pandas"),
         outputs=("report",),
         files=tuple(f"report/templates/report.{kind}" for kind in ("html.j2", "css", "js")),

@@ -1,1 +1,1 @@
-"""Deep Q-learning of MountainCar-v0 from its state: settings, environments, training, policies."""
+"""Deep Q-learning of MountainCar-v0 from its state: settings, training, comparison of variants."""

@@ -1,13 +1,19 @@
-"""The ablation table: what each variant's trainings came to, as medians against the baseline's."""
+"""The comparison of variants: a table of medians against the baseline's, and learning curves.
+
+The band of a curve is that of a stratified bootstrap, which R. Agarwal et al., "Deep Reinforcement
+Learning at the Edge of the Statistical Precipice" (2021), section 4.1, recommend for few runs: of
+each stratum, here a variant, as many runs are drawn with replacement as it has, a whole run at a
+time, and the means of the draws give percentiles.
+"""
 
 import csv
 import io
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable
+import numpy as np
+
 from goalreel.training.dqn.metrics import SOLVED, Metrics
 
 HEADER = ("Step", "FPS", "ΔFPS", "Time, mins", "ΔTime", "Solved", "Mean return")
@@ -21,29 +27,24 @@ TITLES = {
     "wrappers_parallel": "Wrappers + parallel",
     "fast": "Everything that helped",
 }
+DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
 _RUN = ("variant", "seed", "deterministic", "frames", "seconds", "fps", "solved_frames",
         "solved_seconds", "best", "last")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Row:
-    """A variant's trainings, each figure the median over its seeds.
-
-    minutes: to the first evaluation of -110 or better, None if half of the trainings or more had
-    none; faster, longer: changes of fps and minutes against the baseline, None without one
-    solved: how many of the `runs` trainings had such an evaluation; last: mean return at the end
-    deterministic: whether a training from the same seed gives the same weights again
-    """
+    """A variant's trainings, each figure the median over its seeds."""
 
     variant: str
-    runs: int
+    runs: int  # trainings
     fps: float
-    faster: float | None
-    minutes: float | None
-    longer: float | None
-    solved: int
-    last: float
-    deterministic: bool
+    faster: float | None  # change of fps against the baseline, None without one
+    minutes: float | None  # until solved; None if half of the trainings or more never were
+    longer: float | None  # change of minutes against the baseline
+    solved: int  # trainings with an evaluation of SOLVED or better
+    last: float  # mean return at the end
+    deterministic: bool  # the same seed gives the same weights again
 
     def cells(self) -> tuple[str, ...]:
         """Return the cells below HEADER."""
@@ -54,16 +55,27 @@ class Row:
         )
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A variant's learning curve, (evaluations,) arrays."""
+
+    variant: str
+    seeds: int  # trainings
+    frames: np.ndarray  # of training at each evaluation
+    minutes: np.ndarray  # of training, the median
+    mean: np.ndarray  # of the mean returns
+    low: np.ndarray  # the band around it
+    high: np.ndarray
+
+
 def title_of(variant: str) -> str:
-    """Return a variant's name as tables and plots show it."""
+    """Return a variant's name in tables and plots."""
     return TITLES.get(variant, variant)
 
 
 def rows_of(trainings: Iterable[Metrics]) -> list[Row]:
     """Return a row for each variant, in the order in which they come first."""
-    groups: dict[str, list[Metrics]] = {}
-    for metrics in trainings:
-        groups.setdefault(metrics.variant, []).append(metrics)
+    groups = _by_variant(trainings)
     medians = {variant: _median(group) for variant, group in groups.items()}
     fps, minutes = medians.get("baseline", (None, None))
     rows = []
@@ -82,6 +94,13 @@ def rows_of(trainings: Iterable[Metrics]) -> list[Row]:
             )
         )
     return rows
+
+
+def _by_variant(trainings: Iterable[Metrics]) -> dict[str, list[Metrics]]:
+    groups: dict[str, list[Metrics]] = {}
+    for metrics in trainings:
+        groups.setdefault(metrics.variant, []).append(metrics)
+    return groups
 
 
 def _median(group: Sequence[Metrics]) -> tuple[float, float | None]:
@@ -103,7 +122,7 @@ def _percent(change: float | None) -> str:
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """Return the table as Markdown, with what its columns mean below it."""
+    """Return the table as Markdown, with an explanation of its columns below it."""
     lines = [HEADER, ["---"] + ["---:"] * (len(HEADER) - 1), *(row.cells() for row in rows)]
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     return f"{table}\n{explained(rows)}\n"
@@ -113,48 +132,24 @@ def explained(rows: Sequence[Row]) -> str:
     """Return what the table's columns mean, in a few sentences."""
     runs = sorted({row.runs for row in rows})
     many = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+    free = ", ".join(title_of(row.variant) for row in rows if not row.deterministic)
     return (
         f"Each figure is the median of {many} training{'s' if runs[-1] > 1 else ''}. FPS: frames "
         f"of the environment for each second. Time: wall clock up to the first greedy evaluation "
         f"over 100 fixed seeds, every 5,000 frames and outside the clock, with a mean return of "
         f"{SOLVED:.0f} or better; Solved: how many trainings had one. Mean return: of the last "
-        f"evaluation.{_undetermined(rows)}"
-    )
-
-
-def _undetermined(rows: Sequence[Row]) -> str:
-    """Return a sentence on the variants that are not deterministic, if there are any."""
-    titles = [title_of(row.variant) for row in rows if not row.deterministic]
-    return (
+        f"evaluation."
+    ) + (
         f" Not deterministic, since playing and learning go each at its own pace, so that the same "
-        f"seed gives other weights and figures each time: {', '.join(titles)}."
-        if titles
+        f"seed gives other weights and figures each time: {free}."
+        if free
         else ""
     )
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Return the table as CSV, a figure that is not there as an empty cell."""
+    """Return the table as CSV; a missing figure is an empty cell."""
     return _csv([field.name for field in fields(Row)], (vars(row).values() for row in rows))
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Read such a CSV table. Raises GoalreelError if there is none, Unusable if it is another."""
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            return [Row(**_values(row)) for row in csv.DictReader(stream)]
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise Unusable(path, f"it is no table of trainings ({error})") from None
-
-
-def _values(row: Mapping[str, str]) -> dict:
-    truth = {"True": True, "False": False}.__getitem__
-    kinds = {"variant": str, "runs": int, "solved": int, "deterministic": truth}
-    return {
-        name: None if text == "" else kinds.get(name, float)(text) for name, text in row.items()
-    }
 
 
 def runs_as_csv(trainings: Iterable[Metrics]) -> str:
@@ -168,3 +163,33 @@ def _csv(header: Iterable[str], rows: Iterable[Iterable]) -> str:
     table.writerow(header)
     table.writerows(rows)
     return text.getvalue()
+
+
+def curves_of(trainings: Iterable[Metrics]) -> list[Curve]:
+    """Return each variant's curve, in the order in which they come first."""
+    return [_curve(variant, group) for variant, group in _by_variant(trainings).items()]
+
+
+def _curve(variant: str, group: list[Metrics]) -> Curve:
+    count = min(len(metrics.checkpoints) for metrics in group)
+    frames, clock, means = (
+        np.array([getattr(metrics, name)[:count] for metrics in group])
+        for name in ("checkpoints", "clock", "means")
+    )
+    return Curve(
+        *(variant, len(group), frames.mean(axis=0), np.median(clock, axis=0) / 60),
+        *(means.mean(axis=0), *band(means)),
+    )
+
+
+def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the low and high end of the bootstrap's band for the mean over the first axis.
+
+    Args:
+        values: (runs, evaluations) float64; the same values give the same band.
+    """
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(values), size=(DRAWS, len(values)))
+    means = values[drawn].mean(axis=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return low, high

@@ -4,7 +4,6 @@ Sources: V. Mnih et al., "Human-level control through deep reinforcement learnin
 target network; H. van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning" (2016);
 the Huber loss, the clip of the gradient's norm at 10 and Adam are Stable-Baselines3's DQN; rescaled
 observations are those of Gymnasium's RescaleObservation, from -1 to 1.
-PyTorch is imported here, and by who reads or writes policy files; nothing else needs it.
 """
 
 import contextlib
@@ -37,7 +36,7 @@ def network(hidden: Sequence[int]) -> nn.Sequential:
 
 
 class Learner:
-    """A network in training; `values` is what play asks."""
+    """A network in training."""
 
     def __init__(self, settings: Settings, seed: int):
         """Begin with random weights, the same for the same seed."""
@@ -49,53 +48,52 @@ class Learner:
         self._optimiser = torch.optim.Adam(
             self.model.parameters(), lr=settings.learning_rate, fused=settings.fused
         )
-        self._watched = torch.no_grad if settings.no_grad else contextlib.nullcontext
+        self._no_grad = torch.no_grad if settings.no_grad else contextlib.nullcontext
 
-    def values(self, seen: np.ndarray) -> np.ndarray:
+    def values(self, obs: np.ndarray) -> np.ndarray:
         """Return the values of actions, (n, 3) float32, for (n, 2) float32 observations."""
-        with self._watched():
-            return self.model(self._input(seen)).detach().numpy()
+        with self._no_grad():
+            return self.model(self._input(obs)).detach().numpy()
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the weights, by PyTorch's names, of a network of raw observations.
 
-        Where the learner sees them rescaled, its first layer's weights are such that they take it
-        in: w ((x - m) / h) + b is (w / h) x + (b - (w / h) m).
+        Rescaling is folded into the first layer: w (x - m) / h + b is (w / h) x + (b - (w / h) m).
         """
-        kept = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
+        weights = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
         if self._settings.rescaled:
-            matrix = kept["0.weight"] / _HALF
-            kept["0.bias"] = (kept["0.bias"] - matrix @ _MIDDLE).astype(np.float32)
-            kept["0.weight"] = matrix.astype(np.float32)
-        return kept
+            matrix = weights["0.weight"] / _HALF
+            weights["0.bias"] = (weights["0.bias"] - matrix @ _MIDDLE).astype(np.float32)
+            weights["0.weight"] = matrix.astype(np.float32)
+        return weights
 
     def update_target(self) -> None:
-        """Have the target network take over the weights."""
+        """Copy the weights to the target network."""
         self._target.load_state_dict(self.model.state_dict())
 
     def learn(self, batch: Batch) -> float:
         """Take a step towards the target values of a batch; return the loss."""
-        after = self._input(batch.after)
-        with self._watched():
-            later = self._target(after)
+        next_obs = self._input(batch.next_obs)
+        with self._no_grad():
+            next_values = self._target(next_obs)
             if self._settings.double:
-                chosen = self.model(after).argmax(dim=1, keepdim=True)
-                best = later.gather(1, chosen).squeeze(1)
+                chosen = self.model(next_obs).argmax(dim=1, keepdim=True)
+                best = next_values.gather(1, chosen).squeeze(1)
             else:
-                best = later.max(dim=1).values
+                best = next_values.max(dim=1).values
             rewards = torch.from_numpy(batch.rewards)
-            wanted = (rewards + torch.from_numpy(batch.discounts) * best).detach()
+            expected = (rewards + torch.from_numpy(batch.discounts) * best).detach()
         actions = torch.from_numpy(batch.actions).unsqueeze(1)
-        found = self.model(self._input(batch.seen)).gather(1, actions).squeeze(1)
-        loss = functional.smooth_l1_loss(found, wanted)
+        values = self.model(self._input(batch.obs)).gather(1, actions).squeeze(1)
+        loss = functional.smooth_l1_loss(values, expected)
         self._optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), _CLIP)
         self._optimiser.step()
         return float(loss.detach())
 
-    def _input(self, seen: np.ndarray) -> torch.Tensor:
-        """Return what the network sees: raw observations, or from -1 to 1 in each dimension."""
+    def _input(self, obs: np.ndarray) -> torch.Tensor:
+        """Return what the network takes: raw observations, or from -1 to 1 in each dimension."""
         if self._settings.rescaled:
-            seen = ((seen - _MIDDLE) / _HALF).astype(np.float32)
-        return torch.from_numpy(seen)
+            obs = ((obs - _MIDDLE) / _HALF).astype(np.float32)
+        return torch.from_numpy(obs)

@@ -1,4 +1,4 @@
-"""What came of a training, in numbers: metrics.json, which also tells the log's checksum."""
+"""The figures of a training: metrics.json, which also holds the checksum of the training's log."""
 
 import json
 import os
@@ -15,27 +15,21 @@ SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Of one training.
-
-    deterministic: whether the same seed gives the same weights again
-    fps: frames of the environment for each second of the clock; solved_frames, solved_seconds: up
-    to the first evaluation of -110 or better, None if there was none; best, last: mean returns
-    ages, clock, means: of every evaluation the frames and the seconds up to it, and its mean return
-    """
+    """Of one training."""
 
     variant: str
     seed: int
-    deterministic: bool
+    deterministic: bool  # the same seed gives the same weights again
     frames: int
     seconds: float
-    fps: float
-    solved_frames: int | None
+    fps: float  # frames of the environment for each second of the clock
+    solved_frames: int | None  # up to the first evaluation of SOLVED or better, None without one
     solved_seconds: float | None
-    best: float
+    best: float  # mean return
     last: float
-    ages: tuple[int, ...]
-    clock: tuple[float, ...]
-    means: tuple[float, ...]
+    checkpoints: tuple[int, ...]  # frames up to each evaluation
+    clock: tuple[float, ...]  # seconds up to each evaluation
+    means: tuple[float, ...]  # mean return of each evaluation
 
     def __str__(self) -> str:
         """Return them in a line."""
@@ -46,40 +40,36 @@ class Metrics:
         )
         return (
             f"{self.variant}, seed {self.seed}: {self.frames:,} frames in {self.seconds:.1f} s, "
-            f"{self.fps:,.0f} FPS; {solved}; mean return {self.best:.1f} at best, "
-            f"{self.last:.1f} at last"
+            f"{self.fps:,.0f} FPS; {solved}; mean return: best {self.best:.1f}, "
+            f"last {self.last:.1f}"
         )
 
 
 def metrics_of(trained, variant: str, seed: int, deterministic: bool) -> Metrics:
     """Return the metrics of a training (training.Trained)."""
-    evaluations = trained.evaluations
-    means = tuple(evaluation.mean for evaluation in evaluations)
-    frames, seconds = trained.solved or (None, None)
-    fps = trained.frames / trained.seconds
+    frames, clock, means = zip(
+        *((one.frames, one.seconds, one.mean) for one in trained.evaluations), strict=True
+    )
     return Metrics(
-        *(variant, seed, deterministic),
-        *(trained.frames, trained.seconds, fps, frames, seconds),
-        *(max(means), means[-1]),
-        tuple(evaluation.frames for evaluation in evaluations),
-        tuple(evaluation.seconds for evaluation in evaluations),
-        means,
+        *(variant, seed, deterministic, trained.frames, trained.seconds),
+        *(trained.frames / trained.seconds, *(trained.solved or (None, None))),
+        *(max(means), means[-1], frames, clock, means),
     )
 
 
 def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: str, log: Path) -> None:
     """Write the metrics as JSON, with the spec that they were made by and the log's checksum."""
-    told = canonical({**json.loads(spec), "metrics": asdict(metrics)})
+    text = canonical({**json.loads(spec), "metrics": asdict(metrics)})
     with replacing(path) as temporary:
-        Path(temporary).write_text(with_digests(told, [log]), encoding="ascii")
+        Path(temporary).write_text(with_digests(text, [log]), encoding="ascii")
 
 
 def read_metrics(path: Path) -> Metrics:
-    """Read metrics.json. Raises GoalreelError if there is none, Unusable if it is not whole."""
-    read_digests(path)  # which tells whether it is as it was written
+    """Read metrics.json. Raises GoalreelError if there is none, Unusable if it is damaged."""
+    read_digests(path)  # which checks that it is as it was written
     try:
-        told = json.loads(path.read_text(encoding="ascii"))["metrics"]
-        lists = {name: tuple(told[name]) for name in ("ages", "clock", "means")}
-        return Metrics(**{**told, **lists})
+        values = json.loads(path.read_text(encoding="ascii"))["metrics"]
+        lists = {name: tuple(values[name]) for name in ("checkpoints", "clock", "means")}
+        return Metrics(**{**values, **lists})
     except (KeyError, TypeError, ValueError) as error:
         raise Unusable(path, f"it holds no metrics ({error!r})") from None

@@ -1,7 +1,6 @@
-"""The trainer's side of a player in a process of its own: started, asked for steps, and ended.
+"""The trainer's side of a player in a process of its own: starts it, takes its steps, ends it.
 
-What the two share is memory without a name, given by descriptors, so none is left behind, however
-they end. What the player does stands in player.
+The two share memory without a name, by descriptors, so none is left behind, however they end.
 """
 
 import contextlib
@@ -22,37 +21,33 @@ from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
-_PATIENCE = 10.0  # seconds for a player to end by itself
-
 
 class PlayerProcess:
     """A player beside this process; a context manager that ends it.
 
-    ring: the steps that wait; process: None until it is entered
+    Attributes:
+        ring: the steps that wait.
+        process: None until it is entered.
     """
 
     def __init__(self, settings: Settings, seed: int, weights: Mapping[str, np.ndarray]):
-        """Make what is shared; the first weights are published."""
+        """Make the shared memory, with the first weights in it."""
         self._settings, self._seed, self._fields = settings, seed, fields_of(weights)
         self.ring = Ring(player_main.step_fields(settings.lanes), player_main.capacity_of(settings))
         self._weights = SharedWeights(self._fields)
         self._weights.write(weights)
-        self._control_fd = blocks.create(blocks.layout(player_main.CONTROL)[1])
-        self._control = blocks.arrays(self._control_fd, player_main.CONTROL)
+        self._control_fd, self._control = blocks.shared(player_main.CONTROL)
         self._frames = 0
         self.process: subprocess.Popen | None = None
 
     def __enter__(self) -> "PlayerProcess":
-        """Start it, and have it play once it is ready. Raises GoalreelError if it ends before."""
-        fds = {
-            **{"steps": self.ring.fd, "control": self._control_fd},
-            "weights": self._weights.fd,
-        }
-        told = player_main.Assignment(self._settings, self._seed, self._fields, fds)
+        """Start it, and let it play once it is ready. Raises GoalreelError if it ends before."""
+        fds = {"steps": self.ring.fd, "control": self._control_fd, "weights": self._weights.fd}
+        assignment = player_main.Assignment(self._settings, self._seed, self._fields, fds)
         self.process = child_process.start(
             sys.executable,
             "goalreel.training.dqn.player_main",
-            told.to_json(),
+            assignment.to_json(),
             pass_fds=fds.values(),
         )
         try:
@@ -65,13 +60,8 @@ class PlayerProcess:
         return self
 
     def __exit__(self, *_) -> None:
-        """End it: it is told, and killed if it does not; the memory is given back."""
-        self.process.stdin.close()
-        try:
-            self.process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        """End it, and free the memory."""
+        child_process.end([self.process])
         for fd in (self.ring.fd, self._control_fd, self._weights.fd):
             os.close(fd)
 
@@ -81,11 +71,10 @@ class PlayerProcess:
             self._wait()
         row = {name: items[0].copy() for name, items in self.ring.items(1).items()}
         self.ring.release(1)
-        frames = int(row["frames"])
-        came = (row["lasted"], row["rewards"], row["terminated"], row["truncated"])
-        step = Step(frames, *came, row["after"], row["next"])
-        self._frames += frames
-        return Played(row["seen"], row["actions"], step, float(row["epsilon"]), waiting)
+        obs, actions, epsilon = (row.pop(name) for name in ("obs", "actions", "epsilon"))
+        step = Step(int(row.pop("frames")), obs=row.pop("reset_obs"), **row)
+        self._frames += step.frames
+        return Played(obs, actions, step, float(epsilon), waiting)
 
     def learned(self, weights: Callable[[], dict[str, np.ndarray]]) -> None:
         """Publish new weights."""
@@ -93,17 +82,17 @@ class PlayerProcess:
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[None]:
-        """Have it play no further than the step in hand, so that no work is done for nothing."""
+        """Let it finish its step and play no further, so that it takes no CPU meanwhile."""
         self._control["playing"][0] = 0
         yield
         self._control["playing"][0] = 1
 
     def _wait(self) -> None:
-        """Wait a moment. Raises GoalreelError if there is nobody to wait for."""
+        """Wait a moment. Raises GoalreelError if the player has ended and left nothing."""
         status = self.process.poll()
         if status is not None and not len(self.ring):
             raise GoalreelError(
                 f"the process that plays ended after {self._frames:,} frames "
-                f"({child_process.told(status)}); what it said, if anything, stands above"
+                f"({child_process.meaning(status)}); its error message, if any, is above"
             )
         time.sleep(player_main.PAUSE)

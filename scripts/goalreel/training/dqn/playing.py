@@ -1,7 +1,4 @@
-"""What plays and what is learned from it: epsilon-greedy steps, and the transitions they give.
-
-Here a training's own process plays; player_process has the same in a process beside it.
-"""
+"""Epsilon-greedy play in the trainer's process, and the transitions that it gives."""
 
 import contextlib
 from collections.abc import Callable
@@ -19,89 +16,80 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Played:
-    """A step of all lanes: what was seen, (lanes, 2) float32, and done, (lanes,) int8.
+    """A step of all lanes."""
 
-    epsilon: the share of random actions; waiting: steps that are played and not yet learned from,
-    this one among them, where playing has a process of its own
-    """
-
-    seen: np.ndarray
-    actions: np.ndarray
+    obs: np.ndarray  # (lanes, 2) float32, before it
+    actions: np.ndarray  # (lanes,) int8
     step: Step
-    epsilon: float
-    waiting: int = 0
+    epsilon: float  # the share of random actions
+    waiting: int = 0  # steps in the ring of a process that plays, this one among them
 
 
 class Player:
-    """Plays when it is asked."""
+    """Plays on request, as a context manager; player_process.PlayerProcess has the same methods."""
 
-    def __init__(self, settings: Settings, seed: int, values: Values, dice: np.random.Generator):
+    def __init__(self, settings: Settings, seed: int, values: Values, rng: np.random.Generator):
         """Reset all lanes."""
-        self._settings, self._values, self._dice = settings, values, dice
-        self._cars, self._frame = cars_of(settings, seed), 0
-        self._seen = self._cars.seen
+        self._settings, self._values, self._rng = settings, values, rng
+        kind = WrappedCars if settings.wrapped else Lanes
+        self._cars, self._frame = kind(seed, settings.lanes, settings.frame_skip), 0
+        self._obs = self._cars.obs
 
     def __enter__(self) -> "Player":
         """Begin."""
         return self
 
     def __exit__(self, *_) -> None:
-        """End; there is nothing to give back."""
+        """End; there is nothing to free."""
 
     def next(self) -> Played:
         """Play a step of all lanes."""
         epsilon = epsilon_at(self._settings, self._frame)
-        actions = choose(self._values, self._seen, epsilon, self._dice)
+        actions = choose(self._values, self._obs, epsilon, self._rng)
         step = self._cars.step(actions)
-        played = Played(self._seen, actions, step, epsilon)
-        self._seen, self._frame = step.seen, self._frame + step.frames
+        played = Played(self._obs, actions, step, epsilon)
+        self._obs, self._frame = step.obs, self._frame + step.frames
         return played
 
     def learned(self, weights: Callable[[], dict[str, np.ndarray]]) -> None:
-        """Take note of new weights: `values` has them already."""
+        """Take new weights, which `values` uses already."""
 
     def resting(self) -> contextlib.AbstractContextManager:
-        """Return a context in which nothing is played: it is but asked."""
+        """Return a context in which nothing is played."""
         return contextlib.nullcontext()
 
 
-def cars_of(settings: Settings, seed: int) -> Lanes | WrappedCars:
-    """Return the environments of a training."""
-    kind = WrappedCars if settings.wrapped else Lanes
-    return kind(seed, settings.lanes, settings.skip)
-
-
 def epsilon_at(settings: Settings, frame: int) -> float:
-    """Return the share of random actions: from 1 down to `final_epsilon`, then as it is."""
+    """Return the share of random actions: from 1 down to `final_epsilon`, then constant."""
     progress = min(frame / (settings.exploration * settings.frames), 1.0)
     return 1.0 + progress * (settings.final_epsilon - 1.0)
 
 
-def choose(
-    values: Values, seen: np.ndarray, epsilon: float, generator: np.random.Generator
-) -> np.ndarray:
+def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
     """Return the lanes' actions, (lanes,) int8, each random with probability epsilon.
 
-    values: not asked where all are random
+    `values` is not called where all are random.
     """
-    random = generator.random(len(seen)) < epsilon
-    actions = generator.integers(3, size=len(seen), dtype=np.int8)
+    random = rng.random(len(obs)) < epsilon
+    actions = rng.integers(3, size=len(obs), dtype=np.int8)
     if not random.all():
-        actions[~random] = values(seen[~random]).argmax(axis=1)
+        actions[~random] = values(obs[~random]).argmax(axis=1)
     return actions
 
 
 def transitions(played: Played, discount: float) -> Batch:
-    """Return what a step of all lanes teaches; a time limit ends no episode's value.
+    """Return the transitions of a step of all lanes; a time limit ends no episode's value.
 
-    discount: of one step of an environment, so its power for an action that lasted several
+    Args:
+        played: the step.
+        discount: of one frame, so its power for an action that lasted several.
     """
     step = played.step
     discounts = np.where(step.terminated, 0.0, discount**step.lasted)
     return Batch(
-        played.seen,
+        played.obs,
         played.actions.astype(np.int64),
         step.rewards.astype(np.float32),
-        step.after,
+        step.next_obs,
         discounts.astype(np.float32),
     )

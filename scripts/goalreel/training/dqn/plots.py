@@ -1,7 +1,4 @@
-"""The plots of the trainings: bars of the ablation table, and the learning curves with their bands.
-
-How they look and carry their captions is told in plot_style, what they show in ablation and curves.
-"""
+"""The plots of a comparison of trainings: bars of the table, and learning curves with bands."""
 
 import os
 from collections.abc import Sequence
@@ -10,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
-from goalreel.training.dqn.comparison import Row, explained, title_of
-from goalreel.training.dqn.curves import LEVEL, Curve
+from goalreel.training.dqn.comparison import LEVEL, Curve, Row, explained, title_of
 from goalreel.training.dqn.metrics import SOLVED
 
 # M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind; with the dashes
@@ -27,21 +23,21 @@ def plot_bars(path: str | os.PathLike, rows: Sequence[Row], spec: str) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
         places, titles = range(len(rows)), [title_of(row.variant) for row in rows]
         _bars(left, places, [row.fps for row in rows], [f"{row.fps:,.0f}" for row in rows])
-        told = ["not solved" if row.minutes is None else f"{row.minutes:.2f}" for row in rows]
-        _bars(right, places, [row.minutes or 0 for row in rows], told)
+        labels = ["not solved" if row.minutes is None else f"{row.minutes:.2f}" for row in rows]
+        _bars(right, places, [row.minutes or 0 for row in rows], labels)
         left.set(yticks=places, yticklabels=titles, ylim=(len(rows) - 0.4, -0.6))
         left.set_xlabel("frames per second")
         right.set_xlabel("minutes to solve")
-        said = ", ".join(
+        figures = ", ".join(
             f"{title}: {row.fps:,.0f} FPS, {minutes}{'' if row.minutes is None else ' minutes'}"
-            for title, row, minutes in zip(titles, rows, told, strict=True)
+            for title, row, minutes in zip(titles, rows, labels, strict=True)
         )
-        save(figure, path, Caption("Speed of training", f"{said}. {explained(rows)}", spec))
+        save(figure, path, Caption("Speed of training", f"{figures}. {explained(rows)}", spec))
 
 
-def _bars(axes, places, values: Sequence[float], told: Sequence[str]) -> None:
+def _bars(axes, places, values: Sequence[float], labels: Sequence[str]) -> None:
     axes.barh(places, values, color=FILL, height=0.7)
-    for place, value, text in zip(places, values, told, strict=True):
+    for place, value, text in zip(places, values, labels, strict=True):
         axes.annotate(
             text, (value, place), (4, 0), textcoords="offset points", va="center", color=INK
         )
@@ -74,10 +70,10 @@ def plot_curves(path: str | os.PathLike, curves: Sequence[Curve], spec: str) -> 
         right.xaxis.set_major_formatter("{x:g}")
         right.xaxis.set_minor_formatter(NullFormatter())
         figure.legend(loc="outside lower center", ncols=min(len(curves), 3), frameon=False)
-        save(figure, path, Caption("Learning curves", _told(curves), spec))
+        save(figure, path, Caption("Learning curves", _description(curves), spec))
 
 
-def _told(curves: Sequence[Curve]) -> str:
+def _description(curves: Sequence[Curve]) -> str:
     ends = ", ".join(
         f"{title_of(curve.variant)} {curve.mean[-1]:.1f} "
         f"({curve.low[-1]:.1f} to {curve.high[-1]:.1f})"

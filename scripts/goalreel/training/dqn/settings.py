@@ -1,7 +1,7 @@
 """The variants of training that are compared: one known good setting, and what each changes of it.
 
 The baseline's hyperparameters are those of RL Baselines3 Zoo for MountainCar-v0
-(hyperparams/dqn.yml). What a variant is for stands beside it; docs/training.md has what came of it.
+(hyperparams/dqn.yml).
 """
 
 from dataclasses import dataclass, replace
@@ -11,38 +11,28 @@ from goalreel.errors import GoalreelError
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train.
-
-    frames, start, target_every, train_every: in steps of environments, which is what a frame is
-    exploration: the share of all frames over which epsilon falls from 1 to `final_epsilon`
-    lanes: environments that are stepped side by side
-    wrapped: whether they are Gymnasium's own with its wrappers, or physics' lanes
-    skip: steps that an action lasts
-    rescaled: whether the network sees observations from -1 to 1, and not raw ones
-    fused: whether Adam updates all weights in one pass of PyTorch's
-    parallel: whether playing has a process of its own
-    """
+    """How to train. A frame is a step of an environment."""
 
     frames: int = 120_000
     learning_rate: float = 4e-3
     batch: int = 128
-    buffer: int = 10_000
-    start: int = 1_000
+    buffer: int = 10_000  # transitions
+    start: int = 1_000  # frames before the first gradient step
     discount: float = 0.98
-    target_every: int = 600
-    train_every: int = 16
-    gradient_steps: int = 8
-    exploration: float = 0.2
+    target_every: int = 600  # frames
+    train_every: int = 16  # frames
+    gradient_steps: int = 8  # every `train_every` frames
+    exploration: float = 0.2  # share of all frames over which epsilon falls from 1
     final_epsilon: float = 0.07
     hidden: tuple[int, ...] = (256, 256)
-    double: bool = False
+    double: bool = False  # Double DQN
     no_grad: bool = True
-    lanes: int = 1
-    wrapped: bool = True
-    skip: int = 1
-    rescaled: bool = False
-    fused: bool = False
-    parallel: bool = False
+    lanes: int = 1  # environments that are stepped side by side
+    wrapped: bool = True  # Gymnasium's own environments and wrappers, or physics' lanes
+    frame_skip: int = 1  # frames that an action lasts
+    rescaled: bool = False  # the network takes observations from -1 to 1
+    fused: bool = False  # Adam updates all weights in one pass of PyTorch's
+    parallel: bool = False  # playing has a process of its own
 
     @property
     def deterministic(self) -> bool:
@@ -57,7 +47,7 @@ _SKIP = 12  # fewer, and random actions hardly ever reach the goal: 1 episode of
 _WRAPPERS = replace(
     _BASELINE,
     wrapped=False,
-    skip=_SKIP,
+    frame_skip=_SKIP,
     lanes=16,
     **{name: getattr(_BASELINE, name) * _SKIP for name in ("start", "target_every", "train_every")},
 )
@@ -75,7 +65,7 @@ VARIANTS = {
     "fast": replace(
         _BASELINE,
         wrapped=False,
-        skip=_SKIP,
+        frame_skip=_SKIP,
         lanes=16,
         hidden=(128, 128),
         gradient_steps=1,
@@ -86,10 +76,7 @@ VARIANTS = {
 
 
 def settings_of(variant: str, frames: int, double: bool = False) -> Settings:
-    """Return a variant's settings for so many frames, with Double DQN's targets or DQN's.
-
-    Raises GoalreelError if there is no such variant.
-    """
+    """Return a variant's settings. Raises GoalreelError if there is no such variant."""
     if variant not in VARIANTS:
         raise GoalreelError(f"no variant {variant!r}; allowed: {', '.join(VARIANTS)}")
     return replace(VARIANTS[variant], frames=frames, double=double)

@@ -15,7 +15,7 @@ from goalreel.environments.gymnasium_ids import find_spec
 def make_ale(game: str) -> gymnasium.Env:
     """Make a game; its observations are the console's memory, its pictures those of `render`.
 
-    The emulator draws each frame in any case, but one that is not asked for is not copied. Raises
+    The emulator draws each frame in any case, but one that is not rendered is not copied. Raises
     GoalreelError where ale-py is not installed, and for a game that it does not have.
     """
     find_spec(game)

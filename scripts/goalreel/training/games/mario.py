@@ -2,8 +2,8 @@
 
 Its packages need NumPy 1 and an interpreter of their own (requirements-mario.txt). The game is made
 without `gym.make`, whose wrappers expect the five values of Gym's new API from a step that gives
-four; the game's clock is its time limit. Only pictures that are asked for, by `render`, are copied
-out of the emulator.
+four; the game's clock is its time limit. Only pictures that are rendered are copied out of the
+emulator.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def _packages():
     if int(np.__version__.split(".")[0]) > 1:
         raise GoalreelError(f"{how} has NumPy {np.__version__}, which nes-py cannot work with")
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # Gym says that it is not maintained
+        with contextlib.redirect_stderr(io.StringIO()):  # Gym's notice that it is unmaintained
             game = importlib.import_module("gym_super_mario_bros")
         actions = importlib.import_module("gym_super_mario_bros.actions")
         wrappers = importlib.import_module("nes_py.wrappers")

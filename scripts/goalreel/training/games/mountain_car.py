@@ -1,4 +1,4 @@
-"""MountainCar-v0 as pixels: all cars step at once, and what is seen is looked up in the atlas."""
+"""MountainCar-v0 as pixels: all cars step at once, and observations are looked up in the atlas."""
 
 import sys
 from functools import cache
@@ -18,7 +18,7 @@ from goalreel.training.games.warp import WARPS
 
 @cache
 def pixels(warp: str) -> AtlasPixels:
-    """Return the pictures by a warp's name; all lanes of a process look at the same.
+    """Return the pictures by a warp's name, which all lanes of a process share.
 
     Raises GoalreelError where pygame-ce is missing.
     """
@@ -34,23 +34,22 @@ def pixels(warp: str) -> AtlasPixels:
 
 
 class CarLanes:
-    """Lanes of the car; see lanes.PixelLanes. A picture is Gymnasium's `render()`, warped."""
+    """Lanes of the car, a PixelLanes. A picture is Gymnasium's `render()`, warped."""
 
     actions = 3
 
     def __init__(self, settings: GameSettings, seed: int, lanes: int):
         """Draw the atlas, where that is not done, and reset all cars."""
         self._clip = settings.filled().clip_reward
-        self._cars = Lanes(seed, lanes, settings.skip)
+        self._cars = Lanes(seed, lanes, settings.frame_skip)
         self._pixels = pixels(settings.warp)
-        self.seen = self._pixels.look(self._cars.positions)
-        self.ages = np.zeros(lanes, np.int32)
+        self.obs = self._pixels.observe(self._cars.positions)
         self._returns, self._furthest = np.zeros(lanes), self._cars.positions.copy()
 
     def step(self, actions: np.ndarray) -> PixelStep:
-        """Let each action last for `skip` steps, or until its episode ends."""
+        """Repeat each action for `frame_skip` frames, or until its episode ends."""
         step = self._cars.step(actions)
-        after = self._pixels.look(self._cars.reached)
+        next_obs = self._pixels.observe(self._cars.reached)
         over = np.flatnonzero(step.terminated | step.truncated)
         self._returns += step.rewards
         np.maximum(self._furthest, self._cars.reached, out=self._furthest)
@@ -59,16 +58,21 @@ class CarLanes:
             Episode(lane, float(total), round(-total), float(self._furthest[lane]))
             for lane, total in zip(over.tolist(), self._returns[over].tolist(), strict=True)
         )
-        self.ages, self.seen = self.ages + np.int32(1), after
+        self.obs = next_obs
         if len(over):
-            self.seen = after.copy()
-            self.seen[over] = self._pixels.look(self._cars.positions[over])
-            self.ages[over], self._returns[over] = 0, 0.0
+            self.obs = next_obs.copy()
+            self.obs[over] = self._pixels.observe(self._cars.positions[over])
+            self._returns[over] = 0.0
             self._furthest[over] = self._cars.positions[over]
         rewards = np.sign(step.rewards) if self._clip else step.rewards
         return PixelStep(
-            step.frames, rewards.astype(np.float32), step.terminated, step.truncated, after, ended
+            step.frames,
+            rewards.astype(np.float32),
+            step.terminated,
+            step.truncated,
+            next_obs,
+            ended,
         )
 
     def close(self) -> None:
-        """Hold nothing that must be freed."""
+        """Do nothing: nothing must be freed."""

@@ -1,8 +1,7 @@
-"""What a network sees of MountainCar-v0, from the atlas: each picture is drawn and warped once.
+"""Observations of MountainCar-v0 from the atlas: each picture is drawn and warped once.
 
 The atlas holds every picture that the environment can show, so an observation is a look-up by the
-car's position. It is warped when it is first seen. How pictures are drawn stands in atlas and
-styles, how they are warped in warp.
+car's position. It is warped when it first occurs.
 """
 
 import numpy as np
@@ -22,28 +21,28 @@ class AtlasPixels:
         self._warped = np.zeros(len(atlas.keys), bool)
 
     def warp_all(self) -> None:
-        """Warp all pictures now, also those that were not seen yet: some seconds."""
+        """Warp all pictures now, which takes some seconds."""
         self._warp_these(np.arange(len(self._warped)))
 
-    def look(self, positions: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return what is seen at positions, (n,) float64: (n, 84, 84) uint8, in `out` if given."""
+    def observe(self, positions: np.ndarray) -> np.ndarray:
+        """Return the observations at positions, (n,) float64: (n, 84, 84) uint8."""
         keys = self._style.keys(positions)
         pictures = self._atlas.find(keys)
         self._warp_these(pictures)
-        seen = np.take(self._frames, np.maximum(pictures, 0), axis=0, out=out, mode="clip")
-        for lane in np.flatnonzero(pictures < 0):  # see render.render_states
+        obs = np.take(self._frames, np.maximum(pictures, 0), axis=0)
+        for lane in np.flatnonzero(pictures < 0):  # not in the atlas: see render_native
             background, drawn = self._style.draw(keys[lane : lane + 1])
-            shown = background.copy()
+            frame = background.copy()
             for top, left, pixels in drawn:
-                shown[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-            seen[lane] = self._warp(shown)
-        return seen
+                frame[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+            obs[lane] = self._warp(frame)
+        return obs
 
     def _warp_these(self, pictures: np.ndarray) -> None:
-        """Warp those of the pictures that are not; -1 stands for none."""
+        """Warp those of the pictures that are not; -1 is none."""
         new = pictures[~self._warped[pictures]]
         for picture in np.unique(new[new >= 0]):
-            shown = self._atlas.background.copy()
-            self._atlas.patches.paste(shown, picture)
-            self._frames[picture] = self._warp(shown)
+            frame = self._atlas.background.copy()
+            self._atlas.patches.paste(frame, picture)
+            self._frames[picture] = self._warp(frame)
             self._warped[picture] = True

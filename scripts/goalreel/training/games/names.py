@@ -42,8 +42,8 @@ def family_of(game: str) -> str:
 
 def ale_games() -> tuple[str, ...]:
     """Return the ids of the ROMs that ale-py brings, as it forms them; none without ale-py."""
-    found = importlib.util.find_spec("ale_py")
-    folders = found.submodule_search_locations if found else None
+    package = importlib.util.find_spec("ale_py")
+    folders = package.submodule_search_locations if package else None
     roms = sorted(Path(folders[0], "roms").glob("*.bin")) if folders else ()
     return tuple(f"ALE/{rom.stem.title().replace('_', '')}-v5" for rom in roms)
 

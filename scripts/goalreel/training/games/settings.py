@@ -1,7 +1,7 @@
-"""Which game is played and what is made of it on the way to a network: plain values, as in JSON.
+"""Which game is played, and its wrappers: plain values, as in JSON.
 
-What a value left open (None) comes to is told here for each family of games (see names); whether a
-single game has lives or a fire button shows only once it is made, in emulated.
+What a value left open (None) becomes is set here for each family of games; whether a single game
+has lives or a fire button shows only once it is made.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ _OPEN = {
     MARIO: _NOTHING | _OF_THE_GAME | {"noop": MOST_NOOPS},
 }
 _NOT_IN_CAR = {
-    "noop": "none of its actions can stand for nothing being pressed; each reset is random anyway",
-    "maximum": "its pictures are whole: nothing in them flickers",
+    "noop": "it has no action that presses nothing; each reset is random anyway",
+    "maximum": "its pictures do not flicker",
     "episodic_life": "it has no lives",
     "fire": "it has no fire button",
 }
@@ -39,31 +39,23 @@ _NOT_IN_CAR = {
 
 @dataclass(frozen=True)
 class GameSettings:
-    """A game and its wrappers.
+    """A game and its wrappers."""
 
-    game: "MountainCar-v0", an id such as "ALE/Breakout-v5", or one such as "SuperMarioBros-1-1-v0"
-    skip: frames that an action lasts
-    maximum: whether the maximum of the last two of them is seen, or the last
-    warp: how pictures become (84, 84) uint8, by its name in goalreel.training.games.warp
-    noop: the most frames that a game begins with doing nothing, 0 for none
-    episodic_life: whether the learner's episode ends with each life
-    fire: whether the fire button starts the game
-    clip_reward: whether the learner gets the sign of a reward
-    """
-
-    game: str
-    skip: int = 4
-    maximum: bool | None = None
-    warp: str = "pillow"
-    noop: int | None = None
-    episodic_life: bool | None = None
-    fire: bool | None = None
-    clip_reward: bool | None = None
+    game: str  # "MountainCar-v0", "ALE/Breakout-v5", "SuperMarioBros-1-1-v0", ...
+    frame_skip: int = 4  # frames that an action lasts
+    maximum: bool | None = (
+        None  # an observation is the maximum of the last two of them, or the last
+    )
+    warp: str = "pillow"  # how pictures become (84, 84) uint8, by its name in games.warp
+    noop: int | None = None  # the most frames that a game begins with doing nothing, 0 for none
+    episodic_life: bool | None = None  # the learner's episode ends with each life
+    fire: bool | None = None  # the fire button starts the game
+    clip_reward: bool | None = None  # the learner gets the sign of a reward
 
     def __post_init__(self):
         """Raise GoalreelError for a value that is not allowed."""
         family = family_of(self.game)
-        _check_number("skip", self.skip, 1, MOST_SKIPPED)
+        _check_number("frame_skip", self.frame_skip, 1, MOST_SKIPPED)
         if self.noop is not None:
             _check_number("noop", self.noop, 0, MOST_NOOPS)
         if not isinstance(self.warp, str) or self.warp not in WARPS:

@@ -1,7 +1,7 @@
-"""Warps: from a picture, (H, W, 3) uint8, to the (84, 84) uint8 that a network sees.
+"""Warps: from a picture, (H, W, 3) uint8, to the (84, 84) uint8 that a network takes.
 
-By name: `area` is what Stable-Baselines3's WarpFrame does, by OpenCV; `pillow` averages boxes too,
-by Pillow; `slice` takes single pixels in steps. OpenCV is no requirement of goalreel's.
+By name: `area` is what Stable-Baselines3's WarpFrame does, by OpenCV, which goalreel does not
+require; `pillow` averages boxes too, by Pillow; `slice` takes single pixels in steps.
 """
 
 import sys
@@ -18,7 +18,13 @@ Warp = Callable[[np.ndarray], np.ndarray]
 
 def area(picture: np.ndarray) -> np.ndarray:
     """Grey as OpenCV weighs it, each pixel the mean of the area that it covers."""
-    cv2 = _opencv()
+    try:
+        import cv2
+    except ImportError as error:
+        raise GoalreelError(
+            f"the warp 'area' needs OpenCV, which {sys.executable} cannot import ({error}): "
+            f"pip install opencv-python-headless; 'pillow' and 'slice' need nothing"
+        ) from None
     grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     return cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
 
@@ -36,14 +42,3 @@ def sliced(picture: np.ndarray) -> np.ndarray:
 
 
 WARPS: dict[str, Warp] = {"area": area, "pillow": pillow, "slice": sliced}
-
-
-def _opencv():
-    try:
-        import cv2
-    except ImportError as error:
-        raise GoalreelError(
-            f"the warp 'area' needs OpenCV, which {sys.executable} cannot import ({error}): "
-            f"pip install opencv-python-headless; 'pillow' and 'slice' need nothing"
-        ) from None
-    return cv2

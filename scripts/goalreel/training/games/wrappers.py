@@ -1,8 +1,7 @@
 """The usual wrappers of games, with the names and semantics of Stable-Baselines3's atari_wrappers.
 
-They are written anew because collectors run where PyTorch, which Stable-Baselines3 needs, is not;
-tests hold each against the original. Which game takes which wrapper stands in emulated, how a
-picture is warped in goalreel.training.games.warp; frames are stacked by who acts or learns.
+They are rewritten because collectors run without PyTorch, which Stable-Baselines3 needs; tests
+compare each with the original. Frames are stacked by who acts or learns.
 """
 
 import gymnasium
@@ -30,54 +29,59 @@ class NoopResetEnv(gymnasium.Wrapper):
 
     def reset(self, **kwargs) -> tuple[np.ndarray, dict]:
         """Reset, and let the frames pass."""
-        observation, info = self.env.reset(**kwargs)
+        obs, info = self.env.reset(**kwargs)
         for _ in range(self.unwrapped.np_random.integers(1, self._noop_max + 1)):
-            observation, _, terminated, truncated, info = self.env.step(NOOP)
+            obs, _, terminated, truncated, info = self.env.step(NOOP)
             if terminated or truncated:
-                observation, info = self.env.reset(**kwargs)
-        return observation, info
+                obs, info = self.env.reset(**kwargs)
+        return obs, info
 
 
 class MaxAndSkipEnv(gymnasium.Wrapper):
-    """Lets an action last for `skip` frames; what is seen is the maximum of the last two.
+    """Repeats an action for `frame_skip` frames; the observation is the maximum of the last two.
 
-    An episode that ends sooner shows its last frame, where Stable-Baselines3 shows what it kept of
-    the step before.
+    An episode that ends sooner shows its last frame, where Stable-Baselines3 shows one that is left
+    of the step before.
     """
 
     def __init__(
-        self, env: gymnasium.Env, skip: int = 4, maximum: bool = True, rendered: bool = False
+        self, env: gymnasium.Env, frame_skip: int = 4, maximum: bool = True, rendered: bool = False
     ):
         """Wrap an environment.
 
-        maximum: False shows the last frame alone. rendered: frames are what `render()` gives, and
-        only those that are shown are asked for; else they are the observations.
+        Args:
+            env: to wrap.
+            frame_skip: frames that an action lasts.
+            maximum: False shows the last frame alone.
+            rendered: frames are what `render()` gives, and only those that are shown are rendered;
+                else they are the observations.
         """
         super().__init__(env)
-        self._skip, self._maximum, self._rendered = skip, maximum and skip > 1, rendered
+        self._frame_skip, self._rendered = frame_skip, rendered
+        self._maximum = maximum and frame_skip > 1
 
-    def _frame(self, observation: np.ndarray) -> np.ndarray:
-        return self.env.render() if self._rendered else observation
+    def _frame(self, obs: np.ndarray) -> np.ndarray:
+        return self.env.render() if self._rendered else obs
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
-        """Step until the skip or the episode is over; rewards are summed."""
+        """Repeat the action until the skip or the episode is over; rewards are summed."""
         total, before = 0.0, None
-        for number in range(1, self._skip + 1):
-            observation, reward, terminated, truncated, info = self.env.step(action)
+        for number in range(1, self._frame_skip + 1):
+            obs, reward, terminated, truncated, info = self.env.step(action)
             total += float(reward)
             if terminated or truncated:
                 break
-            if self._maximum and number == self._skip - 1:
-                before = self._frame(observation)
-        frame = self._frame(observation)
+            if self._maximum and number == self._frame_skip - 1:
+                before = self._frame(obs)
+        frame = self._frame(obs)
         if before is not None:
             frame = np.maximum(before, frame)
         return frame, total, terminated, truncated, info
 
     def reset(self, **kwargs) -> tuple[np.ndarray, dict]:
         """Reset, and show the first frame."""
-        observation, info = self.env.reset(**kwargs)
-        return self._frame(observation), info
+        obs, info = self.env.reset(**kwargs)
+        return self._frame(obs), info
 
 
 class EpisodicLifeEnv(gymnasium.Wrapper):
@@ -89,25 +93,25 @@ class EpisodicLifeEnv(gymnasium.Wrapper):
         self._lives, self._over = 0, True
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
-        """Step, and look after the lives."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        """Step, and compare the lives."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
         self._over = terminated or truncated
         left = lives(self.env)
         # At 0 the game may go on for some frames (Qbert); it says itself when it is over.
         terminated = terminated or 0 < left < self._lives
         self._lives = left
-        return observation, reward, terminated, truncated, info
+        return obs, reward, terminated, truncated, info
 
     def reset(self, **kwargs) -> tuple[np.ndarray, dict]:
-        """Reset a game that is over; go on, by a step that does nothing, after a lost life."""
+        """Reset a game that is over; after a lost life, continue by a step that does nothing."""
         over = self._over
         if not over:
-            observation, _, terminated, truncated, info = self.env.step(NOOP)
+            obs, _, terminated, truncated, info = self.env.step(NOOP)
             over = terminated or truncated
         if over:
-            observation, info = self.env.reset(**kwargs)
+            obs, info = self.env.reset(**kwargs)
         self._lives = lives(self.env)
-        return observation, info
+        return obs, info
 
 
 class FireResetEnv(gymnasium.Wrapper):
@@ -115,26 +119,26 @@ class FireResetEnv(gymnasium.Wrapper):
 
     def reset(self, **kwargs) -> tuple[np.ndarray, dict]:
         """Reset, then take actions 1 (fire) and 2."""
-        observation, info = self.env.reset(**kwargs)
+        obs, info = self.env.reset(**kwargs)
         for action in (FIRE, FIRE + 1):
-            observation, _, terminated, truncated, info = self.env.step(action)
+            obs, _, terminated, truncated, info = self.env.step(action)
             if terminated or truncated:
-                observation, info = self.env.reset(**kwargs)
-        return observation, info
+                obs, info = self.env.reset(**kwargs)
+        return obs, info
 
 
 class WarpFrame(gymnasium.ObservationWrapper):
     """Shows (84, 84) uint8, grey, of (H, W, 3) uint8."""
 
     def __init__(self, env: gymnasium.Env, warp: Warp):
-        """Wrap an environment that shows pictures; warp: one of goalreel.training.games.warp."""
+        """Wrap an environment that shows pictures."""
         super().__init__(env)
         self.observation_space = Box(0, 255, (SIDE, SIDE), np.uint8)
         self._warp = warp
 
-    def observation(self, observation: np.ndarray) -> np.ndarray:
+    def observation(self, obs: np.ndarray) -> np.ndarray:
         """Warp a picture."""
-        return self._warp(observation)
+        return self._warp(obs)
 
 
 class ClipRewardEnv(gymnasium.RewardWrapper):

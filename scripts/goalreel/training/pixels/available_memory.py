@@ -1,6 +1,6 @@
-"""How much memory a process can take: what the machine has free, and what its container may have.
+"""How much memory a process can take: what the machine has free, and what its container allows.
 
-A container, or a job of a cluster, that takes more than its cgroup allows is killed without a word.
+A container, or a job of a cluster, that takes more than its cgroup allows is killed silently.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,10 @@ _FILES = {
 
 
 def available_memory(root: Path = _ROOT) -> int | None:
-    """Return the bytes that can be taken without swapping, None where that is not told (macOS).
+    """Return the bytes that can be taken without swapping, None where that is unknown (macOS).
 
-    root: where /proc and /sys are
+    Args:
+        root: where /proc and /sys are.
     """
     try:
         lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -47,12 +48,12 @@ def _allowed(root: Path) -> Iterator[int]:
 
 
 def _left(group: Path, limit: str, used: str, cache: str) -> int | None:
-    """Return the bytes that a group has left, None if it has no limit or is not seen from here."""
+    """Return the bytes that a group has left, None if it has no limit or is not visible here."""
     try:
-        told = (group / limit).read_text().strip()
-        if told == "max":
+        most = (group / limit).read_text().strip()
+        if most == "max":
             return None
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        return int(told) - int((group / used).read_text()) + int(stat.get(cache, 0))
+        return int(most) - int((group / used).read_text()) + int(stat.get(cache, 0))
     except OSError:
         return None

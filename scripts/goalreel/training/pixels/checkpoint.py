@@ -3,14 +3,14 @@
 One file, an archive as `torch.save` writes it (weights and plain values alone):
 
     kind, version     "goalreel pixels" and the version of this layout
-    identity          what must agree for the training to go on: see `identity_of`
+    identity          what must agree to resume: see `identity_of`
     learner           PixelLearner.state()
-    progress          what else the training goes on from: counters, generators, ...
+    progress          what else the training resumes from: counters, generators, ...
 
 beside which the archive has a member replay/NAME.npy for each array of the replay buffer, not
-packed, so that it is written from where it stands and read by a memory map, never copied whole. It
-ends with a seal. It is read with `weights_only=True`, which refuses anything that could run. A bad
-one is no `Unusable`, which the workflow would delete: hours of training may be in it.
+compressed, so that it is written from memory and read by a memory map, never copied whole. It ends
+with a seal. It is read with `weights_only=True`, which refuses anything that could run. A bad one
+is no `Unusable`, which the workflow would delete: hours of training may be in it.
 """
 
 import io
@@ -26,7 +26,7 @@ from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
 from goalreel.policies.pytorch import import_torch
-from goalreel.training.pixels.learner_settings import CONVOLUTIONS, HIDDEN, LearnerSettings
+from goalreel.training.pixels.settings import CONVOLUTIONS, HIDDEN, LearnerSettings
 
 KIND, VERSION = "goalreel pixels", 1
 _REPLAY = "archive/replay/"  # PyTorch refuses members outside of the folder
@@ -37,18 +37,15 @@ _FREE = ("autocast", "compile", "device")  # how it is computed: may change on t
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds: for PixelLearner.load, for FrameReplay.restore (mapped), and the rest."""
+    """The content of a file."""
 
-    learner: dict
-    replay: dict[str, np.ndarray]
+    learner: dict  # for PixelLearner.load
+    replay: dict[str, np.ndarray]  # for FrameReplay.restore, memory maps
     progress: dict
 
 
 def identity_of(game: Mapping, settings: LearnerSettings, actions: int) -> dict:
-    """Return what two trainings must share for one to go on from the other; plain values.
-
-    game: the game's settings
-    """
+    """Return what two trainings must share for one to resume the other; plain values."""
     learner = {name: value for name, value in asdict(settings).items() if name not in _FREE}
     layers = {"convolutions": CONVOLUTIONS, "hidden": HIDDEN, "actions": actions}
     return {"game": dict(game), "learner": learner, "layers": layers}
@@ -63,7 +60,12 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint over the last one, which stays until the new one is whole.
 
-    progress: plain values and arrays in dicts, lists and tuples
+    Args:
+        path: the file.
+        identity: of `identity_of`, and more.
+        learner: PixelLearner.state().
+        replay: FrameReplay.arrays().
+        progress: plain values and arrays in dicts, lists and tuples.
     """
     torch = import_torch("to write a checkpoint")
     content = {"kind": KIND, "version": VERSION, "identity": dict(identity)}
@@ -94,13 +96,13 @@ def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> Checkpoint:
     try:
         check_seal(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
-        found = content["kind"], content["version"]
-        if found != (KIND, VERSION):
-            raise GoalreelError(f"it is of {found}, not of {(KIND, VERSION)}")
+        kind = content["kind"], content["version"]
+        if kind != (KIND, VERSION):
+            raise GoalreelError(f"it is of {kind}, not of {(KIND, VERSION)}")
         _check_identity(content["identity"], identity)
         with zipfile.ZipFile(path) as archive:
-            names = [i for i in archive.infolist() if i.filename.startswith(_REPLAY)]
-            replay = {_name(member): _mapped(path, member) for member in names}
+            members = [i for i in archive.infolist() if i.filename.startswith(_REPLAY)]
+        replay = {_name(member): _mapped(path, member) for member in members}
         progress = _changed(content["progress"], torch.Tensor, lambda tensor: tensor.numpy())
         return Checkpoint(content["learner"], replay, progress)
     except Unusable as error:
@@ -108,43 +110,43 @@ def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> Checkpoint:
     except GoalreelError as error:
         raise _refused(path, str(error)) from None
     except Exception as error:  # of pickle, zipfile, NumPy and PyTorch, of many kinds
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise _refused(path, f"it is no checkpoint of weights alone ({told})") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _refused(path, f"it is no checkpoint of weights alone ({reason})") from None
 
 
 def resume(path: str | os.PathLike, identity: Mapping, learner, replay) -> dict:
-    """Have a PixelLearner and a FrameReplay go on from a checkpoint; return its progress.
+    """Resume a PixelLearner and a FrameReplay from a checkpoint; return its progress.
 
     Raises GoalreelError as `read_checkpoint` does, and if its content is not of their shapes.
     """
-    kept = read_checkpoint(path, identity)
+    saved = read_checkpoint(path, identity)
     try:
-        learner.load(kept.learner)
-        replay.restore(kept.replay)
+        learner.load(saved.learner)
+        replay.restore(saved.replay)
     except GoalreelError as error:
         raise _refused(Path(path), str(error)) from None
-    return kept.progress
+    return saved.progress
 
 
 def _refused(path: Path, fault: str) -> GoalreelError:
     return GoalreelError(
-        f"{path}: cannot be resumed from: {fault}; delete it to begin the training anew"
+        f"{path}: cannot be resumed from: {fault}; delete it to begin the training again"
     )
 
 
-def _check_identity(found, wanted: Mapping) -> None:
+def _check_identity(actual, expected: Mapping) -> None:
     """Raise GoalreelError, naming all keys that differ."""
-    found, wanted = dict(_flat(found)), dict(_flat(wanted))
+    actual, expected = dict(_flat(actual)), dict(_flat(expected))
     missing = object()
-    told = [
-        f"{key} is {found[key]!r}, not {wanted[key]!r}"
-        if key in found and key in wanted
-        else f"{key} is told by {'it' if key in found else 'this training'} alone"
-        for key in sorted({*found, *wanted})
-        if found.get(key, missing) != wanted.get(key, missing)
+    differences = [
+        f"{key} is {actual[key]!r}, not {expected[key]!r}"
+        if key in actual and key in expected
+        else f"{key} is only in {'it' if key in actual else 'this training'}"
+        for key in sorted({*actual, *expected})
+        if actual.get(key, missing) != expected.get(key, missing)
     ]
-    if told:
-        raise GoalreelError(f"it is of another training: {', '.join(told)}")
+    if differences:
+        raise GoalreelError(f"it is of another training: {', '.join(differences)}")
 
 
 def _flat(values: Mapping, before: str = ""):
@@ -178,7 +180,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 def _mapped(path: Path, member: zipfile.ZipInfo) -> np.ndarray:
     """Return an array of a file by a read-only map. Raises ValueError if it holds objects."""
     if member.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{member.filename} is packed")
+        raise ValueError(f"{member.filename} is compressed")
     with path.open("rb") as stream:
         stream.seek(member.header_offset)
         header = stream.read(_LOCAL_HEADER)

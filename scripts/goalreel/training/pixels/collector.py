@@ -1,8 +1,8 @@
 """A collector: a process that plays N environments and writes its steps into a ring.
 
-It takes no lock and waits for nobody but a full ring, where it is told to block. It imports NumPy
-and the game alone, so that the interpreter may be another than the trainer's, and ends when the
-trainer has ended (child). How collectors are started and watched stands in collectors.
+It takes no lock, and waits only for a full ring, in the mode `block`. It imports NumPy and the game
+alone, so that the interpreter may be another than the trainer's, and ends when the trainer has
+ended.
 """
 
 import contextlib
@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.lanes import PixelLanes, make_lanes
+from goalreel.training.games.lanes import PixelLanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import step_fields
 from goalreel.training.pixels.numpy_network import Actor
@@ -26,37 +27,31 @@ from goalreel.training.shared_memory.weights import AbandonedError, SharedWeight
 
 REFUSED = 78  # exit status of bad input, which no new start can mend; EX_CONFIG of sysexits.h
 END = -1  # the action of a row that holds an episode's last frame alone, and is no step
-_PAUSE = 0.0005  # seconds between two looks at a full ring
+_PAUSE = 0.0005  # seconds between two tries to write into a full ring
 
 CONTROL: Fields = {"epsilon": ("<f8", (1,))}
-"""What the trainer writes for all collectors."""
+"""Written by the trainer for all collectors."""
 COUNTERS: Fields = dict.fromkeys(("frames", "steps", "drops", "blocked"), ("<i8", (1,)))
-"""What a collector writes: steps of environments, its own steps, rows that a full ring did not
-take, and nanoseconds that it waited for room. A collector started anew counts on."""
+"""Written by a collector: steps of environments, its own steps, rows that a full ring did not
+take, and nanoseconds that it waited for room. A collector that is restarted counts on."""
 EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ()), "frames": ("<i8", ())}
-"""A game that has ended; see games.Episode."""
+"""A game that has ended; see lanes.Episode."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a collector is told, as JSON.
+    """What a collector gets on its command line, as JSON."""
 
-    seed: a sequence of whole numbers that no other start has; stack: frames that the network sees
-    capacity, episodes: of its rings; block: wait when the ring is full, rather than drop
-    weights: fields of the shared weights; fds: descriptors of "steps", "episodes", "counters",
-    "control" and "weights"
-    """
-
-    game: Mapping
-    seed: list[int]
+    game: Mapping  # GameSettings as a dict
+    seed: list[int]  # which no other start has
     lanes: int
-    shape: tuple[int, int]
-    stack: int
-    capacity: int
-    episodes: int
-    block: bool
-    weights: Mapping
-    fds: Mapping[str, int]
+    shape: tuple[int, int]  # of a frame
+    stack: int  # frames of an observation
+    capacity: int  # steps of its ring
+    episodes: int  # of its other ring
+    block: bool  # wait when the ring is full, rather than drop
+    weights: Mapping  # fields of the shared weights
+    fds: Mapping[str, int]  # of "steps", "episodes", "counters", "control" and "weights"
 
     def to_json(self) -> str:
         """Return it as JSON."""
@@ -64,34 +59,38 @@ class Assignment:
 
     @classmethod
     def of(cls, text: str) -> "Assignment":
-        """Return what JSON tells."""
-        told = json.loads(text)
-        weights = blocks.fields_of_json(told["weights"])
-        return cls(**{**told, "weights": weights, "shape": tuple(told["shape"])})
+        """Return the assignment of such JSON."""
+        values = json.loads(text)
+        weights = blocks.fields_of_json(values["weights"])
+        return cls(**{**values, "weights": weights, "shape": tuple(values["shape"])})
 
 
 class Collector:
     """The environments of a collector, and what it writes to."""
 
-    def __init__(self, told: Assignment, lanes: PixelLanes, alive: Callable[[], bool]):
+    def __init__(self, assignment: Assignment, lanes: PixelLanes, alive: Callable[[], bool]):
         """Join the shared memory.
 
-        alive: tells whether the trainer still is; a wait for room, or for weights, ends with it.
+        Args:
+            assignment: of this collector.
+            lanes: its environments.
+            alive: whether the trainer still is; waits for room, or for weights, end with it.
         """
-        self._steps = Ring(step_fields(told.shape), told.capacity, told.fds["steps"])
-        self._episodes = Ring(EPISODE, told.episodes, told.fds["episodes"])
-        self._counters = blocks.arrays(told.fds["counters"], COUNTERS)
-        self._epsilon = blocks.arrays(told.fds["control"], CONTROL)["epsilon"]
-        self._weights = SharedWeights(told.weights, told.fds["weights"])
+        fds = assignment.fds
+        self._steps = Ring(step_fields(assignment.shape), assignment.capacity, fds["steps"])
+        self._episodes = Ring(EPISODE, assignment.episodes, fds["episodes"])
+        self._counters = blocks.arrays(fds["counters"], COUNTERS)
+        self._epsilon = blocks.arrays(fds["control"], CONTROL)["epsilon"]
+        self._weights = SharedWeights(assignment.weights, fds["weights"])
         self._version, self._actor = 0, None
-        self._lanes, self._alive, self._block = lanes, alive, told.block
-        self._dice = np.random.default_rng(told.seed)
-        self._numbers = np.arange(told.lanes, dtype=np.int32)
-        self._ages = np.zeros(told.lanes, np.int32)
-        self._stacks = np.repeat(lanes.seen[:, None], told.stack, axis=1)
+        self._lanes, self._alive, self._block = lanes, alive, assignment.block
+        self._rng = np.random.default_rng(assignment.seed)
+        self._numbers = np.arange(assignment.lanes, dtype=np.int32)
+        self._ages = np.zeros(assignment.lanes, np.int32)
+        self._stacks = np.repeat(lanes.obs[:, None], assignment.stack, axis=1)
 
     def step(self) -> None:
-        """Act in all environments once, and hand over what came of it.
+        """Act in all environments once, and write the step into the ring.
 
         Raises AbandonedError if the trainer ended while it wrote weights.
         """
@@ -102,30 +101,27 @@ class Collector:
             **{"frame": self._stacks[:, -1], "env": self._numbers, "action": actions},
             **{"reward": step.rewards, "age": self._ages, "terminated": step.terminated},
         }
-        kept = self._write(rows)
-        # What follows a dropped step is the first of its kind, as the replay is told.
-        self._ages = np.where(self._numbers < kept, self._ages + 1, 0).astype(np.int32)
+        written = self._write(rows)
+        # What follows a dropped step has age 0, so that nothing is stacked across the gap.
+        self._ages = np.where(self._numbers < written, self._ages + 1, 0).astype(np.int32)
         (cut,) = np.nonzero(step.truncated & ~step.terminated)
         if len(cut):
-            self._write(self._last_frames(cut, step.after))
+            self._write(self._last_frames(cut, step.next_obs))
         self._ages[ended] = 0
-        self._see(ended)
+        self._stacks[:, :-1] = self._stacks[:, 1:]
+        self._stacks[:, -1] = self._lanes.obs
+        self._stacks[ended] = self._lanes.obs[ended][:, None]
         self._counters["frames"][0] += step.frames
         self._counters["steps"][0] += len(actions)
         for episode in step.ended:
-            self._episodes.push(
-                {
-                    "return": [episode.return_],
-                    "distance": [episode.distance],
-                    "frames": [episode.frames],
-                }
-            )
+            values = (episode.return_, episode.distance, episode.frames)
+            self._episodes.push({name: [v] for name, v in zip(EPISODE, values, strict=True)})
 
     def _choose(self) -> np.ndarray:
         """Return the actions, (lanes,) int16, each random with probability epsilon."""
         lanes = len(self._numbers)
-        random = self._dice.random(lanes) < self._epsilon[0]
-        actions = self._dice.integers(self._lanes.actions, size=lanes, dtype=np.int16)
+        random = self._rng.random(lanes) < self._epsilon[0]
+        actions = self._rng.integers(self._lanes.actions, size=lanes, dtype=np.int16)
         if not random.all():
             values = self._latest().values(self._stacks[~random])
             actions[~random] = values.argmax(axis=1)
@@ -138,20 +134,13 @@ class Collector:
             self._actor = Actor.of(weights)
         return self._actor
 
-    def _last_frames(self, cut: np.ndarray, after: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the rows of what the last steps of episodes that were cut off led to."""
-        none = np.zeros(len(cut))
+    def _last_frames(self, cut: np.ndarray, next_obs: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the rows of the last frames of episodes that were truncated."""
+        zeros = np.zeros(len(cut))
         return {
-            **{"frame": after[cut], "env": self._numbers[cut], "action": none + END},
-            **{"reward": none, "age": self._ages[cut], "terminated": none},
+            **{"frame": next_obs[cut], "env": self._numbers[cut], "action": zeros + END},
+            **{"reward": zeros, "age": self._ages[cut], "terminated": zeros},
         }
-
-    def _see(self, ended: np.ndarray) -> None:
-        """Take what is seen now into the stacks, which begin anew where an episode ended."""
-        self._stacks[:, :-1] = self._stacks[:, 1:]
-        self._stacks[:, -1] = self._lanes.seen
-        if ended.any():
-            self._stacks[ended] = self._lanes.seen[ended][:, None]
 
     def _write(self, rows: Mapping[str, np.ndarray]) -> int:
         """Write rows into the ring; return how many of them the ring took."""
@@ -171,19 +160,19 @@ class Collector:
 
 
 def main(argv: list[str]) -> None:
-    """Play until the trainer is gone; or, for `actions`, tell how many a game has."""
+    """Play until the trainer has ended; or, for `actions`, print how many a game has."""
     what, text = argv
     try:
         if what == "actions":
             lanes = make_lanes(GameSettings.of(json.loads(text)), 0, 1)
             print(lanes.actions)
         else:
-            told = Assignment.of(text)
-            seed = int(np.random.SeedSequence(told.seed).generate_state(1)[0])
-            lanes = make_lanes(GameSettings.of(told.game), seed, told.lanes)
-            collector = Collector(told, lanes, child_process.parent_is_there)
+            assignment = Assignment.of(text)
+            seed = int(np.random.SeedSequence(assignment.seed).generate_state(1)[0])
+            lanes = make_lanes(GameSettings.of(assignment.game), seed, assignment.lanes)
+            collector = Collector(assignment, lanes, child_process.parent_is_alive)
             with contextlib.suppress(AbandonedError):
-                while child_process.parent_is_there():
+                while child_process.parent_is_alive():
                     collector.step()
         lanes.close()
     except GoalreelError as error:

@@ -1,7 +1,7 @@
-"""The collectors' processes: started, watched, started again when one dies, and ended.
+"""The collectors' processes: started, watched, restarted when one dies, and ended.
 
-What they share with the trainer is memory without names (shared), given by descriptors, so none is
-left behind, however they end. What one does stands in collector.
+They share memory without names with the trainer, by descriptors, so none is left behind, however
+they end.
 """
 
 import json
@@ -21,73 +21,64 @@ from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
-_EPISODES = 1024  # of a collector, between two looks at them
+_EPISODES = 1024  # of a collector, between two calls of `ended`
 _STARTS = 3  # in a row without a step, after which a collector is given up
-_PATIENCE = 10.0  # seconds for a collector to end by itself
-_ANSWER = 120.0  # seconds for a game to tell its actions
-_TOLD = 2000  # characters of what a collector said last
+_ANSWER = 120.0  # seconds for a game to print its number of actions
+_TAIL = 2000  # characters of a collector's stderr in a message
 
 
 @dataclass(frozen=True)
-class Crew:
-    """Which collectors to start.
+class CollectorConfig:
+    """Which collectors to start."""
 
-    python: their interpreter; game: GameSettings as a dict; seed: of this session of the training,
-    whole numbers; shape: of a frame; capacity: steps of each ring; block: see Assignment
-    """
-
-    python: str
-    game: Mapping
-    seed: tuple[int, ...]
+    python: str  # their interpreter
+    game: Mapping  # GameSettings as a dict
+    seed: tuple[int, ...]  # of this session of the training
     collectors: int
-    environments: int
-    shape: tuple[int, int]
-    stack: int
-    capacity: int
-    block: bool
+    environments: int  # of each
+    shape: tuple[int, int]  # of a frame
+    stack: int  # frames of an observation
+    capacity: int  # steps of each ring
+    block: bool  # wait when the ring is full, rather than drop
 
 
 @dataclass
-class _Member:
-    """A collector: its memory, which outlives its process, and the process of the day.
-
-    said: what it writes to stderr; starts: since its last step; steps: its counter at the latest
-    start
-    """
+class _Handle:
+    """A collector: its memory, which outlives its process, and its present process."""
 
     ring: Ring
     episodes: Ring
     counters_fd: int
     counters: dict[str, np.ndarray]
-    said: BinaryIO
+    stderr: BinaryIO
     process: subprocess.Popen | None = None
-    starts: int = 0
+    starts: int = 0  # since its last step
     restarts: int = 0
-    steps: int = -1
+    steps: int = -1  # its counter at the latest start
 
 
 class Collectors:
     """The collectors of a training; a context manager that ends them.
 
-    rings: of their steps, see frame_replay.step_fields; restarts: how many died
+    Attributes:
+        restarts: how many died.
     """
 
-    def __init__(self, crew: Crew, weights: Mapping[str, np.ndarray], epsilon: float):
+    def __init__(self, config: CollectorConfig, weights: Mapping[str, np.ndarray], epsilon: float):
         """Make the shared memory, with the first weights and share of random actions in it."""
-        self._crew, self.restarts, self._stopped = crew, 0, False
-        self._weights = SharedWeights(fields_of(weights))
+        self._config, self.restarts, self._stopped = config, 0, False
         self._fields = fields_of(weights)
-        self._control_fd = blocks.create(blocks.layout(CONTROL)[1])
-        self._control = blocks.arrays(self._control_fd, CONTROL)
-        self._members = [self._member() for _ in range(crew.collectors)]
+        self._weights = SharedWeights(self._fields)
+        self._control_fd, self._control = blocks.shared(CONTROL)
+        self._handles = [self._handle() for _ in range(config.collectors)]
         self.publish(weights)
         self.explore(epsilon)
 
     def __enter__(self) -> "Collectors":
         """Start all processes. Raises GoalreelError if the interpreter cannot be run."""
         try:
-            for number in range(len(self._members)):
-                self._start(number)
+            for rank in range(len(self._handles)):
+                self._start(rank)
         except BaseException:
             self.stop()
             raise
@@ -99,8 +90,8 @@ class Collectors:
 
     @property
     def rings(self) -> list[Ring]:
-        """The rings of their steps, in order."""
-        return [member.ring for member in self._members]
+        """The rings of their steps (frame_replay_buffer.step_fields), in order."""
+        return [handle.ring for handle in self._handles]
 
     def publish(self, weights: Mapping[str, np.ndarray]) -> None:
         """Give all collectors new weights."""
@@ -113,126 +104,122 @@ class Collectors:
     def counted(self) -> dict[str, int]:
         """Return the sums of all collectors' counters (collector.COUNTERS)."""
         return {
-            name: sum(int(member.counters[name][0]) for member in self._members)
+            name: sum(int(handle.counters[name][0]) for handle in self._handles)
             for name in COUNTERS
         }
 
     def ended(self) -> list[tuple[float, float, int]]:
-        """Return the games that have ended since the last look: return, distance, frames."""
-        found = []
-        for member in self._members:
-            while len(member.episodes):
-                rows = member.episodes.items(_EPISODES)
-                columns = [rows[name].tolist() for name in ("return", "distance", "frames")]
-                found += zip(*columns, strict=True)
-                member.episodes.release(len(columns[0]))
-        return found
+        """Return the games that have ended since the last call: return, distance, frames."""
+        games = []
+        for handle in self._handles:
+            while len(handle.episodes):
+                rows = handle.episodes.items(_EPISODES)
+                columns = [rows[name].tolist() for name in EPISODE]
+                games += zip(*columns, strict=True)
+                handle.episodes.release(len(columns[0]))
+        return games
 
     def watch(self) -> None:
-        """Start those again that died. Raises GoalreelError for one that does nothing but die."""
-        for number, member in enumerate(self._members):
-            if member.process.poll() is None:
+        """Restart those that died. Raises GoalreelError for one that dies before any step."""
+        for rank, handle in enumerate(self._handles):
+            if handle.process.poll() is None:
                 continue
-            if int(member.counters["steps"][0]) > member.steps:
-                member.starts = 0
-            member.process.stdin.close()
-            self._check(number, member)
+            if int(handle.counters["steps"][0]) > handle.steps:
+                handle.starts = 0
+            handle.process.stdin.close()
+            self._check(rank, handle)
             self.restarts += 1
-            member.restarts += 1
-            self._start(number)
+            handle.restarts += 1
+            self._start(rank)
 
     def stop(self) -> None:
-        """End all processes: they are told, and killed if they do not; their memory is given up."""
+        """End all processes, and free their memory."""
         if self._stopped:
             return
         self._stopped = True
-        running = [member.process for member in self._members if member.process]
-        for process in running:
-            process.stdin.close()
-        for process in running:
-            try:
-                process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        for member in self._members:
-            member.said.close()
+        child_process.end(handle.process for handle in self._handles if handle.process)
         fds = {self._control_fd, self._weights.fd}
-        for member in self._members:
-            fds |= {member.ring.fd, member.episodes.fd, member.counters_fd}
+        for handle in self._handles:
+            handle.stderr.close()
+            fds |= {handle.ring.fd, handle.episodes.fd, handle.counters_fd}
         for fd in fds:
             os.close(fd)
 
-    def _member(self) -> _Member:
-        crew = self._crew
-        fd = blocks.create(blocks.layout(COUNTERS)[1])
-        steps = Ring(step_fields(crew.shape), crew.capacity)
-        said = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe that nobody reads would fill up
-        return _Member(steps, Ring(EPISODE, _EPISODES), fd, blocks.arrays(fd, COUNTERS), said)
+    def _handle(self) -> _Handle:
+        steps = Ring(step_fields(self._config.shape), self._config.capacity)
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe that nobody reads would fill up
+        return _Handle(steps, Ring(EPISODE, _EPISODES), *blocks.shared(COUNTERS), stderr)
 
-    def _start(self, number: int) -> None:
-        crew, member = self._crew, self._members[number]
+    def _start(self, rank: int) -> None:
+        config, handle = self._config, self._handles[rank]
         fds = {
-            **{"steps": member.ring.fd, "episodes": member.episodes.fd},
-            **{"counters": member.counters_fd, "control": self._control_fd},
+            **{"steps": handle.ring.fd, "episodes": handle.episodes.fd},
+            **{"counters": handle.counters_fd, "control": self._control_fd},
             "weights": self._weights.fd,
         }
-        told = Assignment(
-            *(crew.game, [*crew.seed, number, member.restarts], crew.environments, crew.shape),
-            *(crew.stack, crew.capacity, _EPISODES, crew.block, self._fields, fds),
+        assignment = Assignment(
+            *(config.game, [*config.seed, rank, handle.restarts], config.environments),
+            *(config.shape, config.stack, config.capacity, _EPISODES, config.block),
+            *(self._fields, fds),
         )
-        member.said.seek(0)
-        member.said.truncate()
-        member.starts, member.steps = member.starts + 1, int(member.counters["steps"][0])
-        member.process = _process(
-            crew.python, "collect", told.to_json(), pass_fds=fds.values(), stderr=member.said
+        handle.stderr.seek(0)
+        handle.stderr.truncate()
+        handle.starts, handle.steps = handle.starts + 1, int(handle.counters["steps"][0])
+        handle.process = _process(
+            *(config.python, "collect", assignment.to_json()),
+            **{"pass_fds": fds.values(), "stderr": handle.stderr},
         )
 
-    def _check(self, number: int, member: _Member) -> None:
-        """Raise GoalreelError if a collector that ended need not be started again."""
-        status = member.process.returncode
-        if status != REFUSED and member.starts < _STARTS:
+    def _check(self, rank: int, handle: _Handle) -> None:
+        """Raise GoalreelError if it is of no use to restart a collector that ended."""
+        status = handle.process.returncode
+        if status != REFUSED and handle.starts < _STARTS:
             return
-        member.said.seek(0)
-        said = member.said.read().decode(errors="replace").strip()[-_TOLD:]
+        handle.stderr.seek(0)
+        message = _tail(handle.stderr.read())
         if status == REFUSED:
-            raise GoalreelError(said)
+            raise GoalreelError(message)
         raise GoalreelError(
-            f"collector {number} ended {member.starts} times before its first step "
-            f"({child_process.told(status)}); it said: {said or 'nothing'}"
+            f"collector {rank} ended {handle.starts} times before its first step "
+            f"({child_process.meaning(status)}); its stderr: {message or 'empty'}"
         )
 
 
 def actions_of(python: str, game: Mapping) -> int:
-    """Return how many actions a game has, by asking a collector's interpreter for one.
+    """Return how many actions a game has, as a collector's interpreter finds it.
 
     Raises GoalreelError if the interpreter does not start, or the game does not.
     """
     process = _process(
-        python, "actions", json.dumps(game), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        *(python, "actions", json.dumps(game)),
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
     )
     with process:
         try:
-            answer, said = process.communicate(timeout=_ANSWER)
+            stdout, stderr = process.communicate(timeout=_ANSWER)
         except subprocess.TimeoutExpired:
             process.kill()
             raise GoalreelError(
-                f"{python} told no actions of {game['game']} in {_ANSWER:g} s"
+                f"{python} did not start {game['game']} within {_ANSWER:g} s"
             ) from None
+    if process.returncode == REFUSED:
+        raise GoalreelError(f"{_tail(stderr)} (see pixels.game and pixels.python)")
     if process.returncode:
-        told = said.decode(errors="replace").strip()[-_TOLD:]
-        if process.returncode == REFUSED:
-            raise GoalreelError(f"{told} (see pixels.game and pixels.python)")
         raise GoalreelError(
             f"{python} cannot play {game['game']} "
-            f"({child_process.told(process.returncode)}): {told}"
+            f"({child_process.meaning(process.returncode)}): {_tail(stderr)}"
         )
-    return int(answer.split()[-1])
+    return int(stdout.split()[-1])
 
 
-def _process(python: str, *told: str, **options) -> subprocess.Popen:
+def _tail(stderr: bytes) -> str:
+    return stderr.decode(errors="replace").strip()[-_TAIL:]
+
+
+def _process(python: str, *arguments: str, **options) -> subprocess.Popen:
     """Start a collector's interpreter."""
+    module = "goalreel.training.pixels.collector"
     try:
-        return child_process.start(python, "goalreel.training.pixels.collector", *told, **options)
+        return child_process.start(python, module, *arguments, **options)
     except OSError as error:
         raise GoalreelError(f"pixels.python: {python} cannot be run: {error.strerror}") from None

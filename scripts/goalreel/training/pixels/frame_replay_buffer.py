@@ -1,14 +1,13 @@
-"""The replay buffer of the pixel pipeline: each frame once, stacked when it is sampled.
+"""The replay buffer of frames: each is held once, and stacked when it is sampled.
 
-Every environment has a lane of its own, a ring of its steps in order, so that what came before a
-step stands before it. A step holds the frame that was seen, the action taken, the reward for it and
-whether it terminated the episode. What a step led to is the frame of the next one. An episode that
-was cut off ends with a step whose frame alone counts. Where the next step is missing, since an
-episode ended there or a full ring dropped it, the next one's `age` tells so: such a step is not
-sampled, unless it terminated.
+Every environment has a lane of its own, a ring of its steps in order. A step holds the frame of its
+observation, the action, the reward and whether it terminated the episode; the frame that it led to
+is that of the next step. A truncated episode ends with a step whose frame alone counts. Where the
+next step is missing, since an episode ended there or a full ring dropped it, the `age` of the one
+that follows shows it: such a step is not sampled, unless it terminated.
 
 One thread appends while another samples, without a lock: a lane's count is raised once its steps
-are written, sampling keeps away from the steps that are written over next, and looks afterwards
+are written; sampling keeps away from the steps that are overwritten next, and checks afterwards
 whether the writer has come as far as that.
 """
 
@@ -25,47 +24,55 @@ _TRIES = 100
 
 
 def step_fields(shape: tuple[int, int]) -> Fields:
-    """Return the fields of a step, as rings and replay hold them; shape: of a frame, (H, W).
+    """Return the fields of a step, as rings and replay hold them.
 
-    env: the environment's number; age: steps since its reset, or since steps were dropped
+    Args:
+        shape: of a frame, (H, W).
     """
     return {
         "frame": ("u1", shape),
-        "env": ("<i4", ()),
+        "env": ("<i4", ()),  # the environment's number
         "action": ("<i2", ()),
         "reward": ("<f4", ()),
-        "age": ("<i4", ()),
+        "age": ("<i4", ()),  # steps since its reset, or since steps were dropped
         "terminated": ("u1", ()),
     }
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A sample: (n, stack, H, W) uint8 stacks, the oldest frame first, and (n,) columns.
+    """A sample of steps."""
 
-    next_stacks: where an episode terminated, any frames
-    """
-
-    stacks: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    next_stacks: np.ndarray
-    terminated: np.ndarray
+    stacks: np.ndarray  # (n, stack, H, W) uint8, the oldest frame first
+    actions: np.ndarray  # (n,) int64
+    rewards: np.ndarray  # (n,) float32
+    next_stacks: np.ndarray  # as stacks; where an episode terminated, any frames
+    terminated: np.ndarray  # (n,) bool
 
 
 class FrameReplay:
     """The latest steps of all lanes.
 
-    count: (lanes,) how many steps each lane has ever held; the arrays are told in `step_fields`
+    Attributes:
+        size: steps of a lane.
+        stack: frames of an observation.
+        count: (lanes,) int64, how many steps each lane has ever held.
     """
 
     def __init__(self, lanes: int, size: int, shape: tuple[int, int], stack: int, margin: int):
-        """Reserve room for `size` steps of each lane.
+        """Reserve room.
 
-        margin: how many steps of a lane are written at a time, and may be added while a sample is
-        taken. Raises
-        GoalreelError if the machine has less memory than that takes, before any is touched, and if
-        the lanes are too short to sample from.
+        Args:
+            lanes: environments.
+            size: steps of each lane.
+            shape: of a frame, (H, W).
+            stack: frames of an observation.
+            margin: steps of a lane that are written at a time, and may be added while a sample is
+                taken.
+
+        Raises:
+            GoalreelError: if the machine has less memory than that takes, before any is touched,
+                and if the lanes are too short to sample from.
         """
         fields = {name: spec for name, spec in step_fields(shape).items() if name != "env"}
         _check_memory(fields, lanes * size)
@@ -85,30 +92,29 @@ class FrameReplay:
         return int(np.minimum(self.count, self.size).sum())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all that is held, by name, as it stands in memory: no copies.
+        """Return all arrays by name, without copies; nothing may be appended meanwhile.
 
-        count: (lanes,) int64; the fields of `step_fields` but env: (lanes, size, ...). Whoever
-        wants them whole sees to it that nothing is appended meanwhile.
+        `count`, (lanes,) int64, and the fields of `step_fields` but env, (lanes, size, ...).
         """
         return {"count": self.count, **self._steps}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over what `arrays` of a buffer as large gave, lane by lane; maps of files will do.
+        """Copy what `arrays` of a buffer of this size gave, lane by lane; maps of files will do.
 
         What is appended next begins with a reset, so that nothing is stacked across the gap.
         Raises GoalreelError, naming the array, for other names, shapes or dtypes.
         """
-        mine = self.arrays()
-        if unlike := sorted(set(mine) ^ set(arrays)):
-            raise GoalreelError(f"a replay buffer's arrays are {', '.join(mine)}; not {unlike[0]}")
-        for name, array in mine.items():
-            found = arrays[name]
-            if (found.shape, found.dtype) != (array.shape, array.dtype):
+        own = self.arrays()
+        if unlike := sorted(set(own) ^ set(arrays)):
+            raise GoalreelError(f"a replay buffer's arrays are {', '.join(own)}; not {unlike[0]}")
+        for name, array in own.items():
+            other = arrays[name]
+            if (other.shape, other.dtype) != (array.shape, array.dtype):
                 raise GoalreelError(
-                    f"the replay buffer's {name} is {found.dtype} of {found.shape}, not "
+                    f"the replay buffer's {name} is {other.dtype} of {other.shape}, not "
                     f"{array.dtype} of {array.shape}"
                 )
-        for name, array in mine.items():
+        for name, array in own.items():
             for lane in range(len(self.count)):
                 array[lane] = arrays[name][lane]
 
@@ -116,34 +122,34 @@ class FrameReplay:
         """Add steps, in order of each environment; env 0 of the rows is lane `first_lane`."""
         lanes = rows["env"] + first_lane
         for lane in np.unique(lanes):
-            (mine,) = np.nonzero(lanes == lane)
-            for start in range(0, len(mine), self._margin):
-                self._append(int(lane), rows, mine[start : start + self._margin])
+            (own,) = np.nonzero(lanes == lane)
+            for start in range(0, len(own), self._margin):
+                self._append(int(lane), rows, own[start : start + self._margin])
 
-    def _append(self, lane: int, rows: Mapping[str, np.ndarray], mine: np.ndarray) -> None:
-        places = (self.count[lane] + np.arange(len(mine))) % self.size
+    def _append(self, lane: int, rows: Mapping[str, np.ndarray], own: np.ndarray) -> None:
+        places = (self.count[lane] + np.arange(len(own))) % self.size
         for name, field in self._steps.items():
-            field[lane, places] = rows[name][mine]
-        self.count[lane] += len(mine)
+            field[lane, places] = rows[name][own]
+        self.count[lane] += len(own)
 
-    def sample(self, count: int, generator: np.random.Generator) -> Batch | None:
+    def sample(self, count: int, rng: np.random.Generator) -> Batch | None:
         """Return `count` steps, each as likely as another; None while hardly any can be chosen.
 
         A stack that reaches back to a reset repeats its first frame, as Gymnasium's
         FrameStackObservation does.
         """
-        chosen, missing = [], count
+        batches, missing = [], count
         for _ in range(_TRIES):
-            lanes, steps = self._draw(2 * missing, generator)
+            lanes, steps = self._draw(2 * missing, rng)
             batch = self._take(lanes[:missing], steps[:missing])
             if batch is not None:
-                chosen.append(batch)
+                batches.append(batch)
                 missing -= len(batch.actions)
             if missing == 0:
-                return _joined(chosen)
+                return _joined(batches)
         return None
 
-    def _draw(self, count: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return the lanes and numbers of steps that may be sampled, up to `count` of them."""
         counts = self.count.copy()
         oldest = np.maximum(counts - self.size + 2 * self._margin, 0)
@@ -152,17 +158,17 @@ class FrameReplay:
         if not total:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         ends = np.cumsum(held)
-        picked = generator.integers(total, size=count)
+        picked = rng.integers(total, size=count)
         lanes = np.searchsorted(ends, picked, side="right")
         steps = oldest[lanes] + picked - (ends - held)[lanes]
         places, ages = steps % self.size, self._steps["age"]
-        age, after = ages[lanes, places], ages[lanes, (steps + 1) % self.size]
-        good = (self._steps["terminated"][lanes, places] > 0) | (after == age + 1)
+        age, next_age = ages[lanes, places], ages[lanes, (steps + 1) % self.size]
+        good = (self._steps["terminated"][lanes, places] > 0) | (next_age == age + 1)
         good &= steps - np.minimum(age, self.stack - 1) >= oldest[lanes]
         return lanes[good], steps[good]
 
     def _take(self, lanes: np.ndarray, steps: np.ndarray) -> Batch | None:
-        """Return the steps as a batch, or None if some were written over meanwhile."""
+        """Return the steps as a batch, or None if some were overwritten meanwhile."""
         places = steps % self.size
         batch = Batch(
             stacks=self._stacks(lanes, steps),
@@ -172,8 +178,8 @@ class FrameReplay:
             terminated=self._steps["terminated"][lanes, places].astype(bool),
         )
         # The writer may be at work on `margin` steps beyond its count.
-        written_over = self.count[lanes] + self._margin - self.size
-        safe = np.maximum(steps - self.stack + 1, 0) >= written_over
+        overwritten = self.count[lanes] + self._margin - self.size
+        safe = np.maximum(steps - self.stack + 1, 0) >= overwritten
         return batch if safe.all() else None
 
     def _stacks(self, lanes: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -1,16 +1,16 @@
-"""The monitor of a training from pixels: a line every few seconds, and the same as rows of a table.
+"""The monitor of a training from pixels: a line every few seconds, also as a table and a plot.
 
-What is looked at is a `Look`, whose counters run from the training's start, a stop in between
-included; rates are those since the look before. The plot of the table stands in monitor_plot.
+Counters run from the training's start, a stop in between included; rates are those since the
+sample before.
 """
 
 import csv
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from goalreel.cli import say
 from goalreel.files.atomic import replacing
@@ -21,98 +21,94 @@ COLUMNS = (
     *("queue", "loss", "td_error", "episodes", "return", "distance", "epsilon", "blocked"),
     *("learning", "restarts", "gpu"),
 )
+_PANELS = (
+    ("return", (("return", "mean of the latest 100 games"),)),
+    ("loss", (("loss", "loss"), ("td_error", "TD error"))),
+    ("frames per second", (("fps", "processed"),)),
+    ("share of time", (("blocked", "collectors blocked"), ("learning", "learner busy"))),
+)
 
 
 @dataclass(frozen=True)
-class Look:
-    """What can be seen of a training at a time.
+class Sample:
+    """The state of a training at a time."""
 
-    seconds: of work; frames: processed, steps of environments whose outcome has reached the replay
-    buffer; batches, samples: learned from; drops: steps that full rings did not take
-    buffer, queue: steps in the replay buffer and in the rings; loss, td_error: of the latest update
-    episodes: games that have ended; return_, distance: means over the latest of them, nan for none
-    blocked: seconds that collectors waited for room, of all together; learning: seconds that the
-    learner learned; collectors: how many share `blocked`; restarts: of them
-    gpu: percent, None where there is none or it is not told
-    """
-
-    seconds: float
-    frames: int
-    batches: int
-    samples: int
-    drops: int
-    buffer: int
-    queue: int
-    loss: float
-    td_error: float
-    episodes: int
-    return_: float
-    distance: float
+    seconds: float  # of work
+    frames: int  # steps of environments whose outcome has reached the replay buffer
+    batches: int  # learned from
+    samples: int  # learned from
+    drops: int  # steps that full rings did not take
+    buffer: int  # steps in the replay buffer
+    queue: int  # steps in the rings
+    loss: float  # of the latest update
+    td_error: float  # of the latest update
+    episodes: int  # games that have ended
+    return_: float  # mean over the latest of them, nan for none
+    distance: float  # as return_
     epsilon: float
-    blocked: float
-    learning: float
-    collectors: int
-    restarts: int
-    gpu: float | None
+    blocked: float  # seconds that collectors waited for room, of all together
+    learning: float  # seconds that the learner learned
+    collectors: int  # how many share `blocked`
+    restarts: int  # of them
+    gpu: float | None  # percent, None where there is none or it is unknown
 
 
 class Monitor:
-    """Takes looks, and writes each into the table at once, for whoever looks on, or after a crash.
+    """Writes each sample into the table at once, for other readers, and for after a crash.
 
-    rows: the table so far, cells below COLUMNS
+    Attributes:
+        rows: the table so far, cells below COLUMNS.
     """
 
-    def __init__(self, first: Look, total: int, rows: Sequence[Sequence], table: Path):
+    def __init__(self, first: Sample, total: int, rows: Sequence[Sequence], table: Path):
         """Begin the file `table` anew.
 
-        total: frames of the whole training; rows: of the training that goes on here.
+        Args:
+            first: the state at the beginning.
+            total: frames of the whole training.
+            rows: of a training that is resumed.
+            table: the file.
         """
         self.rows, self._table = [list(row) for row in rows], table
         write_rows(table, rows)
         self._before, self._total, self._at = first, total, time.monotonic()
 
     def due(self) -> bool:
-        """Tell whether it is time for another look."""
+        """Return whether it is time for another sample."""
         return time.monotonic() - self._at >= EVERY
 
-    def take(self, look: Look) -> None:
+    def take(self, sample: Sample) -> None:
         """Write the line and the row."""
-        row = _row(self._before, look)
-        self._before, self._at = look, time.monotonic()
+        row = _row(self._before, sample)
+        self._before, self._at = sample, time.monotonic()
         self.rows.append(row)
         with self._table.open("a", newline="") as stream:
-            _writer(stream).writerow(_cells(row))
+            _write(stream, [row])
         say(_line(dict(zip(COLUMNS, row, strict=True)), self._total))
 
 
 def write_rows(path: Path, rows: Sequence[Sequence]) -> None:
     """Write a monitor's table as CSV."""
     with replacing(path) as temporary, temporary.open("w", newline="") as stream:
-        table = _writer(stream)
-        table.writerow(COLUMNS)
-        table.writerows(map(_cells, rows))
+        _write(stream, [COLUMNS, *rows])
 
 
-def _writer(stream: TextIO):
-    return csv.writer(stream, lineterminator="\n")
+def _write(stream, rows: Sequence[Sequence]) -> None:
+    csv.writer(stream, lineterminator="\n").writerows(rows)  # None is an empty cell
 
 
-def _cells(row: Sequence) -> list:
-    return ["" if cell is None else cell for cell in row]
-
-
-def _row(before: Look, look: Look) -> list[float | int | None]:
-    passed = max(look.seconds - before.seconds, 1e-9)
-    fps = (look.frames - before.frames) / passed
-    speed = (look.batches - before.batches) / passed
-    blocked = (look.blocked - before.blocked) / passed / look.collectors
-    learning = (look.learning - before.learning) / passed
+def _row(before: Sample, sample: Sample) -> list[float | int | None]:
+    passed = max(sample.seconds - before.seconds, 1e-9)
+    fps = (sample.frames - before.frames) / passed
+    speed = (sample.batches - before.batches) / passed
+    blocked = (sample.blocked - before.blocked) / passed / sample.collectors
+    learning = (sample.learning - before.learning) / passed
     return [
-        *(round(look.seconds, 3), look.frames, round(fps, 1), look.batches, round(speed, 3)),
-        *(look.samples, look.drops, look.buffer, look.queue),
-        *(_known(look.loss), _known(look.td_error), look.episodes),
-        *(_known(look.return_), _known(look.distance), round(look.epsilon, 4)),
-        *(round(min(blocked, 1.0), 4), round(min(learning, 1.0), 4), look.restarts, look.gpu),
+        *(round(sample.seconds, 3), sample.frames, round(fps, 1), sample.batches, round(speed, 3)),
+        *(sample.samples, sample.drops, sample.buffer, sample.queue),
+        *(_known(sample.loss), _known(sample.td_error), sample.episodes),
+        *(_known(sample.return_), _known(sample.distance), round(sample.epsilon, 4)),
+        *(round(min(blocked, 1.0), 4), round(min(learning, 1.0), 4), sample.restarts, sample.gpu),
     ]
 
 
@@ -121,24 +117,24 @@ def _known(value: float) -> float | None:
 
 
 def _line(row: dict, total: int) -> str:
-    def told(name: str, form: str = ",") -> str:
+    def cell(name: str, form: str = ",") -> str:
         return "-" if row[name] is None else format(row[name], form)
 
     return (
-        f"{row['seconds']:,.0f} s: {told('frames')} of {total:,} frames, {told('fps', ',.0f')} FPS;"
-        f" {told('batches')} batches, {told('batches_per_s', '.2f')}/s; loss {told('loss', '.3g')},"
-        f" TD error {told('td_error', '.3g')}; return {told('return', '.1f')}, distance "
-        f"{told('distance', '.2f')} over {told('episodes')} episodes; epsilon "
-        f"{told('epsilon', '.2f')}; buffer {told('buffer')}, queue {told('queue')}, drops "
-        f"{told('drops')}; collectors blocked {told('blocked', '.0%')}, learner busy "
-        f"{told('learning', '.0%')}, restarts {told('restarts')}, GPU {told('gpu', '.0f')}%"
+        f"{row['seconds']:,.0f} s: {cell('frames')} of {total:,} frames, {cell('fps', ',.0f')} FPS;"
+        f" {cell('batches')} batches, {cell('batches_per_s', '.2f')}/s; loss {cell('loss', '.3g')},"
+        f" TD error {cell('td_error', '.3g')}; return {cell('return', '.1f')}, distance "
+        f"{cell('distance', '.2f')} over {cell('episodes')} episodes; epsilon "
+        f"{cell('epsilon', '.2f')}; buffer {cell('buffer')}, queue {cell('queue')}, drops "
+        f"{cell('drops')}; collectors blocked {cell('blocked', '.0%')}, learner busy "
+        f"{cell('learning', '.0%')}, restarts {cell('restarts')}, GPU {cell('gpu', '.0f')}%"
     ).replace(", GPU -%", "")
 
 
 def gpu_use() -> Callable[[], float | None]:
-    """Return a function that tells how busy the GPU is, in percent; None where that is not known.
+    """Return a function that gives the GPU's use in percent; None where that is unknown.
 
-    It is for PyTorch to tell, which asks NVIDIA's library where `nvidia-ml-py` is installed.
+    PyTorch asks NVIDIA's library where `nvidia-ml-py` is installed.
     """
     import torch
 
@@ -149,3 +145,32 @@ def gpu_use() -> Callable[[], float | None]:
             return None
 
     return used if torch.cuda.is_available() and used() is not None else lambda: None
+
+
+def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, spec: str) -> None:
+    """Draw the curves of a monitor's table, rows below COLUMNS, as SVG."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter, PercentFormatter
+
+    from goalreel.files.svg_plot import FILL, MARK, Caption, save, styled
+
+    with styled():
+        figure = Figure(figsize=(8, 5.2))
+        panels = figure.subplots(2, 2, sharex=True)
+        for axes, (title, curves) in zip(panels.flat, _PANELS, strict=True):
+            for (name, label), line, ink in zip(curves, ("-", "--"), (FILL, MARK), strict=False):
+                places = COLUMNS.index("frames"), COLUMNS.index(name)
+                points = [[row[place] for place in places] for row in rows]
+                points = [point for point in points if None not in point]
+                axes.plot(*zip(*points, strict=True) if points else ((), ()), line, color=ink,
+                          label=label, marker="." if len(points) == 1 else None)  # fmt: skip
+            axes.set(ylabel=title)
+            axes.legend(frameon=False, fontsize=8)
+            if title == "share of time":
+                axes.set(ylim=(-0.02, 1.02))
+                axes.yaxis.set_major_formatter(PercentFormatter(1))
+        for axes in panels[1]:
+            axes.set(xlabel="frames")
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        text = f"Learning {game} from pixels: return, loss, speed, and who waited, over the frames."
+        save(figure, path, Caption("Training from pixels", text, spec))

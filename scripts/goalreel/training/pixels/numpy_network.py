@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from goalreel.training.pixels.learner_settings import CONVOLUTIONS, side_after_convolutions
+from goalreel.training.pixels.settings import CONVOLUTIONS, side_after_convolutions
 
 
 @dataclass(frozen=True)
@@ -27,43 +27,39 @@ class Actor:
         layers = []
         for place in range(len(CONVOLUTIONS)):
             kernels = weights[f"convolution{place}.weight"]  # (filters, channels, height, width)
-            if place:  # windows of what a layer gives have their channels last
+            if place:  # a layer's output has its channels last
                 kernels = kernels.transpose(0, 2, 3, 1)
             layers.append((_matrix(kernels), weights[f"convolution{place}.bias"]))
         side = side_after_convolutions()
-        hidden = (
-            weights["hidden.weight"]
-            .reshape(-1, CONVOLUTIONS[-1][0], side, side)
-            .transpose(0, 2, 3, 1)
-        )
-        layers.append((_matrix(hidden), weights["hidden.bias"]))
+        hidden = weights["hidden.weight"].reshape(-1, CONVOLUTIONS[-1][0], side, side)
+        layers.append((_matrix(hidden.transpose(0, 2, 3, 1)), weights["hidden.bias"]))
         layers.append((_matrix(weights["values.weight"]), weights["values.bias"]))
         return cls(tuple(layers))
 
     def values(self, stacks: np.ndarray) -> np.ndarray:
         """Return the values, (n, actions) float32, of (n, stack, 84, 84) uint8 stacks."""
-        seen = stacks
+        features = stacks
         for place, (_, kernel, stride) in enumerate(CONVOLUTIONS):
             axes = (2, 3) if place == 0 else (1, 2)
-            windows = sliding_window_view(seen, (kernel, kernel), axis=axes)
+            windows = sliding_window_view(features, (kernel, kernel), axis=axes)
             if place == 0:  # (n, channels, rows, columns, kernel, kernel)
                 windows = windows[:, :, ::stride, ::stride].transpose(0, 2, 3, 1, 4, 5)
             else:  # (n, rows, columns, channels, kernel, kernel)
                 windows = windows[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)
             rows = np.empty(windows.shape, np.float32)
             rows[...] = windows
-            seen = self._after(place, rows.reshape(-1, len(self.layers[place][0])))
-            seen = seen.reshape(*windows.shape[:3], -1)
+            features = self._relu(place, rows.reshape(-1, len(self.layers[place][0])))
+            features = features.reshape(*windows.shape[:3], -1)
         last = len(CONVOLUTIONS)
         matrix, bias = self.layers[last + 1]
-        return self._after(last, seen.reshape(len(stacks), -1)) @ matrix + bias
+        return self._relu(last, features.reshape(len(stacks), -1)) @ matrix + bias
 
-    def _after(self, place: int, rows: np.ndarray) -> np.ndarray:
-        """Return what a layer makes of its inputs, ReLU included."""
+    def _relu(self, place: int, rows: np.ndarray) -> np.ndarray:
+        """Return a layer's output, ReLU included."""
         matrix, bias = self.layers[place]
-        made = rows @ matrix
-        made += bias
-        return np.maximum(made, 0, out=made)
+        output = rows @ matrix
+        output += bias
+        return np.maximum(output, 0, out=output)
 
 
 def _matrix(weights: np.ndarray) -> np.ndarray:

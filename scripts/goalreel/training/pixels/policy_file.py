@@ -1,14 +1,12 @@
 """Policies of a training from pixels: an .npz of weights alone, that NumPy plays.
 
-An .npz file as npz writes it, of
-
-    kind, version     "goalreel pixel policy" and the version of this layout
-    spec              how the file was made
-    game              the game's settings (games.GameSettings) as JSON: what is seen and how
-    actions, stack    of the game; frames that the network sees
-    frames, means     (2,): of the best and of the last weights, the frames of training, and the
-                      mean return over the games that had ended last then, nan where too few had
-    best.NAME, last.NAME   their weights, as acting.Actor takes them
+kind, version     "goalreel pixel policy" and the version of this layout
+spec              how the file was made
+game              GameSettings as JSON: the game and its wrappers
+actions, stack    of the game; frames of an observation
+frames, means     (2,): of the best and of the last weights, the frames of training, and the
+                  mean return over the games that had ended last then, nan where too few had
+best.NAME, last.NAME   their weights, as numpy_network.Actor takes them
 """
 
 import os
@@ -18,17 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.files import npz
-from goalreel.training.pixels.learner_settings import SIDE
+from goalreel.training.games.warp import SIDE
 from goalreel.training.pixels.numpy_network import Actor
 
 KIND, VERSION = "goalreel pixel policy", 1
 _OF = ("best", "last")
-_STACKED = 100  # frames at most: no file may ask for more memory than its network takes
+_STACKED = 100  # frames at most: no file may need more memory than its network takes
 
 
 @dataclass(frozen=True)
 class PixelPolicy:
-    """What a file holds; see the module's docstring. Pairs are of the best and of the last."""
+    """The content of a file. Pairs are of the best and of the last weights."""
 
     game: str
     actions: int
@@ -49,32 +47,28 @@ def write_policy(path: str | os.PathLike, policy: PixelPolicy) -> None:
     weights = {
         f"{which}.{name}": array for which in _OF for name, array in getattr(policy, which).items()
     }
-    told = {name: np.array(getattr(policy, name)) for name in ("spec", "game", "actions", "stack")}
-    pairs = {"frames": np.array(policy.frames), "means": np.array(policy.means)}
-    npz.write(path, {**npz.header(KIND, VERSION), **told, **pairs, **weights})
+    names = ("spec", "game", "actions", "stack", "frames", "means")
+    values = {name: np.array(getattr(policy, name)) for name in names}
+    npz.write(path, {**npz.header(KIND, VERSION), **values, **weights})
 
 
 def read_policy(path: str | os.PathLike) -> PixelPolicy:
     """Read a policy. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, KIND, VERSION)
     try:
-        weights = {
-            which: {
-                name.removeprefix(f"{which}."): array
-                for name, array in arrays.items()
-                if name.startswith(f"{which}.")
-            }
+        weights = [
+            {n.removeprefix(f"{which}."): a for n, a in arrays.items() if n.startswith(f"{which}.")}
             for which in _OF
-        }
+        ]
         pairs = [tuple(arrays[name].tolist()) for name in ("frames", "means")]
         policy = PixelPolicy(
-            *(str(arrays["game"]), int(arrays["actions"]), int(arrays["stack"]), *pairs),
-            *(weights["best"], weights["last"], str(arrays["spec"])),
+            *(str(arrays["game"]), int(arrays["actions"]), int(arrays["stack"])),
+            *(*pairs, *weights, str(arrays["spec"])),
         )
         npz.check(path, 1 <= policy.stack <= _STACKED, f"a stack of {policy.stack} frames")
-        seen = np.zeros((1, policy.stack, SIDE, SIDE), np.uint8)
+        stacks = np.zeros((1, policy.stack, SIDE, SIDE), np.uint8)
         for which in _OF:
-            shape = Actor.of(getattr(policy, which)).values(seen).shape
+            shape = Actor.of(getattr(policy, which)).values(stacks).shape
             npz.check(path, shape == (1, policy.actions), f"its {which} values are {shape}")
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         npz.check(path, False, f"its arrays do not fit together ({error})")

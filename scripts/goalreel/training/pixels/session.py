@@ -1,50 +1,78 @@
 """A session of a training from pixels, from its start or a checkpoint to its end or a signal.
 
-The parts stand in collectors, consolidation and trainer; here is the loop that drives them, which
-waits for no lock, and what the monitor is told. Collectors run free beside the learner, so that no
-two sessions are alike.
+The loop drives collectors, replay feeder, trainer and monitor, and waits for no lock. Collectors
+run free beside the learner, so that no two sessions are alike.
 """
 
 import math
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
-from goalreel.training.pixels.collectors import Collectors, Crew
-from goalreel.training.pixels.interrupts import Interrupts
-from goalreel.training.pixels.learner_settings import SIDE
-from goalreel.training.pixels.monitor import Look, Monitor, gpu_use
-from goalreel.training.pixels.replay_feeder import Consolidation
+from goalreel.training.games.warp import SIDE
+from goalreel.training.pixels.collectors import CollectorConfig, Collectors
+from goalreel.training.pixels.monitor import Monitor, Sample, gpu_use
+from goalreel.training.pixels.replay_feeder import ReplayFeeder
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 
 _PAUSE = 0.001  # seconds, when there is nothing to learn
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """Takes Ctrl-C and SIGTERM as requests to stop soon, so that a training saves what it has.
+
+    In the main thread alone, as Python has it. A second signal does what it did before.
+
+    Attributes:
+        asked: the first signal's name, None before.
+    """
+
+    def __init__(self):
+        """Begin with no signal."""
+        self.asked: str | None = None
+        self._before = {}
+
+    def __enter__(self) -> "Interrupts":
+        """Replace the handlers."""
+        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_) -> None:
+        """Restore the handlers."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self.asked = signal.Signals(number).name
+        self.__exit__()
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What counts on from one session of a training to the next.
-
-    seconds: of work; learning: of these, while the learner learned; blocked: that collectors waited
-    for room, of all together; steps: taken into the buffer; played: steps of environments, whether
-    taken in or dropped; drops: rows that full rings did not take; restarts: of collectors
-    """
+    """Counters that run on from one session of a training to the next."""
 
     sessions: int = 0
-    seconds: float = 0.0
-    learning: float = 0.0
-    blocked: float = 0.0
-    steps: int = 0
-    played: int = 0
-    drops: int = 0
-    restarts: int = 0
+    seconds: float = 0.0  # of work
+    learning: float = 0.0  # seconds of these while the learner learned
+    blocked: float = 0.0  # seconds that collectors waited for room, of all together
+    steps: int = 0  # taken into the buffer
+    played: int = 0  # steps of environments, whether taken in or dropped
+    drops: int = 0  # rows that full rings did not take
+    restarts: int = 0  # of collectors
 
 
 class Session:
     """One session; `run` is called once.
 
-    settings: of the training; sums: up to the latest look; rows: of the monitor's table
+    Attributes:
+        settings: of the training.
+        sums: up to the latest sample.
+        rows: of the monitor's table.
     """
 
     def __init__(
@@ -56,7 +84,7 @@ class Session:
         rows: Sequence[Sequence],
         table: Path,
     ):
-        """Take what is trained, what came of the sessions before, and where to write the table."""
+        """Take what is trained, the sums and rows of the sessions before, and the table's file."""
         self.settings, self._game, self._trainer, self._table = settings, game, trainer, table
         self._before, self.sums, self.rows = sums, sums, rows
         self._learning, self._gpu = 0.0, gpu_use()
@@ -64,48 +92,47 @@ class Session:
     def run(self, interrupts: Interrupts) -> None:
         """Train until all is learned, or a signal came. Raises GoalreelError if it cannot go on."""
         settings, trainer = self.settings, self._trainer
-        crew = Crew(
+        config = CollectorConfig(
             *(settings.interpreter, self._game, (settings.seed, self._before.sessions)),
             *(settings.collectors, settings.environments, (SIDE, SIDE)),
             *(trainer.replay.stack, settings.ring, settings.backpressure == "block"),
         )
         epsilon = settings.epsilon(trainer.frames(self._before.steps))
         self._began = time.monotonic()
-        with Collectors(crew, trainer.learner.weights(), epsilon) as collectors:
-            rings = collectors.rings
-            consolidation = Consolidation(rings, trainer.replay, settings.environments)
-            consolidation.steps = self._before.steps
-            consolidation.limit = trainer.limit()
-            consolidation.start()
-            first = self._look(collectors, consolidation)
+        with Collectors(config, trainer.learner.weights(), epsilon) as collectors:
+            feeder = ReplayFeeder(collectors.rings, trainer.replay, settings.environments)
+            feeder.steps = self._before.steps
+            feeder.limit = trainer.limit()
+            feeder.start()
+            first = self._sample(collectors, feeder)
             monitor = Monitor(first, settings.frames, self.rows, self._table)
             try:
-                self._loop(interrupts, collectors, consolidation, monitor)
+                self._loop(interrupts, collectors, feeder, monitor)
             finally:
                 collectors.stop()
-                consolidation.stop()
+                feeder.stop()
                 trainer.ended(collectors.ended())
-                monitor.take(self._look(collectors, consolidation))
+                monitor.take(self._sample(collectors, feeder))
                 self.rows = monitor.rows
 
     def _loop(
         self,
         interrupts: Interrupts,
         collectors: Collectors,
-        consolidation: Consolidation,
+        feeder: ReplayFeeder,
         monitor: Monitor,
     ) -> None:
         trainer = self._trainer
         while not interrupts.asked:
-            consolidation.check()
+            feeder.check()
             collectors.watch()
             trainer.ended(collectors.ended())
-            steps = consolidation.steps
+            steps = feeder.steps
             learned = trainer.may_learn(steps) and self._learn(steps, collectors)
-            consolidation.limit = trainer.limit()
+            feeder.limit = trainer.limit()
             collectors.explore(self.settings.epsilon(trainer.frames(steps)))
             if monitor.due():
-                monitor.take(self._look(collectors, consolidation))
+                monitor.take(self._sample(collectors, feeder))
             if trainer.done(steps, learned):
                 break
             if not learned:
@@ -121,24 +148,24 @@ class Session:
                 collectors.publish(weights)
         return learned
 
-    def _look(self, collectors: Collectors, consolidation: Consolidation) -> Look:
-        """Return what can be seen now, and keep the sums."""
+    def _sample(self, collectors: Collectors, feeder: ReplayFeeder) -> Sample:
+        """Return the present state, and keep the sums."""
         before, trainer, counted = self._before, self._trainer, collectors.counted()
         self.sums = sums = Sums(
             sessions=before.sessions + 1,
             seconds=before.seconds + time.monotonic() - self._began,
             learning=before.learning + self._learning,
             blocked=before.blocked + counted["blocked"] / 1e9,
-            steps=consolidation.steps,
+            steps=feeder.steps,
             played=before.played + counted["frames"],
             drops=before.drops + counted["drops"],
             restarts=before.restarts + collectors.restarts,
         )
         learned, (return_, distance) = trainer.learned, trainer.means()
         frames = trainer.frames(sums.steps)
-        return Look(
+        return Sample(
             *(sums.seconds, frames, trainer.updates * self.settings.accumulation),
-            *(trainer.samples, sums.drops, len(trainer.replay), consolidation.queued()),
+            *(trainer.samples, sums.drops, len(trainer.replay), feeder.queued()),
             *((learned.loss, learned.td_error) if learned else (math.nan, math.nan)),
             *(trainer.games, return_, distance, self.settings.epsilon(frames)),
             *(sums.blocked, sums.learning, self.settings.collectors, sums.restarts),

@@ -1,52 +1,83 @@
-"""The settings of a training from pixels, as the configuration's section `pixels` gives them."""
+"""The settings of a training from pixels; no PyTorch is needed to read them.
+
+The layers are those of V. Mnih et al., "Human-level control through deep reinforcement learning"
+(2015), table "Network architecture".
+"""
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from goalreel.errors import GoalreelError
-from goalreel.training.pixels.learner_settings import LearnerSettings
+from goalreel.training.games.warp import SIDE
 
 BACKPRESSURES = ("block", "drop")
+DEVICES = ("auto", "cpu", "cuda")
+CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))  # filters, side of the kernel, stride
+HIDDEN = 512
+BATCH = 1000  # steps that are moved into the buffer at a time, if not more
 _EXPLORATION, _LAST_EPSILON = 0.2, 0.05  # share of the frames over which epsilon falls from 1
 _RING = 4096  # steps of a collector's ring, 29 MB of frames
-BATCH = 1000  # steps that are taken into the buffer at a time, if not more
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """How to learn."""
+
+    batch: int = 512
+    accumulation: int = 4  # batches of an update, which follows their mean gradient
+    autocast: bool = True  # bfloat16 on a CPU that computes in it; float16, scaled, on CUDA
+    compile: bool = False  # torch.compile; on a CPU an update was measured to take as long without
+    clip_norm: float | None = None  # the most that the gradient's norm may be, None for no limit
+    learning_rate: float = 1e-4  # of Adam; the default is RL Baselines3 Zoo's for Atari
+    discount: float = 0.99
+    double: bool = True  # Double DQN (H. van Hasselt et al., 2016)
+    device: str = "auto"
+    stack: int = 4  # frames of an observation
+    normalise: bool = True  # BatchNorm after each convolution; without it they have biases
+
+    def __post_init__(self):
+        """Raise GoalreelError for a value that is not allowed."""
+        for name in ("batch", "accumulation", "stack"):
+            if (value := getattr(self, name)) < 1:
+                raise GoalreelError(f"pixels.{name}: {value} is less than 1")
+        if self.learning_rate <= 0:
+            raise GoalreelError(f"pixels.learning_rate: {self.learning_rate} is not above 0")
+        if not 0 <= self.discount <= 1:
+            raise GoalreelError(f"pixels.discount: {self.discount} is not between 0 and 1")
+        if self.clip_norm is not None and self.clip_norm <= 0:
+            raise GoalreelError(f"pixels.gradient_clip: {self.clip_norm} is not above 0; or null")
+        if self.device not in DEVICES:
+            raise GoalreelError(
+                f"device: {self.device!r} is unknown; allowed: {', '.join(DEVICES)}"
+            )
 
 
 @dataclass(frozen=True)
 class PipelineSettings:
-    """How to train from pixels; the options of the section `pixels` (config.schema.yaml).
-
-    frames: in steps of environments, `skip` for each action, those after an episode's end too
-    skip, warp: see games.GameSettings
-    buffer: steps of the replay buffer; python: the collectors' interpreter, None for this one
-    discount: of what follows an action, however many frames it lasts
-    replay_ratio: samples that are learned for each step that is taken into the buffer; the faster
-    side waits for the other. None: neither waits
-    publish_every, target_every: in updates
-    """
+    """How to train: the options of the configuration's section `pixels` (config.schema.yaml)."""
 
     game: str
-    skip: int
+    frame_skip: int
     warp: str
     collectors: int
-    environments: int
-    frames: int
-    buffer: int
+    environments: int  # of each collector
+    frames: int  # `frame_skip` for each action, those after an episode's end too
+    buffer: int  # steps of the replay buffer
     backpressure: str
-    python: str | None
+    python: str | None  # the collectors' interpreter, None for this one
     seed: int
-    replay_ratio: float | None
+    replay_ratio: float | None  # samples learned for each step taken in; None: no side waits
     batch: int
     accumulation: int
     learning_rate: float
-    discount: float
+    discount: float  # of what follows an action, however many frames it lasts
     gradient_clip: float | None
-    publish_every: int
-    target_every: int
+    publish_every: int  # updates
+    target_every: int  # updates
 
     def __post_init__(self):
-        """Raise GoalreelError for a value that cannot be."""
+        """Raise GoalreelError for a value that is not allowed."""
         for name in ("collectors", "environments", "frames", "publish_every", "target_every"):
             if (value := getattr(self, name)) < 1:
                 raise GoalreelError(f"pixels.{name}: {value} is less than 1")
@@ -88,7 +119,7 @@ class PipelineSettings:
 
     @property
     def stride(self) -> int:
-        """The steps by which the limit of what may be taken in is raised.
+        """The steps by which the limit of the replay feeder is raised.
 
         A small part of the buffer at most, since learning is as far behind.
         """
@@ -114,3 +145,10 @@ class PipelineSettings:
         """Return the share of random actions after so many frames."""
         progress = min(frames / (_EXPLORATION * self.frames), 1.0)
         return 1.0 + progress * (_LAST_EPSILON - 1.0)
+
+
+def side_after_convolutions(side: int = SIDE) -> int:
+    """Return the side of the last convolution's output."""
+    for _, kernel, stride in CONVOLUTIONS:
+        side = (side - kernel) // stride + 1
+    return side

@@ -1,7 +1,6 @@
 """The learning side of a training from pixels: when to learn, from what, and what to keep.
 
-It knows no process and no thread: pipeline drives it beside collectors, and tests in lock step.
-What it holds can be saved and goes on from there, sample by sample: see checkpoint.
+It knows no process and no thread. Its state can be saved, and resumed sample by sample.
 """
 
 import json
@@ -11,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from goalreel.training.games.warp import SIDE
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay
-from goalreel.training.pixels.learner_settings import SIDE
 from goalreel.training.pixels.settings import PipelineSettings
 
 _RECENT, _ENOUGH = 100, 20  # games that a mean is taken over, and the fewest for it to be the best
@@ -22,20 +21,26 @@ _MARGIN = 64  # steps of a lane that are written at a time, unless the buffer is
 class Trainer:
     """A learner, its replay buffer, and the counters of a training.
 
-    updates: of the learner; recent: returns and distances of the latest games; best: mean return,
-    frames and weights of when it was the highest; learned: of the latest update
+    Attributes:
+        learner: a learner.PixelLearner.
+        replay: the buffer.
+        updates: of the learner.
+        games: that have ended.
+        recent: return and distance of the latest of them.
+        best: mean return, frames and weights of when it was the highest.
+        learned: of the latest update.
     """
 
-    def __init__(self, settings: PipelineSettings, learner, stack: int, skip: int):
-        """Begin with an empty buffer; learner: pixel_learner.PixelLearner; skip: of the game.
+    def __init__(self, settings: PipelineSettings, learner, stack: int, frame_skip: int):
+        """Begin with an empty buffer.
 
         Raises GoalreelError for a buffer that the machine's memory does not hold.
         """
-        self._settings, self.learner, self._skip = settings, learner, skip
+        self._settings, self.learner, self._frame_skip = settings, learner, frame_skip
         size = settings.buffer // settings.lanes
         margin = max(1, min(_MARGIN, size // 8))
         self.replay = FrameReplay(settings.lanes, size, (SIDE, SIDE), stack, margin)
-        self._dice = np.random.default_rng(settings.seed)
+        self._rng = np.random.default_rng(settings.seed)
         self.updates = self.games = 0
         self.recent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self.best: tuple[float, int, Mapping[str, np.ndarray]] | None = None
@@ -47,14 +52,14 @@ class Trainer:
         return self.updates * self._settings.samples
 
     def frames(self, steps: int) -> int:
-        """Return the frames of so many steps, `skip` for each.
+        """Return the frames of so many steps, `frame_skip` for each.
 
-        The last step of an episode counts as one of these too, although it may be shorter.
+        The last step of an episode counts as many, although it may be shorter.
         """
-        return steps * self._skip
+        return steps * self._frame_skip
 
     def may_learn(self, steps: int) -> bool:
-        """Tell whether an update is due after so many steps."""
+        """Return whether an update is due after so many steps."""
         return steps >= self._due()
 
     def _due(self) -> int:
@@ -69,20 +74,22 @@ class Trainer:
         """Return the steps that may be taken in before the next update.
 
         Beyond the step at which that is due there are three updates' worth, so that the learner
-        finds work whenever it is ready for it, rounded up so that what is taken in at a time
-        (consolidation) is a large batch.
+        finds work whenever it is ready for it, rounded up so that what the replay feeder moves at
+        a time is a large batch.
         """
         settings = self._settings
-        last = -(-settings.frames // self._skip)
+        last = -(-settings.frames // self._frame_skip)
         if settings.replay_ratio is None:
             return last
         ahead = self._due() - settings.start + 3 * settings.samples / settings.replay_ratio
         return min(settings.start + math.ceil(ahead / settings.stride) * settings.stride, last)
 
     def done(self, steps: int, learned: bool) -> bool:
-        """Tell whether all frames are in, and all that is due is learned.
+        """Return whether all frames are in, and all that is due is learned.
 
-        learned: whether there was an update just now
+        Args:
+            steps: that were taken in.
+            learned: whether there was an update just now.
         """
         over = self.frames(steps) >= self._settings.frames
         return over and (self._settings.replay_ratio is None or not learned)
@@ -91,7 +98,7 @@ class Trainer:
         """Learn once; return whether there was enough in the buffer to do so."""
         batches = []
         for _ in range(self._settings.accumulation):
-            batch = self.replay.sample(self._settings.batch, self._dice)
+            batch = self.replay.sample(self._settings.batch, self._rng)
             if batch is None:
                 return False
             batches.append(batch)
@@ -112,7 +119,7 @@ class Trainer:
         return weights
 
     def ended(self, games: Iterable[tuple[float, float, int]]) -> None:
-        """Take note of games: return, distance, frames."""
+        """Add games that have ended: return, distance, frames."""
         for return_, distance, _ in games:
             self.recent.append((return_, distance))
             self.games += 1
@@ -133,12 +140,12 @@ class Trainer:
         return {
             **{"updates": self.updates, "games": self.games, "best": self.best},
             "recent": [list(pair) for pair in self.recent],
-            "dice": json.dumps(self._dice.bit_generator.state),
+            "rng": json.dumps(self._rng.bit_generator.state),
         }
 
-    def go_on(self, progress: Mapping) -> None:
-        """Take over what `progress` gave."""
+    def restore(self, progress: Mapping) -> None:
+        """Resume from what `progress` gave."""
         self.updates, self.games = progress["updates"], progress["games"]
         self.recent.extend(tuple(pair) for pair in progress["recent"])
         self.best = progress["best"]
-        self._dice.bit_generator.state = json.loads(progress["dice"])
+        self._rng.bit_generator.state = json.loads(progress["rng"])

@@ -1,10 +1,10 @@
-"""A training from pixels as a whole: set up, gone on from a checkpoint, saved, brought to its end.
+"""A training from pixels as a whole: begun or resumed, run, saved where it stops, and written.
 
-What happens in between stands in session. A training that SIGINT, SIGTERM or a failure stops is
-saved with its replay buffer; the next one of the same settings and code goes on from there. The
-monitor's table so far stands beside, as .csv.
+A training that SIGINT, SIGTERM or a failure stops is saved with its replay buffer; the next one of
+the same settings and code resumes from there. The monitor's table so far is beside it, as .csv.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,12 +14,15 @@ import torch
 
 from goalreel.cli import say
 from goalreel.errors import GoalreelError
+from goalreel.files.atomic import replacing
+from goalreel.provenance.spec import canonical
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels import checkpoint
 from goalreel.training.pixels.collectors import actions_of
-from goalreel.training.pixels.distributed import make_learner
-from goalreel.training.pixels.interrupts import Interrupts
-from goalreel.training.pixels.session import Session, Sums
+from goalreel.training.pixels.learner import PixelLearner
+from goalreel.training.pixels.monitor import write_rows
+from goalreel.training.pixels.policy_file import PixelPolicy, write_policy
+from goalreel.training.pixels.session import Interrupts, Session, Sums
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 
@@ -28,73 +31,85 @@ _FREE = ("frames", "replay_ratio", "backpressure", "python")  # options that may
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training came to.
+    """The outcome of a training."""
 
-    game: its settings; stack: frames that the network sees; frames: that were taken in
-    rows: of the monitor's table; mean: return of the latest games, nan of too few
-    best: mean return, frames and weights of when it was the highest
-    """
-
-    game: Mapping
-    actions: int
-    stack: int
+    game: Mapping  # GameSettings as a dict
+    actions: int  # of the game
+    stack: int  # frames of an observation
     collectors: int
-    frames: int
+    frames: int  # taken in
     updates: int
     samples: int
-    games: int
+    games: int  # that have ended
     sums: Sums
-    rows: list
-    mean: float
-    best: tuple[float, int, Mapping[str, np.ndarray]]
-    last: Mapping[str, np.ndarray]
+    rows: list  # of the monitor's table
+    mean: float  # return of the latest games, nan of too few
+    best: tuple[float, int, Mapping[str, np.ndarray]]  # the highest mean, its frames and weights
+    last: Mapping[str, np.ndarray]  # weights
+
+    def metrics(self) -> dict:
+        """Return the figures of metrics.json.
+
+        `frames` and `steps` were taken into the buffer, `played` are all frames, dropped ones
+        included; `fps` and `samples_per_s` are for each second; `blocked` and `learning` shares of
+        the time, of a collector and of the learner; `best` and `last` mean returns, None where no
+        game or too few had ended.
+        """
+        sums, seconds = self.sums, max(self.sums.seconds, 1e-9)
+        return {
+            **{"frames": self.frames, "steps": sums.steps, "played": sums.played},
+            **{"seconds": sums.seconds, "fps": self.frames / seconds},
+            **{"updates": self.updates, "samples": self.samples},
+            **{"samples_per_s": self.samples / seconds, "games": self.games},
+            **{"drops": sums.drops, "restarts": sums.restarts, "sessions": sums.sessions},
+            "blocked": sums.blocked / seconds / max(self.collectors, 1),
+            **{"learning": sums.learning / seconds, "best_frames": self.best[1]},
+            **{"best": _known(self.best[0]), "last": _known(self.mean)},
+        }
 
 
 def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
-    """Train, from what was saved on if there is a file.
+    """Train, or resume a training.
 
-    code: fingerprint of the program, by which the file must have been made. Raises GoalreelError
-    for bad settings, for a file of others, and, once that is written, if it was stopped. Any other
-    failure is raised as it is, once the training is saved.
+    Args:
+        settings: how.
+        saved: the checkpoint, from which it resumes if it exists.
+        code: fingerprint of the program, by which the checkpoint must have been made.
+
+    Raises:
+        GoalreelError: for bad settings, for a checkpoint of others, and, once that is written, if
+            it was stopped. Any other failure is raised as it is, once the training is saved.
     """
-    game = GameSettings(settings.game, skip=settings.skip, warp=settings.warp).filled()
+    game = GameSettings(settings.game, settings.frame_skip, warp=settings.warp).filled()
     with Interrupts() as interrupts:
         actions = actions_of(settings.interpreter, asdict(game))
         # On a CPU compiling takes a minute and gains little.
         how = settings.learner(compile=torch.cuda.is_available())
-        with make_learner(how, actions, settings.seed) as learner:
-            trainer = Trainer(settings, learner, how.stack, game.skip)
-            options = {n: value for n, value in asdict(settings).items() if n not in _FREE}
-            identity = checkpoint.identity_of(asdict(game), how, actions)
-            identity |= {"pixels": options, "code": code}
-            sums, rows = _resumed(saved, identity, trainer)
-            table = table_of(saved)
-            session = Session(settings, asdict(game), trainer, sums, rows, table)
-            failure = _run(session, interrupts)
-            frames = trainer.frames(session.sums.steps)
-            if failure:
-                told = _saved(saved, identity, trainer, session)
-                if isinstance(failure, GoalreelError):
-                    raise GoalreelError(f"{failure}{told}")
-                say(f"the training failed{told}")
-                raise failure
-            mean, last = trainer.mean, learner.weights()
-            return Trained(
-                *(asdict(game), actions, how.stack, settings.collectors, frames),
-                *(
-                    trainer.updates,
-                    trainer.samples,
-                    trainer.games,
-                    session.sums,
-                    session.rows,
-                    mean,
-                ),
-                *(trainer.best or (mean, frames, last), last),
-            )
+        learner = PixelLearner(how, actions, settings.seed)
+        trainer = Trainer(settings, learner, how.stack, game.frame_skip)
+        options = {n: value for n, value in asdict(settings).items() if n not in _FREE}
+        identity = checkpoint.identity_of(asdict(game), how, actions)
+        identity |= {"pixels": options, "code": code}
+        sums, rows = _resumed(saved, identity, trainer)
+        session = Session(settings, asdict(game), trainer, sums, rows, table_of(saved))
+        failure = _run(session, interrupts)
+        frames = trainer.frames(session.sums.steps)
+        if failure:
+            outcome = _saved(saved, identity, trainer, session)
+            if isinstance(failure, GoalreelError):
+                raise GoalreelError(f"{failure}{outcome}")
+            say(f"the training failed{outcome}")
+            raise failure
+        last = learner.weights()
+        return Trained(
+            *(asdict(game), actions, how.stack, settings.collectors, frames),
+            *(trainer.updates, trainer.samples, trainer.games, session.sums, session.rows),
+            *(trainer.mean, trainer.best or (trainer.mean, frames, last), last),
+        )
 
 
 def table_of(saved: Path) -> Path:
-    """Return where the monitor's table stands until the training is finished."""
+    """Return the path of the monitor's table until the training is finished."""
     return saved.with_suffix(".csv")
 
 
@@ -102,24 +117,24 @@ def _run(session: Session, interrupts: Interrupts) -> Exception | None:
     """Run a session; return what stopped it, None if it came to its end."""
     try:
         session.run(interrupts)
-    except Exception as error:  # also of CUDA, of memory, of the thread that fills the buffer
+    except Exception as error:  # also of CUDA, of memory, of the replay feeder's thread
         return error
     return GoalreelError(f"stopped by {interrupts.asked}") if interrupts.asked else None
 
 
 def _resumed(saved: Path, identity: Mapping, trainer: Trainer) -> tuple[Sums, list]:
-    """Have a trainer go on from a file if there is one; return what the sessions before came to."""
+    """Resume from a checkpoint if it exists; return the sums and rows of the sessions before."""
     if not saved.exists():
         return Sums(), []
     progress = checkpoint.resume(saved, identity, trainer.learner, trainer.replay)
-    trainer.go_on(progress["trainer"])
+    trainer.restore(progress["trainer"])
     sums = Sums(**progress["sums"])
-    say(f"{saved}: going on after {trainer.frames(sums.steps):,} frames")
+    say(f"{saved}: resumed after {trainer.frames(sums.steps):,} frames")
     return sums, progress["rows"]
 
 
 def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -> str:
-    """Save a training that has stopped, if it has begun; return what to say of it."""
+    """Save a training that has stopped, if it has begun; return the end of the message."""
     if not session.sums.steps:
         return ""
     frames = f"{trainer.frames(session.sums.steps):,} of {session.settings.frames:,} frames"
@@ -130,6 +145,33 @@ def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -
     arrays = trainer.replay.arrays()
     try:
         checkpoint.write_checkpoint(saved, identity, trainer.learner.state(), arrays, progress)
-    except Exception as error:  # of files, of CUDA: what stopped the training is told all the same
+    except Exception as error:  # of files, of CUDA: what stopped the training matters more
         return f" after {frames}; it cannot be saved in {saved}: {error}"
-    return f" after {frames}; all is saved in {saved}: run it again to go on"
+    return f" after {frames}; it is saved in {saved}: run the same command to resume"
+
+
+def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, spec: str) -> str:
+    """Write policy, table and metrics; return a summary in a line."""
+    mean, frames, best = trained.best
+    write_policy(
+        policy,
+        PixelPolicy(
+            *(canonical(trained.game), trained.actions, trained.stack),
+            *((frames, trained.frames), (mean, trained.mean), best, trained.last, spec),
+        ),
+    )
+    write_rows(table, trained.rows)
+    figures = trained.metrics()
+    with replacing(metrics) as temporary:
+        text = canonical({**json.loads(spec), "metrics": figures})
+        Path(temporary).write_text(text + "\n", encoding="utf-8")
+    highest = "none" if figures["best"] is None else f"{figures['best']:.1f}"
+    return (
+        f"{trained.game['game']}: {trained.frames:,} frames in {figures['seconds']:,.1f} s, "
+        f"{figures['fps']:,.0f} FPS; {trained.updates:,} updates from {trained.samples:,} samples; "
+        f"best mean return {highest}"
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else value

@@ -1,1 +1,1 @@
-"""Blocks, rings and weights in memory that processes share."""
+"""Memory that processes share: blocks, lock-free rings and weights, and the processes' start."""

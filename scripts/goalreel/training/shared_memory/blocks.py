@@ -1,9 +1,8 @@
 """Memory that processes share by a file descriptor, without a name.
 
 A child gets the descriptor when it is started (`subprocess.Popen(pass_fds=...)`), whatever Python
-it runs. Since no name is made, none is left behind, also by a process that is killed: the kernel
-frees the memory with the last process that has it. Imported by collectors under other versions of
-Python and NumPy, so it needs these alone.
+it runs. Nothing has a name that a killed process could leave behind: the kernel frees the memory
+with the last process that has it. Collectors under other versions of Python and NumPy import this.
 """
 
 import mmap
@@ -13,19 +12,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-LINE = 64  # bytes of a cache line: what two processes write shares none
+LINE = 64  # bytes of a cache line: no two arrays share one
 
 Fields = Mapping[str, tuple[str, tuple[int, ...]]]
 """Arrays by name: their dtype, as NumPy spells it, and their shape."""
 
 
-def fields_of_json(told: Mapping) -> Fields:
+def fields_of_json(fields: Mapping) -> Fields:
     """Return fields that went through JSON, which makes lists of their tuples."""
-    return {name: (dtype, tuple(shape)) for name, (dtype, shape) in told.items()}
+    return {name: (dtype, tuple(shape)) for name, (dtype, shape) in fields.items()}
 
 
 def create(size: int) -> int:
-    """Return the descriptor of `size` bytes of zeroes; who creates them closes it."""
+    """Return the descriptor of `size` bytes of zeroes, which the caller closes."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("goalreel", os.MFD_CLOEXEC)
     else:  # macOS: a file whose name is gone already
@@ -50,9 +49,9 @@ def layout(fields: Fields) -> tuple[dict[str, int], int]:
 
 
 def arrays(fd: int, fields: Fields) -> dict[str, np.ndarray]:
-    """Return the arrays of a descriptor's memory, which live on when it is closed.
+    """Return the arrays of a descriptor's memory, which outlive the descriptor.
 
-    Raises ValueError if the memory is smaller than the fields ask for.
+    Raises ValueError if the memory is smaller than the fields need.
     """
     places, size = layout(fields)
     memory = mmap.mmap(fd, size)
@@ -60,3 +59,9 @@ def arrays(fd: int, fields: Fields) -> dict[str, np.ndarray]:
         name: np.ndarray(shape, dtype, memory, places[name])
         for name, (dtype, shape) in fields.items()
     }
+
+
+def shared(fields: Fields, fd: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
+    """Return a descriptor and its arrays: of new memory, or of a descriptor that is given."""
+    fd = create(layout(fields)[1]) if fd is None else fd
+    return fd, arrays(fd, fields)

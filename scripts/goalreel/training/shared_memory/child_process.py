@@ -1,6 +1,6 @@
 """Processes that run a module of this package beside their parent, and end with it.
 
-The parent holds one end of a pipe and the child has the other as its standard input: when it
+The parent holds one end of a pipe and the child has the other as its standard input: when that
 closes, since the parent is done or was killed, the child ends by itself. Nothing is forked, so the
 child's interpreter may be another than the parent's, and inherits no threads of PyTorch's.
 """
@@ -10,19 +10,27 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 _SCRIPTS = Path(__file__).parents[3]
 _LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB_MAXIMUM")
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
-"""The environment in which libraries that are imported later take one thread each: more would
-only stand in the way of other processes."""
+"""The environment in which libraries that are imported later take one thread each."""
+_PATIENCE = 10.0  # seconds for a child to end by itself
 
 
 def start(python: str, module: str, *arguments: str, **options) -> subprocess.Popen:
     """Start a module, `goalreel....`, in a process group of its own: Ctrl-C is for the parent.
 
-    options: of subprocess.Popen. Raises OSError if the interpreter cannot be run.
+    Args:
+        python: the interpreter.
+        module: to run.
+        arguments: of the module.
+        options: of subprocess.Popen.
+
+    Raises:
+        OSError: if the interpreter cannot be run.
     """
     path = os.pathsep.join(filter(None, (str(_SCRIPTS), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}
@@ -33,11 +41,24 @@ def start(python: str, module: str, *arguments: str, **options) -> subprocess.Po
     )
 
 
-def parent_is_there() -> bool:
-    """Tell a child whether the other end of its standard input is open; nobody writes to it."""
-    return not select.select([sys.stdin], [], [], 0)[0]
+def end(children: Iterable[subprocess.Popen]) -> None:
+    """Close their standard inputs, and kill those that do not end by themselves."""
+    children = list(children)
+    for child in children:
+        child.stdin.close()
+    for child in children:
+        try:
+            child.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
 
 
-def told(status: int) -> str:
-    """Return what an exit status says."""
+def parent_is_alive() -> bool:
+    """Return, in a child, whether the other end of its standard input is open."""
+    return not select.select([sys.stdin], [], [], 0)[0]  # nobody writes to it
+
+
+def meaning(status: int) -> str:
+    """Return an exit status in words."""
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"

@@ -2,7 +2,7 @@
 
 The writer alone changes `head`, the number of items ever written, and the reader alone `tail`, the
 number ever taken; each reads the other's. An item is written into its place, a view of the shared
-arrays, before `head` passes it, and is not written over before `tail` has passed it.
+arrays, before `head` passes it, and is not overwritten before `tail` has passed it.
 
 That is right where other processors see a processor's writes in the order that it made them, and
 where an aligned 64-bit number is read and written whole, as processors of 64 bits do. x86-64 keeps
@@ -23,13 +23,14 @@ from goalreel.training.shared_memory import blocks
 from goalreel.training.shared_memory.blocks import Fields
 
 _ORDERED = platform.machine() in ("x86_64", "AMD64")  # total store order
-_HEAD, _TAIL = "head", "tail"
 
 
 class Ring:
     """A ring of `capacity` items, each a row of every field.
 
-    fd: the descriptor of its memory, for the other process
+    Attributes:
+        fd: the descriptor of its memory, for the other process.
+        capacity: items.
     """
 
     def __init__(self, fields: Fields, capacity: int, fd: int | None = None):
@@ -40,23 +41,20 @@ class Ring:
         if capacity < 1:
             raise ValueError(f"a ring of {capacity} items")
         rows = {name: (dtype, (capacity, *shape)) for name, (dtype, shape) in fields.items()}
-        counters = {_HEAD: ("<i8", (1,)), _TAIL: ("<i8", (1,))}
-        everything = counters | rows
-        self.fd = blocks.create(blocks.layout(everything)[1]) if fd is None else fd
+        counters = {"head": ("<i8", (1,)), "tail": ("<i8", (1,))}
         self.capacity = capacity
-        views = blocks.arrays(self.fd, everything)
-        self._head, self._tail = views.pop(_HEAD), views.pop(_TAIL)
-        self._fields = views
+        self.fd, self._fields = blocks.shared(counters | rows, fd)
+        self._head, self._tail = self._fields.pop("head"), self._fields.pop("tail")
 
     def __len__(self) -> int:
         """Return the number of items that are written and not taken."""
         return int(self._head[0]) - int(self._tail[0])
 
     def space(self, most: int) -> dict[str, np.ndarray]:
-        """Return places for up to `most` items, which stand in one piece; the writer fills them.
+        """Return places for up to `most` items, in one piece, for the writer to fill.
 
         There may be fewer than are free, at the arrays' end, and none if the ring is full. They
-        are no items yet: see `commit`.
+        become items by `commit`.
         """
         head = int(self._head[0])
         free = self.capacity - (head - int(self._tail[0]))
@@ -65,17 +63,17 @@ class Ring:
 
     def commit(self, count: int) -> None:
         """Hand the first `count` places of the last `space` to the reader."""
-        fence()  # the items come before the number that tells of them
+        fence()  # the items come before the number that counts them
         self._head[0] += count
 
     def items(self, most: int) -> dict[str, np.ndarray]:
-        """Return up to `most` items, which stand in one piece; they stay until `release`.
+        """Return up to `most` items, in one piece; they stay until `release`.
 
         There may be fewer than are written, at the arrays' end.
         """
         tail = int(self._tail[0])
         written = int(self._head[0]) - tail
-        fence()  # the items are read after the number that tells of them
+        fence()  # the items are read after the number that counts them
         return self._piece(tail, min(most, written))
 
     def release(self, count: int) -> None:

@@ -1,9 +1,8 @@
 """Weights in shared memory: the learner writes them, collectors take the latest, and none waits.
 
-A version counter tells whether a copy is whole: it is odd while the learner writes, and a reader
+A version counter shows whether a copy is whole: it is odd while the learner writes, and a reader
 that finds it odd, or another than before its copy, copies again (a sequence lock: H.-J. Boehm, "Can
-seqlocks get along with programming language memory models?", 2012). What it relies on of the
-processor stands in ring.
+seqlocks get along with programming language memory models?", 2012).
 """
 
 import time
@@ -16,7 +15,7 @@ from goalreel.training.shared_memory.blocks import Fields
 from goalreel.training.shared_memory.ring import fence
 
 _VERSION = "version"
-_PAUSE = 0.0002  # seconds between two looks at a set that is being written
+_PAUSE = 0.0002  # seconds between two tries to read a set that is being written
 
 
 class AbandonedError(Exception):
@@ -26,16 +25,14 @@ class AbandonedError(Exception):
 class SharedWeights:
     """Arrays by name, of which one process writes whole sets.
 
-    fd: the descriptor of its memory, for the other processes
+    Attributes:
+        fd: the descriptor of its memory, for the other processes.
     """
 
     def __init__(self, fields: Fields, fd: int | None = None):
         """Make room for the weights, or join that of a descriptor."""
-        everything = {_VERSION: ("<i8", (1,)), **fields}
-        self.fd = blocks.create(blocks.layout(everything)[1]) if fd is None else fd
-        views = blocks.arrays(self.fd, everything)
-        self._version = views.pop(_VERSION)
-        self._fields = views
+        self.fd, self._fields = blocks.shared({_VERSION: ("<i8", (1,)), **fields}, fd)
+        self._version = self._fields.pop(_VERSION)
 
     @property
     def version(self) -> int:
@@ -52,10 +49,13 @@ class SharedWeights:
         self._version[0] += 1
 
     def read(self, alive: Callable[[], bool]) -> tuple[int, dict[str, np.ndarray]]:
-        """Return the latest whole set, copied, and its version.
+        """Return the version of the latest whole set, and a copy of it.
 
-        alive: tells whether the writer still is. Raises AbandonedError if it is not, and left a
-        set that is not whole.
+        Args:
+            alive: whether the writer still is.
+
+        Raises:
+            AbandonedError: if it is not, and left a set that is not whole.
         """
         while True:
             before = int(self._version[0])

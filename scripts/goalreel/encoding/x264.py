@@ -1,8 +1,4 @@
-"""Encoding frames into an MP4 file: x264's settings, which all of goalreel's videos share.
-
-How ffmpeg is run stands in ffmpeg; how frames turn into yuv420p, in yuv; RGB frames that come one
-by one, in encoder; what is encoded, with the callers: segment for the film, and the views.
-"""
+"""Encoding frames by x264: its options, which all of goalreel's videos share."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +11,27 @@ from goalreel.files.atomic import replacing
 from goalreel.files.seal import seal_mp4
 from goalreel.mp4.reader import TICKS, VideoIndex, read_index
 
+PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast")
+PRESETS += ("medium", "slow", "slower", "veryslow")
 # Nothing fades here: weighted prediction would take a fifth of the time for the same bytes.
-_X264 = "scenecut=0:open-gop=0:weightp=0"
+_FILM = "scenecut=0:open-gop=0:weightp=0"
 _PRIMARIES = ["-color_primaries", "bt709", "-color_trc", "bt709"]
-BT709 = ["-colorspace", "bt709", *_PRIMARIES]
-BT709 += ["-color_range", "tv", "-chroma_sample_location", "center"]
-RGB = ["-colorspace", "rgb", *_PRIMARIES, "-color_range", "pc"]
+_BT709 = ["-colorspace", "bt709", *_PRIMARIES]
+_BT709 += ["-color_range", "tv", "-chroma_sample_location", "center"]
+_RGB = ["-colorspace", "rgb", *_PRIMARIES, "-color_range", "pc"]
+# Of swscale's filters, area is the one that takes the mean of each 2x2 block for chroma.
+_TO_YUV = "scale=in_range=pc:out_color_matrix=bt709:out_range=tv:out_chroma_loc=center"
+_TO_YUV += ":flags=area+accurate_rnd+bitexact,format=yuv420p"
+# Threads and B-frames would make bytes and timestamps depend on more than the frames.
+_EXACT = ["-threads", "1", "-flags", "+bitexact", "-fflags", "+bitexact"]
+
+_INTRA = "keyint=1:scenecut=0:bframes=0:ref=1:weightp=0:mbtree=0:rc-lookahead=0:sync-lookahead=0"
+_INTRA += ":cabac=0:8x8dct=0:no-deblock=1:aq-mode=0:ipratio=1:slices=1"
+# No I_PCM macroblock may come: its samples begin at a whole byte, which moves with the header.
+# x264 takes none without RD decisions, subme below 6, and none with psychovisual ones, which at
+# 0.01 change nothing else but that x264 lowers the chroma offset by 1; raised by 1 it is 0.
+_FAST = "subme=2:trellis=0:deadzone-intra=0:psy=0:chroma-qp-offset=0"
+_THOROUGH = "subme=9:trellis=2:psy-rd=0.01,0:chroma-qp-offset=1"
 
 
 def encode_video(
@@ -32,27 +43,62 @@ def encode_video(
     comment: str = "",
     keyframes: Sequence[int] = (0,),
 ) -> int:
-    """Encode frames to `path`, an MP4 file; return how many there were.
+    """Encode frames to an MP4 file.
 
-    frames: yuv420p buffers as in yuv, of size (width, height). encode: preset and either qp or
-    crf. comment: what the file keeps about its making. keyframes: numbers of the frames that must
-    be keyframes, in order. Raises GoalreelError if ffmpeg fails or the file does not hold exactly
-    these frames.
+    Args:
+        path: the file.
+        frames: yuv420p buffers, BT.709 in limited range, as yuv makes them.
+        size: their (width, height).
+        fps: frames per second.
+        encode: preset, and either qp or crf.
+        comment: what the file keeps about its making.
+        keyframes: numbers of the frames that must be keyframes, in order.
+
+    Returns:
+        The number of frames.
+
+    Raises:
+        GoalreelError: ffmpeg fails, or the file does not hold exactly these frames.
     """
     rate = Fraction(fps)
     with replacing(path) as temporary:
         times = temporary.with_suffix(".keyframes")
         times.write_text(_keyframe_times(keyframes, fps))
         # From a file, since an argument ends at 128 kB.
-        output = ["-c:v", "libx264", *BT709, "-/force_key_frames", str(times.resolve())]
-        source = raw_frames("yuv420p", size, rate, BT709)
-        written = ffmpeg.run(source + mp4_file(temporary, rate, encode, output, comment), frames)
-        check(read_index(temporary), written, rate, keyframes)
+        output = ["-c:v", "libx264", *_BT709, "-/force_key_frames", str(times.resolve())]
+        target = _mp4_file(temporary, rate, encode, output, comment)
+        written = ffmpeg.run(_raw_frames("yuv420p", size, rate, _BT709) + target, frames)
+        check_frames(read_index(temporary), written, rate, keyframes)
         seal_mp4(temporary)
     return written
 
 
-def raw_frames(
+def recording(path: Path, size: tuple[int, int], rate: Fraction, encode: Mapping) -> list[str]:
+    """Return ffmpeg's arguments for an MP4 file of rgb24 frames.
+
+    A qp of 0 stores the pixels themselves, in RGB. Any other stores yuv420p as yuv makes it, to
+    within one level; swscale converts.
+    """
+    output = ["-c:v", "libx264rgb", *_RGB]
+    if encode["qp"]:
+        output = ["-vf", _TO_YUV, "-c:v", "libx264", *_BT709]
+    return _raw_frames("rgb24", size, rate, _RGB) + _mp4_file(path, rate, encode, output)
+
+
+def intra_stream(size: tuple[int, int], qp: int, thorough: bool) -> list[str]:
+    """Return ffmpeg's arguments for an Annex B stream, to its output, of one I slice a picture.
+
+    thorough: some percent smaller in fifty times the time.
+    """
+    return [
+        *_raw_frames("yuv420p", size, Fraction(25), _BT709),
+        *["-c:v", "libx264", *_BT709, "-preset", "veryfast", "-profile:v", "baseline"],
+        *["-qp", str(qp), "-x264-params", f"{_INTRA}:{_THOROUGH if thorough else _FAST}"],
+        *[*_EXACT, "-f", "h264", "pipe:1"],
+    ]
+
+
+def _raw_frames(
     pixel_format: str, size: tuple[int, int], rate: Fraction, colour: Sequence[str]
 ) -> list[str]:
     """Return ffmpeg's arguments for frames of (width, height) that come by standard input."""
@@ -62,27 +108,17 @@ def raw_frames(
     ]
 
 
-def mp4_file(
+def _mp4_file(
     path: Path, rate: Fraction, encode: Mapping, output: Sequence[str], comment: str = ""
 ) -> list[str]:
-    """Return ffmpeg's arguments for an MP4 file that x264 encodes; see encode_video.
-
-    output: what differs from video to video: the codec and its colours, filters, keyframes.
-    """
+    """Return ffmpeg's arguments for an MP4 file; output: codec, colours, filters, keyframes."""
+    quantiser = "qp" if encode.get("crf") is None else "crf"
     return [
-        *[*output, "-preset", encode["preset"], *_quantiser(encode)],
-        # Threads and B-frames would make bytes and timestamps depend on more than the frames.
-        *["-threads", "1", "-bf", "0", "-x264-params", _X264],
-        *["-flags", "+bitexact", "-fflags", "+bitexact", "-map_metadata", "-1"],
+        *[*output, "-preset", encode["preset"], f"-{quantiser}", str(encode[quantiser])],
+        *["-bf", "0", "-x264-params", _FILM, *_EXACT, "-map_metadata", "-1"],
         *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * rate.numerator)],
         *["-f", "mp4", "-y", f"file:{path.resolve()}"],
     ]
-
-
-def _quantiser(encode: Mapping) -> list[str]:
-    if encode.get("crf") is not None:
-        return ["-crf", str(encode["crf"])]
-    return ["-qp", str(encode["qp"])]
 
 
 def _keyframe_times(frames: Sequence[int], fps: int) -> str:
@@ -93,12 +129,12 @@ def _keyframe_times(frames: Sequence[int], fps: int) -> str:
     return ",".join(f"{max(frame - 0.5, 0) / fps:.6f}" for frame in frames)
 
 
-def check(index: VideoIndex, written: int, rate: Fraction, keyframes: Sequence[int] = (0,)) -> None:
+def check_frames(
+    index: VideoIndex, written: int, rate: Fraction, keyframes: Sequence[int] = (0,)
+) -> None:
     """Raise GoalreelError if a file does not hold the frames written, one interval apart."""
     if index.frames != written:
-        raise GoalreelError(
-            f"ffmpeg wrote {index.frames} frames of the {written} that it was given"
-        )
+        raise GoalreelError(f"ffmpeg was given {written} frames; {index.frames} came out")
     missing = set(keyframes) - set(index.keyframes)
     if missing:
         raise GoalreelError(f"episodes start without a keyframe at frames {sorted(missing)[:5]}")

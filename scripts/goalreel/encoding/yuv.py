@@ -3,9 +3,10 @@
 Every patch is converted once, so that a frame costs a few small copies. Chroma is the mean of
 each 2x2 block, sited in its centre. Source of the matrix: Rec. ITU-R BT.709-6, 3 and 4; integer
 arithmetic, so that every machine rounds alike. Frames of an odd width or height get their last
-column or row once more. Who encodes these frames stands in segment.
+column or row once more.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -67,24 +68,25 @@ class Yuv420p:
     def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
         """Yield frames in one buffer that is written anew for each: use it before the next."""
         buffer = self._background.copy()
-        canvas, clean = _views(buffer, self._shape), _views(self._background, self._shape)
-        shown: list[int] = [NOTHING] * len(self._patches)
+        canvas, clean = (planes(flat.reshape(self._shape)) for flat in (buffer, self._background))
+        before = [NOTHING] * len(self._patches)
         indices = [layer.index.tolist() for layer in self._cache.layers]
         for frame in which if which is not None else range(len(self)):
-            wanted = [index[frame] for index in indices]
-            if wanted != shown:
-                for patches, patch in zip(self._patches, shown, strict=True):
-                    if patch != NOTHING:
-                        for plane, under, (where, _) in zip(
-                            canvas, clean, patches[patch], strict=True
-                        ):
-                            plane[where] = under[where]
-                for patches, patch in zip(self._patches, wanted, strict=True):
-                    if patch != NOTHING:
-                        for plane, (where, samples) in zip(canvas, patches[patch], strict=True):
-                            plane[where] = samples
-                shown = wanted
+            now = [index[frame] for index in indices]
+            if now != before:
+                for parts in self._parts(before):
+                    for plane, under, (place, _) in zip(canvas, clean, parts, strict=True):
+                        plane[place] = under[place]
+                for parts in self._parts(now):
+                    for plane, (place, samples) in zip(canvas, parts, strict=True):
+                        plane[place] = samples
+                before = now
             yield buffer.reshape(self._shape)
+
+    def _parts(self, numbers: list[int]) -> list[tuple]:
+        """Return a frame's patches, given each layer's number."""
+        layers = zip(self._patches, numbers, strict=True)
+        return [patches[number] for patches, number in layers if number != NOTHING]
 
 
 def _to_even(pixels: np.ndarray) -> np.ndarray:
@@ -109,8 +111,8 @@ def planar(frame: np.ndarray) -> np.ndarray:
     """Return an RGB frame, (H, W, 3) uint8, H and W even, as (H * 3 / 2, W) uint8 in yuv420p."""
     height, width = frame.shape[:2]
     box = np.array([[0, 0, height, width]], np.int32)
-    planes = _convert(Patches(box, frame.reshape(-1, 3)))
-    flat = np.concatenate([planes.luma, planes.blue, planes.red])
+    converted = _convert(Patches(box, frame.reshape(-1, 3)))
+    flat = np.concatenate([converted.luma, converted.blue, converted.red])
     return flat.reshape(height * 3 // 2, width)
 
 
@@ -122,38 +124,56 @@ def patch_planes(patches: Patches) -> list[tuple]:
     return _split(patches, _convert(patches))
 
 
-def _views(buffer: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:
-    """Return the three planes of a flat yuv420p buffer as (H, W) and two (H / 2, W / 2) views."""
-    height, width = shape[0] * 2 // 3, shape[1]
-    size = height * width
+def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return views of a yuv420p picture, (H * 3 / 2, W): (H, W) and two (H / 2, W / 2)."""
+    height, width = picture.shape[0] * 2 // 3, picture.shape[1]
+    luma, blue, red = np.split(picture.reshape(-1), np.array([4, 5]) * (height * width // 4))
     chroma = (height // 2, width // 2)
-    return (
-        buffer[:size].reshape(height, width),
-        buffer[size : size * 5 // 4].reshape(chroma),
-        buffer[size * 5 // 4 :].reshape(chroma),
+    return luma.reshape(height, width), blue.reshape(chroma), red.reshape(chroma)
+
+
+def joined(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
+    """Return (H, W) and two (H / 2, W / 2) uint8 planes as a picture, (H * 3 / 2, W) uint8."""
+    flat = np.concatenate([luma.reshape(-1), blue.reshape(-1), red.reshape(-1)])
+    return flat.reshape(-1, luma.shape[1])
+
+
+def rows(picture: np.ndarray, top: int, bottom: int) -> np.ndarray:
+    """Return rows `top` to `bottom`, even, of a yuv420p picture, a picture of its own."""
+    luma, blue, red = planes(picture)
+    half = slice(top // 2, bottom // 2)
+    return joined(luma[top:bottom], blue[half], red[half])
+
+
+def pad16(picture: np.ndarray) -> np.ndarray:
+    """Return a yuv420p picture, (H * 3 / 2, W), both even, with sides that are multiples of 16.
+
+    The last row and column are repeated below and to the right, where a decoder crops.
+    """
+    luma, blue, red = planes(picture)
+    down, across = -luma.shape[0] % 16, -luma.shape[1] % 16
+    half = ((0, down // 2), (0, across // 2))
+    return joined(
+        np.pad(luma, ((0, down), (0, across)), "edge"),
+        np.pad(blue, half, "edge"),
+        np.pad(red, half, "edge"),
     )
 
 
 def _split(patches: Patches, planes: _Planes) -> list[tuple]:
     """Return for each patch its (place, samples) in each of the three planes."""
     parts = []
-    offsets = patches.offsets.tolist()
-    for (top, left, height, width), start, end in zip(
-        patches.boxes.tolist(), offsets, offsets[1:], strict=False
+    bounds = itertools.pairwise(patches.offsets.tolist())
+    for (top, left, height, width), (start, end) in zip(
+        patches.boxes.tolist(), bounds, strict=True
     ):
-        where = (slice(top, top + height), slice(left, left + width))
-        half = (
-            slice(top // 2, (top + height) // 2),
-            slice(left // 2, (left + width) // 2),
-        )
+        place = (slice(top, top + height), slice(left, left + width))
+        half = (slice(top // 2, (top + height) // 2), slice(left // 2, (left + width) // 2))
         small, quarter = (height // 2, width // 2), slice(start // 4, end // 4)
-        parts.append(
-            (
-                (where, planes.luma[start:end].reshape(height, width)),
-                (half, planes.blue[quarter].reshape(small)),
-                (half, planes.red[quarter].reshape(small)),
-            )
-        )
+        luma = place, planes.luma[start:end].reshape(height, width)
+        blue = half, planes.blue[quarter].reshape(small)
+        red = half, planes.red[quarter].reshape(small)
+        parts.append((luma, blue, red))
     return parts
 
 

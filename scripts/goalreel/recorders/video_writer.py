@@ -1,9 +1,4 @@
-"""RGB frames to an MP4 file while they are made: one `write` after another, nothing kept in memory.
-
-A quantiser of 0 stores the pixels themselves, in RGB. Any other stores yuv420p in BT.709, limited
-range, as yuv makes it, to within one level; swscale converts. x264's settings stand in video; what
-is recorded, with the callers: snippets and record_video.
-"""
+"""RGB frames to an MP4 file while they are made: one `write` after another, none kept in memory."""
 
 import contextlib
 import math
@@ -17,19 +12,14 @@ import numpy as np
 # read_index takes mp4_samples when it needs it. Here it may be needed as Python ends, after Ctrl-C;
 # an import then would make Python forget what it ends of.
 from goalreel.encoding import ffmpeg
-from goalreel.encoding.x264 import BT709, RGB, check, mp4_file, raw_frames
+from goalreel.encoding.x264 import PRESETS, check_frames, recording
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.mp4 import sample_table_reader  # noqa: F401
 from goalreel.mp4.reader import read_index
 
-PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast")
-PRESETS += ("medium", "slow", "slower", "veryslow")
 _LOWEST_FPS, _HIGHEST_FPS = 0.001, 1000
 _LARGEST_DENOMINATOR = 1001  # of a frame rate: 30000/1001 is one
-# Of swscale's filters, area is the one that takes the mean of each 2x2 block for chroma.
-_TO_YUV = "scale=in_range=pc:out_color_matrix=bt709:out_range=tv:out_chroma_loc=center"
-_TO_YUV += ":flags=area+accurate_rnd+bitexact,format=yuv420p"
 
 
 class Encoder:
@@ -77,10 +67,10 @@ class Encoder:
         if self._owner != os.getpid():
             return
         try:
-            pixels = rgb_frame(frame, self._first + self.written, self._shape)
+            pixels = _rgb_frame(frame, self._first + self.written, self._shape)
             if self._stream is None:
                 self._start(pixels.shape)
-            self._stream.write(self._even(pixels))
+            self._stream.write(self._padded(pixels))
         except GoalreelError:  # not an interrupt, after which the frames so far are still good
             self.abort()
             raise
@@ -98,7 +88,7 @@ class Encoder:
             written = self._stream.finish()
             if not self._draft.exists():
                 raise GoalreelError(f"{self._draft}: removed while {self._path} was recorded")
-            check(read_index(self._draft), written, self._rate)
+            check_frames(read_index(self._draft), written, self._rate)
             self._name()
         except GoalreelError:
             self.abort()
@@ -117,21 +107,14 @@ class Encoder:
             self._draft.unlink(missing_ok=True)
 
     def _start(self, shape: tuple[int, ...]) -> None:
-        height, width = shape[:2]
-        size = width, height
-        output = ["-c:v", "libx264rgb", *RGB]
-        if self._encode["qp"]:
-            size = width + width % 2, height + height % 2
-            output = ["-vf", _TO_YUV, "-c:v", "libx264", *BT709]
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Not open in `replacing` all along: two recorders of one name must not remove each
         # other's drafts. Whoever finishes last has the name, as with Gymnasium.
         handle, name = tempfile.mkstemp(".part", f".{self._path.name}.", self._path.parent)
         os.close(handle)
         self._draft, self._shape = Path(name), shape
-        source = raw_frames("rgb24", size, self._rate, RGB)
-        target = mp4_file(self._draft, self._rate, self._encode, output)
-        self._stream = ffmpeg.Stream(source + target, apart=True)
+        arguments = recording(self._draft, self._size(), self._rate, self._encode)
+        self._stream = ffmpeg.Stream(arguments, apart=True)
 
     def _name(self) -> None:
         try:
@@ -140,14 +123,22 @@ class Encoder:
         except OSError as error:
             raise GoalreelError(f"{self._path}: cannot be written: {error}") from None
 
-    def _even(self, pixels: np.ndarray) -> np.ndarray:
+    def _size(self) -> tuple[int, int]:
+        """Return the video's (width, height), which yuv420p wants even."""
         height, width = self._shape[:2]
-        if self._encode["qp"] and (height % 2 or width % 2):
-            return np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), "edge")
-        return pixels
+        if self._encode["qp"]:
+            return width + width % 2, height + height % 2
+        return width, height
+
+    def _padded(self, pixels: np.ndarray) -> np.ndarray:
+        width, height = self._size()
+        if pixels.shape[:2] == (height, width):
+            return pixels
+        down, across = height - pixels.shape[0], width - pixels.shape[1]
+        return np.pad(pixels, ((0, down), (0, across), (0, 0)), "edge")
 
 
-def rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:
+def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Return a frame as a contiguous (H, W, 3) uint8 array.
 
     number: what errors call it. shape: the one that is wanted, () for any. Raises GoalreelError.

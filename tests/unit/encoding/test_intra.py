@@ -7,14 +7,8 @@ import numpy as np
 import pytest
 from openh264 import OPENH264, openh264_or_skip
 
-from goalreel.encoding.assembling.intra_slices import (
-    code_intra,
-    decode,
-    joined,
-    pad16,
-    planes,
-    rows,
-)
+from goalreel.encoding.assembling.intra_slices import code_intra, decode
+from goalreel.encoding.yuv import joined, pad16, planes, rows
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitWriter
 from goalreel.h264.nal import annex_b
@@ -173,7 +167,7 @@ def test_another_coding_than_was_asked_for_is_refused(monkeypatch):
         "first_mb_in_slice": "slices=2",
     }
     for name, setting in settings.items():
-        monkeypatch.setattr("goalreel.encoding.assembling.intra_slices._FAST", f"psy=0:{setting}")
+        monkeypatch.setattr("goalreel.encoding.x264._FAST", f"psy=0:{setting}")
         with pytest.raises(GoalreelError, match=name):
             code_intra([grey], (64, 32), 20)
 

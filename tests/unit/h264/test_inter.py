@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openh264 import openh264_or_skip
 
-from goalreel.encoding.assembling.intra_slices import code_intra, joined, planes
+from goalreel.encoding.assembling.intra_slices import code_intra
+from goalreel.encoding.yuv import joined, planes
 from goalreel.errors import GoalreelError
 from goalreel.h264 import cavlc_tables
 from goalreel.h264.inter import code_patches, skip_run

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
-from goalreel.encoding.assembling.intra_slices import code_intra, decode, pad16, planes, rows
+from goalreel.encoding.assembling.intra_slices import code_intra, decode
 from goalreel.encoding.assembling.sample_parts import ordered
-from goalreel.encoding.yuv import patch_planes, planar
+from goalreel.encoding.yuv import pad16, patch_planes, planar, planes, rows
 from goalreel.errors import GoalreelError
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Planes

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
-from goalreel.encoding.assembling.intra_slices import pad16, planes
 from goalreel.encoding.assembling.sample_parts import PartStore
-from goalreel.encoding.yuv import patch_planes, planar
+from goalreel.encoding.yuv import pad16, patch_planes, planar, planes
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Patch, Planes, Region
 from goalreel.h264.slices import SliceHeader

@@ -1,7 +1,7 @@
 """Pictures coded as I slices by x264, whose slice data are taken bit for bit into other pictures.
 
 Such a slice may stand anywhere in a picture of the same width, under a header of its own: nothing
-in an I slice looks beyond it. Several make up one IDR picture. Headers stand in slices.
+in an I slice looks beyond it. Several make up one IDR picture.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,19 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.encoding import ffmpeg
-from goalreel.encoding.x264 import BT709, raw_frames
+from goalreel.encoding.x264 import intra_stream
 from goalreel.errors import GoalreelError
 from goalreel.h264.nal import IDR, PPS, SPS, Nal, split
 from goalreel.h264.parameter_sets import PictureParameters, SequenceParameters, read_pps, read_sps
 from goalreel.h264.slice_reader import data_from, read_header
-
-_X264 = "keyint=1:scenecut=0:bframes=0:ref=1:weightp=0:mbtree=0:rc-lookahead=0:sync-lookahead=0"
-_X264 += ":cabac=0:8x8dct=0:no-deblock=1:aq-mode=0:ipratio=1:slices=1"
-# No I_PCM macroblock may come: its samples begin at a whole byte, which moves with the header.
-# x264 takes none without RD decisions, subme below 6, and none with psychovisual ones, which at
-# 0.01 change nothing else but that x264 lowers the chroma offset by 1; raised by 1 it is 0.
-_FAST = "subme=2:trellis=0:deadzone-intra=0:psy=0:chroma-qp-offset=0"
-_THOROUGH = "subme=9:trellis=2:psy-rd=0.01,0:chroma-qp-offset=1"
 
 
 @dataclass(frozen=True)
@@ -52,13 +44,9 @@ def code_intra(
         raise GoalreelError(f"size: {width}x{height}; allowed: multiples of 16")
     if not 1 <= qp <= 51:
         raise GoalreelError(f"qp: {qp}; allowed: 1 to 51")
-    arguments = [
-        *raw_frames("yuv420p", size, 25, BT709),
-        *["-c:v", "libx264", *BT709, "-preset", "veryfast", "-profile:v", "baseline"],
-        *["-qp", str(qp), "-x264-params", f"{_X264}:{_THOROUGH if thorough else _FAST}"],
-        *["-threads", "1", "-flags", "+bitexact", "-fflags", "+bitexact", "-f", "h264", "pipe:1"],
-    ]
-    stream, written = ffmpeg.output(arguments, _checked(pictures, (height * 3 // 2, width)))
+    stream, written = ffmpeg.output(
+        intra_stream(size, qp, thorough), _checked(pictures, (height * 3 // 2, width))
+    )
     slices = list(_taken(split(stream), size, qp))
     if len(slices) != written:
         raise GoalreelError(f"x264 coded {len(slices)} slices of {written} pictures")
@@ -118,39 +106,3 @@ def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
     if not samples or len(samples) % each:
         raise GoalreelError(f"ffmpeg decoded {len(samples)} bytes; wanted: {each} for each picture")
     return np.frombuffer(samples, np.uint8).reshape(-1, height * 3 // 2, width)
-
-
-def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return views of a yuv420p picture, (H * 3 / 2, W): (H, W) and two (H / 2, W / 2)."""
-    height, width = picture.shape[0] * 2 // 3, picture.shape[1]
-    luma, blue, red = np.split(picture.reshape(-1), np.array([4, 5]) * (height * width // 4))
-    chroma = (height // 2, width // 2)
-    return luma.reshape(height, width), blue.reshape(chroma), red.reshape(chroma)
-
-
-def joined(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
-    """Return (H, W) and two (H / 2, W / 2) uint8 planes as a picture, (H * 3 / 2, W) uint8."""
-    flat = np.concatenate([luma.reshape(-1), blue.reshape(-1), red.reshape(-1)])
-    return flat.reshape(-1, luma.shape[1])
-
-
-def rows(picture: np.ndarray, top: int, bottom: int) -> np.ndarray:
-    """Return rows `top` to `bottom`, even, of a yuv420p picture, a picture of its own."""
-    luma, blue, red = planes(picture)
-    half = slice(top // 2, bottom // 2)
-    return joined(luma[top:bottom], blue[half], red[half])
-
-
-def pad16(picture: np.ndarray) -> np.ndarray:
-    """Return a yuv420p picture, (H * 3 / 2, W), both even, with sides that are multiples of 16.
-
-    The last row and column are repeated below and to the right, where a decoder crops.
-    """
-    luma, blue, red = planes(picture)
-    down, across = -luma.shape[0] % 16, -luma.shape[1] % 16
-    half = ((0, down // 2), (0, across // 2))
-    return joined(
-        np.pad(luma, ((0, down), (0, across)), "edge"),
-        np.pad(blue, half, "edge"),
-        np.pad(red, half, "edge"),
-    )

@@ -11,14 +11,14 @@ import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.hud_slices import hud_slices
-from goalreel.encoding.assembling.intra_slices import code_intra, joined, pad16, planes
+from goalreel.encoding.assembling.intra_slices import code_intra
 from goalreel.encoding.assembling.sample_parts import (
     MOST_PICTURES,
     PartStore,
     Samples,
     order_position,
 )
-from goalreel.encoding.yuv import patch_planes, planar
+from goalreel.encoding.yuv import joined, pad16, patch_planes, planar, planes
 from goalreel.errors import GoalreelError
 from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Region

@@ -80,7 +80,7 @@ def assembled(
     fps: int = 30,
 ) -> Assembled:
     """Draw, code and assemble trajectories; the coded atlas has no more pictures than they show."""
-    atlas = atlas_of(style, state_keys(trajectories, style))
+    atlas = atlas_of(style, state_keys(trajectories.states, trajectories.offsets, style))
     seen = atlas.background, style.env, hud
     coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers(quality))
     return joined(path, style, atlas, coded_atlas, trajectories, caption, hud, cards, fps)

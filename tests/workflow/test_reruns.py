@@ -120,7 +120,12 @@ CODE_EDITS = [
     # The texts of errors, plumbing, training, and policies that are not the chosen one.
     ("goalreel/simulation/reaches.py", "still open after", "open after", NOTHING),
     ("goalreel/policies/stable_baselines3.py", "was trained on", "is for", NOTHING),
-    ("goalreel/policies/stable_baselines3.py", "deterministic=True", "deterministic=False", NOTHING),
+    (
+        "goalreel/policies/stable_baselines3.py",
+        "deterministic=True",
+        "deterministic=False",
+        NOTHING,
+    ),
     ("goalreel/policies/tile_policy.py", "argmax(", "argmin(", NOTHING),
     ("goalreel/policies/tile_coding.py", "TILINGS = ", "TILINGS = 1 + ", NOTHING),
     (

@@ -19,7 +19,6 @@ import numpy as np
 from goalreel.files import npz
 from goalreel.pictures.layers import Patches, cut_patches
 from goalreel.pictures.styles import Style
-from goalreel.simulation.trajectories import Trajectories
 
 VERSION = 1
 _KIND = "atlas"
@@ -83,11 +82,20 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     return Atlas(arrays["keys"], arrays["background"], patches, str(arrays["spec"]))
 
 
-def state_keys(trajectories: Trajectories, style: Style) -> np.ndarray:
-    """Return each state's key, (states, k) int64, in the precision of Gymnasium's state."""
-    positions = trajectories.states[:, 0]
+def state_keys(states: np.ndarray, offsets: np.ndarray, style: Style) -> np.ndarray:
+    """Return each state's key, in the precision of Gymnasium's state.
+
+    Args:
+        states: (states, 2) float64, of all episodes.
+        offsets: (episodes + 1,) int64, where each episode's states begin.
+        style: which draws them.
+
+    Returns:
+        The keys, (states, k) int64.
+    """
+    positions = states[:, 0]
     keys = style.keys(positions.astype(np.float32) if style.float32_states else positions)
-    resets = trajectories.offsets[:-1]
+    resets = offsets[:-1]
     if style.float32_states:  # the reset state alone is float64
         keys[resets] = style.keys(positions[resets])
     return keys

@@ -59,7 +59,7 @@ def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: 
     asked = json.loads(spec).get("config", {}) | {"env": style.env}
     check_alike(asked, "trajectories are", trajectories.spec)
     check_alike(asked, "atlas is", atlas.spec)
-    keys = state_keys(trajectories, style)
+    keys = state_keys(trajectories.states, trajectories.offsets, style)
     pictures = atlas.find(keys)
     patches = atlas.patches
     missing = pictures < 0

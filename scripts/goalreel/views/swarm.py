@@ -118,7 +118,7 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
         rows = ranges(shard.offsets[:-1][reached], lengths)
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
         stays = frames == np.repeat(lengths - 1, lengths)
-        keys = state_keys(shard, style)[rows]
+        keys = state_keys(shard.states, shard.offsets, style)[rows]
         pictures = atlas.find(keys)
         found = pictures >= 0
         _count(changes, pictures[found], frames[found], stays[found])

@@ -244,7 +244,7 @@ def pictures_of(film: Assembled) -> list[np.ndarray]:
 @pytest.mark.parametrize("hud", [False, True])
 def test_no_frame_depends_on_its_shard_and_the_same_film_has_the_same_bytes(hud, tmp_path):
     style, whole = STYLES[DISCRETE], simulated(reaches=range(4))
-    atlas = atlas_of(style, state_keys(whole, style))
+    atlas = atlas_of(style, state_keys(whole.states, whole.offsets, style))
     seen = atlas.background, DISCRETE, hud
     coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers())
 

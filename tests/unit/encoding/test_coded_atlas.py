@@ -37,7 +37,9 @@ def trajectories():
 
 @pytest.fixture(scope="module")
 def atlas(trajectories) -> Atlas:
-    return atlas_of(STYLES[DISCRETE], state_keys(trajectories, STYLES[DISCRETE]))
+    return atlas_of(
+        STYLES[DISCRETE], state_keys(trajectories.states, trajectories.offsets, STYLES[DISCRETE])
+    )
 
 
 @pytest.fixture(scope="module")

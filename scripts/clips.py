@@ -30,46 +30,24 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.encoding import ffmpeg
     from goalreel.files.atomic import replacing_folder
-    from goalreel.film.shards import shard_paths
     from goalreel.provenance.checksums import write_folder_sums
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.views.attempt_frames import Footage
+    from goalreel.views.attempt_frames import RunAttempts
     from goalreel.views.clips import choose_clips, write_clips
+    from goalreel.views.run_shards import shard_files
 
-    spec = spec_of(arguments)
-    spec.check_tool("ffmpeg", ffmpeg.version())
-    config, shards = spec.config, spec.shard["shards"]
-    frames = shard_paths(arguments.frames, shards)
-    trajectories = shard_paths(arguments.trajectories, shards)
-    check_inputs(spec, simulate=trajectories, render=frames)
-    policy = arguments.policy
-    check_inputs(spec, atlas=arguments.atlas, train=policy, dqn=policy)
-    footage = Footage(
-        trajectories,
-        frames,
-        arguments.atlas,
-        arguments.policy,
-        config["env"],
-        {"caption": config["overlay.caption"], "hud": config["overlay.hud"]},
-        config["render"],
-    )
-    chosen = choose_clips(config["clips"], footage.attempts, footage.attempts.reached)
+    spec, atlas, policy = spec_of(arguments), arguments.atlas, arguments.policy
+    files = shard_files(spec, arguments.trajectories, arguments.frames)
+    check_inputs(spec, atlas=atlas, train=policy, dqn=policy)
+    attempts = RunAttempts(*files, atlas, policy, spec.config)
+    chosen = choose_clips(spec.config["clips"], attempts.rows)
     with replacing_folder(arguments.output) as folder:
-        write_clips(
-            folder,
-            chosen,
-            footage,
-            config["film.fps"],
-            config["view_encoder"],
-            spec.text,
-            arguments.threads,
-        )
+        write_clips(folder, chosen, attempts, spec, arguments.threads)
         write_folder_sums(folder)
-    episodes = len(footage.attempts.reach)
+    episodes = len(attempts.rows.reach)
     if not chosen:
-        cli.say(f"warning: {config['clips']} selects nothing of {episodes} episodes")
+        cli.say(f"warning: {spec.config['clips']} selects nothing of {episodes} episodes")
     cli.say(f"{len(chosen)} clips of {episodes} episodes")
 
 

@@ -26,27 +26,15 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel.encoding import ffmpeg
-    from goalreel.film.shards import shard_paths
-    from goalreel.provenance.input_checks import check_inputs
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.grid import film_grid
+    from goalreel.views.run_shards import shard_files
 
     spec = spec_of(arguments)
-    spec.check_tool("ffmpeg", ffmpeg.version())
-    frames = shard_paths(arguments.frames, spec.shard["shards"])
-    trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
-    check_inputs(spec, simulate=trajectories, render=frames)
-    filmed = read_filmed(frames, trajectories, spec.config["env"])
-    shown, pages = film_grid(
-        filmed,
-        arguments.output,
-        spec.config["grid"],
-        spec.config["film.fps"],
-        spec.config["view_encoder"],
-        spec.text,
-    )
-    cli.say(f"{shown} frames on {pages} pages")
+    files = shard_files(spec, arguments.trajectories, arguments.frames)
+    filmed = read_filmed(*files, spec.config["env"])
+    frames, pages = film_grid(filmed, arguments.output, spec)
+    cli.say(f"{frames} frames on {pages} pages")
 
 
 if __name__ == "__main__":

@@ -28,38 +28,34 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("sums", type=Path, help="the checksum of the table to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.encoding import ffmpeg
     from goalreel.encoding.choice import card_frames
+
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.styles import make_style
     from goalreel.provenance.checksums import write_sums
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.views.learner_checkpoints import read_ages
-    from goalreel.views.learning_film import make_film, write_film, write_table
+    from goalreel.views.learning_film import make_film, read_learner, write_film, write_table
 
     spec = spec_of(arguments)
-    spec.check_tool("ffmpeg", ffmpeg.version())
     check_inputs(spec, train=arguments.policy, dqn=arguments.policy, atlas=arguments.atlas)
     config = spec.config
-    fps = config["film.fps"]
-    learner = read_ages(arguments.policy, config.get("checkpoint"))
+    learner = read_learner(arguments.policy, config.get("checkpoint"))
     film = make_film(
         learner,
         read_atlas(arguments.atlas),
         make_style(config["env"], config["render"]),
         config["seed"],
         config["train.attempts"],
-        card_frames(config["overlay.title_card"], fps),
+        card_frames(config["overlay.title_card"], config["film.fps"]),
         config["overlay.hud"],
         spec.text,
     )
-    title = f"{config['env']}: learned in {learner.told(learner.ages[-1])}"
-    write_film(
-        arguments.film, film, title, fps, config["view_encoder"], spec.signed(film.cache.source)
-    )
+    title = f"{config['env']}: learned in {learner.label(learner.ages[-1])}"
+    write_film(arguments.film, film, title, spec)
     write_table(arguments.table, film)
     write_sums(arguments.sums, [arguments.table])
-    cli.say(f"{len(film.chapters)} attempts at {len(learner.ages)} ages, {len(film.cache)} frames")
+    checkpoints = len(learner.ages)
+    cli.say(f"{len(film.chapters)} attempts, {checkpoints} checkpoints, {len(film.cache)} frames")
 
 
 if __name__ == "__main__":

@@ -24,25 +24,13 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel.encoding import ffmpeg
-    from goalreel.film.shards import shard_paths
-    from goalreel.provenance.input_checks import check_inputs
-    from goalreel.views.phase import SIZE, portraits, read_trails
-    from goalreel.views.run_shards import write_view
+    from goalreel.views.phase import portraits, read_trails
+    from goalreel.views.run_shards import shard_files, write_video
 
     spec = spec_of(arguments)
-    spec.check_tool("ffmpeg", ffmpeg.version())
-    paths = shard_paths(arguments.trajectories, spec.shard["shards"])
-    check_inputs(spec, simulate=paths)
-    trails = read_trails(paths, spec.config["env"])
-    frames = write_view(
-        arguments.output,
-        portraits(trails),
-        SIZE,
-        spec.config["film.fps"],
-        spec.config["view_encoder"],
-        spec.text,
-    )
+    trajectories, _ = shard_files(spec, arguments.trajectories)
+    trails = read_trails(trajectories, spec.config["env"])
+    frames = write_video(arguments.output, portraits(trails), spec)
     cli.say(f"{frames} frames of {len(trails.steps)} of {trails.total} trajectories")
 
 

@@ -32,27 +32,24 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("sums", type=Path, help="the checksums of the three to write")
     arguments = options.parse_args(argv)
 
-    from goalreel.film.shards import shard_paths
     from goalreel.provenance.checksums import write_sums
-    from goalreel.provenance.input_checks import check_inputs
     from goalreel.views.filmed_episodes import read_filmed, spread
+    from goalreel.views.run_shards import shard_files
     from goalreel.views.stills import save_contact_sheet, save_poster, save_preview
 
     spec = spec_of(arguments)
-    frames = shard_paths(arguments.frames, spec.shard["shards"])
-    trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
-    check_inputs(spec, simulate=trajectories, render=frames)
-    filmed = read_filmed(frames, trajectories, spec.config["env"])
+    files = shard_files(spec, arguments.trajectories, arguments.frames)
+    filmed = read_filmed(*files, spec.config["env"])
     save_poster(filmed, arguments.poster, spec.text)
     trigger = spec.config["stills"]["episode_trigger"]
     chosen = spread(filmed.by_steps(), _ROWS) if trigger is None else filmed.chosen(trigger)
     if not chosen:
         cli.say(f"warning: stills.episode_trigger {trigger} selects nothing; all are taken")
-        chosen = list(filmed.places())
+        chosen = filmed.places
     save_contact_sheet(filmed, arguments.contact_sheet, chosen[:_MOST], spec.text)
-    told = save_preview(filmed, arguments.preview, spec.config["film.fps"], spec.text)
+    summary = save_preview(filmed, arguments.preview, spec.config["film.fps"], spec.text)
     write_sums(arguments.sums, [arguments.poster, arguments.contact_sheet, arguments.preview])
-    cli.say(f"poster and contact sheet drawn; preview: {told}")
+    cli.say(f"poster and contact sheet drawn; preview: {summary}")
 
 
 if __name__ == "__main__":

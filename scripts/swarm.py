@@ -25,31 +25,18 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
 
-    from goalreel.encoding import ffmpeg
-    from goalreel.film.shards import shard_paths
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.styles import make_style
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.views.run_shards import goal_position, run_shards, write_view
+    from goalreel.views.run_shards import read_shards, shard_files, write_video
     from goalreel.views.swarm import count_cars
 
     spec = spec_of(arguments)
-    spec.check_tool("ffmpeg", ffmpeg.version())
-    env = spec.config["env"]
-    goal_position(env)  # says that the view needs Mountain Car
-    trajectories = shard_paths(arguments.trajectories, spec.shard["shards"])
-    check_inputs(spec, simulate=trajectories, atlas=arguments.atlas)
-    shards = run_shards(trajectories, env)
-    swarm = count_cars(shards, read_atlas(arguments.atlas), make_style(env, spec.config["render"]))
-    height, width = swarm.background.shape[:2]
-    frames = write_view(
-        arguments.output,
-        swarm.frames(),
-        (width, height),
-        spec.config["film.fps"],
-        spec.config["view_encoder"],
-        spec.text,
-    )
+    style = make_style(spec.config["env"], spec.config["render"])
+    trajectories, _ = shard_files(spec, arguments.trajectories)
+    check_inputs(spec, atlas=arguments.atlas)
+    swarm = count_cars(read_shards(trajectories), read_atlas(arguments.atlas), style)
+    frames = write_video(arguments.output, swarm.frames(), spec)
     cli.say(f"{frames} frames of {swarm.cars} cars in {len(swarm.shapes)} distinct pictures")
 
 

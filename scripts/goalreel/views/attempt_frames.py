@@ -1,11 +1,10 @@
-"""Footage: the frames of any attempt of a run, whether it was filmed or not.
+"""The frames of any attempt of a run, whether it was filmed or not, with the overlay.
 
-A filmed attempt's frames stand in its shard's cache; another is simulated again from its seed.
-The overlay lies over both. What is made of them stands with the callers.
+A filmed attempt's frames are in its shard's cache; another is simulated again from its seed.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,71 +22,70 @@ from goalreel.simulation.trajectories import Attempts, Trajectories, read_summar
 
 
 @dataclass(frozen=True)
-class Shot:
-    """An attempt to be filmed: its number among all attempts, its row, its frames."""
+class AttemptFrames:
+    """The frames of an attempt."""
 
-    episode: int
-    row: Mapping[str, object]
-    view: Yuv420p
-    first: int
-    size: tuple[int, int]
+    episode: int  # its number among all attempts
+    row: Mapping[str, object]  # its columns in the table of attempts
+    frames: Yuv420p  # of it and of others
+    first: int  # its first among them, which shows the reset state
+    size: tuple[int, int]  # width and height
 
-    def frames(self, start: int, stop: int) -> Iterator[np.ndarray]:
-        """Yield frames of the attempt, as Yuv420p.frames; frame 0 shows the reset state."""
-        return self.view.frames(range(self.first + start, self.first + stop))
+    def planes(self, start: int, stop: int) -> Iterator[np.ndarray]:
+        """Yield its frames from start to stop, as Yuv420p.frames."""
+        return self.frames.frames(range(self.first + start, self.first + stop))
 
 
 @dataclass(frozen=True)
-class Footage:
-    """The attempts of a run: the files of its shards, and what lies over the frames."""
+class RunAttempts:
+    """All attempts of a run."""
 
-    trajectories: list[Path]
-    frames: list[Path]
-    atlas: Path | None
-    learned: Path | None
-    env: str
-    overlay: Mapping
-    render: Mapping
+    trajectories: Sequence[Path]  # the files of its shards
+    caches: Sequence[Path]  # the frame caches of its shards
+    atlas: Path | None  # for an environment that has one
+    learned: Path | None  # the file of a policy that was trained
+    config: Mapping  # env, overlay.caption, overlay.hud, render
 
     @cached_property
-    def attempts(self) -> Attempts:
-        """All attempts of the run, by reach and attempt."""
-        parts = [read_summary(path).attempts for path in self.trajectories]
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return Attempts(*(np.concatenate(column) for column in columns))
+    def rows(self) -> Attempts:
+        """The rows of all attempts, by reach and attempt."""
+        parts = [vars(read_summary(path).attempts).values() for path in self.trajectories]
+        return Attempts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def shots(self, episodes: list[int]) -> Iterator[list[Shot]]:
-        """Yield the chosen attempts of one shard after another, so that one is in memory."""
-        wanted, first = np.unique(np.array(episodes, np.int64)), 0
-        for trajectories_path, frames_path in zip(self.trajectories, self.frames, strict=True):
+    def frames_of(self, episodes: Iterable[int]) -> Iterator[list[AttemptFrames]]:
+        """Yield the frames of attempts, shard after shard, so that one shard is in memory.
+
+        Args:
+            episodes: their numbers among all attempts.
+        """
+        wanted, first = np.unique(np.fromiter(episodes, np.int64)), 0
+        for trajectories_path, frames_path in zip(self.trajectories, self.caches, strict=True):
             trajectories = read_trajectories(trajectories_path)
             last = first + len(trajectories.attempts.reach)
             rows = wanted[(wanted >= first) & (wanted < last)] - first
             if len(rows):
-                yield self._shots_of(trajectories, frames_path, rows, first)
+                yield self._of_shard(trajectories, frames_path, rows, first)
             first = last
 
-    def _shots_of(self, trajectories, frames_path, rows, first) -> list[Shot]:
-        attempts, episodes = trajectories.attempts.take(rows), trajectories.episodes
-        place = {pair: i for i, pair in enumerate(_names(episodes))}
-        filmed = np.array([pair in place for pair in _names(attempts)])
-        shots = []
-        for chosen in (filmed, ~filmed):
-            if chosen.any():
-                picked = attempts.take(chosen)
-                if chosen is filmed:
-                    cache, source = open_cache(frames_path), trajectories
-                else:
-                    source, cache = self._again(trajectories, picked)
-                    place = {pair: i for i, pair in enumerate(_names(picked))}
-                texts = captions(self.overlay["caption"], source, self.env)
-                shown = overlaid(cache, source, self.env, texts, self.overlay["hud"], 0)
-                view, size = Yuv420p(shown), shown.background.shape[1::-1]
-                for row, pair in zip(rows[chosen].tolist(), _names(picked), strict=True):
-                    start = int(shown.offsets[place[pair]])
-                    about = trajectories.attempts.row(row)
-                    shots.append(Shot(first + row, about, view, start, size))
-        return sorted(shots, key=lambda shot: shot.episode)
+    def _of_shard(
+        self, trajectories: Trajectories, cache_path: Path, rows: np.ndarray, first: int
+    ) -> list[AttemptFrames]:
+        attempts, filmed = trajectories.attempts.take(rows), set(_pairs(trajectories.episodes))
+        is_filmed = np.array([pair in filmed for pair in _pairs(attempts)])
+        sources = [(trajectories, open_cache(cache_path))] if is_filmed.any() else []
+        if not is_filmed.all():
+            sources.append(self._again(trajectories, attempts.take(~is_filmed)))
+        numbers = dict(zip(_pairs(attempts), (rows + first).tolist(), strict=True))
+        env, caption, hud = (self.config[k] for k in ("env", "overlay.caption", "overlay.hud"))
+        found = []
+        for source, cache in sources:
+            cache = overlaid(cache, source, env, captions(caption, source, env), hud, 0)
+            frames, size = Yuv420p(cache), cache.background.shape[1::-1]
+            for place, pair in enumerate(_pairs(source.episodes)):
+                if pair in numbers:
+                    row, start = source.episodes.row(place), int(cache.offsets[place])
+                    found.append(AttemptFrames(numbers[pair], row, frames, start, size))
+        return sorted(found, key=lambda attempt: attempt.episode)
 
     def _again(
         self, trajectories: Trajectories, attempts: Attempts
@@ -97,8 +95,9 @@ class Footage:
         environment = make_environment(config)
         policy = make_policy(config["policy"], self.learned)
         again = simulate_attempts(attempts, environment, policy, trajectories.spec)
-        return again, render_shard(again, config | {"render": self.render}, self.atlas, "{}")
+        drawn = config | {"render": self.config["render"]}
+        return again, render_shard(again, drawn, self.atlas, "{}")
 
 
-def _names(rows: Attempts) -> list[tuple[int, int]]:
+def _pairs(rows: Attempts) -> list[tuple[int, int]]:
     return list(zip(rows.reach.tolist(), rows.attempt.tolist(), strict=True))

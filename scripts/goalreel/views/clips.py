@@ -1,8 +1,7 @@
 """Clips: videos of single episodes and of snippets that begin at chosen steps.
 
 Names and lengths are those of Gymnasium's save_video, whose episodes here are all attempts of the
-run, by reach and attempt. Which are chosen is told by triggers, where their frames come from by
-footage, what is laid over them by overlay (there are no cards).
+run, by reach and attempt. They have no title cards.
 """
 
 import csv
@@ -14,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import Spec, canonical
 from goalreel.simulation.trajectories import Attempts
-from goalreel.views.attempt_frames import Footage, Shot
+from goalreel.views.attempt_frames import AttemptFrames, RunAttempts
 from goalreel.views.triggers import chosen_episodes, chosen_steps
 
 COLUMNS = ("file", "episode", "reach", "attempt", "seed", "start", "frames")
@@ -25,26 +25,24 @@ COLUMNS = ("file", "episode", "reach", "attempt", "seed", "start", "frames")
 
 @dataclass(frozen=True)
 class Clip:
-    """A video to make.
+    """A video to make."""
 
-    name: its file's, without suffix; episode: its number among all attempts; start, stop: its
-    frames in the episode, whose frame 0 shows the reset state
-    """
-
-    name: str
-    episode: int
-    start: int
-    stop: int
+    name: str  # of its file, without suffix
+    episode: int  # its number among all attempts
+    start: int  # its first frame; the episode's frame 0 shows the reset state
+    stop: int  # the frame after its last
 
 
-def choose_clips(clips: Mapping, attempts: Attempts, reached: np.ndarray) -> list[Clip]:
-    """Return what the options select.
+def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
+    """Return what the options select of the attempts of a run.
 
-    clips: episode_trigger, step_trigger, video_length and name_prefix. attempts: of the whole run.
+    clips: episode_trigger, step_trigger, video_length and name_prefix.
     """
     prefix, length = clips["name_prefix"], clips["video_length"]
     frames = attempts.steps + 1
-    episodes = chosen_episodes(clips["episode_trigger"], attempts.steps, attempts.return_, reached)
+    episodes = chosen_episodes(
+        clips["episode_trigger"], attempts.steps, attempts.return_, attempts.reached
+    )
     chosen = [
         Clip(f"{prefix}-episode-{i}", i, 0, _stop(0, length, int(frames[i])))
         for i in episodes.tolist()
@@ -64,35 +62,34 @@ def _stop(start: int, length: int | None, frames: int) -> int:
 
 
 def write_clips(
-    folder: Path,
-    chosen: Iterable[Clip],
-    footage: Footage,
-    fps: int,
-    encode: Mapping,
-    spec: str,
-    threads: int,
+    folder: Path, chosen: Iterable[Clip], attempts: RunAttempts, spec: Spec, threads: int
 ) -> None:
     """Write the clips and clips.csv, a row for each, into a folder.
 
-    threads: videos that are encoded at the same time, which changes none of them. Raises
-    GoalreelError as footage and video do.
+    Args:
+        folder: an existing one.
+        chosen: the clips.
+        attempts: those of the run.
+        spec: with film.fps and view_encoder; each clip keeps it, with its place in the run.
+        threads: videos that are encoded at the same time, which changes none of them.
     """
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    fps, encoder = spec.config["film.fps"], spec.config["view_encoder"]
     by_episode: dict[int, list[Clip]] = {}
     for clip in chosen:
         by_episode.setdefault(clip.episode, []).append(clip)
     rows = []
     with ThreadPoolExecutor(threads) as pool:
 
-        def encode_clip(clip: Clip, shot: Shot) -> tuple:
-            about = {name: shot.row[name] for name in ("reach", "attempt", "seed")}
-            comment = canonical({**json.loads(spec), "clip": {**about, "start": clip.start}})
-            path = folder / f"{clip.name}.mp4"
-            frames = shot.frames(clip.start, clip.stop)
-            written = encode_video(path, frames, shot.size, fps, encode, comment)
-            return path.name, clip.episode, *about.values(), clip.start, written
+        def encode_clip(clip: Clip, attempt: AttemptFrames) -> tuple:
+            source = {name: attempt.row[name] for name in ("reach", "attempt", "seed")}
+            comment = canonical({**json.loads(spec.text), "clip": {**source, "start": clip.start}})
+            path, planes = folder / f"{clip.name}.mp4", attempt.planes(clip.start, clip.stop)
+            written = encode_video(path, planes, attempt.size, fps, encoder, comment)
+            return path.name, clip.episode, *source.values(), clip.start, written
 
-        for shots in footage.shots(list(by_episode)):
-            pairs = [(clip, shot) for shot in shots for clip in by_episode[shot.episode]]
+        for shard in attempts.frames_of(by_episode):
+            pairs = [(clip, attempt) for attempt in shard for clip in by_episode[attempt.episode]]
             rows += pool.map(encode_clip, *zip(*pairs, strict=True))
     with (folder / "clips.csv").open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream, lineterminator="\n")

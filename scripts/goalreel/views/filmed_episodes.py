@@ -1,10 +1,7 @@
-"""The filmed episodes as the views take them: their rows, for captions, and their frames.
+"""The filmed episodes of a run, as views take them: their rows and their frames, in film order."""
 
-Views show episodes in film order, shard after shard. What they show of them stands in grid and
-stills; what a trajectory file and a frame cache are, in trajectories and frame_cache.
-"""
-
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,43 +10,56 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache, open_cache
-from goalreel.provenance.spec import common_spec
-from goalreel.simulation.trajectories import Summary, read_summary
+from goalreel.simulation.trajectories import Attempts, Summary, read_summary
 from goalreel.views.triggers import EpisodeTrigger, chosen_episodes
 
-_JUDGED = ("steps", "return_", "reached")
 Place = tuple[int, int]  # an episode: its shard, and its number in that shard
 
 
 @dataclass(frozen=True)
-class Filmed:
-    """All filmed episodes of a run; their frames stay in their files until a shard is opened.
+class Episode:
+    """A filmed episode."""
 
-    frames: the shards' frame caches; summaries: what their trajectory files tell, one per shard
-    """
+    place: Place
+    row: dict[str, object]  # its columns in the tables and `env`, as captions take them
+    cache: FrameCache  # its shard's frames
+    frames: range  # which of them are its own; the first shows the reset state
+
+
+@dataclass(frozen=True)
+class FilmedEpisodes:
+    """All filmed episodes of a run; their frames stay in their files until a shard is opened."""
 
     env: str
-    frames: list[Path]
-    summaries: list[Summary]
+    frames: Sequence[Path]  # the shards' frame caches
+    summaries: list[Summary]  # of the shards' trajectory files
 
     @cached_property
-    def lengths(self) -> np.ndarray:
-        """The number of frames of each episode in film order: (episodes,) int64."""
-        return np.concatenate([summary.episodes.steps + 1 for summary in self.summaries])
+    def rows(self) -> Attempts:
+        """The rows of all episodes in film order."""
+        parts = [vars(summary.episodes).values() for summary in self.summaries]
+        return Attempts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def places(self) -> Iterator[Place]:
-        """Yield every episode in film order."""
-        for shard, summary in enumerate(self.summaries):
-            for index in range(len(summary.episodes.steps)):
-                yield shard, index
+    @cached_property
+    def places(self) -> list[Place]:
+        """The places of all episodes in film order."""
+        counts = (len(summary.episodes.steps) for summary in self.summaries)
+        return [(shard, index) for shard, count in enumerate(counts) for index in range(count)]
 
-    def row(self, place: Place) -> dict[str, object]:
-        """Return an episode's row, as captions take it."""
-        shard, index = place
-        return {"env": self.env} | self.summaries[shard].episodes.row(index)
+    def episodes(self, places: Iterable[Place] | None = None) -> Iterator[Episode]:
+        """Yield episodes, all of them or those chosen; a shard is opened when one of it comes.
 
-    def open(self, shard: int) -> FrameCache:
-        """Return a shard's frames. Raises GoalreelError if they show other trajectories."""
+        Raises:
+            GoalreelError: if a frame cache shows other trajectories than those of its shard.
+        """
+        places = self.places if places is None else places
+        for shard, group in itertools.groupby(places, key=lambda place: place[0]):
+            cache, rows = self._open(shard), self.summaries[shard].episodes
+            for place in group:
+                row = {"env": self.env} | rows.row(place[1])
+                yield Episode(place, row, cache, cache.episode(place[1]))
+
+    def _open(self, shard: int) -> FrameCache:
         path, summary = self.frames[shard], self.summaries[shard]
         cache = open_cache(path)
         same = np.array_equal(np.diff(cache.offsets), summary.episodes.steps + 1)
@@ -63,39 +73,32 @@ class Filmed:
     def by_steps(self) -> list[Place]:
         """Return the episodes that reached, or all if none did, from the shortest to the longest.
 
-        Episodes of as many steps stand in film order.
+        Episodes of as many steps are in film order.
         """
-        reached = np.concatenate([summary.episodes.reached for summary in self.summaries])
-        wanted = reached if reached.any() else np.ones_like(reached)
-        places = list(self.places())
-        return [places[i] for i in np.argsort(self.lengths, kind="stable").tolist() if wanted[i]]
+        rows = self.rows
+        counted = rows.reached if rows.reached.any() else np.ones_like(rows.reached)
+        order = np.argsort(rows.steps, kind="stable")
+        return [self.places[i] for i in order[counted[order]].tolist()]
 
     def chosen(self, trigger: EpisodeTrigger) -> list[Place]:
         """Return the episodes that a trigger selects of the filmed ones, in film order."""
-        rows = [summary.episodes for summary in self.summaries]
-        columns = ([getattr(row, name) for row in rows] for name in _JUDGED)
-        places = list(self.places())
-        picked = chosen_episodes(trigger, *(np.concatenate(column) for column in columns))
-        return [places[i] for i in picked.tolist()]
+        rows = self.rows
+        picked = chosen_episodes(trigger, rows.steps, rows.return_, rows.reached)
+        return [self.places[i] for i in picked.tolist()]
 
-    def median(self) -> Place:
+    def median(self) -> Episode:
         """Return the median reach by steps; of two, the shorter."""
         ordered = self.by_steps()
-        return ordered[(len(ordered) - 1) // 2]
+        return next(self.episodes([ordered[(len(ordered) - 1) // 2]]))
 
 
-def read_filmed(frames: list[Path], trajectories: list[Path], env: str) -> Filmed:
-    """Read what the trajectory files tell of the filmed episodes.
+def read_filmed(trajectories: Sequence[Path], frames: Sequence[Path], env: str) -> FilmedEpisodes:
+    """Return the filmed episodes of a run, from the files of all shards in film order.
 
-    frames, trajectories: the files of all shards, in film order. Raises GoalreelError if the
-    trajectories are of another environment than `env`, or do not belong together.
+    Raises:
+        GoalreelError: if a trajectory file cannot be used.
     """
-    summaries = [read_summary(path) for path in trajectories]
-    specs = {path: s.spec for path, s in zip(trajectories, summaries, strict=True)}
-    made = common_spec(specs)["config"]["env"]
-    if made != env:
-        raise GoalreelError(f"the trajectories are of {made}, not of {env}")
-    return Filmed(env, frames, summaries)
+    return FilmedEpisodes(env, frames, [read_summary(path) for path in trajectories])
 
 
 def spread(items: Sequence, count: int) -> list:

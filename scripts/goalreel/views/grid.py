@@ -1,19 +1,19 @@
 """The grid: episodes that play side by side, page after page, as one video.
 
 All filmed episodes are shown, in film order, along the rows of a page and then page after page.
-What stands on a page's frames is told in page, how pictures are scaled in scaled, which episodes
-there are in filmed, how frames are encoded in video.
 """
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
 from goalreel.pictures.captions import caption
-from goalreel.views.filmed_episodes import Filmed
+from goalreel.provenance.spec import Spec
+from goalreel.views.filmed_episodes import FilmedEpisodes
 from goalreel.views.grid_page import GUTTER, Cell, Layout, page_parts
 from goalreel.views.scaled_frames import ScaledPictures
 
@@ -43,42 +43,43 @@ def layout(rows: int, columns: int, frame: tuple[int, int]) -> Layout:
     return Layout(rows, columns, (width, height))
 
 
-def film_grid(
-    filmed: Filmed,
-    path: str | os.PathLike,
-    grid: Mapping,
-    fps: int,
-    encode: Mapping,
-    comment: str,
-) -> tuple[int, int]:
-    """Film all episodes as a grid to `path`; return the numbers of frames and of pages.
+def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:
+    """Film all episodes as a grid; every page starts with a keyframe.
 
-    grid: rows, columns and caption, a template as in captions. encode, comment: see
-    video.encode_video. Every page starts with a keyframe. Raises GoalreelError if the grid has too
-    many cells or a frame cache cannot be used.
+    Args:
+        filmed: the episodes.
+        path: the MP4 file.
+        spec: with grid (rows, columns, and caption, a template as in captions), film.fps and
+            view_encoder; the file keeps it.
+
+    Returns:
+        The numbers of frames and of pages.
+
+    Raises:
+        GoalreelError: if the grid has too many cells or a frame cache cannot be used.
     """
-    height, width = filmed.open(0).background.shape[:2]
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
+    height, width = next(filmed.episodes()).cache.background.shape[:2]
     shape = layout(grid["rows"], grid["columns"], (width, height))
     cells = shape.rows * shape.columns
-    firsts = range(0, len(filmed.lengths), cells)
-    lengths = [int(filmed.lengths[first : first + cells].max()) for first in firsts]
+    frames = filmed.rows.steps + 1
+    lengths = [int(frames[i : i + cells].max()) for i in range(0, len(frames), cells)]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
     pictures = ScaledPictures((width, height), shape.cell)
     pages = _pages(_cells(filmed, pictures, grid["caption"]), cells)
     parts = (part for page in pages for part in page_parts(page, shape))
-    frames = (frame for part in parts for frame in Yuv420p(part).frames())
-    written = encode_video(path, frames, shape.size, fps, encode, comment, starts)
+    planes = (frame for part in parts for frame in Yuv420p(part).frames())
+    written = encode_video(path, planes, shape.size, fps, encoder, spec.text, starts)
     return written, len(starts)
 
 
-def _cells(filmed: Filmed, pictures: ScaledPictures, template: str) -> Iterator[Cell]:
-    """Yield every filmed episode; a shard is opened when its first one is asked for."""
-    for shard, places in itertools.groupby(filmed.places(), key=lambda place: place[0]):
-        cache = filmed.open(shard)
-        scaled = pictures.of(cache)
-        for place in places:
-            text = caption(template, filmed.row(place))
-            yield Cell(scaled, cache.episode(place[1]), text)
+def _cells(filmed: FilmedEpisodes, pictures: ScaledPictures, template: str) -> Iterator[Cell]:
+    """Yield every filmed episode in its cell."""
+    for episode in filmed.episodes():
+        if episode.place[1] == 0:  # the first of its shard
+            scaled = pictures.of(episode.cache)
+        yield Cell(scaled, episode.frames, caption(template, episode.row))
 
 
 def _pages(cells: Iterator[Cell], count: int) -> Iterator[list[Cell]]:

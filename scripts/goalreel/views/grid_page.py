@@ -1,10 +1,9 @@
 """A page of the grid: episodes in their cells, as frame caches that become video like a shard's.
 
-An episode is held on its last frame until the longest of its page has ended. Where the pictures
-come from stands in scaled; which episodes stand on which page, and how large cells are, in grid.
+An episode is held on its last frame until the longest of its page has ended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,11 +22,11 @@ _SPAN = 32_000_000
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the cells of a grid stand: cell is the (width, height) of each, even."""
+    """Where the cells of a grid lie."""
 
     rows: int
     columns: int
-    cell: tuple[int, int]
+    cell: tuple[int, int]  # width and height of each, even
 
     @property
     def size(self) -> tuple[int, int]:
@@ -45,14 +44,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class Cell:
-    """An episode in its cell: its frames, as numbers of a scaled cache's, and its caption."""
+    """An episode in its cell."""
 
     cache: ScaledCache
-    frames: range
-    caption: str
+    frames: range  # which of the cache's are its own
+    caption: str  # "" for none
 
 
-def page_parts(page: list[Cell], shape: Layout) -> Iterator[FrameCache]:
+def page_parts(page: Sequence[Cell], shape: Layout) -> Iterator[FrameCache]:
     """Yield a page's frames as frame caches, each of as many frames as memory allows."""
     width, height = shape.cell
     background = np.full((shape.size[1], shape.size[0], 3), _PAPER, np.uint8)
@@ -64,26 +63,21 @@ def page_parts(page: list[Cell], shape: Layout) -> Iterator[FrameCache]:
             plates.append(_plate_patch(plate(cell.caption, shape.cell), top, left))
     step, end = 0, max(len(cell.frames) for cell in page)
     while step < end:
-        first, held = step, 0
-        gathered = [[_Gathered() for _ in range(cell.cache.layers)] for cell in page]
-        while step < end and held <= _SPAN:
-            for cell, layers in zip(page, gathered, strict=True):
+        first, pixels = step, 0
+        layers = [_CellLayer() for _ in page]
+        while step < end and pixels <= _SPAN:
+            for cell, layer in zip(page, layers, strict=True):
                 frame = cell.frames[min(step, len(cell.frames) - 1)]
-                for layer, picture in zip(layers, cell.cache.pictures(frame), strict=True):
-                    held += layer.add(picture)
+                pixels += layer.add(cell.cache.picture(frame))
             step += 1
-        layers = [
-            layer.layer(f"cell {number}, {place}", *shape.corner(number))
-            for number, cell in enumerate(gathered)
-            for place, layer in enumerate(cell)
-        ]
+        cells = [layer.layer(f"cell {n}", *shape.corner(n)) for n, layer in enumerate(layers)]
         always = np.zeros(step - first, np.int32)
-        layers += [Layer(f"caption {n}", patch, always) for n, patch in enumerate(plates)]
-        yield FrameCache(background, tuple(layers), np.array([0, step - first]))
+        cells += [Layer(f"caption {n}", patch, always) for n, patch in enumerate(plates)]
+        yield FrameCache(background, tuple(cells), np.array([0, step - first]))
 
 
-class _Gathered:
-    """A layer of a cell while its pictures are gathered, each once."""
+class _CellLayer:
+    """What a cell shows, while its pictures are gathered, each once."""
 
     def __init__(self):
         self._numbers: dict[Picture, int] = {}

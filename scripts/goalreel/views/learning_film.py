@@ -1,18 +1,19 @@
-"""The film of learning: a learner's first attempts at each of its ages, title cards between them.
+"""The film of learning: a learner's first attempts at each checkpoint, title cards between them.
 
-At every age the attempts start from the same resets, so that what differs is what was learned. What
-a learner does at an age stands in ages, how pictures are looked up in render, and how a file is
-encoded in segment and film.
+At every checkpoint the attempts start from the same resets, so that what differs is what was
+learned.
 """
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.physics import ENVIRONMENTS, probe
+from goalreel.encoding import ffmpeg
+from goalreel.environments.physics import ENVIRONMENTS, MountainCar, probe
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
@@ -24,29 +25,75 @@ from goalreel.pictures.overlay import overlaid
 from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import Style
 from goalreel.policies.policy import RulePolicy
+from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories
-from goalreel.views.learner_checkpoints import Ages
+
+Rule = Callable[[np.ndarray, MountainCar], np.ndarray]
+_MOST = 5  # checkpoints of a network that are filmed
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What a learner does at each of its checkpoints."""
+
+    unit: str  # what ages count: "episode" or "frame" of training
+    ages: tuple[int, ...]  # of the checkpoints, increasing
+    rules: tuple[Rule, ...]  # of each checkpoint, (observations, environment) -> actions
+    spec: str  # how it was trained
+
+    def label(self, age: int) -> str:
+        """Return an age in words."""
+        return f"{age:,} {self.unit}{'' if age == 1 else 's'}"
+
+
+def read_learner(path: Path, checkpoint: str | int | None) -> Learner:
+    """Read what a trainer saved: every checkpoint of SARSA, up to five of deep Q-learning.
+
+    Args:
+        path: the file.
+        checkpoint: None for SARSA, else the network that is filmed last, `best`, `last` or an age;
+            the others are spread evenly before it.
+
+    Raises:
+        GoalreelError: if the file cannot be used.
+    """
+    if checkpoint is None:
+        from goalreel.policies.tile_policy import read_policies
+
+        return of_sarsa(read_policies(path))
+    from goalreel.policies.network_file import read_checkpoints
+
+    saved = read_checkpoints(path)
+    chosen = np.linspace(0, saved.choose(checkpoint), _MOST).round().astype(int)
+    places = sorted(set(chosen.tolist()))
+    networks = [saved.network(place) for place in places]
+    rules = tuple(lambda obs, env, network=network: network.act(obs) for network in networks)
+    return Learner("frame", tuple(saved.ages[place] for place in places), rules, saved.spec)
+
+
+def of_sarsa(policies) -> Learner:
+    """Return SARSA's policies (tile_policy.LearnedPolicies) as a learner."""
+    from goalreel.policies.tile_policy import greedy
+
+    rules = tuple(greedy(weights) for weights in policies.weights)
+    return Learner("episode", tuple(policies.ages.tolist()), rules, policies.spec)
 
 
 @dataclass(frozen=True)
 class LearningFilm:
-    """The film's frames and what is told of them.
+    """The film's frames and what is said of them."""
 
-    cache: the frames; an episode of it is a title card and then the attempt
-    chapters: one per attempt, its card included
-    table: columns of a row per attempt: age, attempt (from 1), seed, steps, return, reached,
-    first_frame (the one that shows the reset state), frames (steps + 1), card_frames (those of the
-    card, which end before first_frame)
-    """
-
-    cache: FrameCache
-    chapters: tuple[Chapter, ...]
+    cache: FrameCache  # each episode is a title card and then the attempt
+    chapters: tuple[Chapter, ...]  # one per attempt, its card included
+    # Columns of a row per attempt: age, attempt (from 1), seed, steps, return, reached,
+    # first_frame (the one that shows the reset state), frames (steps + 1), card_frames (those of
+    # the card, which end before first_frame).
     table: dict[str, list]
 
 
 def make_film(
-    learner: Ages,
+    learner: Learner,
     atlas: Atlas,
     style: Style,
     seed: int,
@@ -55,10 +102,12 @@ def make_film(
     hud: bool,
     spec: str = "{}",
 ) -> LearningFilm:
-    """Play and render `attempts` episodes at each age of a learner.
+    """Play and render `attempts` episodes at each checkpoint of a learner.
 
-    Attempt k starts as the first attempt at reach k - 1 of a film of root seed `seed` does. Raises
-    GoalreelError if the learner or the atlas are of another environment.
+    Attempt k starts as the first attempt at reach k - 1 of a film of root seed `seed` does.
+
+    hud: whether the frames show it. Raises GoalreelError if the learner or the atlas are of
+    another environment than the style.
     """
     env = json.loads(learner.spec).get("config", {}).get("env", style.env)
     if env != style.env:
@@ -68,7 +117,7 @@ def make_film(
     ages = np.repeat(learner.ages, attempts).tolist()
     numbers = [row["reach"] + 1 for row in rows]
     labels = [
-        f"After {learner.told(age)} · attempt {number} of {attempts} · "
+        f"After {learner.label(age)} · attempt {number} of {attempts} · "
         f"{row['steps']} steps · {'reached' if row['reached'] else 'not reached'}"
         for age, number, row in zip(ages, numbers, rows, strict=True)
     ]
@@ -87,8 +136,8 @@ def make_film(
     return LearningFilm(cache, chapters, table)
 
 
-def play(learner: Ages, env: str, seed: int, attempts: int, spec: str = "{}") -> Trajectories:
-    """Return the first attempt at each of `attempts` reaches, greedily, from age to age.
+def play(learner: Learner, env: str, seed: int, attempts: int, spec: str = "{}") -> Trajectories:
+    """Return the first attempt at each of `attempts` reaches, for each checkpoint.
 
     All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
     """
@@ -119,16 +168,16 @@ def play(learner: Ages, env: str, seed: int, attempts: int, spec: str = "{}") ->
     return Trajectories(offsets, states, actions, rewards, episodes, episodes, probe(), spec)
 
 
-def write_film(
-    path: str | os.PathLike, film: LearningFilm, title: str, fps: int, encode: Mapping, comment: str
-) -> None:
-    """Encode the film to `path`, an MP4 file with a chapter and a keyframe for each attempt.
+def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:
+    """Encode the film to an MP4 file with a chapter and a keyframe for each attempt.
 
-    encode: see video.encode_video. Raises GoalreelError as encode_segment and join.
+    spec: with film.fps and view_encoder; the file keeps it.
     """
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    fps, comment = spec.config["film.fps"], spec.signed(film.cache.source)
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")
-        encode_segment(film.cache, segment, fps, encode, comment)
+        encode_segment(film.cache, segment, fps, spec.config["view_encoder"], comment)
         join([segment], temporary, fps, title, comment, film.chapters)
 
 

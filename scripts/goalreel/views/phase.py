@@ -3,7 +3,7 @@
 matplotlib draws the axes, once; the trajectories are drawn into them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +11,17 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
+from goalreel.environments.registry import (
+    MAX_POSITION,
+    MAX_SPEED,
+    MIN_POSITION,
+    MOUNTAIN_CARS,
+    describe,
+)
 from goalreel.errors import GoalreelError
 from goalreel.files.svg_plot import GRID, mark_x, styled
 from goalreel.simulation.trajectories import read_summary
-from goalreel.views.run_shards import goal_position, run_shards
+from goalreel.views.run_shards import read_shards
 
 MOST = 2000  # trajectories that are drawn: more would cost, and show nothing more
 SIZE = (600, 400)  # width and height in pixels
@@ -45,7 +51,7 @@ class Trails:
     goal_position: float
 
 
-def read_trails(paths: list[Path], env: str) -> Trails:
+def read_trails(paths: Sequence[Path], env: str) -> Trails:
     """Return the trajectories that reached the goal, or MOST of them, evenly from the whole run.
 
     Which are taken does not depend on the sharding.
@@ -55,10 +61,15 @@ def read_trails(paths: list[Path], env: str) -> Trails:
         env: the Mountain Car that they are of.
 
     Raises:
-        GoalreelError: if a file cannot be used, or no episode reached the goal.
+        GoalreelError: if it is none, a file cannot be used, or no episode reached the goal.
 
     """
-    goal = goal_position(env)
+    goal = describe(env).goal_position
+    if goal is None:
+        raise GoalreelError(
+            f"this view needs Mountain Car ({', '.join(MOUNTAIN_CARS)}), whose state is a position "
+            f"and a velocity; {env} is not one"
+        )
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     ends = np.cumsum([len(episodes) for episodes in reached])
     total = int(ends[-1])
@@ -66,7 +77,7 @@ def read_trails(paths: list[Path], env: str) -> Trails:
     taken = np.arange(count) * total // max(count, 1)
     shards = np.searchsorted(ends, taken, side="right")
     episodes = []
-    for shard, trajectories in enumerate(run_shards(paths, env)):
+    for shard, trajectories in enumerate(read_shards(paths)):
         first = ends[shard] - len(reached[shard])
         chosen = reached[shard][taken[shards == shard] - first]
         episodes += [trajectories.episode(episode)[0] for episode in chosen.tolist()]

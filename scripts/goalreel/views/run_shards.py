@@ -1,90 +1,78 @@
-"""What the views of a whole run share: the run's shards, one at a time, and their way into video.
+"""What views share: the files of a run's shards, what is in them, and the way into video.
 
-A view shows all episodes that reached the goal at the same time. What it draws stands with each:
-swarm, phase.
+A view of pictures takes `filmed_episodes.read_filmed`, one of states `read_shards`; both leave RGB
+frames, which `write_video` encodes.
 """
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
-from goalreel.environments.registry import MOUNTAIN_CARS, describe
 from goalreel.errors import GoalreelError
-from goalreel.provenance.spec import common_spec
+from goalreel.film.shards import shard_paths
+from goalreel.provenance.input_checks import check_inputs
+from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
 
-def run_shards(paths: Iterable[Path], env: str) -> Iterator[Trajectories]:
-    """Yield the trajectories of all shards, in order; only one is in memory at a time.
+def shard_files(
+    spec: Spec, trajectories: Path, frames: Path | None = None
+) -> tuple[Sequence[Path], Sequence[Path]]:
+    """Return the trajectory files and the frame caches of all shards of a run.
 
-    Raises GoalreelError if a file cannot be used, is of another environment, or was made
-    otherwise than the first.
+    Args:
+        spec: the view's.
+        trajectories: the file of shard 0.
+        frames: the frame cache of shard 0, None for a view that needs none.
+
+    Raises:
+        Unusable: if some were not made as the view was planned; it names all of them.
     """
-    goal_position(env)
-    first = None
-    for path in paths:
-        trajectories = read_trajectories(path)
-        first = first or {path: trajectories.spec}
-        common_spec(first | {path: trajectories.spec})
-        check_mountain_car(trajectories, env)
-        yield trajectories
+    shards = spec.shard["shards"]
+    paths = shard_paths(trajectories, shards)
+    caches = shard_paths(frames, shards) if frames else []
+    check_inputs(spec, simulate=paths, render=caches or None)
+    return paths, caches
 
 
-def goal_position(env: str, columns: int = 2) -> float:
-    """Return where a Mountain Car's goal is.
+def read_shards(paths: Iterable[Path]) -> Iterator[Trajectories]:
+    """Yield the trajectories of the shards, of which one is in memory at a time."""
+    return map(read_trajectories, paths)
 
-    Raises GoalreelError for another environment, or if its states have not two `columns`.
+
+def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spec) -> int:
+    """Encode a view's frames to an MP4 file, the last one held for a second.
+
+    Args:
+        path: the file.
+        frames: (H, W, 3) uint8 each, of one even width and height.
+        spec: the view's, with film.fps and view_encoder; the file keeps it.
+
+    Returns:
+        The number of frames in the file.
+
+    Raises:
+        GoalreelError: if a side is odd, or ffmpeg fails or is of another version than planned.
     """
-    goal = describe(env).goal_position
-    if goal is None or columns != 2:
-        raise GoalreelError(
-            f"this view needs Mountain Car ({', '.join(MOUNTAIN_CARS)}), whose state is a position "
-            f"and a velocity; {env}{'' if columns == 2 else f' with states of {columns}'} is none"
-        )
-    return goal
-
-
-def check_mountain_car(trajectories: Trajectories, env: str) -> None:
-    """Raise GoalreelError unless the trajectories are of the Mountain Car `env`."""
-    made = env_of(trajectories.spec) or env
-    goal_position(made, trajectories.states.shape[1])
-    if made != env:
-        raise GoalreelError(f"the trajectories are of {made}, not of {env}; delete them")
-
-
-def env_of(spec: str) -> str | None:
-    """Return the environment that a file's spec names, None if it names none."""
-    return json.loads(spec).get("config", {}).get("env")
-
-
-def write_view(
-    path: str | os.PathLike,
-    frames: Iterable[np.ndarray],
-    size: tuple[int, int],
-    fps: int,
-    encode: Mapping,
-    comment: str,
-) -> int:
-    """Encode frames, (H, W, 3) uint8, to `path`, the last one held for a second; return how many.
-
-    size: (width, height). encode, comment: see video.encode_video. Raises GoalreelError as it does,
-    and if the width or height is odd.
-    """
-    width, height = size
+    spec.check_tool("ffmpeg", ffmpeg.version())
+    frames, fps = iter(frames), spec.config["film.fps"]
+    first = next(frames)
+    height, width = first.shape[:2]
     if width % 2 or height % 2:
         raise GoalreelError(f"yuv420p needs an even width and height, not {width}x{height}")
-    return encode_video(path, _held(map(planar, frames), fps), size, fps, encode, comment)
+    planes = map(planar, _held(first, frames, fps))
+    return encode_video(path, planes, (width, height), fps, spec.config["view_encoder"], spec.text)
 
 
-def _held(frames: Iterable[np.ndarray], more: int) -> Iterator[np.ndarray]:
+def _held(last: np.ndarray, others: Iterator[np.ndarray], more: int) -> Iterator[np.ndarray]:
     """Yield the frames, and the last one `more` times again."""
-    last = None
-    for last in frames:
+    yield last
+    for last in others:
         yield last
-    for _ in range(more if last is not None else 0):
+    for _ in range(more):
         yield last

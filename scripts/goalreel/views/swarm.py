@@ -2,7 +2,7 @@
 
 All cars start at once, and each stays where it reached the goal. A frame is a function of how many
 cars show each picture of the atlas, so the shards are counted first, and drawing costs the same
-for a thousand cars as for a million. What the pictures are stands in scene and atlas.
+for a thousand cars as for a million.
 """
 
 import math
@@ -18,7 +18,6 @@ from goalreel.pictures.layers import Patches, cut_patches, join
 from goalreel.pictures.styles import Style
 from goalreel.pictures.text import lettering
 from goalreel.simulation.trajectories import Trajectories
-from goalreel.views.run_shards import check_mountain_car, env_of
 
 _FAINTEST = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen
 _OPAQUE = 1e-4  # of the background; where less of it shines through, none does
@@ -30,20 +29,14 @@ _LUMINANCE = (0.2126, 0.7152, 0.0722)  # Rec. ITU-R BT.709-6, 3.2
 
 @dataclass(frozen=True)
 class Swarm:
-    """What a swarm's frames are made of.
+    """What a swarm's frames are made of."""
 
-    background: (H, W, 3) uint8, the empty track
-    places, shapes: of each picture that is shown its top and left, and (h, w, 4) uint8: its pixels
-    and 1 where it differs from the background, 0 everywhere else
-    counts: (frames, pictures) int32, how many cars show a picture at a step
-    arrived: (frames,) int64, how many cars have reached the goal by a step
-    """
-
-    background: np.ndarray
-    places: list[tuple[int, int]]
+    background: np.ndarray  # (H, W, 3) uint8, the empty track
+    places: list[tuple[int, int]]  # of each picture that is shown, its top and left
+    # Of each, (h, w, 4) uint8: its pixels, and 1 where it differs from the background, else 0.
     shapes: list[np.ndarray]
-    counts: np.ndarray
-    arrived: np.ndarray
+    counts: np.ndarray  # (frames, pictures) int32, how many cars show a picture at a step
+    arrived: np.ndarray  # (frames,) int64, how many cars have reached the goal by a step
 
     def __len__(self) -> int:
         """Return the number of frames: one per step, the reset first."""
@@ -102,15 +95,12 @@ def _clear(alpha: float) -> np.ndarray:
 def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Swarm:
     """Return the swarm of all episodes that reached the goal; the shards are read one at a time.
 
-    Raises GoalreelError if the trajectories or the atlas are of another environment, or no
-    episode reached the goal.
+    Raises:
+        GoalreelError: if a file cannot be used, or no episode reached the goal.
     """
-    if (env_of(atlas.spec) or style.env) != style.env:
-        raise GoalreelError(f"the atlas is of {env_of(atlas.spec)}, not of {style.env}; delete it")
     changes = np.zeros((0, len(atlas.keys)), np.int32)
     steps, lacking = [np.zeros(0, np.int64)], []
     for shard in shards:
-        check_mountain_car(shard, style.env)
         reached = shard.episodes.reached
         lengths = np.diff(shard.offsets)[reached]
         longer = max(int(lengths.max(initial=0)) - len(changes), 0)
@@ -120,9 +110,9 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
         stays = frames == np.repeat(lengths - 1, lengths)
         keys = state_keys(shard.states, shard.offsets, style)[rows]
         pictures = atlas.find(keys)
-        found = pictures >= 0
-        _count(changes, pictures[found], frames[found], stays[found])
-        lacking.append((keys[~found], frames[~found], stays[~found]))
+        known = pictures >= 0
+        _count(changes, pictures[known], frames[known], stays[known])
+        lacking.append((keys[~known], frames[~known], stays[~known]))
         steps.append(lengths - 1)
     steps = np.concatenate(steps)
     if len(steps) == 0:

@@ -19,14 +19,17 @@ from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.frame_cache import FrameCache, write_cache
 from goalreel.pictures.layers import layer_from_frames
 from goalreel.policies.policy import make_policy
+from goalreel.provenance.spec import parse_spec
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import write_trajectories
-from goalreel.views.attempt_frames import Footage
+from goalreel.views.attempt_frames import RunAttempts
 from goalreel.views.clips import choose_clips, write_clips
 from goalreel.views.triggers import chosen_episodes, chosen_steps
 
 SHAKY = {"name": "pump", "epsilon": 0.45}
-PLAIN = {"caption": "", "hud": False}
+CONFIG = {"env": DISCRETE, "overlay.caption": "", "overlay.hud": False, "render": GYMNASIUM}
+CONFIG |= {"film.fps": 30, "view_encoder": LOSSLESS}
+SPEC = parse_spec(json.dumps({"stage": "clips", "config": CONFIG}), "clips")
 OPTIONS = {
     "episode_trigger": "capped_cubic",
     "step_trigger": None,
@@ -36,7 +39,7 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def footage(tmp_path_factory, atlases) -> Footage:
+def attempts(tmp_path_factory, atlases) -> RunAttempts:
     """Return two shards of a policy that often fails; only the reaches are filmed."""
     folder = tmp_path_factory.mktemp("run")
     paths = [[folder / kind / f"{i:05d}.npz" for i in range(2)] for kind in ("t", "f")]
@@ -45,7 +48,7 @@ def footage(tmp_path_factory, atlases) -> Footage:
         write_trajectories(trajectories_path, with_policy(trajectories))
         write_cache(frames_path, rendered(trajectories, atlases))
     write_atlas(folder / "atlas.npz", atlases[DISCRETE])
-    return Footage(*paths, folder / "atlas.npz", None, DISCRETE, PLAIN, GYMNASIUM)
+    return RunAttempts(*paths, folder / "atlas.npz", None, CONFIG)
 
 
 def with_policy(trajectories):
@@ -77,13 +80,12 @@ def gymnasiums(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def played(footage) -> list[list[str]]:
+def played(attempts) -> list[list[str]]:
     """Return all attempts as Gymnasium steps and renders them: a checksum for each frame."""
-    attempts = footage.attempts
-    again = simulate_attempts(attempts, ENVIRONMENTS[DISCRETE], make_policy(SHAKY), "{}")
+    again = simulate_attempts(attempts.rows, ENVIRONMENTS[DISCRETE], make_policy(SHAKY), "{}")
     env = gymnasium.make(DISCRETE, render_mode="rgb_array")
     episodes = []
-    for i, seed in enumerate(attempts.seed.tolist()):
+    for i, seed in enumerate(attempts.rows.seed.tolist()):
         env.reset(seed=seed)
         frames = [env.render()]
         for action in again.episode(i)[1]:
@@ -123,11 +125,10 @@ def in_yuv(frames: list[np.ndarray]) -> list[np.ndarray]:
     ],
 )
 def test_clips_are_those_of_gymnasiums_save_video(
-    footage, played, gymnasiums, tmp_path, options, triggers
+    attempts, played, gymnasiums, tmp_path, options, triggers
 ):
     save_video, written = gymnasiums
-    attempts = footage.attempts
-    assert not attempts.reached.all(), "attempts that were not filmed are among them"
+    assert not attempts.rows.reached.all(), "attempts that were not filmed are among them"
     total = 0
     for index, frames in enumerate(played):
         where = {"episode_index": index, "step_starting_index": total}
@@ -135,32 +136,28 @@ def test_clips_are_those_of_gymnasiums_save_video(
         total += len(frames) - 1
     assert written
 
-    chosen = choose_clips(OPTIONS | options, attempts, attempts.reached)
+    chosen = choose_clips(OPTIONS | options, attempts.rows)
     assert sorted(f"{clip.name}.mp4" for clip in chosen) == sorted(written)
     folder = tmp_path / "ours"
     folder.mkdir()
-    write_clips(folder, chosen, footage, 30, LOSSLESS, "{}", 2)
+    write_clips(folder, chosen, attempts, SPEC, 2)
     assert {path.name for path in folder.glob("*.mp4")} == set(written)
     for name, frames in written.items():
         # Lossless: what comes out is what Gymnasium draws, in yuv420p.
         assert [checksum(frame) for frame in decoded(folder / name)] == frames, name
 
 
-def test_the_table_tells_of_every_clip_where_it_comes_from(footage, tmp_path):
+def test_the_table_tells_of_every_clip_where_it_comes_from(attempts, tmp_path):
     options = OPTIONS | {"step_trigger": [201], "video_length": 5}
-    chosen = choose_clips(options, footage.attempts, footage.attempts.reached)
-    write_clips(tmp_path, chosen, footage, 30, LOSSLESS, "{}", 1)
+    chosen = choose_clips(options, attempts.rows)
+    write_clips(tmp_path, chosen, attempts, SPEC, 1)
     with (tmp_path / "clips.csv").open(newline="") as stream:
-        rows = {row["file"]: row for row in csv.DictReader(stream)}
-    assert set(rows) == {path.name for path in tmp_path.glob("*.mp4")}
-    row = rows["rl-video-step-201.mp4"]
-    attempts = footage.attempts
-    episode = int(row["episode"])
-    assert (row["reach"], row["seed"]) == (
-        str(attempts.reach[episode]),
-        str(attempts.seed[episode]),
-    )
-    before = int(attempts.steps[:episode].sum())
+        table = {row["file"]: row for row in csv.DictReader(stream)}
+    assert set(table) == {path.name for path in tmp_path.glob("*.mp4")}
+    row = table["rl-video-step-201.mp4"]
+    rows, episode = attempts.rows, int(row["episode"])
+    assert (int(row["reach"]), int(row["seed"])) == (rows.reach[episode], rows.seed[episode])
+    before = int(rows.steps[:episode].sum())
     assert (int(row["start"]), row["frames"]) == (201 - before + 1, "5")
 
 
@@ -204,8 +201,9 @@ def test_step_triggers_beyond_the_run_select_nothing():
 
 def test_a_trigger_that_selects_nothing_is_a_warning_and_no_crash(project):
     config = {"reaches": 2, "shard_size": 2, "clips": "{episode_trigger: [999]}"}
-    said = project.run("clips", config=config)
-    assert "warning: the triggers of `clips` select nothing" in said
-    made = {path.name for path in (project.folder / "results" / "clips").glob("[!.]*")}
-    assert made == {"clips.csv", "SHA256SUMS"}
-    assert not (project.folder / "results" / "film.mp4").exists()
+    results = project.folder / "results"
+    assert "0 videos" in project.run("clips", config=config)
+    assert "selects nothing of 2 episodes" in (results / "logs" / "clips.log").read_text()
+    files = {path.name for path in (results / "clips").glob("[!.]*")}
+    assert files == {"clips.csv", "SHA256SUMS"}
+    assert not (results / "film.mp4").exists()

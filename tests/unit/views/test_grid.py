@@ -1,6 +1,5 @@
 """The grid shows every episode once, in film order, exactly as its frames are."""
 
-import importlib.util
 import itertools
 from dataclasses import replace
 
@@ -12,14 +11,14 @@ from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, decoded, rendered, simu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from project import REPOSITORY
 
+import grid as program
 from goalreel.encoding.yuv import planar
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
-from goalreel.pictures.frame_cache import FrameCache, write_cache
+from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
 from goalreel.pictures.layers import NOTHING, Layer, cut_patches
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
 from goalreel.views import grid_page
 from goalreel.views.filmed_episodes import read_filmed
@@ -32,7 +31,7 @@ PAPER = (33, 37, 43)
 
 
 def run_of(folder, atlases, shards, env=DISCRETE, policy=None):
-    """Write the trajectories and frames of shards, ranges of reaches; return their files."""
+    """Write the trajectories and frame caches of shards, ranges of reaches; return their files."""
     policy = policy or {"name": "pump", "epsilon": 0.0}
     frames, trajectories = [], []
     for number, reaches in enumerate(shards):
@@ -41,7 +40,7 @@ def run_of(folder, atlases, shards, env=DISCRETE, policy=None):
         trajectories.append(folder / "trajectories" / f"{number:05d}.npz")
         write_trajectories(trajectories[-1], shard)
         write_cache(frames[-1], rendered(shard, atlases, env))
-    return frames, trajectories
+    return trajectories, frames
 
 
 @pytest.fixture(scope="session")
@@ -70,9 +69,21 @@ def gymnasium_frames(env: str, seed: int, actions) -> list[np.ndarray]:
 
 def cells_of(filmed, shape) -> list[Cell]:
     pictures = ScaledPictures((600, 400), shape.cell)
-    caches = [filmed.open(shard) for shard in range(len(filmed.frames))]
-    scaled = [pictures.of(cache) for cache in caches]
-    return [Cell(scaled[s], caches[s].episode(i), f"Reach {s} {i}") for s, i in filmed.places()]
+    return [
+        Cell(pictures.of(e.cache), e.frames, "Reach {} {}".format(*e.place))
+        for e in filmed.episodes()
+    ]
+
+
+def caches_of(filmed) -> list[FrameCache]:
+    return [open_cache(path) for path in filmed.frames]
+
+
+def spec_of(fps=30, encoder=QP):
+    """Return the spec of a grid."""
+    config = {"env": DISCRETE, "film.fps": fps, "view_encoder": encoder, "grid": GRID}
+    spec = {"stage": "grid", "config": config, "shard": {"shards": 2}}
+    return parse_spec(canonical(spec), "grid")
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
@@ -82,8 +93,8 @@ def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_p
     shape = layout(2, 1, (600, 400))
     assert shape.cell == (600, 400) and shape.size == (600, 802)
     frames = [f for part in page_parts(cells_of(filmed, shape), shape) for f in part]
-    assert len(frames) == max(filmed.lengths)
-    for cell, path in enumerate(files[1]):
+    assert len(frames) == max(filmed.rows.steps) + 1
+    for cell, path in enumerate(files[0]):
         shard = read_trajectories(path)
         wanted = gymnasium_frames(env, int(shard.episodes.seed[0]), shard.episode(0)[1])
         high, wide = plate(f"Reach {cell} 0", shape.cell).shape[:2]
@@ -96,9 +107,9 @@ def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_p
 
 def test_the_video_shows_the_pages_in_order_with_a_keyframe_at_each_start(filmed, tmp_path):
     """The pages are built again here, from whole frames that Pillow scales."""
-    frames, pages = film_grid(filmed, tmp_path / "g.mp4", GRID, 30, LOSSLESS, "made so")
-    caches = [filmed.open(0), filmed.open(1)]
-    episodes = [(caches[s], caches[s].episode(i), filmed.row((s, i))) for s, i in filmed.places()]
+    spec = spec_of(encoder=LOSSLESS)
+    frames, pages = film_grid(filmed, tmp_path / "g.mp4", spec)
+    episodes = [(e.cache, e.frames, e.row) for e in filmed.episodes()]
     lengths = [len(numbers) for _, numbers, _ in episodes]
     assert len(set(lengths[:4])) > 1, "one is held"
     width, height = layout(2, 2, (600, 400)).cell
@@ -119,38 +130,34 @@ def test_the_video_shows_the_pages_in_order_with_a_keyframe_at_each_start(filmed
             assert np.array_equal(found[start + step], planar(picture))
     assert [row["reach"] for *_, row in episodes] == [0, 1, 2, 3, 4]
     with av.open(str(tmp_path / "g.mp4")) as container:
-        assert container.metadata["comment"] == "made so"
+        assert container.metadata["comment"] == spec.text
         packets = [p for p in container.demux(video=0) if p.size]
     assert [i for i, p in enumerate(packets) if p.is_keyframe] == starts
 
 
-def random_cache(seed: int, width: int, height: int, layers: int, frames: int) -> FrameCache:
-    """Return frames of noise in boxes that may overlap, over a background of noise."""
+def random_cache(seed: int, width: int, height: int) -> FrameCache:
+    """Return frames of noise in boxes over a background of noise."""
     rng = np.random.default_rng(seed)
     background = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
-    made = []
-    for layer in range(layers):
-        boxes = []
-        for _ in range(4):
-            tall, wide = rng.integers(1, height // 2 + 1), rng.integers(1, width // 2 + 1)
-            top, left = rng.integers(0, height - tall + 1), rng.integers(0, width - wide + 1)
-            pixels = rng.integers(0, 256, (tall, wide, 3), dtype=np.uint8)
-            boxes.append((int(top), int(left), pixels))
-        boxes.append((0, 0, background[:2, :2]))  # which changes nothing
-        patches = cut_patches(background, boxes)
-        index = rng.integers(NOTHING, len(boxes), frames).astype(np.int32)
-        made.append(Layer(str(layer), patches, index))
-    return FrameCache(background, tuple(made), np.array([0, frames]))
+    boxes = [(0, 0, background[:2, :2])]  # which changes nothing
+    for _ in range(4):
+        tall, wide = rng.integers(1, height // 2 + 1), rng.integers(1, width // 2 + 1)
+        top, left = rng.integers(0, height - tall + 1), rng.integers(0, width - wide + 1)
+        pixels = rng.integers(0, 256, (tall, wide, 3), dtype=np.uint8)
+        boxes.append((int(top), int(left), pixels))
+    index = np.arange(NOTHING, len(boxes), dtype=np.int32)
+    layer = Layer("noise", cut_patches(background, boxes), index)
+    return FrameCache(background, (layer,), np.array([0, len(index)]))
 
 
 def pasted(scaled: ScaledCache, frame: int) -> np.ndarray:
     """Return a frame of the scaled cache."""
     picture = scaled.background.copy()
-    for part in scaled.pictures(frame):
-        if part is not None:
-            top, left, high, wide = part.box
-            assert all(side % 2 == 0 for side in part.box)
-            picture[top : top + high, left : left + wide] = part.pixels.reshape(high, wide, 3)
+    part = scaled.picture(frame)
+    if part is not None:
+        top, left, high, wide = part.box
+        assert all(side % 2 == 0 for side in part.box)
+        picture[top : top + high, left : left + wide] = part.pixels.reshape(high, wide, 3)
     return picture
 
 
@@ -165,15 +172,14 @@ def whole(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     seed=st.integers(0, 2**32),
     width=st.integers(20, 130),
     height=st.integers(20, 130),
-    layers=st.integers(0, 3),
     share=st.floats(0.15, 1),
     room=st.sampled_from([1, 1 << 20]),
 )
-def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, layers, share, room):
-    cache = random_cache(seed, width, height, layers, 6)
+def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share, room):
+    cache = random_cache(seed, width, height)
     size = max(int(width * share) & ~1, 2), max(int(height * share) & ~1, 2)
     scaled = ScaledPictures((width, height), size, room).of(cache)
-    for frame in range(6):
+    for frame in range(len(cache)):
         assert np.array_equal(pasted(scaled, frame), whole(cache[frame], size))
 
 
@@ -183,15 +189,15 @@ def test_every_picture_of_a_film_is_scaled_once_though_it_stands_in_many_shards(
     made = []
     scale = ScaledCache._scaled
     monkeypatch.setattr(ScaledCache, "_scaled", lambda *a: made.append(a[1:]) or scale(*a))
-    film_grid(filmed, tmp_path / "g.mp4", GRID, 30, QP, "")
-    frames = [frame.tobytes() for shard in (0, 1) for frame in filmed.open(shard)]
+    film_grid(filmed, tmp_path / "g.mp4", spec_of())
+    frames = [frame.tobytes() for cache in caches_of(filmed) for frame in cache]
     assert len(made) == len(set(frames)) < len(frames)
 
 
 def test_a_scaled_page_equals_pillows_frames_on_each_shards_own_background(filmed):
     shape = layout(3, 4, (600, 400))
     assert shape.cell == (478, 318) and shape.size == (1918, 958)
-    caches = [filmed.open(0), filmed.open(1)]
+    caches = caches_of(filmed)
     dark = replace(caches[1], background=caches[1].background // 2)
     pictures = ScaledPictures((600, 400), shape.cell)
     page_ = [Cell(pictures.of(c), c.episode(1), "") for c in (caches[0], dark)]
@@ -258,19 +264,17 @@ def test_a_caption_never_leaves_its_cell():
 def test_frames_of_other_trajectories_or_of_another_size_are_refused(
     files, filmed, tmp_path, atlases
 ):
-    other, _ = run_of(tmp_path, atlases, [range(3), range(8, 10)])
+    _, other = run_of(tmp_path, atlases, [range(3), range(8, 10)])
     with pytest.raises(GoalreelError, match=r"00001\.npz: does not show the trajectories"):
-        film_grid(read_filmed(other, files[1], DISCRETE), tmp_path / "g.mp4", GRID, 30, QP, "")
-    with pytest.raises(GoalreelError, match=f"are of {DISCRETE}, not of {CONTINUOUS}"):
-        read_filmed(*files, CONTINUOUS)
+        film_grid(read_filmed(files[0], other, DISCRETE), tmp_path / "g.mp4", spec_of())
     with pytest.raises(GoalreelError, match="600x400 pixels among those of 300x200"):
-        ScaledPictures((300, 200), (300, 200)).of(filmed.open(0))
+        ScaledPictures((300, 200), (300, 200)).of(open_cache(filmed.frames[0]))
     assert not list(tmp_path.glob("*.mp4"))
 
 
 def test_neither_shards_nor_memory_change_a_byte(filmed, tmp_path, atlases, monkeypatch):
     def film(run, name):
-        film_grid(run, tmp_path / name, GRID, 30, QP, "")
+        film_grid(run, tmp_path / name, spec_of())
         return (tmp_path / name).read_bytes()
 
     first = film(filmed, "a.mp4")
@@ -287,18 +291,9 @@ def test_neither_shards_nor_memory_change_a_byte(filmed, tmp_path, atlases, monk
 
 
 def test_the_program_films_the_run_that_its_spec_names(files, filmed, tmp_path):
-    config = {"env": DISCRETE, "film.fps": 25, "view_encoder": QP, "grid": GRID}
-    spec = canonical({"stage": "grid", "config": config, "shard": {"shards": 2}})
-    arguments = ["--frames", str(files[0][0]), "--trajectories", str(files[1][0])]
-    program("grid").main(["--spec", spec, *arguments, str(tmp_path / "p.mp4")])
-    film_grid(filmed, tmp_path / "g.mp4", GRID, 25, QP, spec)
+    spec = spec_of(fps=25)
+    arguments = ["--trajectories", str(files[0][0]), "--frames", str(files[1][0])]
+    program.main(["--spec", spec.text, *arguments, str(tmp_path / "p.mp4")])
+    film_grid(filmed, tmp_path / "g.mp4", spec)
     assert (tmp_path / "p.mp4").read_bytes() == (tmp_path / "g.mp4").read_bytes()
-    assert read_index(tmp_path / "p.mp4").comment == spec
-
-
-def program(name: str):
-    """Return a stage's program as a module."""
-    found = importlib.util.spec_from_file_location(name, REPOSITORY / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    assert read_index(tmp_path / "p.mp4").comment == spec.text

@@ -20,10 +20,9 @@ from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.layers import Patches
 from goalreel.pictures.text_patches import Board
 from goalreel.policies.tile_policy import greedy, write_policies
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.training.sarsa import train
-from goalreel.views.learner_checkpoints import of_sarsa
-from goalreel.views.learning_film import make_film, write_film
+from goalreel.views.learning_film import make_film, of_sarsa, write_film
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
 LABEL_HEIGHT = 35  # pixel rows that no car reaches
@@ -50,9 +49,13 @@ def film(policies, atlases):
 def encoded(film, tmp_path_factory):
     """Return the film's file, without loss, under a name that is hard on ffmpeg."""
     path = tmp_path_factory.mktemp("film") / f"{HARSH}.mp4"
-    write_film(path, film, HARSH, 30, LOSSLESS, '{"spec": 1}')
+    write_film(path, film, HARSH, spec_of({"film.fps": 30, "view_encoder": LOSSLESS}))
     assert [p.name for p in path.parent.iterdir()] == [path.name], "no temporary file is left"
     return path
+
+
+def spec_of(config):
+    return parse_spec(canonical({"stage": "learning", "config": config}), "learning")
 
 
 def rows_of(film):
@@ -137,7 +140,7 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
     starts = film.cache.offsets[:-1].tolist()
     with av.open(str(encoded)) as container:
         assert container.metadata["title"] == HARSH
-        assert container.metadata["comment"] == '{"spec": 1}'
+        assert json.loads(container.metadata["comment"])["source"] == film.cache.source
         stream = container.streams.video[0]
         packets = [packet for packet in container.demux(stream) if packet.size]
         chapters = container.chapters()

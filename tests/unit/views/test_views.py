@@ -20,10 +20,10 @@ from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.layers import Patches
 from goalreel.pictures.mountain_car_scene import keys
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.simulation.trajectories import Trajectories, write_trajectories
 from goalreel.views.phase import portraits, read_trails
-from goalreel.views.run_shards import run_shards, write_view
+from goalreel.views.run_shards import read_shards, write_video
 from goalreel.views.swarm import count_cars, opacity
 
 ENVS = [DISCRETE, CONTINUOUS]
@@ -194,7 +194,7 @@ def test_on_a_dark_and_larger_picture_the_counter_is_light_and_larger(atlases):
 def test_frames_do_not_depend_on_the_shards(atlases, tmp_path):
     whole = swarm_of(simulated(reaches=range(6)), atlases=atlases)
     parts = written(tmp_path, *(simulated(reaches=range(i, i + 2)) for i in (0, 2, 4)))
-    sharded = swarm_of(*run_shards(parts, DISCRETE), atlases=atlases)
+    sharded = swarm_of(*read_shards(parts), atlases=atlases)
     assert len(whole) == len(sharded)
     assert all(np.array_equal(a, b) for a, b in zip(whole.frames(), sharded.frames(), strict=True))
     (one,) = written(tmp_path / "one", simulated(reaches=range(6)))
@@ -234,22 +234,20 @@ def rgb_frames(path) -> list[np.ndarray]:
 
 def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
     shard = simulated(reaches=range(3))
-    swarm = swarm_of(shard, atlases=atlases)
-    trails = read_trails(written(tmp_path, shard), DISCRETE)
-    for name, frames in (("swarm", list(swarm.frames())), ("phase", list(portraits(trails)))):
-        path = tmp_path / f"{name}.mp4"
-        count = write_view(path, iter(frames), (600, 400), 12, LOSSLESS, "a comment")
-        shown = rgb_frames(path)
-        assert count == len(shown) == len(frames) + 12 == int(shard.episodes.steps.max()) + 1 + 12
-        for wanted, found in zip(frames + [frames[-1]] * 12, shown, strict=True):
-            # Chroma is stored at half the size, so that single pixels of colour differ.
-            assert np.abs(wanted.astype(int) - found).mean() < 0.6
-        assert read_index(path).comment == "a comment"
-        again = tmp_path / "again.mp4"
-        write_view(again, iter(frames), (600, 400), 12, LOSSLESS, "a comment")
-        assert again.read_bytes() == path.read_bytes()
+    frames = list(swarm_of(shard, atlases=atlases).frames())
+    text = canonical({"stage": "swarm", "config": {"film.fps": 12, "view_encoder": LOSSLESS}})
+    spec, path = parse_spec(text, "swarm"), tmp_path / "swarm.mp4"
+    count = write_video(path, iter(frames), spec)
+    decoded = rgb_frames(path)
+    assert count == len(decoded) == len(frames) + 12 == int(shard.episodes.steps.max()) + 1 + 12
+    for expected, frame in zip(frames + [frames[-1]] * 12, decoded, strict=True):
+        # Chroma is stored at half the size, so that single pixels of colour differ.
+        assert np.abs(expected.astype(int) - frame).mean() < 0.6
+    assert read_index(path).comment == text
+    write_video(tmp_path / "again.mp4", iter(frames), spec)
+    assert (tmp_path / "again.mp4").read_bytes() == path.read_bytes()
     with pytest.raises(GoalreelError, match="even width and height, not 600x401"):
-        write_view(path, iter(frames), (600, 401), 12, QP, "")
+        write_video(path, iter([np.zeros((401, 600, 3), np.uint8)]), spec)
 
 
 @pytest.mark.parametrize("view", ["swarm", "phase"])
@@ -265,7 +263,7 @@ def test_the_stages_programs_film_all_shards(view, filmed, tmp_path):
     said = subprocess.run(
         [*command, "--spec", canonical(spec)], capture_output=True, text=True, check=True
     ).stderr
-    steps = np.concatenate([t.episodes.steps for t in run_shards(trajectories(results), DISCRETE)])
+    steps = np.concatenate([t.episodes.steps for t in read_shards(trajectories(results))])
     assert len(steps) == 8
     assert len(rgb_frames(tmp_path / "view.mp4")) == steps.max() + 1 + 30
     assert said.startswith(f"{steps.max() + 31} frames of 8 ")
@@ -276,23 +274,7 @@ def trajectories(results):
     return [results / "trajectories" / f"{number:05d}.npz" for number in range(2)]
 
 
-def test_other_environments_are_refused(atlases, tmp_path):
-    shard = simulated(reaches=range(1))
-    cart = {"config": {"env": "CartPole-v1"}}
+def test_the_phase_plane_of_another_environment_is_refused(tmp_path):
+    paths = written(tmp_path, simulated(reaches=range(1)))
     with pytest.raises(GoalreelError, match=r"needs Mountain Car \(.*CartPole-v1"):
-        list(run_shards(written(tmp_path, shard), "CartPole-v1"))
-    with pytest.raises(GoalreelError, match=r"needs Mountain Car \(.*CartPole-v1"):
-        read_trails(written(tmp_path, replace(shard, spec=canonical(cart))), DISCRETE)
-    wide = replace(shard, states=np.zeros((len(shard.states), 4)))
-    with pytest.raises(GoalreelError, match="needs Mountain Car .*states of 4 is none"):
-        swarm_of(wide, atlases=atlases)
-    with pytest.raises(GoalreelError, match=f"are of {DISCRETE}, not of {CONTINUOUS}"):
-        list(run_shards(written(tmp_path, shard), CONTINUOUS))
-    with pytest.raises(GoalreelError, match=f"are of {DISCRETE}, not of {CONTINUOUS}"):
-        swarm_of(shard, atlases=atlases, env=CONTINUOUS)
-    foreign = replace(atlases[CONTINUOUS], spec=canonical({"config": {"env": CONTINUOUS}}))
-    with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}, not of {DISCRETE}"):
-        swarm_of(shard, atlases=atlases, atlas=foreign)
-    other = replace(shard, spec=canonical({"config": {"env": DISCRETE, "seed": 8}}))
-    with pytest.raises(GoalreelError, match="00001.npz was made otherwise"):
-        list(run_shards(written(tmp_path, shard, other), DISCRETE))
+        read_trails(paths, "CartPole-v1")

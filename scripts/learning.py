@@ -29,7 +29,6 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.encoding.choice import card_frames
-
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.styles import make_style
     from goalreel.provenance.checksums import write_sums

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from material import MAINS, made, spec_of
 
-from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
 from goalreel.environments.environment import make_environment
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_index
@@ -68,7 +67,6 @@ _NPZ = {
     "trajectories/00000.npz": _trajectories,
     "frames/00000.npz": _frames,
     "atlas.npz": _atlas,
-    "coded_atlas.npz": read_coded_atlas,
     "train/policy.npz": read_policies,
     "recording.npz": _recording,
 }

@@ -1,8 +1,7 @@
 """Concatenation: from all segments to the film, without encoding anything again.
 
 The film has one chapter per filmed episode, its index at the front, and is checked before it
-appears. How segments are made stands in segment, what a trajectory file tells in trajectories, how
-the file is laid out in mp4_join and mp4_writer.
+appears.
 """
 
 import json
@@ -31,11 +30,23 @@ def concatenate(
     title: str,
     comment: str,
 ) -> int:
-    """Join the segments of all shards into `path`; return the number of frames.
+    """Join the segments of all shards into a film; memory is that of a shard.
 
-    segments, trajectories: one of each per shard, in order. cards: frames of the title card that
-    each episode starts with. Memory is that of a shard, whatever their number. Raises GoalreelError
-    if they do not belong together or the film is not exactly their sum.
+    Args:
+        segments: one of each shard, in order.
+        trajectories: the same shards', in order.
+        path: the film.
+        env: the environment that they must be of.
+        fps: frames per second that they must have.
+        cards: frames of the title card that each episode starts with.
+        title: the film's.
+        comment: what the film keeps about its making.
+
+    Returns:
+        The number of frames.
+
+    Raises:
+        GoalreelError: they do not belong together, or the film is not exactly their sum.
     """
     first, frames = None, 0
     for segment, trajectory in zip(segments, trajectories, strict=True):
@@ -78,8 +89,6 @@ def join(
 
 @dataclass(frozen=True)
 class _Shard:
-    """What is told of a shard before it enters the film."""
-
     segment: Path
     index: VideoIndex
     trajectory: Path
@@ -122,22 +131,17 @@ def _check_trajectories(shard: _Shard, first: _Shard, env: str) -> None:
 
 def _check_source(shard: _Shard, cards: int) -> None:
     """Refuse a segment that shows other trajectories than its shard's."""
-    if _source(shard.index) != shard.summary.digest:
+    if json.loads(shard.index.comment).get("source", "") != shard.summary.digest:
         raise GoalreelError(
             f"{shard.segment}: does not show the trajectories of its shard; "
             f"delete it and its frame cache and run snakemake again"
         )
-    told = int((shard.summary.episodes.steps + 1 + cards).sum())
-    if shard.index.frames != told:
+    expected = int((shard.summary.episodes.steps + 1 + cards).sum())
+    if shard.index.frames != expected:
         raise GoalreelError(
             f"{shard.segment}: holds {shard.index.frames} frames, the episodes of its shard with "
-            f"their title cards {told}; delete it and run snakemake again"
+            f"their title cards {expected}; delete it and run snakemake again"
         )
-
-
-def _source(index: VideoIndex) -> str:
-    """Return the digest of the trajectories that a segment shows."""
-    return json.loads(index.comment).get("source", "")
 
 
 def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
@@ -154,9 +158,9 @@ def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
 
 
 def _check_film(film: Outline, joined: Joined, fps: int) -> None:
-    found = (film.frames, film.durations, film.timescale, film.first_pts, film.parameter_sets)
-    wanted = (joined.frames, (TICKS,), TICKS * fps, 0, joined.parameter_sets)
-    if found != wanted or film.reordered or film.payload != joined.payload_bytes:
+    actual = (film.frames, film.durations, film.timescale, film.first_pts, film.parameter_sets)
+    expected = (joined.frames, (TICKS,), TICKS * fps, 0, joined.parameter_sets)
+    if actual != expected or film.reordered or film.payload != joined.payload_bytes:
         raise GoalreelError(
             f"the film came out wrong: {film.frames} frames of {joined.frames}, lasting "
             f"{film.durations} of 1/{film.timescale} s from {film.first_pts} on, with "

@@ -1,7 +1,7 @@
-"""Films in parts: which reaches stand in which file, where one file would be too large.
+"""Films in parts: which reaches are in which file, where one file would be too large.
 
-A part is a film of `film.reaches_per_file` reaches, whole shards of them, or of what is left. This
-module is imported while the Snakefile is parsed, so it imports little.
+A part is a film of `film.reaches_per_file` reaches, whole shards of them, or of what is left.
+Imported while the Snakefile is parsed, so without NumPy.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ WHOLE = "film.mp4"
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the film: its reaches `first` up to `end`, not included."""
+    """A part of the film."""
 
-    first: int
-    end: int
+    first: int  # its first reach
+    end: int  # the reach after its last
 
     def shards(self, shard_size: int) -> range:
         """Return the numbers of its shards."""

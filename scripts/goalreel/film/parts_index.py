@@ -1,7 +1,4 @@
-"""The index of a film in parts: a row for each file, from what the files tell of themselves.
-
-Which reaches stand in which part is told by parts; how one is made, by film.
-"""
+"""The index of a film in parts: a row for each file, from what the files say of themselves."""
 
 import csv
 import io
@@ -31,8 +28,8 @@ def write_index(parts: Iterable[Path], path: str | os.PathLike, fps: int, reache
 def index_of(parts: Iterable[Path], folder: Path, fps: int, reaches: int) -> tuple[str, int]:
     """Return the text of the index that stands in `folder`, and the frames of all parts.
 
-    file: by its path from there. Raises Unusable, naming the file, if a part is not whole, not at
-    `fps`, or does not go on where the one before ends, up to `reaches`.
+    Raises Unusable, naming the file, if a part is not whole, is not at `fps`, or does not begin
+    where the one before ends, up to `reaches`.
     """
     total, reach, text = 0, 0, io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -47,7 +44,7 @@ def index_of(parts: Iterable[Path], folder: Path, fps: int, reaches: int) -> tup
         table.writerow([name, first, end - first, film.frames, seconds, size])
         total, reach = total + film.frames, end
     if reach != reaches:
-        raise Unusable(part, f"it ends before reach {reach}, the run before {reaches}")
+        raise Unusable(part, f"the last part ends at reach {reach}, the run at {reaches}")
     return text.getvalue(), total
 
 
@@ -57,4 +54,4 @@ def _reaches(path: Path, film: Outline) -> tuple[int, int]:
         shard = json.loads(film.comment)["shard"]
         return int(shard["first"]), int(shard["reaches"])
     except (ValueError, KeyError, TypeError) as error:
-        raise Unusable(path, f"it does not tell its reaches ({error!r})") from None
+        raise Unusable(path, f"its comment does not name its reaches ({error!r})") from None

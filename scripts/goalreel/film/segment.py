@@ -1,8 +1,7 @@
 """Segments: from a shard's frame cache to a short MP4 file that begins each episode anew.
 
-All segments of a film share their settings, timebase and parameter sets, so that film can join
-them as they are. x264's settings stand in video, how frames turn into yuv420p in yuv; how frames
-are found coded, in segment_samples.
+All segments of a film share their settings, timebase and parameter sets, so that they can be joined
+as they are.
 """
 
 import os
@@ -25,7 +24,7 @@ def encode_segment(
 ) -> None:
     """Encode a frame cache to `path`, with a keyframe at each episode's first frame.
 
-    encode, comment: see video.encode_video. Raises GoalreelError if ffmpeg fails or the file does
+    encode, comment: see x264.encode_video. Raises GoalreelError if ffmpeg fails or the file does
     not hold exactly the cache's frames.
     """
     frames = Yuv420p(cache)
@@ -44,7 +43,7 @@ def assemble_segment(
     """Write the segment of a frame cache without encoding its pictures again.
 
     cache: with its overlay, cards first. comment: what the file keeps about its making. Raises
-    GoalreelError as assembled.samples_of.
+    GoalreelError as samples_of.
     """
     samples = samples_of(cache, coded_atlas, trajectories)
     size = cache.background.shape[1::-1]

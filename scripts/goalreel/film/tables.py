@@ -33,12 +33,25 @@ def write_tables(
     cards: int,
     per_file: int | None = None,
 ) -> int:
-    """Write both tables from the trajectory files of all shards, in order; return the film's rows.
+    """Write both tables.
 
-    first_frame: the film's frame that shows the reset state; `cards` frames of the episode's title
-    card come before it. start_s: first_frame / fps, seconds. film: the file that these count in,
-    by its path in the results; per_file: the reaches of each, None for one film.
-    Raises GoalreelError if a file cannot be used or the shards were not made alike.
+    In episodes.csv, first_frame is the film's frame that shows the reset state, and start_s that
+    over `fps`; both count in `film`, a file by its path in the results.
+
+    Args:
+        trajectories: the files of all shards, in order.
+        episodes_csv: the table of filmed episodes.
+        attempts_csv: the table of all episodes.
+        env: the environment.
+        fps: frames per second.
+        cards: frames of the title card before each episode.
+        per_file: reaches of each file of the film, None for one film.
+
+    Returns:
+        The number of filmed episodes.
+
+    Raises:
+        GoalreelError: a file cannot be used, or the shards were not made alike.
     """
     first_frame, rows, first, film = 0, 0, {}, None
     with replacing(episodes_csv) as episodes_part, replacing(attempts_csv) as attempts_part:

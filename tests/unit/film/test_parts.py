@@ -94,6 +94,6 @@ def test_an_index_is_of_parts_that_go_on_where_the_one_before_ends(atlases, tmp_
             write_index(parts, tmp_path / "films.csv", fps, reaches)
     one = shard(tmp_path, atlases, 0, range(1))
     join([one], made[0])
-    with pytest.raises(GoalreelError, match="does not tell its reaches"):
+    with pytest.raises(GoalreelError, match="does not name its reaches"):
         write_index(made, tmp_path / "films.csv", 30, 3)
     assert (tmp_path / "films.csv").read_bytes() == before

@@ -78,32 +78,6 @@ def test_a_step_trigger_counts_over_all_episodes(tmp_path):
     }
 
 
-def test_frames_of_one_environment_in_an_asynchronous_vector_are_saved(tmp_path):
-    envs = gymnasium.make_vec(
-        "CartPole-v1", num_envs=2, vectorization_mode="async", render_mode="rgb_array_list"
-    )
-    envs.reset(seed=1)
-    envs.action_space.seed(1)
-    frames, first, episode, steps = [], 0, 0, set()
-    for step in range(199):
-        _, _, terminated, truncated, _ = envs.step(envs.action_space.sample())
-        frames.extend(envs.call("render")[0])
-        if np.any(terminated | truncated):
-            save_video(
-                frames,
-                tmp_path,
-                step_trigger=lambda step: step % 25 == 0,
-                fps=50,
-                step_starting_index=first,
-                episode_index=episode,
-            )
-            steps |= {s for s in range(first, first + len(frames) - 1) if s % 25 == 0}
-            frames, first, episode = [], step + 1, episode + 1
-    envs.close()
-    assert {path.name for path in tmp_path.iterdir()} == {f"rl-video-step-{s}.mp4" for s in steps}
-    assert len(steps) > 2
-
-
 @given(
     count=st.integers(1, 8),
     as_iterator=st.booleans(),
@@ -139,23 +113,6 @@ def test_the_schedule_is_gymnasiums(monkeypatch):
     from gymnasium.utils.save_video import capped_cubic_video_schedule as gymnasiums
 
     assert [*map(capped_cubic_video_schedule, range(20000))] == [*map(gymnasiums, range(20000))]
-
-
-def test_moviepys_videos_show_the_same_but_for_the_last_frame(tmp_path):
-    pytest.importorskip("moviepy")
-    from gymnasium.utils.save_video import save_video as gymnasiums
-
-    frames = [np.full((64, 96, 3), 20 * n, np.uint8) for n in range(12)]
-    triggers = {"episode_trigger": always, "step_trigger": lambda step: step % 4 == 1}
-    gymnasiums(frames, str(tmp_path / "theirs"), fps=30, **triggers)
-    save_video(frames, tmp_path / "ours", fps=30, **triggers)
-    ours, theirs = filmed(tmp_path / "ours"), filmed(tmp_path / "theirs")
-    assert ours.keys() == theirs.keys() and len(ours) == 4
-    for name, shown in ours.items():
-        start = 0 if "episode" in name else int(name.split("-")[-1][:-4]) + 1
-        assert len(shown) == 12 - start and 0 <= len(shown) - len(theirs[name]) <= 1
-        for ours_frame, theirs_frame in zip(shown, theirs[name], strict=False):
-            assert abs(ours_frame.mean() - theirs_frame.mean()) < 4
 
 
 def test_lossless_is_lossless_at_any_size_and_rate(tmp_path):

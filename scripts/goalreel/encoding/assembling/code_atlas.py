@@ -1,8 +1,4 @@
-"""Coding an atlas: its pictures, and the title card that they refer to, as H.264 slices.
-
-How patches are coded is told in h264.inter, pictures of their own in h264.intra; what is kept of
-them, in coded_atlas.
-"""
+"""Coding an atlas: its pictures, and the title card that they refer to, as H.264 slices."""
 
 from dataclasses import replace
 
@@ -33,22 +29,27 @@ def code_atlas(
 ) -> CodedAtlas:
     """Code every picture of an atlas.
 
-    card: (H, W, 3) uint8, the track with all that is on every title card; clear: rows of pixels,
-    from and to, between captions and HUD. quantisers: of pictures and card, 1 to 51. Raises
-    GoalreelError if pictures reach below their rows, or ffmpeg fails.
+    Args:
+        atlas: the pictures.
+        card: (H, W, 3) uint8, the track with all that is on every title card.
+        clear: rows of pixels, from and to, between captions and HUD.
+        quantisers: of pictures and card, 1 to 51.
+        spec: what the result keeps about its making.
+
+    Raises:
+        GoalreelError: pictures reach below their rows, or ffmpeg fails.
     """
     if not all(1 <= qp <= 51 for qp in quantisers):
         raise GoalreelError(f"quantisers {quantisers}; allowed: 1 to 51")
-    wanted = planes(pad16(planar(card)))
+    track = planes(pad16(planar(card)))
     cuts = _macroblock_rows(clear, len(card))
     _check_rows(atlas, min(SIDE * cuts[1], len(card)))
     slices = _code_card(card, quantisers[1], cuts[0])
-    decoded = planes(_decoded(slices, wanted[0].shape, cuts[0], quantisers[1]))
+    decoded = planes(_decoded(slices, track[0].shape, cuts[0], quantisers[1]))
     patches = patch_planes(atlas.patches)
-    colours = _colours(patches, wanted)
+    colours = _colours(patches, track)
     empty = CodedAtlas({}, quantisers, cuts, colours, decoded, slices, spec)
-    how = empty.region, quantisers[0], colours, cuts[0]
-    data = code_patches(decoded, wanted, patches, *how)
+    data = code_patches(decoded, track, patches, empty.region, quantisers[0], colours, cuts[0])
     parts = (ordered(empty.header, bits) for bits in data)
     return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
 
@@ -61,11 +62,11 @@ def _macroblock_rows(clear: tuple[int, int], height: int) -> tuple[int, int]:
 
 def _check_rows(atlas: Atlas, lowest: int) -> None:
     boxes = atlas.patches.boxes
-    found = int((boxes[:, 0] + boxes[:, 2]).max())
-    if found > lowest:
+    bottom = int((boxes[:, 0] + boxes[:, 2]).max())
+    if bottom > lowest:
         raise GoalreelError(
-            f"pictures reach down to row {found}, their slices to {lowest}; choose "
-            f"encode.encoder: x264, no HUD, or another size"
+            f"pictures reach down to row {bottom}, their slices to {lowest}; set encode.encoder: "
+            f"x264, or choose no HUD, or another size"
         )
 
 
@@ -90,15 +91,15 @@ def _decoded(card: tuple, shape: tuple[int, int], caption_rows: int, qp: int) ->
     return decode(annex_b([sps(stream), pps(), *slices]), size)[0]
 
 
-def _colours(patches: list, wanted: Planes) -> tuple:
+def _colours(patches: list, track: Planes) -> tuple:
     """Return the weights of the colours that most of the patches' pixels have.
 
     Only colours of whole 2x2 blocks count, as chroma has no finer ones.
     """
-    under = _most_frequent([_packed(*wanted)], 1)[0]
+    under = _most_frequent([_packed(*track)], 1)[0]
     parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
-    found = [colour for colour in _most_frequent(parts, _COLOURS + 1) if colour != under]
-    return tuple(plain(_unpacked(c), _unpacked(under)) for c in found[:_COLOURS])
+    others = [colour for colour in _most_frequent(parts, _COLOURS + 1) if colour != under]
+    return tuple(plain(_unpacked(c), _unpacked(under)) for c in others[:_COLOURS])
 
 
 def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
@@ -115,5 +116,5 @@ def _unpacked(colour: int) -> tuple[int, int, int]:
 
 def _most_frequent(parts: list[np.ndarray], count: int) -> list[int]:
     colours, counts = np.unique(np.concatenate(parts), return_counts=True)
-    # Of equally frequent ones the smaller: nothing may hang on the sort's whims.
+    # Of equally frequent colours the smaller first, so that the order is the same everywhere.
     return colours[np.lexsort((colours, -counts))][:count].tolist()

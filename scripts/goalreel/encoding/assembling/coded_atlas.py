@@ -7,14 +7,12 @@ cache folder across runs. The file is a compressed .npz without objects:
     kind, version     "coded atlas" and the version of this layout
     spec              JSON: how the file was made
     digests           (pictures, 16) uint8, layers.Patches.digests of the atlas
-    slices, offsets   the pictures' slices end to end, as assembly.ordered; (pictures + 1,)
+    slices, offsets   the pictures' slices end to end, as sample_parts.ordered; (pictures + 1,)
     quantisers        of the pictures and of the card
     rows              macroblock rows: of the captions' slice at the top, of the pictures' slices
     colours           (colours, 3, 2) int16, weights, see h264.prediction
     luma, blue, red   the empty card as it decodes, in whole macroblocks, uint8
     card, bits        the card's two I slices, captions' rows and those below: packed bits, (2,)
-
-How pictures are coded is told in coding; what films are made of them, in assembled.
 """
 
 import os
@@ -32,24 +30,18 @@ _KIND = "coded atlas"
 _ARRAYS = {"spec": "U", "digests": "u", "slices": "u", "offsets": "i", "quantisers": "i"}
 _ARRAYS |= {"rows": "i", "colours": "i", "luma": "u", "blue": "u", "red": "u"}
 _ARRAYS |= {"card": "u", "bits": "i"}
-_AXES = {"spec": 0, "digests": 2, "colours": 3, "luma": 2, "blue": 2, "red": 2}  # others have one
 
 
 @dataclass(frozen=True)
 class CodedAtlas:
-    """Coded pictures, and the track that they refer to.
+    """Coded pictures, and the track that they refer to."""
 
-    slices: of each digest, its slice; order: the bit in each at which its order begins; rows,
-    quantisers, colours: see the module's docstring; planes: the card as it decodes; card: the data
-    of its two I slices, bits as uint8
-    """
-
-    slices: Mapping[bytes, bytes]
-    quantisers: tuple[int, int]
-    rows: tuple[int, int]
-    colours: tuple
-    planes: Planes
-    card: tuple[np.ndarray, np.ndarray]
+    slices: Mapping[bytes, bytes]  # of each digest, its slice
+    quantisers: tuple[int, int]  # of the pictures and of the card
+    rows: tuple[int, int]  # of macroblocks: of the captions' slice, of the pictures' slices
+    colours: tuple  # weights, see h264.prediction
+    planes: Planes  # the card as it decodes
+    card: tuple[np.ndarray, np.ndarray]  # the data of its two I slices, bits as uint8
     spec: str = "{}"
 
     @property
@@ -85,7 +77,6 @@ def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
 def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
     """Read a coded atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
-    npz.check(path, _fits(arrays), "its arrays do not fit together")
     slices, bounds = arrays["slices"].tobytes(), arrays["offsets"].tolist()
     cut = zip(bounds, bounds[1:], strict=False)
     first, second = arrays["bits"].tolist()
@@ -101,29 +92,4 @@ def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
             np.unpackbits(arrays["card"][middle:], count=second),
         ),
         str(arrays["spec"]),
-    )
-
-
-def _fits(arrays: Mapping[str, np.ndarray]) -> bool:
-    if any(array.ndim != _AXES.get(name, 1) for name, array in arrays.items()):
-        return False
-    if any(arrays[name].dtype != np.uint8 for name, kind in _ARRAYS.items() if kind == "u"):
-        return False
-    offsets, bits, luma = arrays["offsets"], arrays["bits"], arrays["luma"]
-    half = tuple(length // 2 for length in luma.shape)
-    shapes = (arrays["quantisers"].shape, arrays["rows"].shape, bits.shape)
-    return bool(
-        shapes == ((2,), (2,), (2,))
-        and len(offsets)
-        and arrays["digests"].shape == (len(offsets) - 1, 16)
-        and offsets[0] == 0
-        and (np.diff(offsets) > 0).all()
-        and offsets[-1] == len(arrays["slices"])
-        and arrays["colours"].shape[1:] == (3, 2)
-        and luma.shape[0] % SIDE == luma.shape[1] % SIDE == 0
-        and arrays["blue"].shape == arrays["red"].shape == half
-        and 0 < arrays["rows"][0] < arrays["rows"][1] <= luma.shape[0] // SIDE
-        and np.isin(arrays["quantisers"], np.arange(1, 52)).all()
-        and (bits > 0).all()
-        and (-(-bits // 8)).sum() == len(arrays["card"])
     )

@@ -19,14 +19,11 @@ from goalreel.h264.slice_reader import data_from, read_header
 
 @dataclass(frozen=True)
 class IntraSlice:
-    """A picture coded as one I slice.
+    """A picture coded as one I slice."""
 
-    data: the slice data, (n,) uint8 of 0 and 1. qp: of the slice header. macroblocks: how many.
-    """
-
-    data: np.ndarray
-    qp: int
-    macroblocks: int
+    data: np.ndarray  # the slice data, (n,) uint8 of 0 and 1
+    qp: int  # of the slice header
+    macroblocks: int  # how many
 
 
 def code_intra(
@@ -34,10 +31,15 @@ def code_intra(
 ) -> list[IntraSlice]:
     """Return each picture as an I slice.
 
-    pictures: yuv420p as in yuv, (H * 3 / 2, W) uint8. size: (width, height), multiples of 16. qp:
-    1 to 51 (x264 takes 0 for another profile). thorough: some percent smaller in fifty times the
-    time, for what is coded once. Raises GoalreelError if a picture is of another size, ffmpeg
-    fails, or x264 codes something else than was asked.
+    Args:
+        pictures: yuv420p, (H * 3 / 2, W) uint8 each.
+        size: (width, height), multiples of 16.
+        qp: 1 to 51 (x264 takes 0 for another profile).
+        thorough: some percent smaller in fifty times the time, for what is coded once.
+
+    Raises:
+        GoalreelError: a picture is of another size, ffmpeg fails, or x264 codes something else
+            than it was asked.
     """
     width, height = size
     if width % 16 or height % 16 or min(size) < 16:
@@ -75,7 +77,7 @@ def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSl
             pps = read[unit] = read.get(unit) or read_pps(unit.rbsp)
         elif unit.type == IDR and sps and pps:
             header, start = read_header(unit, sps, pps)
-            wanted = {
+            fields = {
                 "entropy_coding_mode_flag": (pps.cabac, False),
                 "transform_8x8_mode_flag": (pps.transform_8x8, False),
                 "chroma_qp_index_offset": (pps.chroma_qp_offset, 0),
@@ -86,9 +88,9 @@ def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSl
                 "the slice's qp": (header.qp, qp),
                 "disable_deblocking_filter_idc": (header.disable_deblocking, 1),
             }
-            for name, (value, right) in wanted.items():
-                if value != right:
-                    raise GoalreelError(f"x264 coded {name} {value}; wanted: {right}")
+            for name, (actual, expected) in fields.items():
+                if actual != expected:
+                    raise GoalreelError(f"x264 coded {name} {actual}; expected: {expected}")
             yield IntraSlice(data_from(unit, start), header.qp, macroblocks)
 
 
@@ -104,5 +106,5 @@ def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
     samples, _ = ffmpeg.output(arguments, [stream])
     each = width * height * 3 // 2
     if not samples or len(samples) % each:
-        raise GoalreelError(f"ffmpeg decoded {len(samples)} bytes; wanted: {each} for each picture")
+        raise GoalreelError(f"ffmpeg decoded {len(samples)} bytes; expected: {each} a picture")
     return np.frombuffer(samples, np.uint8).reshape(-1, height * 3 // 2, width)

@@ -1,7 +1,6 @@
 """The one place that starts ffmpeg: its binary, its arguments as a list, its errors in full.
 
-The binary is imageio-ffmpeg's own, or the one that IMAGEIO_FFMPEG_EXE names. What is asked of it
-stands in video and film; who pushes frames to it one by one, in encoder.
+The binary is imageio-ffmpeg's own, or the one that IMAGEIO_FFMPEG_EXE names.
 """
 
 import contextlib
@@ -37,14 +36,14 @@ def executable() -> str:
 
 @cache
 def version() -> str:
-    """Return what ffmpeg calls itself, such as n7.1, and a hash of what it says of its build."""
+    """Return ffmpeg's version, such as n7.1, and a hash of the description of its build."""
     try:
         answer = subprocess.run([executable(), "-version"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise GoalreelError(f"ffmpeg does not run: {error}") from None
     if not answer.startswith(b"ffmpeg version "):
         raise GoalreelError(
-            f"{executable()} is no ffmpeg: it answers -version with {answer[:80]!r}"
+            f"{executable()} is not ffmpeg: it answers -version with {answer[:80]!r}"
         )
     return f"{answer.split()[2].decode()} ({hashlib.sha256(answer).hexdigest()[:12]})"
 
@@ -52,8 +51,12 @@ def version() -> str:
 def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike = ".") -> int:
     """Run ffmpeg with `arguments` in `folder`, write `frames` (buffers) to its standard input.
 
-    Returns the number of frames written. Raises GoalreelError, with ffmpeg's own words and the
-    command, if it cannot be started, exits with an error, is killed, or does not take all frames.
+    Returns:
+        The number of frames written.
+
+    Raises:
+        GoalreelError: ffmpeg cannot be started, exits with an error, is killed, or does not take
+            all frames; with its standard error and the command.
     """
     with Stream(arguments, folder) as stream:
         for frame in frames:
@@ -63,7 +66,7 @@ def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike =
 
 def output(arguments: list[str], frames: Iterable) -> tuple[bytes, int]:
     """Run ffmpeg as `run` does; return what it wrote to its standard output, and frames written."""
-    # A file, not a pipe: who writes to one pipe and reads from the other may wait for ever.
+    # A file, not a pipe: whoever writes to one pipe and reads from another may wait for ever.
     with tempfile.TemporaryFile() as file:
         with Stream(arguments, output=file) as stream:
             for frame in frames:
@@ -74,7 +77,7 @@ def output(arguments: list[str], frames: Iterable) -> tuple[bytes, int]:
 
 
 def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:
-    """Decode a file's video; return the number of frames, and what the decoder complained of.
+    """Decode a file's video; return the number of frames, and the decoder's warnings.
 
     Raises GoalreelError if ffmpeg fails.
     """
@@ -83,10 +86,10 @@ def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:
     arguments += ["-fps_mode", "passthrough", "-progress", "pipe:1", "-f", "null", "-"]
     with tempfile.TemporaryFile() as file:
         with Stream(arguments, output=file) as stream:
-            said = stream.end()
+            stderr = stream.end()
         file.seek(0)
-        told = [line for line in file.read().splitlines() if line.startswith(b"frame=")]
-    return int(told[-1].removeprefix(b"frame=")) if told else 0, said
+        counts = [line for line in file.read().splitlines() if line.startswith(b"frame=")]
+    return int(counts[-1].removeprefix(b"frame=")) if counts else 0, stderr
 
 
 def chapters(path: str | os.PathLike) -> int:
@@ -98,9 +101,9 @@ def chapters(path: str | os.PathLike) -> int:
 class Stream:
     """A running ffmpeg that takes buffers on its standard input until `finish` or `abort`.
 
-    As a context manager it is aborted where the block leaves it unfinished: ffmpeg must not
-    outlive its caller. A forked child lets go of its parent's streams, since ffmpeg would wait for
-    the child's end too. Raises GoalreelError as `run` does.
+    As a context manager it is aborted if the block does not finish it: ffmpeg must not outlive its
+    caller. A forked child closes its copies of its parent's pipes, since ffmpeg would wait for the
+    child's end too. Raises GoalreelError as `run` does.
     """
 
     def __init__(
@@ -112,15 +115,19 @@ class Stream:
     ) -> None:
         """Start ffmpeg with `arguments` in `folder`.
 
-        apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
-        finishes what was written. output: an open file for ffmpeg's standard output.
+        Args:
+            arguments: without the program.
+            folder: where it runs.
+            apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
+                finishes what was written.
+            output: an open file for its standard output.
         """
         # The number of buffers taken, the last of them, and how many bytes each write took of it.
         # One attribute, so that an interrupt finds it as it was or as it will be.
         self._last: tuple[int, memoryview, list[int]] = (0, _NOTHING, [])
         self._command = [executable(), "-hide_banner", "-loglevel", "warning", *arguments]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (_end closes it)
-        self._said = ""
+        self._stderr = ""
         try:
             self._process = subprocess.Popen(
                 self._command,
@@ -163,21 +170,21 @@ class Stream:
         self._push()
 
     def finish(self) -> int:
-        """Let ffmpeg come to its end; return the number of buffers written.
+        """Wait until ffmpeg ends; return the number of buffers written.
 
         If an interrupt breaks the wait, finish can be called again.
         """
-        if said := self.end():
-            print(said, file=sys.stderr)  # warnings belong into the job's log
+        if stderr := self.end():
+            print(stderr, file=sys.stderr)  # warnings belong into the job's log
         return self.written
 
     def end(self) -> str:
-        """Let ffmpeg come to its end as `finish` does; return what it said."""
+        """Wait until ffmpeg ends, as `finish` does; return its standard error."""
         self._push()
-        status, said = self._end()
+        status, stderr = self._end()
         if status:
-            raise GoalreelError(_failure(self._command, status, said))
-        return said
+            raise GoalreelError(_failure(self._command, status, stderr))
+        return stderr
 
     def abort(self) -> None:
         """Kill ffmpeg if it still runs."""
@@ -186,7 +193,7 @@ class Stream:
         self._end()
 
     def let_go(self) -> None:
-        """Close the pipe without a word to ffmpeg, which others hold too."""
+        """Close this process's end of the pipe, which a parent holds too."""
         self._pipe.close()
 
     def _push(self) -> None:
@@ -198,22 +205,23 @@ class Stream:
                 taken.extend(map(self._pipe.write, [buffer[place:]]))
             self._last = (number, _NOTHING, [])  # its owner may want to change it
         except BrokenPipeError:
-            status, said = self._end()
+            status, stderr = self._end()
             if status:
-                raise GoalreelError(_failure(self._command, status, said)) from None
+                raise GoalreelError(_failure(self._command, status, stderr)) from None
             raise GoalreelError(
-                f"ffmpeg ended without an error after {number - 1} frames of more: {said}"
+                f"ffmpeg ended without an error after {number - 1} frames, before the last one: "
+                f"{stderr or 'it printed nothing'}"
             ) from None
 
     def _end(self) -> tuple[int, str]:
-        """Wait for ffmpeg; return its exit status and what it said."""
+        """Wait for ffmpeg; return its exit status and its standard error."""
         self._pipe.close()
         status = self._process.wait()
         if not self._errors.closed:
             self._errors.seek(0)
-            self._said = self._errors.read().decode(errors="replace").strip()
+            self._stderr = self._errors.read().decode(errors="replace").strip()
             self._errors.close()
-        return status, self._said
+        return status, self._stderr
 
 
 _STREAMS: weakref.WeakSet[Stream] = weakref.WeakSet()
@@ -235,11 +243,11 @@ def _enlarge(pipe) -> None:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _failure(command: list[str], status: int, said: str) -> str:
-    lines = said.splitlines()[-_STDERR_LINES:]
+def _failure(command: list[str], status: int, stderr: str) -> str:
+    lines = stderr.splitlines()[-_STDERR_LINES:]
     if status < 0:
         ended = f"was killed by {signal.Signals(-status).name}"
     else:
         ended = f"failed with exit code {status}"
-    words = "\n".join(f"  {line}" for line in lines) or "  (ffmpeg said nothing)"
-    return f"ffmpeg {ended}:\n{words}\n  command: {shlex.join(command)}"
+    text = "\n".join(f"  {line}" for line in lines) or "  (it printed nothing)"
+    return f"ffmpeg {ended}:\n{text}\n  command: {shlex.join(command)}"

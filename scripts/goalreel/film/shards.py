@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
 
 from goalreel.errors import GoalreelError
 
@@ -27,16 +26,8 @@ class ShardPaths(Sequence[Path]):
         """Return the number of files."""
         return self.count
 
-    @overload
-    def __getitem__(self, number: int) -> Path: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Path]: ...
-
-    def __getitem__(self, number):
-        """Return a file, or a list of them for a slice."""
-        if isinstance(number, slice):
-            return [self[i] for i in range(*number.indices(self.count))]
+    def __getitem__(self, number: int) -> Path:
+        """Return a file."""
         if not -self.count <= number < self.count:
             raise IndexError(number)
         shard = int(self.first.stem) + number % self.count

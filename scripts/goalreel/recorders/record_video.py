@@ -1,7 +1,6 @@
 """RecordVideo: Gymnasium's wrapper of that name, with frames encoded as they are rendered.
 
-When a recording starts and ends is told here, as Gymnasium 1.4.0 has it; how frames are encoded,
-in encoder. Importing this module imports gymnasium.
+A recording starts and ends as in Gymnasium 1.4.0. Importing this module imports gymnasium.
 """
 
 import gc
@@ -53,15 +52,24 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     ) -> None:
         """Wrap `env`; nothing is recorded before the first reset.
 
-        episode_trigger: whether an episode's recording starts at its reset; by default
-        schedule.capped_cubic_video_schedule. step_trigger: whether one starts at a step, counted
-        over all episodes. video_length: steps until a recording stops, which then has a frame
-        more; 0: until the next reset. fps: by default the environment's render_fps, or 30.
-        disable_logger: False names each finished video on standard error. gc_trigger: whether to
-        collect garbage after a recording in this episode. qp, preset: see encoder.Encoder.
+        Args:
+            env: the environment.
+            video_folder: where the files go; made if it is not there.
+            episode_trigger: whether an episode's recording starts at its reset; by default
+                capped_cubic_video_schedule.
+            step_trigger: whether one starts at a step, counted over all episodes.
+            video_length: steps until a recording stops, which then has a frame more; 0: until the
+                next reset.
+            name_prefix: of the files.
+            fps: by default the environment's render_fps, or 30.
+            disable_logger: False names each finished video on standard error.
+            gc_trigger: whether to collect garbage after a recording in this episode.
+            qp: x264's quantiser, 0 to 51; 0 stores exactly the pixels.
+            preset: x264's.
 
-        Raises ValueError for a render mode without pictures, GoalreelError for settings that are
-        not allowed.
+        Raises:
+            ValueError: the render mode gives no pictures.
+            GoalreelError: a setting is not allowed.
         """
         gymnasium.utils.RecordConstructorArgs.__init__(
             self,
@@ -92,7 +100,7 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         self.name_prefix = name_prefix
         self.video_length = video_length or float("inf")
         self._settings = {"qp": qp, "preset": preset}
-        Encoder("", self.frames_per_sec, **self._settings)  # tells an error now, not at reset
+        Encoder("", self.frames_per_sec, **self._settings)  # refuses wrong ones now, not at reset
 
         self.video_folder = os.path.abspath(video_folder)  # noqa: PTH100 (spelt as Gymnasium's)
         if Path(self.video_folder).is_dir():

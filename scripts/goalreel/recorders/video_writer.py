@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-# read_index takes mp4_samples when it needs it. Here it may be needed as Python ends, after Ctrl-C;
-# an import then would make Python forget what it ends of.
+# read_index imports sample_table_reader when it needs it, which may be while Python ends after
+# Ctrl-C; an import then would replace the exception that Python ends with.
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import PRESETS, check_frames, recording
 from goalreel.errors import GoalreelError
@@ -25,7 +25,7 @@ _LARGEST_DENOMINATOR = 1001  # of a frame rate: 30000/1001 is one
 class Encoder:
     """An MP4 file in the making; it takes its name when `finish` has found all frames in it.
 
-    written: frames written. A forked child's copy does nothing: the file is its parent's.
+    A forked child's copy does nothing: the file is its parent's.
     """
 
     def __init__(
@@ -38,9 +38,15 @@ class Encoder:
     ) -> None:
         """Check the settings; ffmpeg starts with the first frame.
 
-        fps: 0.001 to 1000, as close as a fraction with a denominator up to 1001 comes. qp:
-        constant quantiser, 0 to 51; 0 is lossless. preset: x264's, one of PRESETS. first: the
-        number that errors give to the first frame. Raises GoalreelError.
+        Args:
+            path: the file.
+            fps: 0.001 to 1000, taken as the nearest fraction with a denominator up to 1001.
+            qp: constant quantiser, 0 to 51; 0 is lossless.
+            preset: x264's, one of PRESETS.
+            first: the number that errors give to the first frame.
+
+        Raises:
+            GoalreelError: a setting is not allowed.
         """
         self._path = Path(path).absolute()  # the program may change its folder meanwhile
         self._rate = _rate(fps)
@@ -141,7 +147,7 @@ class Encoder:
 def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Return a frame as a contiguous (H, W, 3) uint8 array.
 
-    number: what errors call it. shape: the one that is wanted, () for any. Raises GoalreelError.
+    number: for errors. shape: what it must be, () for any. Raises GoalreelError.
     """
     try:
         pixels = np.asarray(frame)
@@ -150,10 +156,10 @@ def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> n
     fits = pixels.dtype == np.uint8 and pixels.size and pixels.shape[2:] == (3,)
     if fits and shape in ((), pixels.shape):
         return np.ascontiguousarray(pixels)
-    wanted = f"{shape}, as the frames before it" if fits else "(height, width, 3)"
+    allowed = f"{shape}, as the frames before it" if fits else "(height, width, 3)"
     raise GoalreelError(
         f"frame {number}: {type(frame).__name__} of {pixels.dtype}, shape {pixels.shape}; "
-        f"allowed: uint8, shape {wanted}"
+        f"allowed: uint8, shape {allowed}"
     )
 
 

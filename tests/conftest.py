@@ -136,20 +136,20 @@ def user_cache(common) -> Path:
 def once(common, user_cache) -> Callable[[str, Callable[[Project], str]], Project]:
     """Return a function that gives the project of a name, which the first worker to ask makes.
 
-    It takes what makes it of a fresh copy of the workflow and returns what was said; tests only
+    It takes what makes it of a fresh copy of the workflow and returns what was output; tests only
     read it. A name stands for one way to make it, in all test modules.
     """
 
     def made(name: str, make: Callable[[Project], str]) -> Project:
-        folder, said = common / name, common / f"{name}.said"
+        folder, output = common / name, common / f"{name}.output"
         with (common / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not said.exists():
+            if not output.exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir()
-                said.write_text(make(Project(folder, user_cache)), encoding="utf-8")
+                output.write_text(make(Project(folder, user_cache)), encoding="utf-8")
         project = Project.at(folder, user_cache)
-        project.said = said.read_text(encoding="utf-8")
+        project.output = output.read_text(encoding="utf-8")
         return project
 
     return made
@@ -176,7 +176,7 @@ def filmed(once) -> Project:
 
 
 @pytest.fixture(scope="session")
-def wanted(filmed) -> dict[str, str]:
+def expected(filmed) -> dict[str, str]:
     """Return the hashes of that film's results, which nothing disturbed."""
     return hashes(filmed.folder / "results")
 

@@ -30,9 +30,9 @@ from snakemake_interface_storage_plugins.registry import StoragePluginRegistry
 
 told = {}
 for profile in sys.argv[1:]:
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(output):
             args = get_argument_parser(profiles=[profile]).parse_args([])
         executors, providers = ExecutorPluginRegistry(), StoragePluginRegistry()
         if args.executor in executors.plugins:
@@ -44,7 +44,7 @@ for profile in sys.argv[1:]:
                 plugin.validate_settings(plugin.get_settings(args).get_settings())
         told[profile] = {"executor": args.executor, "storage": args.default_storage_provider}
     except (SystemExit, Exception) as error:
-        told[profile] = {"error": said.getvalue()[-300:] + repr(error)}
+        told[profile] = {"error": output.getvalue()[-300:] + repr(error)}
 print(json.dumps(told))
 """
 
@@ -61,10 +61,10 @@ def read(tmp_path_factory) -> dict:
         (folder / name).mkdir()
         (folder / name / "config.yaml").write_text(content)
     folders = [REPOSITORY / "profiles" / name for name in PROFILES] + [folder / n for n in wrong]
-    said = subprocess.run(
+    completed = subprocess.run(
         [cluster_bin() / "python", "-c", READ, *folders], capture_output=True, text=True, check=True
     )
-    told = json.loads(said.stdout.splitlines()[-1])
+    told = json.loads(completed.stdout.splitlines()[-1])
     return {path.name: told[str(path)] for path in folders}
 
 
@@ -110,12 +110,12 @@ ONCE = ("atlas", "coded_atlas", "concat", "episodes", "plots", "grid", "swarm", 
 @needs_cluster
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_a_dry_run_plans_every_job_with_its_results_in_the_bucket(planned, cloud):
-    said = planned[cloud]
-    table = said[said.rindex("Job stats") :]
+    output = planned[cloud]
+    table = output[output.rindex("Job stats") :]
     counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
     sharded = {"simulate": 2, "render": 2, "encode": 2}
     assert counts.items() >= (sharded | dict.fromkeys(ONCE, 1)).items()
-    outputs = ", ".join(re.findall("^    output: (.*)$", said, re.M)).split(", ")
+    outputs = ", ".join(re.findall("^    output: (.*)$", output, re.M)).split(", ")
     assert len(outputs) >= 14
     for path in outputs:
         assert re.fullmatch(r"s3://films/run/results/.* \(send to storage\)", path)

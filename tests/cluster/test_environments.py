@@ -65,15 +65,15 @@ def test_the_image_holds_the_whole_workflow_which_plans_a_run_in_another_folder(
     assert held == {*SOURCES, "requirements-cluster.txt"}
     (tmp_path / "work").mkdir()
     (command,) = re.findall(r'^CMD \["snakemake", "--snakefile", "(.*)"\]$', CONTAINERFILE, re.M)
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "snakemake", "--snakefile", tmp_path / command.lstrip("/"), "-n"],
         cwd=tmp_path / "work",
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
     )
-    assert said.returncode == 0, said.stderr
-    assert "simulate" in said.stdout + said.stderr
+    assert completed.returncode == 0, completed.stderr
+    assert "simulate" in completed.stdout + completed.stderr
     assert {path.name for path in (tmp_path / "work").iterdir()} <= {".snakemake"}
 
 
@@ -83,12 +83,12 @@ HADOLINT = cluster_bin() and cluster_bin() / "hadolint"
 @pytest.mark.slow
 @pytest.mark.skipif(not (HADOLINT and HADOLINT.is_file()), reason=NO_CLUSTER)
 def test_the_containerfile_passes_its_linter():
-    said = subprocess.run(
+    completed = subprocess.run(
         [HADOLINT, "--failure-threshold", "style", REPOSITORY / "Containerfile"],
         capture_output=True,
         text=True,
     )
-    assert said.returncode == 0 and not said.stdout, said.stdout
+    assert completed.returncode == 0 and not completed.stdout, completed.stdout
 
 
 # It answers what Snakemake asks before it plans, and fails at anything else.

@@ -23,7 +23,7 @@ ADDRESS = f"s3://{BUCKET}/run/results"
 SUBMIT = """\
 #!/bin/sh
 pod=$(mktemp -d {pods}/pod.XXXXXX); cp "$1" "$pod/job.sh"; cd "$pod"
-(env -i PATH={programs}:/usr/bin:/bin HOME="$pod" sh job.sh > said 2>&1; echo $? > status) \\
+(env -i PATH={programs}:/usr/bin:/bin HOME="$pod" sh job.sh > output 2>&1; echo $? > status) \\
     > /dev/null 2>&1 &
 echo "$pod"
 """
@@ -56,7 +56,7 @@ def stored(tmp_path_factory, user_cache, pods) -> StoredProject:
         (folder / "project").mkdir()
         project = StoredProject(folder / "project", user_cache, address)
         groups = ["--groups", *(f"{rule}=all" for rule in EVERY_RULE)]
-        project.said = project.run(*in_pods(pods), *groups, profile="kubernetes", config=BASE)
+        project.output = project.run(*in_pods(pods), *groups, profile="kubernetes", config=BASE)
         yield project
 
 
@@ -69,9 +69,9 @@ def in_pods(pods: Path) -> list[str]:
     ]
 
 
-def stats(said: str) -> dict[str, int]:
+def stats(output: str) -> dict[str, int]:
     """Return how many jobs of each rule a run had."""
-    table = said[said.index("Job stats") : said.index("total")]
+    table = output[output.index("Job stats") : output.index("total")]
     return {r: int(n) for r, n in re.findall(r"^(\w+) +(\d+)$", table, re.M) if r != "all"}
 
 
@@ -87,9 +87,9 @@ def test_a_file_that_jobs_elsewhere_would_lack_is_named_before_they_start(stored
     policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
     (stored.folder / "mine.py").write_text(policy)  # git does not know of it
     config = BASE | {"policy": "{name: file, file: mine.py}"}
-    said = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
-    assert f"git knows of in {stored.folder}, and would lack mine.py; " in said
-    assert "Traceback" not in said and "Submitted job" not in said
+    output = stored.fail("--forceall", *in_pods(pods), profile="kubernetes", config=config)
+    assert f"git knows of in {stored.folder}, and would lack mine.py; " in output
+    assert "Traceback" not in output and "Submitted job" not in output
 
 
 def test_logs_and_benchmarks_are_there_too(stored, filmed):
@@ -104,7 +104,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def test_the_summary_says_where_the_film_is(stored):
-    last = stored.said.rstrip().splitlines()[-2:]
+    last = stored.output.rstrip().splitlines()[-2:]
     assert last[0].split() == ["film", f"{ADDRESS}/film.mp4"]
     assert last[1].split() == ["tables", f"{ADDRESS}/episodes.csv,", f"{ADDRESS}/attempts.csv"]
 
@@ -120,11 +120,11 @@ def grown(stored) -> tuple[dict, str, str]:
 
 
 def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored, grown):
-    before, rerun, said = grown
+    before, rerun, output = grown
     assert "Nothing to be done" in rerun
     views = {"stills": 1, "plots": 1, "grid": 1, "swarm": 1, "report": 1}
     shard = {"simulate": 1, "render": 1, "encode": 1}
-    assert stats(said) == shard | views | {"concat": 1, "episodes": 1}
+    assert stats(output) == shard | views | {"concat": 1, "episodes": 1}
     after = stored.hashes()
     kept = {name for name in before if re.search(r"/0000[01]\.|atlas|coded_atlas", name)}
     assert len(kept) == 8 and {n: after[n] for n in kept} == {n: before[n] for n in kept}
@@ -132,7 +132,7 @@ def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored, grown)
     assert after["report/film.mp4"] == after["film.mp4"] != before["film.mp4"]
     assert b"<html" in stored.read("report/index.html")
     assert Image.open(io.BytesIO(stored.read("stills/poster.png"))).width > 100
-    told = dict(line.split(maxsplit=1) for line in said.rstrip().splitlines()[-5:])
+    told = dict(line.split(maxsplit=1) for line in output.rstrip().splitlines()[-5:])
     assert told["report"] == f"{ADDRESS}/report" and told["grid"] == f"{ADDRESS}/grid.mp4"
     assert told["stills"].startswith(f"{ADDRESS}/stills/poster.png, ")
 
@@ -145,12 +145,12 @@ def test_a_corrupt_object_is_named_and_deleted_and_the_next_run_makes_what_is_lo
     stored.write("trajectories/00001.npz", bytes(content))
     stored.delete("segments/00000.mp4")
     stored.delete("film.mp4")
-    said = stored.fail("--keep-going", config=config)
-    last = said[said.index("At least one job did not complete") :]
+    output = stored.fail("--keep-going", config=config)
+    last = output[output.index("At least one job did not complete") :]
     fault = "could not be used and is deleted: "
     assert f"error: {ADDRESS}/trajectories/00001.npz: {fault}" in last, last
     assert "trajectories/00001.npz" not in stored.names()
-    assert "Logging error" not in said
+    assert "Logging error" not in output
     stored.run(config=config)
     assert film_of(stored.hashes()) == film_of(before)
 

@@ -72,8 +72,8 @@ def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project,
     asked = [int(cluster.told(job)["MinMemoryNode"].rstrip("M")) for job in (first, again[0])]
     assert asked[1] == 2 * asked[0]
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate()
-    assert process.returncode != 0, said
+    output, _ = process.communicate()
+    assert process.returncode != 0, output
     cluster.wait(lambda: not cluster.jobs("pending,running,completing"), "its jobs are cancelled")
     run(project, cluster, *options, config=FILM)
     compare(project, once, FILM)
@@ -126,8 +126,8 @@ def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, clus
         )
     finally:
         cluster.command("scontrol", "update", "PartitionName=main", "State=UP")
-    said, _ = process.communicate()
-    assert process.returncode != 0, said
+    output, _ = process.communicate()
+    assert process.returncode != 0, output
     told = kept_log(project)
     assert "has changed since the run that submitted this job began" in told
     assert "Traceback" not in told

@@ -66,7 +66,7 @@ MIDDLE = [(damage, kind) for kind in AFTER for damage in DAMAGES]
 @pytest.mark.parametrize(("damage", "kind"), sampled(MIDDLE))
 @trials(sample=1, count=3)
 def test_damage_in_the_middle_of_a_run(
-    filmed, wanted, tmp_path, record_property, damage, kind, trial
+    filmed, expected, tmp_path, record_property, damage, kind, trial
 ):
     project, random = filmed.copied(tmp_path / "project"), dice(damage, kind, trial)
     forget(project, *AFTER[kind])
@@ -76,7 +76,7 @@ def test_damage_in_the_middle_of_a_run(
     for name in names:
         path = project.folder / "results" / name
         replaced(path, DAMAGES[damage](path.read_bytes(), random), keep_times)
-    outcome = ends_right(project, SMALL, wanted, culprits=names)
+    outcome = ends_right(project, SMALL, expected, culprits=names)
     noted(record_property, f"{kind}: {damage}", outcome, len(names))
 
 
@@ -91,7 +91,7 @@ FOREIGN = [
 @pytest.mark.parametrize(("whose", "kind"), sampled(FOREIGN))
 @trials(sample=1, count=1)
 def test_a_file_of_another_run(
-    filmed, wanted, others, tmp_path, record_property, whose, kind, trial
+    filmed, expected, others, tmp_path, record_property, whose, kind, trial
 ):
     project = filmed.copied(tmp_path / "project")
     forget(project, *AFTER[kind])
@@ -103,19 +103,19 @@ def test_a_file_of_another_run(
     path = project.folder / "results" / name
     assert path.read_bytes() != source.read_bytes()
     replaced(path, source.read_bytes(), keep_times=trial % 2 == 0)
-    outcome = ends_right(project, SMALL, wanted, culprits=[name])
+    outcome = ends_right(project, SMALL, expected, culprits=[name])
     noted(record_property, f"file of {whose} copied over", outcome)
 
 
 @pytest.mark.parametrize("kind", sampled(AFTER, 0))
 @trials(sample=1, count=2)
-def test_damage_after_a_finished_run(filmed, wanted, tmp_path, record_property, kind, trial):
+def test_damage_after_a_finished_run(filmed, expected, tmp_path, record_property, kind, trial):
     """Cut as a power cut leaves it: with a new time stamp."""
     project, random = filmed.copied(tmp_path / "project"), dice("finished", kind, trial)
     name = random.choice(files_of(kind))
     path = project.folder / "results" / name
     replaced(path, cut(path.read_bytes(), random), keep_times=False)
-    outcome = ends_right(project, SMALL, wanted, culprits=[name], finished=True)
+    outcome = ends_right(project, SMALL, expected, culprits=[name], finished=True)
     noted(record_property, "cut after a finished run, time stamp new", outcome)
 
 
@@ -124,36 +124,36 @@ def test_damage_in_a_film_of_parts(once, tmp_path, record_property, trial):
     """The job that finds it fails when the part has been made before; the next run makes it."""
     config = SMALL | {"film": "{reaches_per_file: 4}"}
     parted = once("filmed in parts", lambda fresh: fresh.run("-j", "2", config=config))
-    wanted = hashes(parted.folder / "results")
+    expected = hashes(parted.folder / "results")
     project, random = parted.copied(tmp_path / "project"), dice("parts", trial)
     names = files_of("segments")
     for name in names:
         path = project.folder / "results" / name
         replaced(path, cut(path.read_bytes(), random), keep_times=False)
-    outcome = ends_right(project, config, wanted, culprits=names)
+    outcome = ends_right(project, config, expected, culprits=names)
     noted(record_property, "segments of a film in parts cut", outcome, len(names))
 
 
 @pytest.mark.parametrize("kind", sampled(["film.mp4", "episodes.csv", *AFTER]))
 @pytest.mark.parametrize("damage", sampled(DAMAGES))
-def test_damage_that_no_time_stamp_shows(filmed, wanted, tmp_path, record_property, damage, kind):
+def test_damage_that_no_time_stamp_shows(filmed, expected, tmp_path, record_property, damage, kind):
     """After a finished run only `verify` looks into files; it says what to make again."""
     project, random = filmed.copied(tmp_path / "project"), dice("kept", damage, kind)
     name = random.choice(files_of(kind))
     path = project.folder / "results" / name
     replaced(path, DAMAGES[damage](path.read_bytes(), random), keep_times=True)
-    said = project.fail("-j", "2", "verify", config=SMALL)
-    assert name in said and "Traceback" not in said, said
-    again = shlex.split(said.split("make again: ")[-1].splitlines()[0])
+    output = project.fail("-j", "2", "verify", config=SMALL)
+    assert name in output and "Traceback" not in output, output
+    again = shlex.split(output.split("make again: ")[-1].splitlines()[0])
     project.run("-j", "2", *again, config=SMALL)
     found = hashes(project.folder / "results")
-    assert {k: v for k, v in found.items() if k != "verify.csv"} == wanted
+    assert {k: v for k, v in found.items() if k != "verify.csv"} == expected
     noted(record_property, "damage that no time stamp shows", "found by `verify`, then made again")
 
 
 @pytest.mark.parametrize("kind", ["atlas", "coded_atlas"])
 @trials(sample=0, count=3)
-def test_damage_in_the_users_cache(filmed, wanted, tmp_path, record_property, kind, trial):
+def test_damage_in_the_users_cache(filmed, expected, tmp_path, record_property, kind, trial):
     project, random = filmed.copied(tmp_path / "project"), dice("cache", kind, trial)
     project.cache = tmp_path / "cache"
     shutil.copytree(filmed.cache, project.cache, ignore=shutil.ignore_patterns(".*"))
@@ -161,5 +161,5 @@ def test_damage_in_the_users_cache(filmed, wanted, tmp_path, record_property, ki
     for path in project.cache.rglob(f"{kind}-*.npz"):
         damage = random.choice([cut, flipped])
         path.write_bytes(damage(path.read_bytes(), random))
-    noted(record_property, "user cache damaged", ends_right(project, SMALL, wanted))
+    noted(record_property, "user cache damaged", ends_right(project, SMALL, expected))
     assert not list(project.cache.rglob(".*")), "no temporary files stay"

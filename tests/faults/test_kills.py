@@ -66,7 +66,7 @@ def encoded(once) -> Project:
 
 
 def killed_one(project, random, config, programs, option="") -> str:
-    """Kill a process of these programs in a run; return what the run said."""
+    """Kill a process of these programs in a run; return what the run output."""
     process = project.start("-j", "2", config=config)
 
     def found():
@@ -77,9 +77,9 @@ def killed_one(project, random, config, programs, option="") -> str:
     if victims is not True:
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.kill(random.choice(victims), signal.SIGKILL)
-    said = ended(process)
-    assert process.returncode == 0 or "killed" in said, said
-    return said
+    output = ended(process)
+    assert process.returncode == 0 or "killed" in output, output
+    return output
 
 
 @trials(sample=1, count=10)

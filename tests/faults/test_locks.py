@@ -25,35 +25,35 @@ def killed(project: Project) -> None:
     assert list((project.folder / ".snakemake" / "locks").glob("*.lock"))
 
 
-def test_the_lock_of_a_killed_run_is_released(project, wanted, record_property):
+def test_the_lock_of_a_killed_run_is_released(project, expected, record_property):
     killed(project)
-    said = project.run("--dry-run", config=SMALL)
-    assert "released the lock of a run that was killed" in said
-    noted(record_property, "stale lock", ends_right(project, SMALL, wanted))
+    output = project.run("--dry-run", config=SMALL)
+    assert "released the lock of a run that was killed" in output
+    noted(record_property, "stale lock", ends_right(project, SMALL, expected))
 
 
 @pytest.mark.slow
-def test_a_lock_that_another_machine_may_hold_is_heeded(project, wanted, record_property):
+def test_a_lock_that_another_machine_may_hold_is_heeded(project, expected, record_property):
     killed(project)
     (project.folder / ".snakemake" / "goalreel.lock").write_text("another.example\n")
     for _ in range(2):
-        said = project.fail(config=SMALL)
-        assert "--unlock" in said and "Traceback" not in said
+        output = project.fail(config=SMALL)
+        assert "--unlock" in output and "Traceback" not in output
     project.run("--unlock", config=SMALL)
-    outcome = ends_right(project, SMALL, wanted)
+    outcome = ends_right(project, SMALL, expected)
     assert outcome == "the next run ends right"
     noted(record_property, "lock of another machine", "refused until `--unlock`")
 
 
-def test_two_runs_at_once(project, wanted, record_property):
+def test_two_runs_at_once(project, expected, record_property):
     first = locked(project)
     os.kill(first.pid, signal.SIGSTOP)  # it lives, and does not hurry
     try:
-        said = project.fail("-j", "1", config=SMALL)
+        output = project.fail("-j", "1", config=SMALL)
     finally:
         os.kill(first.pid, signal.SIGCONT)
-    assert "cannot be locked" in said and "Traceback" not in said, said
-    said = ended(first)
-    assert first.returncode == 0, said
-    assert hashes(project.folder / "results") == wanted
+    assert "cannot be locked" in output and "Traceback" not in output, output
+    output = ended(first)
+    assert first.returncode == 0, output
+    assert hashes(project.folder / "results") == expected
     noted(record_property, "two runs in one folder", "the second is refused, the first ends right")

@@ -37,39 +37,39 @@ def mounted():
 
 
 def failed(project: Project, *options: str, within=(), **environment: str) -> str:
-    """Run, which must fail without a traceback, and return what was said."""
+    """Run, which must fail without a traceback, and return what was output."""
     process = project.start("-j", "2", *options, config=SMALL, within=within, **environment)
-    said = ended(process)
-    assert process.returncode != 0, said
-    return said
+    output = ended(process)
+    assert process.returncode != 0, output
+    return output
 
 
 @trials(sample=1, count=6)
-def test_the_disk_is_full(project, wanted, mounted, record_property, trial):
+def test_the_disk_is_full(project, expected, mounted, record_property, trial):
     results = project.folder / "results"
     kilobytes = dice("disk", trial).choice([60, 200, 400, 1500, 1800, 2200])
     mounted(results, "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs")
-    said = failed(project)
-    assert "error: [Errno 28] No space left on device: " in said, said
+    output = failed(project)
+    assert "error: [Errno 28] No space left on device: " in output, output
     subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
-    noted(record_property, "disk full (results)", ends_right(project, SMALL, wanted))
+    noted(record_property, "disk full (results)", ends_right(project, SMALL, expected))
 
 
 @pytest.mark.slow
-def test_the_results_folder_is_read_only(project, wanted, mounted, record_property):
+def test_the_results_folder_is_read_only(project, expected, mounted, record_property):
     results = project.folder / "results"
     results.mkdir()
     mounted(results, "--bind", str(results))
     subprocess.run(["mount", "-o", "remount,bind,ro", str(results)], check=True)
-    said = failed(project)
-    assert "Read-only file system: 'results" in said, said
+    output = failed(project)
+    assert "Read-only file system: 'results" in output, output
     subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)
-    noted(record_property, "read-only results folder", ends_right(project, SMALL, wanted))
+    noted(record_property, "read-only results folder", ends_right(project, SMALL, expected))
 
 
 @pytest.mark.slow
 def test_results_that_are_there_become_read_only(
-    filmed, wanted, mounted, tmp_path, record_property
+    filmed, expected, mounted, tmp_path, record_property
 ):
     project = filmed.copied(tmp_path / "project")
     results = project.folder / "results"
@@ -77,17 +77,19 @@ def test_results_that_are_there_become_read_only(
     mounted(results, "--bind", str(results))
     subprocess.run(["mount", "-o", "remount,bind,ro", str(results)], check=True)
     process = project.start("-j", "2", config=SMALL)
-    said, _ = process.communicate(timeout=BOUND)
+    output, _ = process.communicate(timeout=BOUND)
     # Snakemake's own traceback stands before; what goalreel says last is one line.
-    told = said[said.index("the run was stopped") :]
-    assert process.returncode != 0 and "Traceback" not in told, said
+    told = output[output.index("the run was stopped") :]
+    assert process.returncode != 0 and "Traceback" not in told, output
     assert "Read-only file system" in told
     subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)
-    noted(record_property, "finished results become read-only", ends_right(project, SMALL, wanted))
+    noted(
+        record_property, "finished results become read-only", ends_right(project, SMALL, expected)
+    )
 
 
 @pytest.mark.slow
-def test_the_results_folder_may_not_be_written(project, wanted, record_property):
+def test_the_results_folder_may_not_be_written(project, expected, record_property):
     results = project.folder / "results"
     results.mkdir(mode=0o555)
     within = ()
@@ -95,10 +97,10 @@ def test_the_results_folder_may_not_be_written(project, wanted, record_property)
         within = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
         if not root_can(*within, "true"):
             pytest.skip("takes setpriv, where root runs the tests")
-    said = failed(project, within=within)
-    assert "Permission denied: 'results" in said, said
+    output = failed(project, within=within)
+    assert "Permission denied: 'results" in output, output
     results.chmod(0o755)
-    noted(record_property, "no permission to write results", ends_right(project, SMALL, wanted))
+    noted(record_property, "no permission to write results", ends_right(project, SMALL, expected))
 
 
 def limited(tmp_path, limit: str) -> dict[str, str]:
@@ -109,27 +111,27 @@ def limited(tmp_path, limit: str) -> dict[str, str]:
 
 
 @trials(sample=0, count=6)
-def test_memory_runs_out(project, wanted, tmp_path, record_property, trial):
+def test_memory_runs_out(project, expected, tmp_path, record_property, trial):
     """Address space is the one memory that a process can be denied anywhere."""
     megabytes = dice("memory", trial).randrange(45, 140)
-    said = failed(project, **limited(tmp_path, f"-v {megabytes * 1024}"))
-    assert "emory" in said, said
-    noted(record_property, "out of memory (a job)", ends_right(project, SMALL, wanted))
+    output = failed(project, **limited(tmp_path, f"-v {megabytes * 1024}"))
+    assert "emory" in output, output
+    noted(record_property, "out of memory (a job)", ends_right(project, SMALL, expected))
 
 
 @pytest.mark.parametrize("handles", sampled([6, 7, 8], 0))
-def test_file_handles_run_out(project, wanted, tmp_path, record_property, handles):
-    said = failed(project, **limited(tmp_path, f"-n {handles}"))
-    assert "oo many open files" in said, said
-    noted(record_property, "too few file handles (a job)", ends_right(project, SMALL, wanted))
+def test_file_handles_run_out(project, expected, tmp_path, record_property, handles):
+    output = failed(project, **limited(tmp_path, f"-n {handles}"))
+    assert "oo many open files" in output, output
+    noted(record_property, "too few file handles (a job)", ends_right(project, SMALL, expected))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("handles", [8, 16])
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="takes prlimit")
-def test_snakemake_lacks_file_handles(project, wanted, record_property, handles):
+def test_snakemake_lacks_file_handles(project, expected, record_property, handles):
     """Snakemake says it with a traceback of its own, before or beside what goalreel says."""
     process = project.start("-j", "2", config=SMALL, within=("prlimit", f"--nofile={handles}"))
-    said, _ = process.communicate(timeout=BOUND)
-    assert process.returncode != 0 and "oo many open files" in said, said
-    noted(record_property, "too few file handles (Snakemake)", ends_right(project, SMALL, wanted))
+    output, _ = process.communicate(timeout=BOUND)
+    assert process.returncode != 0 and "oo many open files" in output, output
+    noted(record_property, "too few file handles (Snakemake)", ends_right(project, SMALL, expected))

@@ -81,12 +81,12 @@ def _ends_well(main, argv, place: Path, run: Path, capsys, strange=False, own=("
         status = error.code
     finally:
         signal.signal(signal.SIGTERM, handler)
-    said = capsys.readouterr()
+    completed = capsys.readouterr()
     if status == 1:
-        message = said.err[said.err.index("error: ") :]
+        message = completed.err[completed.err.index("error: ") :]
         assert 8 < len(message) < _LONGEST and "Traceback" not in message, message
     elif status == 2:
-        assert " error: " in said.err and said.err.startswith("usage: "), said.err
+        assert " error: " in completed.err and completed.err.startswith("usage: "), completed.err
     else:
         assert status in (0, None)
     touched = {name for name, _ in _seen(place) ^ before if not name.startswith(own)}

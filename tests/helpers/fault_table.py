@@ -20,7 +20,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
     terminalreporter.write_line("| Fault | Tried | What happened |")
     terminalreporter.write_line("|---|---:|---|")
     for fault, outcomes in rows.items():
-        said = "; ".join(f"{outcome}: {count}" for outcome, count in outcomes.most_common())
+        output = "; ".join(f"{outcome}: {count}" for outcome, count in outcomes.most_common())
         if len(outcomes) == 1:
-            said = next(iter(outcomes))
-        terminalreporter.write_line(f"| {fault} | {sum(outcomes.values())} | {said} |")
+            output = next(iter(outcomes))
+        terminalreporter.write_line(f"| {fault} | {sum(outcomes.values())} | {output} |")

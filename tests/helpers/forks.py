@@ -24,8 +24,8 @@ for line in sys.stdin:
         os.chdir(asked["folder"])
         os.environ.clear()
         os.environ.update(asked["environment"])
-        nothing, said = os.open(os.devnull, os.O_RDONLY), os.open(asked["said"], os.O_WRONLY)
-        for stream, opened in enumerate((nothing, said, said)):
+        nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(asked["output"], os.O_WRONLY)
+        for stream, opened in enumerate((nothing, output, output)):
             os.dup2(opened, stream)
         sys.path[0] = asked["folder"]
         sys.argv = [program, *asked["options"]]  # as python -m snakemake has it
@@ -44,8 +44,8 @@ def run_snakemake(folder: Path, options: list[str], environment: dict[str, str])
         _running.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
         atexit.register(_running[0].stdin.close)
     server = _running[0]
-    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as said:
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as output:
         asked = {"folder": str(folder), "options": options, "environment": environment}
-        server.stdin.write(json.dumps(asked | {"said": said.name}) + os.linesep)
+        server.stdin.write(json.dumps(asked | {"output": output.name}) + os.linesep)
         server.stdin.flush()
-        return int(server.stdout.readline()), said.read()
+        return int(server.stdout.readline()), output.read()

@@ -35,10 +35,10 @@ NO_CLUSTER = "no requirements-cluster-test.txt: neither .venv-cluster nor GOALRE
 @contextlib.contextmanager
 def s3_server(log: Path) -> Iterator[str]:
     """Start an S3 server on a free port, yield its address, and stop it."""
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         server = subprocess.Popen(
             [cluster_bin() / "moto_server", "-H", "127.0.0.1", "-p", "0"],
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:

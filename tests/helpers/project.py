@@ -124,29 +124,29 @@ class Project:
         """Run Snakemake and return its exit status and all that it says."""
         if environment or self.python != sys.executable:  # which shape how Python starts
             process = self.start(*options, config=config, **environment)
-            said, _ = process.communicate()
-            return process.returncode, said
+            output, _ = process.communicate()
+            return process.returncode, output
         words = self._words(*options, config=config)
         return run_snakemake(self.folder, words, self._environment({}))
 
     def run(self, *options: str, config: dict | None = None, **environment: str) -> str:
         """Run Snakemake, which must succeed, and return all that it says."""
-        status, said = self.ended(*options, config=config, **environment)
-        assert status == 0, said
-        return said
+        status, completed = self.ended(*options, config=config, **environment)
+        assert status == 0, completed
+        return completed
 
     def fail(self, *options: str, config: dict | None = None, **environment: str) -> str:
         """Run Snakemake, which must fail, and return all that it says."""
-        status, said = self.ended(*options, config=config, **environment)
-        assert status != 0, said
-        return said
+        status, completed = self.ended(*options, config=config, **environment)
+        assert status != 0, completed
+        return completed
 
     def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
         """Return how many jobs of each rule a run would have, `all` left out."""
-        said = self.run("--dry-run", *options, config=config, **environment)
-        if "Nothing to be done" in said:
+        completed = self.run("--dry-run", *options, config=config, **environment)
+        if "Nothing to be done" in completed:
             return {}
-        table = said[said.index("Job stats") : said.index("total")]
+        table = completed[completed.index("Job stats") : completed.index("total")]
         rows = re.findall(r"^\s*(\w+(?: \w+)*)\s+(\d+)\s*$", table, re.M)
         counts = {rule.replace(" ", "_"): int(number) for rule, number in rows}
         return {rule: number for rule, number in counts.items() if rule != "all"}

@@ -128,13 +128,13 @@ class Cluster:
         self.wait(lambda: self.command("sinfo", "-h", "-o", "%T") == "idle\n", "the node is idle")
 
     def _daemon(self, name: str, *options: str) -> None:
-        with (self.folder / f"{name}.out").open("w") as said:
+        with (self.folder / f"{name}.out").open("w") as output:
             program = shutil.which(name, path=_PATH)
             self._daemons.append(
                 subprocess.Popen(
                     [program, *options],
                     env=os.environ | self.environment,
-                    stdout=said,
+                    stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )

@@ -50,38 +50,40 @@ def dice(*what) -> random.Random:
 
 def ended(process) -> str:
     """Wait for a run and return all that it says, which holds no traceback."""
-    said, _ = process.communicate(timeout=BOUND)
-    assert "Traceback" not in said, said
-    return said
+    output, _ = process.communicate(timeout=BOUND)
+    assert "Traceback" not in output, output
+    return output
 
 
 def ends_right(
-    project: Project, config: dict, wanted: dict, culprits=(), finished: bool = False
+    project: Project, config: dict, expected: dict, culprits=(), finished: bool = False
 ) -> str:
     """Run plainly until the run ends well; return the outcome in words.
 
-    One run may fail before if it names all `culprits`. Then the results are `wanted`, byte for
+    One run may fail before if it names all `culprits`. Then the results are `expected`, byte for
     byte, and no temporary file stands among them. finished: the film had been made, so that a run
     needs nothing of what it was made from; what is missing of that is asked for by name.
     """
     options = ["--keep-going"] if culprits else []
     process = project.start("-j", "2", *options, config=config)
-    said, outcome = ended(process), "the next run ends right"
+    output, outcome = ended(process), "the next run ends right"
     if process.returncode:
-        assert culprits, said
-        unnamed = [culprit for culprit in culprits if culprit not in said]
-        assert not unnamed, f"{unnamed} are not named in\n{said}"
-        assert said.rstrip().splitlines()[-1].startswith("to "), f"no command goes on after\n{said}"
+        assert culprits, output
+        unnamed = [culprit for culprit in culprits if culprit not in output]
+        assert not unnamed, f"{unnamed} are not named in\n{output}"
+        assert output.rstrip().splitlines()[-1].startswith("to "), (
+            f"no command goes on after\n{output}"
+        )
         process = project.start("-j", "2", config=config)
-        said, outcome = ended(process), "refused by name, then made again"
-    assert process.returncode == 0, said
+        output, outcome = ended(process), "refused by name, then made again"
+    assert process.returncode == 0, output
     found = hashes(project.folder / "results")
-    missing = sorted(wanted.keys() - found.keys())
+    missing = sorted(expected.keys() - found.keys())
     if finished and missing and not set(missing) & {"film.mp4", "episodes.csv", "attempts.csv"}:
         project.run("-j", "2", *(f"results/{name}" for name in missing), config=config)
         found, outcome = hashes(project.folder / "results"), "refused by name, the film stays"
-    different = {name for name in found | wanted if found.get(name) != wanted.get(name)}
-    assert not different, f"{sorted(different)} differ after\n{said}"
+    different = {name for name in found | expected if found.get(name) != expected.get(name)}
+    assert not different, f"{sorted(different)} differ after\n{output}"
     return outcome
 
 

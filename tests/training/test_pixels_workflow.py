@@ -40,7 +40,9 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
         last = list(csv.DictReader(stream))[-1]
     assert int(last["frames"]) == 2000 and int(last["samples"]) == metrics["samples"]
     said = (results / "logs" / "pixels.log").read_text()
-    assert "2,000 of 2,000 frames" in said and "  pixels  results/pixels/policy.npz" in learned.said
+    assert (
+        "2,000 of 2,000 frames" in said and "  pixels  results/pixels/policy.npz" in learned.output
+    )
 
 
 @NEEDS_TORCH

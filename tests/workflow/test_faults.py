@@ -31,8 +31,8 @@ def running(project: Project, script: str) -> int | None:
 
 
 def test_a_failing_job_ends_with_its_cause(project):
-    said = project.fail(config=FEW | {"policy": "{name: random}", "max_attempts": 2})
-    cause, log, command = said.rstrip().splitlines()[-3:]
+    output = project.fail(config=FEW | {"policy": "{name: random}", "max_attempts": 2})
+    cause, log, command = output.rstrip().splitlines()[-3:]
     assert "still open after max_attempts: 2; raise max_attempts" in cause
     assert re.search(r"log: results/logs/simulate/0000[01]\.log$", log)
     assert command.startswith("to go on: ")
@@ -48,9 +48,9 @@ def test_a_killed_job_is_told_as_such(project):
         stage = running(project, "encode.py")
         time.sleep(0.01)
     os.kill(stage, signal.SIGKILL)
-    said, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode != 0
-    where, cause, log = said.rstrip().splitlines()[-4:-1]
+    where, cause, log = output.rstrip().splitlines()[-4:-1]
     assert where == "encode 00000:" and "killed" in cause
     assert log.endswith("logs/encode/00000.log")
 
@@ -67,13 +67,13 @@ def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project
         "force, gravity = 0.001",
         "force, gravity = 0.002",
     )
-    said, _ = process.communicate(timeout=120)
-    assert process.returncode != 0 and "has changed since the run began" in said
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0 and "has changed since the run began" in output
     project.restore("scripts")
     project.run(config=config)
     made = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]
-    wanted = simulated(reaches=range(8), seed=2025)
-    assert np.array_equal(np.concatenate([shard.states for shard in made]), wanted.states)
+    expected = simulated(reaches=range(8), seed=2025)
+    assert np.array_equal(np.concatenate([shard.states for shard in made]), expected.states)
 
 
 def test_raising_max_attempts_keeps_what_was_made(project):
@@ -89,8 +89,8 @@ def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
     spec = '{"stage":"episodes","config":{},"shard":{},"tools":{"pandas":"0.0.1"}}'
     command = [sys.executable, REPOSITORY / "scripts" / "episodes.py", "--spec", spec]
     command += ["--trajectories", "t", "a", "b", "c"]
-    said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert said.returncode == 1 and "planned with pandas 0.0.1" in said.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert completed.returncode == 1 and "planned with pandas 0.0.1" in completed.stderr
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(project, once):
@@ -119,17 +119,17 @@ def test_a_corrupt_atlas_in_the_users_cache_is_drawn_again(project, tmp_path):
     project.cache = tmp_path / "own cache"
     project.run(config=BY_X264)
     (kept,) = project.cache.rglob("atlas-*.npz")
-    wanted = hashes(project.folder / "results")
+    expected = hashes(project.folder / "results")
     kept.write_bytes(b"rubbish")
     (project.folder / "results" / "atlas.npz").unlink()
     (project.folder / "results" / "film.mp4").unlink()
     project.run("--forcerun", "atlas", config=BY_X264)
-    assert hashes(project.folder / "results") == wanted
+    assert hashes(project.folder / "results") == expected
 
 
 def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path):
     project.cache = tmp_path / "own cache"
     project.cache.mkdir()
-    (project.cache / "goalreel").write_text("a file where a folder is wanted")
+    (project.cache / "goalreel").write_text("a file where a folder is expected")
     project.run(config=BY_X264)
     assert "not kept" in (project.folder / "results" / "logs" / "atlas.log").read_text()

@@ -95,15 +95,15 @@ def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions
 def test_goalreel_can_be_imported_and_lists_what_it_offers(tmp_path):
     code = "import goalreel\nfor name in goalreel.__all__: print(getattr(goalreel, name).__name__)"
     environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
     )
-    assert "open_cache" in said.stdout.split()
+    assert "open_cache" in completed.stdout.split()
 
 
 @pytest.mark.parametrize("script", [p.name for p in sorted((REPOSITORY / "scripts").glob("*.py"))])
 def test_every_program_explains_itself(script):
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, REPOSITORY / "scripts" / script, "--help"], capture_output=True, text=True
     )
-    assert said.returncode == 0 and f"python scripts/{script}" in said.stdout
+    assert completed.returncode == 0 and f"python scripts/{script}" in completed.stdout

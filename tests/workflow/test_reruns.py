@@ -234,7 +234,7 @@ def test_growing_by_half_a_shard_twice_makes_the_last_shard_twice(done):
     assert done.jobs(config=BASE | {"reaches": 12}) == ONE_SHARD
     done.run(config=BASE | {"reaches": 12})
     assert done.jobs(config=BASE | {"reaches": 12}) == NOTHING
-    # Back to 8: the third shard stays for later, and is not made again when it is wanted.
+    # Back to 8: the third shard stays for later, and is not made again when it is expected.
     done.run(config=BASE)
     assert done.jobs(config=BASE | {"reaches": 12}) == END
 

@@ -15,8 +15,8 @@ from project import Project
 
 def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
     config = {"reaches": 8, "shard_size": 4}
-    wanted = hashes(filmed.folder / "results")
-    assert len(wanted) == 12
+    expected = hashes(filmed.folder / "results")
+    assert len(expected) == 12
     # The processors that NumPy knows special code for; without it, it takes the plain code.
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
     drawn_anew = tmp_path / "cache"  # and coded
@@ -24,7 +24,7 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
     folder.mkdir()
     other = Project(folder, drawn_anew)
     other.run("-j", "1", config=config, NPY_DISABLE_CPU_FEATURES=dispatched)
-    assert hashes(folder / "results") == wanted
+    assert hashes(folder / "results") == expected
 
 
 def test_the_plain_cpu_of_these_tests_is_really_plain():
@@ -32,10 +32,10 @@ def test_the_plain_cpu_of_these_tests_is_really_plain():
     assert dispatched, "this processor has nothing that NumPy knows special code for"
     code = "from numpy._core._multiarray_umath import __cpu_features__ as features\nprint(features)"
     environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(dispatched)}
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    features = ast.literal_eval(said.stdout)
+    features = ast.literal_eval(completed.stdout)
     assert not any(features[name] for name in dispatched)
 
 

@@ -48,7 +48,9 @@ def done(viewed, tmp_path) -> Project:
 
 def test_a_run_tells_of_every_view_that_it_made(viewed):
     for name in VIEWS:
-        assert f"  {name}  results/" in viewed.said.replace(f"{name:>8}", f"  {name}"), viewed.said
+        assert f"  {name}  results/" in viewed.output.replace(f"{name:>8}", f"  {name}"), (
+            viewed.output
+        )
 
 
 def test_the_film_alone_makes_no_view(done):
@@ -62,9 +64,9 @@ def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
     done.run("report", "--report", "report.zip", config=BASE)
     with zipfile.ZipFile(done.folder / "report.zip") as archive:
         held = {Path(name).name for name in archive.namelist()}
-    wanted = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
-    wanted |= {"steps.svg", "phase.svg", "reach_rate.svg", "initial_position.svg"}
-    assert wanted | {"episodes.csv", "attempts.csv"} <= held
+    expected = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
+    expected |= {"steps.svg", "phase.svg", "reach_rate.svg", "initial_position.svg"}
+    assert expected | {"episodes.csv", "attempts.csv"} <= held
 
 
 @pytest.mark.slow

@@ -9,20 +9,20 @@ TORCH = importlib.util.find_spec("torch") is not None
 
 
 def test_misspelt_variants_are_corrected(project):
-    said = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
-    assert "policy.variant" in said and "baseline" in said and "Traceback" not in said
-    said = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
-    assert "did you mean 'best'?; allowed: best, last or a number of frames" in said
-    said = project.fail("-n", "training", config={"dqn": "{variants: [fastt]}"})
-    assert "dqn.variants.0: unknown value 'fastt'; did you mean 'fast'?" in said
+    output = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
+    assert "policy.variant" in output and "baseline" in output and "Traceback" not in output
+    output = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
+    assert "did you mean 'best'?; allowed: best, last or a number of frames" in output
+    output = project.fail("-n", "training", config={"dqn": "{variants: [fastt]}"})
+    assert "dqn.variants.0: unknown value 'fastt'; did you mean 'fast'?" in output
 
 
 @pytest.mark.skipif(TORCH, reason="PyTorch is there")
 @pytest.mark.parametrize("target", ["all", "learning", "training", "report", "pixels"])
 def test_without_pytorch_it_is_asked_for(project, target):
-    said = project.fail("-n", target, config={"policy": "{name: dqn}"})
+    output = project.fail("-n", target, config={"policy": "{name: dqn}"})
     told = f"the package torch is not installed for {sys.executable}; install it: pip install -r"
-    assert f"{told} requirements-train.in" in said and "Traceback" not in said
+    assert f"{told} requirements-train.in" in output and "Traceback" not in output
 
 
 def test_other_policies_plan_nothing_of_it(project):

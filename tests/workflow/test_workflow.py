@@ -16,7 +16,7 @@ from goalreel.mp4.reader import read_index
 
 
 def test_summary_stands_at_the_end(filmed):
-    last = filmed.said.rstrip().splitlines()[-5:]
+    last = filmed.output.rstrip().splitlines()[-5:]
     assert [line.split()[0] for line in last] == ["film", "shows", "encoder", "tables", "seconds"]
     assert "assembled" in last[2]
     table = pd.read_csv(filmed.folder / "results" / "episodes.csv")
@@ -34,7 +34,7 @@ def test_summary_stands_at_the_end(filmed):
 
 
 def test_progress_is_short(filmed):
-    assert len(filmed.said.splitlines()) < 40, filmed.said
+    assert len(filmed.output.splitlines()) < 40, filmed.output
 
 
 def project_files(name: str) -> list[Path]:
@@ -75,25 +75,25 @@ def test_any_results_folder_works(project, name):
 
 
 def test_a_wrong_config_stops_before_any_job_with_one_message(project):
-    said = project.fail(config={"reachs": 5, "encode": "{qp: 99}", "results": "a{b"})
-    assert "the configuration has 3 faults" in said
+    output = project.fail(config={"reachs": 5, "encode": "{qp: 99}", "results": "a{b"})
+    assert "the configuration has 3 faults" in output
     for part in ("did you mean 'reaches'?", "encode.qp: 99 is out of range", "wildcards"):
-        assert part in said
-    assert "Traceback" not in said
+        assert part in output
+    assert "Traceback" not in output
     assert not (project.folder / "results").exists()
-    assert "Exception" not in said and len(said.splitlines()) < 10, said
+    assert "Exception" not in output and len(output.splitlines()) < 10, output
 
 
 @pytest.mark.parametrize("name", ["docs", "scripts/goalreel", ".", "docs/../rules/x"])
 def test_results_never_stand_among_the_workflows_own_files(project, name):
-    said = project.fail(config=FEW | {"results": name})
-    assert "is where the workflow's own files stand; choose another folder" in said
-    assert "Traceback" not in said
+    output = project.fail(config=FEW | {"results": name})
+    assert "is where the workflow's own files stand; choose another folder" in output
+    assert "Traceback" not in output
 
 
 def test_results_that_name_a_file_are_refused(project):
-    said = project.fail(config=FEW | {"results": "config.yaml"})
-    assert "results: 'config.yaml' is a file" in said and "Traceback" not in said
+    output = project.fail(config=FEW | {"results": "config.yaml"})
+    assert "results: 'config.yaml' is a file" in output and "Traceback" not in output
 
 
 def test_nested_values_on_the_command_line_get_their_types(project):
@@ -108,14 +108,14 @@ def test_nested_values_on_the_command_line_get_their_types(project):
 
 
 def test_a_shard_that_the_film_does_not_have_is_an_error(project):
-    said = project.fail("results/trajectories/00009.npz", config=FEW)
-    assert "no shard 00009: the last is 00001" in said
+    output = project.fail("results/trajectories/00009.npz", config=FEW)
+    assert "no shard 00009: the last is 00001" in output
     project.fail("results/trajectories/1.npz", config=FEW)
 
 
 def test_a_run_for_a_single_file_needs_no_film(project):
-    said = project.run("results/frames/00001.npz", config=FEW)
-    assert "summary" not in said and "goal reaches in" not in said and "Error" not in said
+    output = project.run("results/frames/00001.npz", config=FEW)
+    assert "summary" not in output and "goal reaches in" not in output and "Error" not in output
     (project.folder / "results" / "film.mp4").write_bytes(b"rubbish")
     project.run("results/frames/00000.npz", config=FEW)
 
@@ -130,25 +130,25 @@ def test_parsing_the_workflow_imports_nothing_heavy():
         "goalreel.workflow.specs.Specs(config, Path('scripts')).spec('encode', first)\n"
         "print(*{'numpy', 'pandas', 'pygame', 'gymnasium', 'PIL'} & set(sys.modules))"
     )
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
-    assert said.stdout.strip() == ""
+    assert completed.stdout.strip() == ""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs make")
 def test_make_hands_its_options_to_snakemake():
     command = ["make", "--dry-run", "ARGS=--config reaches=20"]
-    said = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
-    assert ".venv/bin/snakemake --config reaches=20" in said.stdout
+    completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert ".venv/bin/snakemake --config reaches=20" in completed.stdout
 
 
 def test_what_keeps_a_run_from_being_planned_is_told_in_one_message(project):
-    said = project.fail("--dry-run", IMAGEIO_FFMPEG_EXE="/no/such/ffmpeg")
-    assert "goalreel: ffmpeg does not run" in said and "/no/such/ffmpeg" in said
-    assert "Traceback" not in said
+    output = project.fail("--dry-run", IMAGEIO_FFMPEG_EXE="/no/such/ffmpeg")
+    assert "goalreel: ffmpeg does not run" in output and "/no/such/ffmpeg" in output
+    assert "Traceback" not in output
     project.edit(
         "scripts/goalreel/simulation/reaches.py", "import numpy as np", "import numpy as np)"
     )
-    said = project.fail("--dry-run")
-    assert "goalreel: " in said and "reaches.py, line" in said and "Traceback" not in said
+    output = project.fail("--dry-run")
+    assert "goalreel: " in output and "reaches.py, line" in output and "Traceback" not in output

@@ -30,7 +30,7 @@ def test_a_part_is_the_film_of_its_reaches_and_the_tables_tell_where_they_stand(
     results = parted.folder / "results"
     parts = sorted((results / "films").iterdir())
     assert [part.name for part in parts] == ["00000.mp4", "00001.mp4"]
-    assert not (results / "film.mp4").exists() and "films.csv, 2 videos" in parted.said
+    assert not (results / "film.mp4").exists() and "films.csv, 2 videos" in parted.output
     whole = [bytes(p) for p in packets_of(filmed.folder / "results" / "film.mp4")]
     shown = [[bytes(p) for p in packets_of(part)] for part in parts]
     assert [sample for part in shown for sample in part] == whole

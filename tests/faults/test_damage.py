@@ -10,7 +10,7 @@ import shutil
 
 import pytest
 from conftest import hashes
-from trials import SHARDS, SMALL, dice, ends_right, forget, noted, replaced, sampled, trials
+from trials import SHARDS, SMALL, forget, generator, replaced, sampled, trials
 
 END = ("film.mp4", "episodes.csv", "attempts.csv", "tables.json")
 # What a run has not made yet when the artefact is about to be read.
@@ -46,17 +46,15 @@ def files_of(kind: str) -> list[str]:
     return [f"{kind}/{shard}{KINDS[kind]}" for shard in SHARDS] if kind in KINDS else [kind]
 
 
-def cut(content: bytes, random) -> bytes:
+def cut(content: bytes, rng) -> bytes:
     """Cut a file to any length, which is 0 in every fourth trial."""
-    return content[: random.choice([0, *[random.randrange(len(content)) for _ in range(3)]])]
+    return content[: rng.choice([0, *[rng.randrange(len(content)) for _ in range(3)]])]
 
 
-def flipped(content: bytes, random) -> bytes:
+def flipped(content: bytes, rng) -> bytes:
     """Change one byte."""
-    place = random.randrange(len(content))
-    return (
-        content[:place] + bytes([content[place] ^ random.randrange(1, 256)]) + content[place + 1 :]
-    )
+    place = rng.randrange(len(content))
+    return content[:place] + bytes([content[place] ^ rng.randrange(1, 256)]) + content[place + 1 :]
 
 
 DAMAGES = {"one byte changed": flipped, "cut to any length": cut}
@@ -65,19 +63,16 @@ MIDDLE = [(damage, kind) for kind in AFTER for damage in DAMAGES]
 
 @pytest.mark.parametrize(("damage", "kind"), sampled(MIDDLE))
 @trials(sample=1, count=3)
-def test_damage_in_the_middle_of_a_run(
-    filmed, expected, tmp_path, record_property, damage, kind, trial
-):
-    project, random = filmed.copied(tmp_path / "project"), dice(damage, kind, trial)
+def test_damage_in_the_middle_of_a_run(filmed, recovers, tmp_path, damage, kind, trial):
+    project, rng = filmed.copied(tmp_path / "project"), generator(damage, kind, trial)
     forget(project, *AFTER[kind])
-    keep_times, names = bool(random.randrange(2)), files_of(kind)
+    keep_times, names = bool(rng.randrange(2)), files_of(kind)
     if kind == "segments":  # one job reads them all, and refuses the first
-        names = [random.choice(names)]
+        names = [rng.choice(names)]
     for name in names:
         path = project.folder / "results" / name
-        replaced(path, DAMAGES[damage](path.read_bytes(), random), keep_times)
-    outcome = ends_right(project, SMALL, expected, culprits=names)
-    noted(record_property, f"{kind}: {damage}", outcome, len(names))
+        replaced(path, DAMAGES[damage](path.read_bytes(), rng), keep_times)
+    recovers(f"{kind}: {damage}", project, tried=len(names), culprits=names)
 
 
 FOREIGN = [
@@ -90,9 +85,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("whose", "kind"), sampled(FOREIGN))
 @trials(sample=1, count=1)
-def test_a_file_of_another_run(
-    filmed, expected, others, tmp_path, record_property, whose, kind, trial
-):
+def test_a_file_of_another_run(filmed, others, recovers, tmp_path, whose, kind, trial):
     project = filmed.copied(tmp_path / "project")
     forget(project, *AFTER[kind])
     name = files_of(kind)[0]
@@ -103,63 +96,66 @@ def test_a_file_of_another_run(
     path = project.folder / "results" / name
     assert path.read_bytes() != source.read_bytes()
     replaced(path, source.read_bytes(), keep_times=trial % 2 == 0)
-    outcome = ends_right(project, SMALL, expected, culprits=[name])
-    noted(record_property, f"file of {whose} copied over", outcome)
+    recovers(f"file of {whose} copied over", project, culprits=[name])
 
 
 @pytest.mark.parametrize("kind", sampled(AFTER, 0))
 @trials(sample=1, count=2)
-def test_damage_after_a_finished_run(filmed, expected, tmp_path, record_property, kind, trial):
+def test_damage_after_a_finished_run(filmed, recovers, tmp_path, kind, trial):
     """Cut as a power cut leaves it: with a new time stamp."""
-    project, random = filmed.copied(tmp_path / "project"), dice("finished", kind, trial)
-    name = random.choice(files_of(kind))
+    project, rng = filmed.copied(tmp_path / "project"), generator("finished", kind, trial)
+    name = rng.choice(files_of(kind))
     path = project.folder / "results" / name
-    replaced(path, cut(path.read_bytes(), random), keep_times=False)
-    outcome = ends_right(project, SMALL, expected, culprits=[name], finished=True)
-    noted(record_property, "cut after a finished run, time stamp new", outcome)
+    replaced(path, cut(path.read_bytes(), rng), keep_times=False)
+    recovers("cut after a finished run, time stamp new", project, culprits=[name], complete=True)
 
 
 @trials(sample=0, count=2)
-def test_damage_in_a_film_of_parts(once, tmp_path, record_property, trial):
+def test_damage_in_a_film_of_parts(once, recovers, tmp_path, trial):
     """The job that finds it fails when the part has been made before; the next run makes it."""
     config = SMALL | {"film": "{reaches_per_file: 4}"}
     parted = once("filmed in parts", lambda fresh: fresh.run("-j", "2", config=config))
     expected = hashes(parted.folder / "results")
-    project, random = parted.copied(tmp_path / "project"), dice("parts", trial)
+    project, rng = parted.copied(tmp_path / "project"), generator("parts", trial)
     names = files_of("segments")
     for name in names:
         path = project.folder / "results" / name
-        replaced(path, cut(path.read_bytes(), random), keep_times=False)
-    outcome = ends_right(project, config, expected, culprits=names)
-    noted(record_property, "segments of a film in parts cut", outcome, len(names))
+        replaced(path, cut(path.read_bytes(), rng), keep_times=False)
+    recovers(
+        "segments of a film in parts cut",
+        project,
+        config,
+        expected,
+        tried=len(names),
+        culprits=names,
+    )
 
 
 @pytest.mark.parametrize("kind", sampled(["film.mp4", "episodes.csv", *AFTER]))
 @pytest.mark.parametrize("damage", sampled(DAMAGES))
-def test_damage_that_no_time_stamp_shows(filmed, expected, tmp_path, record_property, damage, kind):
+def test_damage_that_no_time_stamp_shows(filmed, expected, tmp_path, damage, kind):
     """After a finished run only `verify` looks into files; it says what to make again."""
-    project, random = filmed.copied(tmp_path / "project"), dice("kept", damage, kind)
-    name = random.choice(files_of(kind))
+    project, rng = filmed.copied(tmp_path / "project"), generator("kept", damage, kind)
+    name = rng.choice(files_of(kind))
     path = project.folder / "results" / name
-    replaced(path, DAMAGES[damage](path.read_bytes(), random), keep_times=True)
+    replaced(path, DAMAGES[damage](path.read_bytes(), rng), keep_times=True)
     output = project.fail("-j", "2", "verify", config=SMALL)
     assert name in output and "Traceback" not in output, output
     again = shlex.split(output.split("make again: ")[-1].splitlines()[0])
     project.run("-j", "2", *again, config=SMALL)
     found = hashes(project.folder / "results")
     assert {k: v for k, v in found.items() if k != "verify.csv"} == expected
-    noted(record_property, "damage that no time stamp shows", "found by `verify`, then made again")
 
 
 @pytest.mark.parametrize("kind", ["atlas", "coded_atlas"])
 @trials(sample=0, count=3)
-def test_damage_in_the_users_cache(filmed, expected, tmp_path, record_property, kind, trial):
-    project, random = filmed.copied(tmp_path / "project"), dice("cache", kind, trial)
+def test_damage_in_the_users_cache(filmed, recovers, tmp_path, kind, trial):
+    project, rng = filmed.copied(tmp_path / "project"), generator("cache", kind, trial)
     project.cache = tmp_path / "cache"
     shutil.copytree(filmed.cache, project.cache, ignore=shutil.ignore_patterns(".*"))
     forget(project, f"{kind}.npz", *AFTER[f"{kind}.npz"])
     for path in project.cache.rglob(f"{kind}-*.npz"):
-        damage = random.choice([cut, flipped])
-        path.write_bytes(damage(path.read_bytes(), random))
-    noted(record_property, "user cache damaged", ends_right(project, SMALL, expected))
+        damage = rng.choice([cut, flipped])
+        path.write_bytes(damage(path.read_bytes(), rng))
+    recovers("user cache damaged", project)
     assert not list(project.cache.rglob(".*")), "no temporary files stay"

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import signal
 import time
 from pathlib import Path
@@ -9,32 +10,19 @@ from pathlib import Path
 import pytest
 from conftest import hashes
 from project import Project
-from trials import (
-    BOUND,
-    BY_X264,
-    SMALL,
-    dice,
-    ended,
-    ends_right,
-    noted,
-    processes,
-    sampled,
-    trials,
-    wait_for,
-)
+from trials import BOUND, BY_X264, SMALL, finished, generator, processes, sampled, trials, wait_for
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds them in /proc")
-STAGES = ("simulate.py", "render.py", "encode.py", "atlas.py", "coded_atlas.py", "concat.py")
-STAGES += ("episodes.py",)
+STAGES = ("simulate", "render", "encode", "atlas", "coded_atlas", "concat", "episodes")
 JOBS = 10  # of a run by SMALL
 
 
-def wait_for_a_moment(project: Project, process, random) -> None:
+def wait_for_a_moment(project: Project, process, rng: random.Random) -> None:
     """Wait until some number of jobs has begun, and for some part of a job's time more."""
     logs = project.folder / "results" / "logs"
-    begun = random.randint(0, JOBS)
+    begun = rng.randint(0, JOBS)
     wait_for(lambda: len(list(logs.rglob("*.log"))) >= begun or process.poll() is not None)
-    time.sleep(random.uniform(0, 0.5 if begun else 3))
+    time.sleep(rng.uniform(0, 0.5 if begun else 3))
 
 
 ENDINGS = {
@@ -48,49 +36,38 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", sampled(ENDINGS))
 @trials(sample=1, count=6)
-def test_a_run_that_is_stopped(project, filmed, record_property, ending, trial):
+def test_a_run_that_is_stopped(project, recovers, ending, trial):
     process = project.start("-j", "2", config=SMALL)
-    wait_for_a_moment(project, process, dice(ending, trial))
+    wait_for_a_moment(project, process, generator(ending, trial))
     number, kill = ENDINGS[ending]
     if process.poll() is None:
         kill(process.pid, number)
     process.communicate(timeout=BOUND)
-    outcome = ends_right(project, SMALL, hashes(filmed.folder / "results"))
-    noted(record_property, ending, outcome)
+    recovers(ending, project)
 
 
-@pytest.fixture(scope="module")
-def encoded(once) -> Project:
-    """Return a project with a finished film by x264."""
-    return once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))
-
-
-def killed_one(project, random, config, programs, option="") -> str:
-    """Kill a process of these programs in a run; return what the run output."""
+def kill_one(project, rng, config, programs, option="") -> None:
+    """Kill one process of these programs in a run, which then fails or had ended."""
     process = project.start("-j", "2", config=config)
-
-    def found():
-        return processes(project, programs, option) or process.poll() is not None
-
-    wait_for_a_moment(project, process, random)
-    victims = wait_for(found)
+    wait_for_a_moment(project, process, rng)
+    victims = wait_for(lambda: processes(project, programs, option) or process.poll() is not None)
     if victims is not True:
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-            os.kill(random.choice(victims), signal.SIGKILL)
-    output = ended(process)
+            os.kill(rng.choice(victims), signal.SIGKILL)
+    output = finished(process)
     assert process.returncode == 0 or "killed" in output, output
-    return output
 
 
 @trials(sample=1, count=10)
-def test_a_stage_that_is_killed(project, filmed, record_property, trial):
-    killed_one(project, dice("stage", trial), SMALL, STAGES)
-    outcome = ends_right(project, SMALL, hashes(filmed.folder / "results"))
-    noted(record_property, "`kill -9` of a stage", outcome)
+def test_a_stage_that_is_killed(project, recovers, trial):
+    programs = tuple(f"{stage}.py" for stage in STAGES)
+    kill_one(project, generator("stage", trial), SMALL, programs)
+    recovers("`kill -9` of a stage", project)
 
 
 @trials(sample=0, count=10)
-def test_an_ffmpeg_that_is_killed(project, encoded, record_property, trial):
-    killed_one(project, dice("ffmpeg", trial), BY_X264, ("ffmpeg",), "-i")
-    outcome = ends_right(project, BY_X264, hashes(encoded.folder / "results"))
-    noted(record_property, "`kill -9` of ffmpeg (x264)", outcome)
+def test_an_ffmpeg_that_is_killed(project, once, recovers, trial):
+    kill_one(project, generator("ffmpeg", trial), BY_X264, ("ffmpeg",), "-i")
+    encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))
+    expected = hashes(encoded.folder / "results")
+    recovers("`kill -9` of ffmpeg (x264)", project, BY_X264, expected)

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from project import Project
-from trials import BOUND, SMALL, dice, ended, ends_right, noted, sampled, trials
+from trials import BOUND, SMALL, finished, generator, sampled, trials
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -37,26 +37,26 @@ def mounted():
 
 
 def failed(project: Project, *options: str, within=(), **environment: str) -> str:
-    """Run, which must fail without a traceback, and return what was output."""
+    """Run, which must fail without a traceback, and return its output."""
     process = project.start("-j", "2", *options, config=SMALL, within=within, **environment)
-    output = ended(process)
+    output = finished(process)
     assert process.returncode != 0, output
     return output
 
 
 @trials(sample=1, count=6)
-def test_the_disk_is_full(project, expected, mounted, record_property, trial):
+def test_the_disk_is_full(project, recovers, mounted, trial):
     results = project.folder / "results"
-    kilobytes = dice("disk", trial).choice([60, 200, 400, 1500, 1800, 2200])
+    kilobytes = generator("disk", trial).choice([60, 200, 400, 1500, 1800, 2200])
     mounted(results, "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs")
     output = failed(project)
     assert "error: [Errno 28] No space left on device: " in output, output
     subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
-    noted(record_property, "disk full (results)", ends_right(project, SMALL, expected))
+    recovers("disk full (results)", project)
 
 
 @pytest.mark.slow
-def test_the_results_folder_is_read_only(project, expected, mounted, record_property):
+def test_the_results_folder_is_read_only(project, recovers, mounted):
     results = project.folder / "results"
     results.mkdir()
     mounted(results, "--bind", str(results))
@@ -64,13 +64,11 @@ def test_the_results_folder_is_read_only(project, expected, mounted, record_prop
     output = failed(project)
     assert "Read-only file system: 'results" in output, output
     subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)
-    noted(record_property, "read-only results folder", ends_right(project, SMALL, expected))
+    recovers("read-only results folder", project)
 
 
 @pytest.mark.slow
-def test_results_that_are_there_become_read_only(
-    filmed, expected, mounted, tmp_path, record_property
-):
+def test_results_that_are_there_become_read_only(filmed, recovers, mounted, tmp_path):
     project = filmed.copied(tmp_path / "project")
     results = project.folder / "results"
     (results / "film.mp4").unlink()
@@ -79,17 +77,15 @@ def test_results_that_are_there_become_read_only(
     process = project.start("-j", "2", config=SMALL)
     output, _ = process.communicate(timeout=BOUND)
     # Snakemake's own traceback stands before; what goalreel says last is one line.
-    told = output[output.index("the run was stopped") :]
-    assert process.returncode != 0 and "Traceback" not in told, output
-    assert "Read-only file system" in told
+    summary = output[output.index("the run was stopped") :]
+    assert process.returncode != 0 and "Traceback" not in summary, output
+    assert "Read-only file system" in summary
     subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)
-    noted(
-        record_property, "finished results become read-only", ends_right(project, SMALL, expected)
-    )
+    recovers("finished results become read-only", project)
 
 
 @pytest.mark.slow
-def test_the_results_folder_may_not_be_written(project, expected, record_property):
+def test_the_results_folder_may_not_be_written(project, recovers):
     results = project.folder / "results"
     results.mkdir(mode=0o555)
     within = ()
@@ -100,7 +96,7 @@ def test_the_results_folder_may_not_be_written(project, expected, record_propert
     output = failed(project, within=within)
     assert "Permission denied: 'results" in output, output
     results.chmod(0o755)
-    noted(record_property, "no permission to write results", ends_right(project, SMALL, expected))
+    recovers("no permission to write results", project)
 
 
 def limited(tmp_path, limit: str) -> dict[str, str]:
@@ -111,27 +107,27 @@ def limited(tmp_path, limit: str) -> dict[str, str]:
 
 
 @trials(sample=0, count=6)
-def test_memory_runs_out(project, expected, tmp_path, record_property, trial):
+def test_memory_runs_out(project, recovers, tmp_path, trial):
     """Address space is the one memory that a process can be denied anywhere."""
-    megabytes = dice("memory", trial).randrange(45, 140)
+    megabytes = generator("memory", trial).randrange(45, 140)
     output = failed(project, **limited(tmp_path, f"-v {megabytes * 1024}"))
     assert "emory" in output, output
-    noted(record_property, "out of memory (a job)", ends_right(project, SMALL, expected))
+    recovers("out of memory (a job)", project)
 
 
 @pytest.mark.parametrize("handles", sampled([6, 7, 8], 0))
-def test_file_handles_run_out(project, expected, tmp_path, record_property, handles):
+def test_file_handles_run_out(project, recovers, tmp_path, handles):
     output = failed(project, **limited(tmp_path, f"-n {handles}"))
     assert "oo many open files" in output, output
-    noted(record_property, "too few file handles (a job)", ends_right(project, SMALL, expected))
+    recovers("too few file handles (a job)", project)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("handles", [8, 16])
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="takes prlimit")
-def test_snakemake_lacks_file_handles(project, expected, record_property, handles):
+def test_snakemake_lacks_file_handles(project, recovers, handles):
     """Snakemake says it with a traceback of its own, before or beside what goalreel says."""
     process = project.start("-j", "2", config=SMALL, within=("prlimit", f"--nofile={handles}"))
     output, _ = process.communicate(timeout=BOUND)
     assert process.returncode != 0 and "oo many open files" in output, output
-    noted(record_property, "too few file handles (Snakemake)", ends_right(project, SMALL, expected))
+    recovers("too few file handles (Snakemake)", project)

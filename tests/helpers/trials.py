@@ -1,6 +1,6 @@
 """Trials of faults: how often each is tried, on which runs, and what must come of it.
 
-A trial damages or stops a run and leaves it to `ends_right`: the next plain runs must end with the
+A trial damages or stops a run and leaves it to `recover`: the next plain runs must end with the
 bytes of an undisturbed run and with nothing else in the results folder.
 """
 
@@ -38,51 +38,54 @@ def trials(sample: int, count: int):
     return pytest.mark.parametrize("trial", sampled(range(TIMES * count), sample))
 
 
-def noted(record_property, fault: str, outcome: str, tried: int = 1) -> None:
-    """Note what came of a fault for the table."""
-    record_property("fault", (fault, outcome, tried))
-
-
-def dice(*what) -> random.Random:
+def generator(*what) -> random.Random:
     """Return the random numbers of a trial: the same each time that it is run."""
     return random.Random(repr(what))  # noqa: S311
 
 
-def ended(process) -> str:
-    """Wait for a run and return all that it says, which holds no traceback."""
+def finished(process) -> str:
+    """Wait for a run and return its output, which holds no traceback."""
     output, _ = process.communicate(timeout=BOUND)
     assert "Traceback" not in output, output
     return output
 
 
-def ends_right(
-    project: Project, config: dict, expected: dict, culprits=(), finished: bool = False
-) -> str:
-    """Run plainly until the run ends well; return the outcome in words.
+def recover(project: Project, config: dict, expected: dict, culprits=(), complete=False) -> str:
+    """Run plainly until a run succeeds; the results must then be those of an undisturbed run.
 
-    One run may fail before if it names all `culprits`. Then the results are `expected`, byte for
-    byte, and no temporary file stands among them. finished: the film had been made, so that a run
-    needs nothing of what it was made from; what is missing of that is asked for by name.
+    Args:
+        project: whose run was disturbed.
+        config: of its runs.
+        expected: the hashes of the results of an undisturbed run.
+        culprits: files that one run may refuse, if it names them all, before the next succeeds.
+        complete: whether the film was complete before, so that a run does not need its sources;
+            those that are missing are then made by name.
+
+    Returns:
+        The outcome in words.
     """
     options = ["--keep-going"] if culprits else []
-    process = project.start("-j", "2", *options, config=config)
-    output, outcome = ended(process), "the next run ends right"
-    if process.returncode:
-        assert culprits, output
+    outcome = "the next run ends right"
+    for attempt in range(3):
+        process = project.start("-j", "2", *options, config=config)
+        output = finished(process)
+        if process.returncode == 0:
+            break
+        if "--unlock" in output:
+            project.run("--unlock", config=config)
+            outcome = "`--unlock`, then the next run ends right"
+            continue
+        assert attempt < 2 and culprits, output
         unnamed = [culprit for culprit in culprits if culprit not in output]
         assert not unnamed, f"{unnamed} are not named in\n{output}"
-        assert output.rstrip().splitlines()[-1].startswith("to "), (
-            f"no command goes on after\n{output}"
-        )
-        process = project.start("-j", "2", config=config)
-        output, outcome = ended(process), "refused by name, then made again"
+        options, outcome = [], "refused by name, then made again"
     assert process.returncode == 0, output
-    found = hashes(project.folder / "results")
-    missing = sorted(expected.keys() - found.keys())
-    if finished and missing and not set(missing) & {"film.mp4", "episodes.csv", "attempts.csv"}:
+    actual = hashes(project.folder / "results")
+    missing = sorted(expected.keys() - actual.keys())
+    if complete and missing and not set(missing) & {"film.mp4", "episodes.csv", "attempts.csv"}:
         project.run("-j", "2", *(f"results/{name}" for name in missing), config=config)
-        found, outcome = hashes(project.folder / "results"), "refused by name, the film stays"
-    different = {name for name in found | expected if found.get(name) != expected.get(name)}
+        actual, outcome = hashes(project.folder / "results"), "refused by name, the film stays"
+    different = {name for name in actual | expected if actual.get(name) != expected.get(name)}
     assert not different, f"{sorted(different)} differ after\n{output}"
     return outcome
 

@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.environments.physics import DISCRETE
     from goalreel.errors import GoalreelError
-    from goalreel.policies.network_file import checkpoints_of, write_checkpoints
+    from goalreel.policies.network_file import Checkpoints, write_checkpoints
     from goalreel.policies.pytorch import import_torch
     from goalreel.training.dqn.metrics import metrics_of, write_metrics
     from goalreel.training.dqn.settings import settings_of
@@ -42,9 +42,10 @@ def main(argv: list[str] | None = None) -> None:
     if not settings.deterministic:
         cli.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
     trained = train(settings, seed)
-    write_checkpoints(arguments.policy, checkpoints_of(trained, settings.hidden, spec.text))
     trained.log.write(arguments.log)
     metrics = metrics_of(trained, variant, seed, settings.deterministic)
+    evaluated = (metrics.checkpoints, metrics.means, tuple(trained.weights))
+    write_checkpoints(arguments.policy, Checkpoints(settings.hidden, *evaluated, spec.text))
     write_metrics(arguments.metrics, metrics, spec.text, arguments.log)
     cli.say(str(metrics))
 

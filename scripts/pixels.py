@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.training.pixels.settings import PipelineSettings
 
     spec = spec_of(arguments)
-    settings = PipelineSettings.of(spec.config["pixels"])
+    settings = PipelineSettings(**spec.config["pixels"])
     torch = import_torch("to train")
     # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.
     torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))

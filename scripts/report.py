@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     # Other environments than Mountain Car have neither: a bare --swarm then.
     options.add_argument("--swarm", type=Path, nargs="?", help="the swarm view, .mp4")
     options.add_argument("--grid", type=Path, help="the grid view, .mp4")
-    # Of policies that are not learned here there is none, nor of trainings that are not compared.
+    # Only policies that are trained here have one: a bare --learning otherwise.
     options.add_argument("--learning", type=Path, nargs="?", help="the learning film, .mp4")
     options.add_argument("--trajectories", help="trajectory file of shard 0, .npz", **needed)
     options.add_argument("--frames", help="the frame cache of shard 0, .npz", **needed)

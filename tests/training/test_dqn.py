@@ -10,11 +10,12 @@ import pytest
 from goalreel.errors import GoalreelError
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
 
 from goalreel.environments.physics import DISCRETE  # noqa: E402
 from goalreel.policies.network import Network  # noqa: E402
-from goalreel.policies.network_file import checkpoints_of, read_checkpoints, write_checkpoints  # noqa: E402
+from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints  # noqa: E402
 from goalreel.training.dqn import training  # noqa: E402
 from goalreel.training.dqn.metrics import metrics_of  # noqa: E402
 from goalreel.training.dqn.playing import Played, choose, epsilon_at, transitions  # noqa: E402
@@ -35,14 +36,6 @@ from goalreel.training.games.car_lanes import Step  # noqa: E402
 SHORT = replace(settings_of("baseline", 600), hidden=(16, 16), start=200)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("variant", [name for name, s in VARIANTS.items() if s.deterministic])
 def test_the_same_seed_gives_the_same_weights(variant):
     settings = replace(settings_of(variant, 600), hidden=(16, 16), start=200)
@@ -60,6 +53,7 @@ def test_no_grad_changes_no_weight():
         assert np.array_equal(weights, other.weights[0][name])
 
 
+@pytest.mark.slow
 def test_wrapped_cars_and_lanes_teach_the_same():
     for lanes in (1, 3):
         settings = replace(SHORT, lanes=lanes)
@@ -86,7 +80,9 @@ def test_the_log_has_a_row_for_each_episode_and_second(tmp_path):
 def test_what_was_trained_is_what_is_played(tmp_path):
     """The network's greedy choices, and so its evaluation, survive the policy file."""
     trained = train(replace(SHORT, rescaled=True), 3)
-    write_checkpoints(tmp_path / "p.pt", checkpoints_of(trained, SHORT.hidden, '{"stage":"dqn"}'))
+    metrics = metrics_of(trained, "baseline", 3, True)
+    evaluated = (metrics.checkpoints, metrics.means, tuple(trained.weights))
+    write_checkpoints(tmp_path / "p.pt", Checkpoints(SHORT.hidden, *evaluated, '{"stage":"dqn"}'))
     kept = read_checkpoints(tmp_path / "p.pt")
     network = kept.network(kept.choose("last"))
     assert isinstance(network, Network)
@@ -95,6 +91,7 @@ def test_what_was_trained_is_what_is_played(tmp_path):
     assert np.array_equal(again.returns, trained.evaluations[-1].returns)
 
 
+@pytest.mark.slow
 def test_it_learns_to_drive(monkeypatch):
     """Few frames of the fastest variant; a random policy's mean return is -200."""
     monkeypatch.setattr(training, "EVALUATE_EVERY", 10_000)

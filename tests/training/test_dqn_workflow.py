@@ -1,7 +1,6 @@
 """The policy dqn in the workflow: it is trained first, plays exactly, reruns what it changes."""
 
 import csv
-import importlib.util
 import json
 import re
 import shutil
@@ -13,8 +12,8 @@ import pytest
 
 from goalreel.simulation.trajectories import read_trajectories
 
-TORCH = importlib.util.find_spec("torch") is not None
-NEEDS_TORCH = pytest.mark.skipif(not TORCH, reason="takes PyTorch, which is no requirement")
+pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+pytestmark = pytest.mark.slow
 BASE = {
     **{"reaches": 4, "shard_size": 4, "success": -200, "max_steps": 60},
     **{"policy": "{name: dqn}", "dqn": "{frames: 6000}"},
@@ -30,7 +29,6 @@ def driven(once):
     return once("driven", lambda fresh: fresh.run("-j", "2", config=BASE))
 
 
-@NEEDS_TORCH
 def test_what_was_trained_drives(driven):
     from goalreel.policies.network_file import read_checkpoints
 
@@ -47,7 +45,6 @@ def test_what_was_trained_drives(driven):
     assert told["metrics"]["frames"] >= 6000 and told["metrics"]["fps"] > 0
 
 
-@NEEDS_TORCH
 @pytest.mark.parametrize(
     ("edit", "jobs"),
     [
@@ -64,7 +61,6 @@ def test_config_edit(driven, edit, jobs):
     assert driven.jobs(config=BASE | edit) == jobs
 
 
-@NEEDS_TORCH
 def test_the_shard_size_changes_no_trajectory(driven, tmp_path):
     """A network's values could differ in a last bit with the number of lanes."""
     project = driven.copied(tmp_path / "project")
@@ -94,7 +90,6 @@ def compared(once, driven):
     return once("compared", make)
 
 
-@NEEDS_TORCH
 def test_the_film_of_learning_is_gymnasiums_at_every_age(compared):
     from goalreel.policies.network_file import read_checkpoints
 
@@ -118,7 +113,6 @@ def test_the_film_of_learning_is_gymnasiums_at_every_age(compared):
     assert title.startswith(f"After {ages[0]:,} frames · attempt 1 of 4 · ")
 
 
-@NEEDS_TORCH
 def test_the_comparison_is_verified_and_the_report_shows_the_film_of_learning(compared, tmp_path):
     compared = compared.copied(tmp_path / "project")
     results = compared.folder / "results"
@@ -134,7 +128,6 @@ def test_the_comparison_is_verified_and_the_report_shows_the_film_of_learning(co
     assert "log.csv beside it: its sha256 is not the one that was noted" in output
 
 
-@NEEDS_TORCH
 @pytest.mark.parametrize(
     ("edit", "jobs"),
     [
@@ -150,7 +143,6 @@ def test_what_the_comparison_reruns(compared, edit, jobs):
     assert compared.jobs(*TARGETS, config=COMPARED | edit) == jobs
 
 
-@NEEDS_TORCH
 @pytest.mark.parametrize(
     ("module", "old", "new", "jobs"),
     [
@@ -164,7 +156,6 @@ def test_what_code_of_training_reruns(compared, tmp_path, module, old, new, jobs
     assert project.jobs(*TARGETS, config=COMPARED) == jobs
 
 
-@NEEDS_TORCH
 def test_bad_checkpoints_are_named(driven, tmp_path):
     project = driven.copied(tmp_path / "project")
     said = project.fail(SHARD, config=BASE | {"policy": "{name: dqn, checkpoint: 17}"})

@@ -184,9 +184,9 @@ def test_a_buffer_restored_from_files_gives_the_same_samples(tmp_path):
     one, other = (buffer.sample(200, np.random.default_rng(1)) for buffer in (replay, again))
     for name, array in vars(one).items():
         assert np.array_equal(array, getattr(other, name)), name
-    with pytest.raises(GoalreelError, match=r"count is int64 of \(2,\), not int64 of \(3,\)"):
+    with pytest.raises(GoalreelError, match=r"count is not of the shape \(3,\)"):
         FrameReplay(3, 300, SHAPE, 4, margin=20).restore(replay.arrays())
-    with pytest.raises(GoalreelError, match="frame is uint8"):
+    with pytest.raises(GoalreelError, match="frame is not of the shape"):
         FrameReplay(2, 301, SHAPE, 4, margin=20).restore(replay.arrays())
-    with pytest.raises(GoalreelError, match="arrays are count, frame, .*; not age"):
+    with pytest.raises(GoalreelError, match="age is not of the shape"):
         again.restore({n: a for n, a in replay.arrays().items() if n != "age"})

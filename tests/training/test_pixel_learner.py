@@ -1,26 +1,25 @@
 """The learner of pixels: an update follows all of its batches, and the same updates come again."""
 
 import copy
+import functools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from project import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
-from pixel_batches import ACTIONS, batch, joined, largest_difference, settings  # noqa: E402
+from pixel_batches import ACTIONS, batch, joined, largest_difference, settings, stacks  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.training.pixels import learner as pixel_learner  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import Batch  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner, computes_in_half  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from goalreel.training.pixels.network import PixelNetwork  # noqa: E402
+from goalreel.training.pixels.numpy_network import Actor  # noqa: E402
 
 
 def taught(learner: PixelLearner, updates: range, batches: int = 2, size: int = 8) -> list:
@@ -49,6 +48,7 @@ def test_the_network_begins_as_he_et_al_have_it(normalise):
 COARSE = {"normalise": False, "double": False, "learning_rate": 1e-2}
 
 
+@pytest.mark.slow
 def test_accumulation_over_4_equals_one_batch_of_2048():
     parts = [batch(512, number, stack=1) for number in range(4)]
     four, one = (PixelLearner(settings(stack=1, **COARSE), ACTIONS, 1) for _ in range(2))
@@ -104,7 +104,7 @@ def test_what_follows_an_end_counts_for_nothing():
     assert largest_difference(first.weights(), second.weights()) == 0
 
 
-@pytest.mark.parametrize("changes", [{}, {"double": False, "autocast": True, "clip_norm": 0.1}])
+@pytest.mark.parametrize("changes", [{}, {"double": False, "autocast": True, "gradient_clip": 0.1}])
 def test_the_same_seed_and_batches_give_the_same_weights(changes):
     one, again, other = (PixelLearner(settings(**changes), ACTIONS, seed) for seed in (1, 1, 2))
     assert largest_difference(one.weights(), other.weights()) > 0
@@ -130,7 +130,7 @@ def test_a_resumed_learner_equals_an_uninterrupted_one(autocast):
 
 
 def test_clipping_holds_the_gradient_and_tells_its_norm():
-    free, held = (PixelLearner(settings(clip_norm=limit), ACTIONS, 1) for limit in (None, 0.05))
+    free, held = (PixelLearner(settings(gradient_clip=limit), ACTIONS, 1) for limit in (None, 0.05))
     parts = [batch(8, 0)]
     norms = free.learn(parts).gradient_norm, held.learn(parts).gradient_norm
     assert norms[0] == norms[1] > 0.05, "before it is clipped"
@@ -167,7 +167,7 @@ def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
     monkeypatch.setattr(pixel_learner, "computes_in_half", lambda device: True)
     parts = [batch(8, number) for number in range(4)]
     plain = PixelLearner(settings(), ACTIONS, 1).learn(parts)
-    learner = PixelLearner(settings(autocast=True, clip_norm=0.5), ACTIONS, 1)
+    learner = PixelLearner(settings(autocast=True, gradient_clip=0.5), ACTIONS, 1)
     state = learner.state()
     begun, scale = learner.weights(), state["scaler"]["scale"]
     told = learner.learn(parts)
@@ -209,23 +209,97 @@ def test_double_q_learning_takes_the_targets_value_of_the_networks_choice():
 
 def test_states_of_other_learners_are_refused():
     learner = PixelLearner(settings(), ACTIONS, 1)
-    for state, said in (
-        (PixelLearner(settings(), 4, 1).state(), r"network's values.weight has the shape \(4, 512"),
-        (PixelLearner(settings(stack=2), ACTIONS, 1).state(), "convolutions.0.weight"),
-        (PixelLearner(settings(normalise=False), ACTIONS, 1).state(), "network has no convolu"),
-        (learner.state() | {"optimiser": {}}, "no learner's state"),
-        ({}, "no learner's state"),
+    for state, message in (
+        (PixelLearner(settings(), 4, 1).state(), "values.bias.*torch.Size"),
+        (PixelLearner(settings(normalise=False), ACTIONS, 1).state(), "convolutions"),
+        (learner.state() | {"optimiser": {}}, "not the state of such a learner"),
+        ({}, "not the state of such a learner"),
     ):
-        with pytest.raises(GoalreelError, match=said):
+        with pytest.raises(GoalreelError, match=message):
             learner.load(state)
 
 
-def test_devices_and_settings_that_cannot_be_are_refused():
-    with pytest.raises(GoalreelError, match="pixels.batch: 0 is less than 1"):
-        settings(batch=0)
-    with pytest.raises(GoalreelError, match="device: 'gpu' is unknown; allowed: auto, cpu"):
-        settings(device="gpu")
-    if not torch.cuda.is_available():
-        with pytest.raises(GoalreelError, match="no CUDA device; allowed: auto, cpu"):
-            PixelLearner(settings(device="cuda"), ACTIONS, 1)
-    assert settings(device="auto").device == "auto"
+@pytest.mark.parametrize(("normalise", "stack"), [(True, 4), (False, 4), (True, 2)])
+def test_it_is_the_network_in_evaluation(normalise, stack):
+    learner = PixelLearner(settings(normalise=normalise, stack=stack), ACTIONS, 1)
+    seen = stacks(5, np.random.default_rng(3), stack)
+    with torch.no_grad():  # averages, gains and shifts as a training leaves them
+        for module in learner.model.convolutions:
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.train(), module.weight.uniform_(0.5, 2), module.bias.uniform_(-1, 1)
+                module.momentum = 0.5
+        learner.model(torch.from_numpy(seen))
+        wanted = learner.model.eval()(torch.from_numpy(seen)).numpy()
+    values = Actor.of(learner.weights()).values(seen)
+    assert values.dtype == np.float32 and np.abs(values - wanted).max() < 1e-4
+    assert np.abs(wanted).max() > 0.1
+    alone = np.concatenate([Actor.of(learner.weights()).values(one[None]) for one in seen])
+    assert np.abs(alone - values).max() < 1e-4, "in any company"
+
+
+def test_weights_keep_their_names_and_shapes():
+    """As shared memory takes them."""
+    learner = PixelLearner(settings(), ACTIONS, 1)
+    before = learner.weights()
+    learner.learn([batch(8, 0)])
+    after = learner.weights()
+    assert {name: array.shape for name, array in before.items()} == {
+        name: array.shape for name, array in after.items()
+    }
+    for name, array in after.items():
+        assert array.dtype == np.float32 and array.flags.c_contiguous
+        assert not np.shares_memory(array, before[name])
+
+
+def test_collectors_import_no_pytorch():
+    code = "import sys, goalreel.training.pixels.numpy_network; print(sorted({'torch', 'cv2'} & set(sys.modules)))"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(REPOSITORY / "scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def apart():
+    """Keep what other tests have compiled away."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.mark.slow
+def test_without_a_compiler_it_says_so_and_goes_on(apart, monkeypatch, tmp_path, capfd):
+    import torch._inductor.config as inductor
+
+    monkeypatch.setattr(inductor.cpp, "cxx", ("/nowhere/g++",))
+    monkeypatch.setattr(inductor, "force_disable_caches", True)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    learner, plain = (PixelLearner(settings(compile=c), ACTIONS, 1) for c in (True, False))
+    said = [
+        line for line in capfd.readouterr().err.splitlines() if line.startswith("torch.compile")
+    ]
+    assert len(said) == 1 and "torch.compile: continuing without (" in said[0]
+    assert "compiler" in said[0]
+    assert learner.learn([batch(8, 0)]) == plain.learn([batch(8, 0)])
+    assert largest_difference(learner.weights(), plain.weights()) == 0
+
+
+@pytest.mark.slow
+def test_a_compiled_learner_learns_the_same(apart, monkeypatch):
+    """By PyTorch's backend that traces as the default one does, and takes no compiler."""
+    traced = functools.partialmethod(torch.nn.Module.compile, backend="aot_eager")
+    monkeypatch.setattr(PixelNetwork, "compile", traced)
+    learner, plain = (PixelLearner(settings(compile=c), ACTIONS, 1) for c in (True, False))
+    assert learner.model._compiled_call_impl is not None
+    assert largest_difference(learner.weights(), plain.weights()) == 0, "trying it changes nothing"
+    for number in range(2):
+        told, wanted = (one.learn([batch(8, number)]) for one in (learner, plain))
+        assert vars(told) == pytest.approx(vars(wanted), rel=1e-4)
+        learner.update_target(), plain.update_target()
+    assert largest_difference(learner.weights(), plain.weights()) < 1e-5
+    assert learner.state()["network"].keys() == plain.state()["network"].keys()
+    plain.load(learner.state())

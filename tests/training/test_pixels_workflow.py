@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-NEEDS_TORCH = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="takes PyTorch, which is no requirement"
-)
+TORCH = importlib.util.find_spec("torch") is not None
+NEEDS_TORCH = pytest.mark.skipif(not TORCH, reason="takes PyTorch, which is no requirement")
 OPTIONS = {
     **{"collectors": 1, "environments": 2, "frames": 2000, "buffer": 1000, "replay_ratio": 0.25},
     **{"batch": 16, "accumulation": 2},
@@ -26,6 +25,7 @@ def learned(once):
     return once("learned", lambda fresh: fresh.run("pixels", "-j", "2", config=config()))
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_it_leaves_policy_table_metrics_and_plot(learned):
     results = learned.folder / "results"
@@ -45,6 +45,7 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     )
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 @pytest.mark.parametrize(
     ("edit", "jobs"),
@@ -61,6 +62,7 @@ def test_config_edit(learned, edit, jobs):
     assert learned.jobs("pixels", config=config(**edit)) == jobs
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 @pytest.mark.parametrize(("cores", "threads"), [("16", 16), ("3", 3)])
 def test_it_has_all_cores_of_a_run(learned, cores, threads):
@@ -70,6 +72,7 @@ def test_it_has_all_cores_of_a_run(learned, cores, threads):
     assert f"threads: {threads}\n" in said
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_other_options_make_no_training_again(learned):
     others = {"train": "{seed: 8}", "policy": "{name: random}", "seed": 1}

@@ -122,6 +122,7 @@ def test_it_solves_mountain_car(trained):
         assert low <= np.mean(steps) <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_other_seeds_solve_it_too_within_250_episodes(seed):
     policies = train(seed, range(110, 251, 20))

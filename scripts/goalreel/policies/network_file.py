@@ -128,14 +128,3 @@ def _check(kept: Checkpoints, found: tuple) -> None:
         sizes = tuple(len(bias) for _, bias in network.layers[:-1])
         if sizes != kept.hidden:
             raise GoalreelError(f"its hidden layers are of {sizes}, not of {kept.hidden}")
-
-
-def checkpoints_of(trained, hidden: tuple[int, ...], spec: str) -> Checkpoints:
-    """Return what to keep of a training (training.Trained) with hidden layers of these sizes."""
-    return Checkpoints(
-        hidden,
-        tuple(evaluation.frames for evaluation in trained.evaluations),
-        tuple(evaluation.mean for evaluation in trained.evaluations),
-        tuple(trained.weights),
-        spec,
-    )

@@ -2,8 +2,7 @@
 
 Sources: R. S. Sutton and A. G. Barto, "Reinforcement Learning: An Introduction" (2nd edition),
 12.7, the algorithm with binary features, and 10.1, its step size for Mountain Car. Episodes are
-those of physics, under Gymnasium's limit of 200 steps. Features stand in tiles; the weights' file
-and the greedy choice, in learned.
+those of physics, under Gymnasium's limit of 200 steps.
 """
 
 import os
@@ -36,24 +35,24 @@ def train(seed: int, checkpoints: Sequence[int], spec: str = "{}") -> LearnedPol
     longer training begins as a shorter one. Raises GoalreelError if the checkpoints are not
     increasing numbers of episodes.
     """
-    ages = np.asarray(checkpoints, np.int64)
-    if len(ages) == 0 or ages[0] < 1 or (np.diff(ages) < 1).any():
+    counts = np.asarray(checkpoints, np.int64)
+    if len(counts) == 0 or counts[0] < 1 or (np.diff(counts) < 1).any():
         raise GoalreelError(
             f"train.checkpoints: {list(checkpoints)} must be numbers of episodes, each at least 1 "
             f"and more than the one before it"
         )
-    episodes = np.arange(1, ages[-1] + 1)
+    episodes = np.arange(1, counts[-1] + 1)
     seeds = training_seeds(seed, episodes)
     initial = reset(seeds)
     weights = np.zeros((ACTIONS, TILES))
-    kept, rows = [], []
+    saved, rows = [], []
     for episode in episodes.tolist():
         rows.append(_learn(weights, initial.take(np.array([episode - 1]))))
-        if episode in ages:
-            kept.append(weights.copy())
+        if episode in counts:
+            saved.append(weights.copy())
     steps, returns, reached = (np.array(column) for column in zip(*rows, strict=True))
     log = TrainingLog(episodes, seeds, steps, returns, reached)
-    return LearnedPolicies(ages, np.stack(kept), log, spec)
+    return LearnedPolicies(counts, np.stack(saved), log, spec)
 
 
 def training_seeds(seed: int, episodes: np.ndarray) -> np.ndarray:
@@ -76,25 +75,25 @@ def _learn(weights: np.ndarray, state: State) -> tuple[int, float, bool]:
     traces = np.zeros_like(weights)
     tiles = features(state.observations())[0]
     action = best_action(action_values(weights, tiles))
-    steps, returned = 0, 0.0
+    steps, return_ = 0, 0.0
     for _ in range(DISCRETE.max_steps):
         state, (reward,), (terminated,) = DISCRETE.step(state, action[None])
-        steps, returned = steps + 1, returned + float(reward)
+        steps, return_ = steps + 1, return_ + float(reward)
         traces[action, tiles] = 1  # replaced, not added to
         value = action_values(weights, tiles)[action]
         target = reward
         if not terminated:
             # The step limit cuts an episode off, but ends nothing: its last state has a value too.
-            tiles_after = features(state.observations())[0]
-            values_after = action_values(weights, tiles_after)
-            action_after = best_action(values_after)
-            target = reward + values_after[action_after]
+            next_tiles = features(state.observations())[0]
+            next_values = action_values(weights, next_tiles)
+            next_action = best_action(next_values)
+            target = reward + next_values[next_action]
         weights += _STEP_SIZE * (target - value) * traces
         if terminated:
             break
         traces *= _TRACE_DECAY
-        tiles, action = tiles_after, action_after
-    return steps, returned, bool(terminated)
+        tiles, action = next_tiles, next_action
+    return steps, return_, bool(terminated)
 
 
 def write_log(path: str | os.PathLike, log: TrainingLog) -> None:

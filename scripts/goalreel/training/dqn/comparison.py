@@ -185,8 +185,7 @@ def _curve(variant: str, group: list[Metrics]) -> Curve:
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the low and high end of the bootstrap's band for the mean over the first axis.
 
-    Args:
-        values: (runs, evaluations) float64; the same values give the same band.
+    The values are (runs, evaluations) float64; the same values give the same band.
     """
     rng = np.random.default_rng(0)
     drawn = rng.integers(len(values), size=(DRAWS, len(values)))

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 
@@ -44,29 +44,6 @@ def capacity_of(settings: Settings) -> int:
     return max(2, _FRAMES_AHEAD // (settings.lanes * settings.frame_skip))
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """What a player gets on its command line, as JSON."""
-
-    settings: Settings
-    seed: int
-    weights: Mapping  # fields of the shared weights
-    fds: Mapping[str, int]  # descriptors of "steps", "control" and "weights"
-
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def of(cls, text: str) -> "Assignment":
-        """Return the assignment of such JSON."""
-        values = json.loads(text)
-        hidden = tuple(values["settings"]["hidden"])
-        settings = Settings(**{**values["settings"], "hidden": hidden})
-        weights = blocks.fields_of_json(values["weights"])
-        return cls(settings, values["seed"], weights, values["fds"])
-
-
 class Latest:
     """The network of the latest published weights.
 
@@ -98,14 +75,20 @@ def write(ring: Ring, played: Played) -> None:
     ring.commit(1)
 
 
-def play(assignment: Assignment) -> None:
+def assignment(settings: Settings, seed: int, weights: Fields, fds: Mapping[str, int]) -> str:
+    """Return a player's argument, JSON; fds: descriptors of "steps", "control" and "weights"."""
+    return json.dumps([asdict(settings), seed, weights, fds])
+
+
+def play(text: str) -> None:
     """Play until the trainer has ended. Raises AbandonedError if it ended while writing weights."""
-    settings, fds = assignment.settings, assignment.fds
+    values, seed, weights, fds = json.loads(text)
+    settings = Settings(**values | {"hidden": tuple(values["hidden"])})
     ring = Ring(step_fields(settings.lanes), capacity_of(settings), fds["steps"])
     control = blocks.arrays(fds["control"], CONTROL)
-    latest = Latest(SharedWeights(assignment.weights, fds["weights"]))
-    rng = np.random.default_rng([assignment.seed, 1])  # the trainer's has the seed alone
-    player = Player(settings, assignment.seed, latest.values, rng)
+    latest = Latest(SharedWeights(blocks.fields_of_json(weights), fds["weights"]))
+    rng = np.random.default_rng([seed, 1])  # the trainer's has the seed alone
+    player = Player(settings, seed, latest.values, rng)
     control["ready"][0] = 1
     while True:
         # The ring of a trainer that has ended stays full, so the player always gets to this check.
@@ -118,4 +101,4 @@ def play(assignment: Assignment) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(AbandonedError):
-        play(Assignment.of(sys.argv[1]))
+        play(sys.argv[1])

@@ -43,11 +43,11 @@ class PlayerProcess:
     def __enter__(self) -> "PlayerProcess":
         """Start it, and let it play once it is ready. Raises GoalreelError if it ends before."""
         fds = {"steps": self.ring.fd, "control": self._control_fd, "weights": self._weights.fd}
-        assignment = player_main.Assignment(self._settings, self._seed, self._fields, fds)
+        text = player_main.assignment(self._settings, self._seed, self._fields, fds)
         self.process = child_process.start(
             sys.executable,
             "goalreel.training.dqn.player_main",
-            assignment.to_json(),
+            text,
             pass_fds=fds.values(),
         )
         try:

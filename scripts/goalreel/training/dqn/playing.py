@@ -80,9 +80,7 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
 def transitions(played: Played, discount: float) -> Batch:
     """Return the transitions of a step of all lanes; a time limit ends no episode's value.
 
-    Args:
-        played: the step.
-        discount: of one frame, so its power for an action that lasted several.
+    The discount is of one frame, so its power for an action that lasted several.
     """
     step = played.step
     discounts = np.where(step.terminated, 0.0, discount**step.lasted)

@@ -182,13 +182,9 @@ def _evaluate(trained: Trained, learner: Learner, frame: int, seconds: float) ->
 
 
 def evaluate(act, frames: int, seconds: float = 0.0, episodes: int = EPISODES) -> Evaluation:
-    """Play fixed seeds, all at once, an action a step.
+    """Play fixed seeds, all at once, after so many frames and seconds of training.
 
-    Args:
-        act: gives (n, 2) float32 observations their actions, (n,) int8.
-        frames: of the training so far.
-        seconds: of the training so far.
-        episodes: how many seeds.
+    `act` gives (n, 2) float32 observations their actions, (n,) int8, one for each frame.
     """
     state = reset(_FIRST_SEED + np.arange(episodes))
     returns, open_ = np.zeros(episodes), np.arange(episodes)

@@ -5,14 +5,14 @@ Two kinds with the same transitions, bit for bit: Gymnasium's own, each with the
 steps it.
 """
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from goalreel.environments.physics import DISCRETE, State, reset
 from goalreel.environments.seeding import SEED_BITS
-
-_SEEDS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,12 @@ class Step:
     obs: np.ndarray  # (lanes, 2) float32, what to act on next: after an end, of the next reset
 
 
-class _Seeds:
-    """The seeds of all episodes, lane by lane."""
-
-    def __init__(self, seed: int, lanes: int):
-        self._root, self._next = seed, np.zeros(lanes, np.int64)
-        self._drawn: list[np.ndarray] = [np.zeros(0, np.int64)] * lanes
-
-    def next(self, lane: int) -> int:
-        place = int(self._next[lane])
-        if place >= len(self._drawn[lane]):
-            key = (lane, place // _SEEDS_AT_ONCE, 0)  # as long as no other spawn key here
-            words = np.random.SeedSequence(self._root, spawn_key=key).generate_state(
-                _SEEDS_AT_ONCE, np.uint64
-            )
-            drawn = (words >> np.uint64(64 - SEED_BITS)).astype(np.int64)
-            self._drawn[lane] = np.concatenate([self._drawn[lane], drawn])
-        self._next[lane] += 1
-        return int(self._drawn[lane][place])
+def _seeds(root: int, lane: int) -> Iterator[int]:
+    """Yield the seeds of a lane's episodes."""
+    for block in itertools.count():
+        key = (lane, block, 0)  # as long as no other spawn key here
+        words = np.random.SeedSequence(root, spawn_key=key).generate_state(64, np.uint64)
+        yield from (words >> np.uint64(64 - SEED_BITS)).astype(np.int64).tolist()
 
 
 class WrappedCars:
@@ -59,12 +47,12 @@ class WrappedCars:
         """Reset all lanes."""
         import gymnasium
 
-        self._seeds, self._frame_skip = _Seeds(seed, lanes), frame_skip
+        self._seeds, self._frame_skip = [_seeds(seed, n) for n in range(lanes)], frame_skip
         self._cars = [gymnasium.make(DISCRETE.id) for _ in range(lanes)]
         self.obs = np.stack([self._reset(lane) for lane in range(lanes)])
 
     def _reset(self, lane: int) -> np.ndarray:
-        return self._cars[lane].reset(seed=self._seeds.next(lane))[0]
+        return self._cars[lane].reset(seed=next(self._seeds[lane]))[0]
 
     def step(self, actions: np.ndarray) -> Step:
         """Repeat each action for `frame_skip` frames, or until its episode ends."""
@@ -92,8 +80,8 @@ class Lanes:
 
     def __init__(self, seed: int, lanes: int, frame_skip: int):
         """Reset all lanes."""
-        self._seeds, self._frame_skip = _Seeds(seed, lanes), frame_skip
-        self._state = reset(np.array([self._seeds.next(lane) for lane in range(lanes)]))
+        self._seeds, self._frame_skip = [_seeds(seed, n) for n in range(lanes)], frame_skip
+        self._state = reset(np.array([next(seeds) for seeds in self._seeds]))
         self._steps = np.zeros(lanes, np.int64)
         self.obs = self._state.observations()
 
@@ -123,7 +111,7 @@ class Lanes:
         self.reached = positions.copy()
         next_obs = State(positions, velocities).observations()
         for lane in np.flatnonzero(terminated | truncated):
-            first = reset(np.array([self._seeds.next(int(lane))]))
+            first = reset(np.array([next(self._seeds[lane])]))
             positions[lane], velocities[lane] = first.positions[0], first.velocities[0]
             self._steps[lane] = 0
         self._state = State(positions, velocities)

@@ -3,7 +3,6 @@
 import gymnasium
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.training.games import wrappers
 from goalreel.training.games.ale import make_ale
 from goalreel.training.games.lanes import Episode, PixelStep
@@ -50,37 +49,20 @@ class GameRecord(gymnasium.Wrapper):
 def wrap(env: gymnasium.Env, settings: GameSettings) -> gymnasium.Env:
     """Return a game with its wrappers, in the order of Stable-Baselines3's AtariWrapper.
 
-    Args:
-        env: whose pictures are those of `render`.
-        settings: of the wrappers.
-
-    Raises:
-        GoalreelError: for a wrapper that needs what the game lacks: lives, a fire button, an
-            action that does nothing.
+    Wrappers for lives and a fire button are left out where the game has none. Pictures are those of
+    `render`.
     """
     settings = settings.filled()
-    meanings = env.unwrapped.get_action_meanings()
     env.reset()
     has_lives = wrappers.lives(env) > 0
+    meanings = env.unwrapped.get_action_meanings()
     can_fire = len(meanings) > 2 and meanings[wrappers.FIRE] == "FIRE"
-    names = ", ".join(meanings)
-    if settings.fire and not can_fire:
-        raise GoalreelError(
-            f"fire: true for {settings.game}: it has no fire button; its actions: {names}"
-        )
-    if settings.episodic_life and not has_lives:
-        raise GoalreelError(f"episodic_life: true for {settings.game}: it counts no lives")
     if settings.noop:
-        if meanings[wrappers.NOOP] != "NOOP":
-            raise GoalreelError(
-                f"noop: {settings.noop} for {settings.game}: its action 0 does something; "
-                f"its actions: {names}"
-            )
         env = wrappers.NoopResetEnv(env, settings.noop)
     env = wrappers.MaxAndSkipEnv(env, settings.frame_skip, settings.maximum, rendered=True)
-    if has_lives if settings.episodic_life is None else settings.episodic_life:
+    if has_lives and settings.episodic_life is not False:
         env = wrappers.EpisodicLifeEnv(env)
-    if can_fire if settings.fire is None else settings.fire:
+    if can_fire and settings.fire is not False:
         env = wrappers.FireResetEnv(env)
     env = wrappers.WarpFrame(env, WARPS[settings.warp])
     return wrappers.ClipRewardEnv(env) if settings.clip_reward else env

@@ -16,11 +16,7 @@ _FILES = {
 
 
 def available_memory(root: Path = _ROOT) -> int | None:
-    """Return the bytes that can be taken without swapping, None where that is unknown (macOS).
-
-    Args:
-        root: where /proc and /sys are.
-    """
+    """Return the bytes that can be taken without swapping, None where that is unknown (macOS)."""
     try:
         lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

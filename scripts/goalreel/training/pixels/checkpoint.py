@@ -46,9 +46,10 @@ class Checkpoint:
 
 def identity_of(game: Mapping, settings: LearnerSettings, actions: int) -> dict:
     """Return what two trainings must share for one to resume the other; plain values."""
-    learner = {name: value for name, value in asdict(settings).items() if name not in _FREE}
+    identity = {f"game.{name}": value for name, value in game.items()}
+    identity |= {f"learner.{n}": v for n, v in asdict(settings).items() if n not in _FREE}
     layers = {"convolutions": CONVOLUTIONS, "hidden": HIDDEN, "actions": actions}
-    return {"game": dict(game), "learner": learner, "layers": layers}
+    return identity | {f"layers.{name}": value for name, value in layers.items()}
 
 
 def write_checkpoint(
@@ -60,12 +61,8 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint over the last one, which stays until the new one is whole.
 
-    Args:
-        path: the file.
-        identity: of `identity_of`, and more.
-        learner: PixelLearner.state().
-        replay: FrameReplay.arrays().
-        progress: plain values and arrays in dicts, lists and tuples.
+    `learner` is PixelLearner.state(), `replay` FrameReplay.arrays(), `progress` plain values and
+    arrays in dicts, lists and tuples.
     """
     torch = import_torch("to write a checkpoint")
     content = {"kind": KIND, "version": VERSION, "identity": dict(identity)}
@@ -136,7 +133,7 @@ def _refused(path: Path, fault: str) -> GoalreelError:
 
 def _check_identity(actual, expected: Mapping) -> None:
     """Raise GoalreelError, naming all keys that differ."""
-    actual, expected = dict(_flat(actual)), dict(_flat(expected))
+    actual = dict(actual)
     missing = object()
     differences = [
         f"{key} is {actual[key]!r}, not {expected[key]!r}"
@@ -147,19 +144,6 @@ def _check_identity(actual, expected: Mapping) -> None:
     ]
     if differences:
         raise GoalreelError(f"it is of another training: {', '.join(differences)}")
-
-
-def _flat(values: Mapping, before: str = ""):
-    """Yield nested mappings' keys, joined by dots, and values; sequences as tuples."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", _tuples(value)
-
-
-def _tuples(value):
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _changed(value, kind: type, change):

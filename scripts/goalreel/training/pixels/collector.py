@@ -69,13 +69,7 @@ class Collector:
     """The environments of a collector, and what it writes to."""
 
     def __init__(self, assignment: Assignment, lanes: PixelLanes, alive: Callable[[], bool]):
-        """Join the shared memory.
-
-        Args:
-            assignment: of this collector.
-            lanes: its environments.
-            alive: whether the trainer still is; waits for room, or for weights, end with it.
-        """
+        """Join the shared memory; waits for room, or for weights, end when `alive` is false."""
         fds = assignment.fds
         self._steps = Ring(step_fields(assignment.shape), assignment.capacity, fds["steps"])
         self._episodes = Ring(EPISODE, assignment.episodes, fds["episodes"])
@@ -164,12 +158,12 @@ def main(argv: list[str]) -> None:
     what, text = argv
     try:
         if what == "actions":
-            lanes = make_lanes(GameSettings.of(json.loads(text)), 0, 1)
+            lanes = make_lanes(GameSettings(**json.loads(text)), 0, 1)
             print(lanes.actions)
         else:
             assignment = Assignment.of(text)
             seed = int(np.random.SeedSequence(assignment.seed).generate_state(1)[0])
-            lanes = make_lanes(GameSettings.of(assignment.game), seed, assignment.lanes)
+            lanes = make_lanes(GameSettings(**assignment.game), seed, assignment.lanes)
             collector = Collector(assignment, lanes, child_process.parent_is_alive)
             with contextlib.suppress(AbandonedError):
                 while child_process.parent_is_alive():

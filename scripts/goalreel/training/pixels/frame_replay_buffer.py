@@ -24,11 +24,7 @@ _TRIES = 100
 
 
 def step_fields(shape: tuple[int, int]) -> Fields:
-    """Return the fields of a step, as rings and replay hold them.
-
-    Args:
-        shape: of a frame, (H, W).
-    """
+    """Return the fields of a step, as rings and replay hold them, for frames of a shape (H, W)."""
     return {
         "frame": ("u1", shape),
         "env": ("<i4", ()),  # the environment's number
@@ -60,19 +56,11 @@ class FrameReplay:
     """
 
     def __init__(self, lanes: int, size: int, shape: tuple[int, int], stack: int, margin: int):
-        """Reserve room.
+        """Reserve room for `size` steps, with frames of a shape (H, W), of each lane.
 
-        Args:
-            lanes: environments.
-            size: steps of each lane.
-            shape: of a frame, (H, W).
-            stack: frames of an observation.
-            margin: steps of a lane that are written at a time, and may be added while a sample is
-                taken.
-
-        Raises:
-            GoalreelError: if the machine has less memory than that takes, before any is touched,
-                and if the lanes are too short to sample from.
+        A lane's steps are written `margin` at a time, and as many may be added while a sample is
+        taken. Raises GoalreelError if the machine has less memory than that takes, before any is
+        touched, and if the lanes are too short to sample from.
         """
         fields = {name: spec for name, spec in step_fields(shape).items() if name != "env"}
         _check_memory(fields, lanes * size)
@@ -102,19 +90,11 @@ class FrameReplay:
         """Copy what `arrays` of a buffer of this size gave, lane by lane; maps of files will do.
 
         What is appended next begins with a reset, so that nothing is stacked across the gap.
-        Raises GoalreelError, naming the array, for other names, shapes or dtypes.
+        Raises GoalreelError for arrays of another buffer.
         """
-        own = self.arrays()
-        if unlike := sorted(set(own) ^ set(arrays)):
-            raise GoalreelError(f"a replay buffer's arrays are {', '.join(own)}; not {unlike[0]}")
-        for name, array in own.items():
-            other = arrays[name]
-            if (other.shape, other.dtype) != (array.shape, array.dtype):
-                raise GoalreelError(
-                    f"the replay buffer's {name} is {other.dtype} of {other.shape}, not "
-                    f"{array.dtype} of {array.shape}"
-                )
-        for name, array in own.items():
+        for name, array in self.arrays().items():
+            if name not in arrays or arrays[name].shape != array.shape:
+                raise GoalreelError(f"the replay buffer's {name} is not of the shape {array.shape}")
             for lane in range(len(self.count)):
                 array[lane] = arrays[name][lane]
 

@@ -48,12 +48,11 @@ class PixelLearner:
     """
 
     def __init__(self, settings: LearnerSettings, actions: int, seed: int):
-        """Begin with random weights, the same for the same seed.
-
-        Raises GoalreelError for a device that is not there.
-        """
+        """Begin with random weights, the same for the same seed."""
         self._settings, self.updates = settings, 0
-        self.device = device_of(settings.device)
+        self.device = torch.device(
+            settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        )
         network = PixelNetwork(actions, settings.stack, settings.normalise, seed)
         self.model = network.to(self.device, memory_format=torch.channels_last)
         self._target = copy.deepcopy(self.model).eval().requires_grad_(requires_grad=False)
@@ -152,8 +151,8 @@ class PixelLearner:
         """Return the gradient's norm, and hold it to the limit if there is one."""
         parameters = list(self.model.parameters())
         norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters])
-        if self._settings.clip_norm is not None:
-            nn.utils.clip_grads_with_norm_(parameters, self._settings.clip_norm, norm)
+        if self._settings.gradient_clip is not None:
+            nn.utils.clip_grads_with_norm_(parameters, self._settings.gradient_clip, norm)
         return norm
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
@@ -186,37 +185,19 @@ class PixelLearner:
         """Resume from a state. Raises GoalreelError if it is not of a learner like this one."""
         try:
             for name, module in (("network", self.model), ("target", self._target)):
-                _check_shapes(name, state[name], module.state_dict())
                 module.load_state_dict(state[name])
             self._optimiser.load_state_dict(state["optimiser"])
             self._scaler.load_state_dict(state["scaler"])
             self.updates = int(state["updates"])
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise GoalreelError(f"it is no learner's state ({error})") from None
-
-
-def device_of(name: str) -> torch.device:
-    """Return a device of settings.DEVICES. Raises GoalreelError if it is not there."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise GoalreelError("device: PyTorch finds no CUDA device; allowed: auto, cpu")
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise GoalreelError(f"it is not the state of such a learner ({reason})") from None
 
 
 def computes_in_half(device: torch.device) -> bool:
     """Return whether a device has instructions for its half precision; else it is emulated."""
     abilities = torch.cpu.get_capabilities()  # "avx512_bf16", "amx_bf16" and such
     return device.type != "cpu" or any(has for name, has in abilities.items() if "bf16" in name)
-
-
-def _check_shapes(what: str, actual: dict, expected: dict) -> None:
-    for name, tensor in expected.items():
-        if name not in actual:
-            raise GoalreelError(f"its {what} has no {name}")
-        if actual[name].shape != tensor.shape:
-            shapes = f"{tuple(actual[name].shape)}, not {tuple(tensor.shape)}"
-            raise GoalreelError(f"its {what}'s {name} has the shape {shapes}")
 
 
 def _copied(value):

@@ -61,14 +61,7 @@ class Monitor:
     """
 
     def __init__(self, first: Sample, total: int, rows: Sequence[Sequence], table: Path):
-        """Begin the file `table` anew.
-
-        Args:
-            first: the state at the beginning.
-            total: frames of the whole training.
-            rows: of a training that is resumed.
-            table: the file.
-        """
+        """Begin the file `table` with the rows of a training that is resumed; total: its frames."""
         self.rows, self._table = [list(row) for row in rows], table
         write_rows(table, rows)
         self._before, self._total, self._at = first, total, time.monotonic()

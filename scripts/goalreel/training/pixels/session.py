@@ -4,13 +4,13 @@ The loop drives collectors, replay feeder, trainer and monitor, and waits for no
 run free beside the learner, so that no two sessions are alike.
 """
 
+import contextlib
 import math
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from goalreel.training.games.warp import SIDE
 from goalreel.training.pixels.collectors import CollectorConfig, Collectors
@@ -23,33 +23,27 @@ _PAUSE = 0.001  # seconds, when there is nothing to learn
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interrupts:
-    """Takes Ctrl-C and SIGTERM as requests to stop soon, so that a training saves what it has.
+@contextlib.contextmanager
+def interrupts() -> Iterator[list[str]]:
+    """Take Ctrl-C and SIGTERM as requests to stop soon, so that a training saves what it has.
 
-    In the main thread alone, as Python has it. A second signal does what it did before.
-
-    Attributes:
-        asked: the first signal's name, None before.
+    Yields a list, to which the first signal adds its name; a second one does what it did before.
     """
+    names = []
 
-    def __init__(self):
-        """Begin with no signal."""
-        self.asked: str | None = None
-        self._before = {}
-
-    def __enter__(self) -> "Interrupts":
-        """Replace the handlers."""
-        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
-        return self
-
-    def __exit__(self, *_) -> None:
-        """Restore the handlers."""
-        for number, handler in self._before.items():
+    def restore() -> None:
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, _: FrameType | None) -> None:
-        self.asked = signal.Signals(number).name
-        self.__exit__()
+    def note(number: int, _) -> None:
+        names.append(signal.Signals(number).name)
+        restore()
+
+    handlers = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield names
+    finally:
+        restore()
 
 
 @dataclass(frozen=True)
@@ -89,8 +83,8 @@ class Session:
         self._before, self.sums, self.rows = sums, sums, rows
         self._learning, self._gpu = 0.0, gpu_use()
 
-    def run(self, interrupts: Interrupts) -> None:
-        """Train until all is learned, or a signal came. Raises GoalreelError if it cannot go on."""
+    def run(self, asked: Sequence[str]) -> None:
+        """Train until all is learned, or `asked` has a signal's name. Raises GoalreelError."""
         settings, trainer = self.settings, self._trainer
         config = CollectorConfig(
             *(settings.interpreter, self._game, (settings.seed, self._before.sessions)),
@@ -107,7 +101,7 @@ class Session:
             first = self._sample(collectors, feeder)
             monitor = Monitor(first, settings.frames, self.rows, self._table)
             try:
-                self._loop(interrupts, collectors, feeder, monitor)
+                self._loop(asked, collectors, feeder, monitor)
             finally:
                 collectors.stop()
                 feeder.stop()
@@ -117,13 +111,13 @@ class Session:
 
     def _loop(
         self,
-        interrupts: Interrupts,
+        asked: Sequence[str],
         collectors: Collectors,
         feeder: ReplayFeeder,
         monitor: Monitor,
     ) -> None:
         trainer = self._trainer
-        while not interrupts.asked:
+        while not asked:
             feeder.check()
             collectors.watch()
             trainer.ended(collectors.ended())

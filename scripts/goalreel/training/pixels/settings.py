@@ -5,14 +5,10 @@ The layers are those of V. Mnih et al., "Human-level control through deep reinfo
 """
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from goalreel.errors import GoalreelError
 from goalreel.training.games.warp import SIDE
 
-BACKPRESSURES = ("block", "drop")
-DEVICES = ("auto", "cpu", "cuda")
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))  # filters, side of the kernel, stride
 HIDDEN = 512
 BATCH = 1000  # steps that are moved into the buffer at a time, if not more
@@ -28,29 +24,15 @@ class LearnerSettings:
     accumulation: int = 4  # batches of an update, which follows their mean gradient
     autocast: bool = True  # bfloat16 on a CPU that computes in it; float16, scaled, on CUDA
     compile: bool = False  # torch.compile; on a CPU an update was measured to take as long without
-    clip_norm: float | None = None  # the most that the gradient's norm may be, None for no limit
+    gradient_clip: float | None = (
+        None  # the most that the gradient's norm may be, None for no limit
+    )
     learning_rate: float = 1e-4  # of Adam; the default is RL Baselines3 Zoo's for Atari
     discount: float = 0.99
     double: bool = True  # Double DQN (H. van Hasselt et al., 2016)
-    device: str = "auto"
+    device: str | None = None  # of PyTorch, None for CUDA where it is
     stack: int = 4  # frames of an observation
     normalise: bool = True  # BatchNorm after each convolution; without it they have biases
-
-    def __post_init__(self):
-        """Raise GoalreelError for a value that is not allowed."""
-        for name in ("batch", "accumulation", "stack"):
-            if (value := getattr(self, name)) < 1:
-                raise GoalreelError(f"pixels.{name}: {value} is less than 1")
-        if self.learning_rate <= 0:
-            raise GoalreelError(f"pixels.learning_rate: {self.learning_rate} is not above 0")
-        if not 0 <= self.discount <= 1:
-            raise GoalreelError(f"pixels.discount: {self.discount} is not between 0 and 1")
-        if self.clip_norm is not None and self.clip_norm <= 0:
-            raise GoalreelError(f"pixels.gradient_clip: {self.clip_norm} is not above 0; or null")
-        if self.device not in DEVICES:
-            raise GoalreelError(
-                f"device: {self.device!r} is unknown; allowed: {', '.join(DEVICES)}"
-            )
 
 
 @dataclass(frozen=True)
@@ -64,7 +46,7 @@ class PipelineSettings:
     environments: int  # of each collector
     frames: int  # `frame_skip` for each action, those after an episode's end too
     buffer: int  # steps of the replay buffer
-    backpressure: str
+    backpressure: str  # block or drop
     python: str | None  # the collectors' interpreter, None for this one
     seed: int
     replay_ratio: float | None  # samples learned for each step taken in; None: no side waits
@@ -75,27 +57,6 @@ class PipelineSettings:
     gradient_clip: float | None
     publish_every: int  # updates
     target_every: int  # updates
-
-    def __post_init__(self):
-        """Raise GoalreelError for a value that is not allowed."""
-        for name in ("collectors", "environments", "frames", "publish_every", "target_every"):
-            if (value := getattr(self, name)) < 1:
-                raise GoalreelError(f"pixels.{name}: {value} is less than 1")
-        if self.backpressure not in BACKPRESSURES:
-            raise GoalreelError(
-                f"pixels.backpressure: {self.backpressure!r} is unknown; allowed: "
-                f"{', '.join(BACKPRESSURES)}"
-            )
-        if self.replay_ratio is not None and self.replay_ratio <= 0:
-            raise GoalreelError(f"pixels.replay_ratio: {self.replay_ratio} is not above 0")
-
-    @classmethod
-    def of(cls, section: Mapping) -> "PipelineSettings":
-        """Return the settings of a configuration's section. Raises GoalreelError."""
-        names = [one.name for one in fields(cls)]
-        if missing := [name for name in names if name not in section]:
-            raise GoalreelError(f"pixels.{missing[0]} is missing; it has {', '.join(section)}")
-        return cls(**{name: section[name] for name in names})
 
     @property
     def interpreter(self) -> str:
@@ -132,14 +93,8 @@ class PipelineSettings:
 
     def learner(self, **others) -> LearnerSettings:
         """Return how to learn; others: fields that the configuration does not set."""
-        return LearnerSettings(
-            batch=self.batch,
-            accumulation=self.accumulation,
-            learning_rate=self.learning_rate,
-            discount=self.discount,
-            clip_norm=self.gradient_clip,
-            **others,
-        )
+        names = ("batch", "accumulation", "learning_rate", "discount", "gradient_clip")
+        return LearnerSettings(**{name: getattr(self, name) for name in names}, **others)
 
     def epsilon(self, frames: int) -> float:
         """Return the share of random actions after so many frames."""

@@ -85,12 +85,7 @@ class Trainer:
         return min(settings.start + math.ceil(ahead / settings.stride) * settings.stride, last)
 
     def done(self, steps: int, learned: bool) -> bool:
-        """Return whether all frames are in, and all that is due is learned.
-
-        Args:
-            steps: that were taken in.
-            learned: whether there was an update just now.
-        """
+        """Return whether all frames are in, and all is learned; learned: an update just now."""
         over = self.frames(steps) >= self._settings.frames
         return over and (self._settings.replay_ratio is None or not learned)
 

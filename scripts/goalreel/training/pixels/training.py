@@ -22,7 +22,7 @@ from goalreel.training.pixels.collectors import actions_of
 from goalreel.training.pixels.learner import PixelLearner
 from goalreel.training.pixels.monitor import write_rows
 from goalreel.training.pixels.policy_file import PixelPolicy, write_policy
-from goalreel.training.pixels.session import Interrupts, Session, Sums
+from goalreel.training.pixels.session import Session, Sums, interrupts
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 
@@ -81,7 +81,7 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
             it was stopped. Any other failure is raised as it is, once the training is saved.
     """
     game = GameSettings(settings.game, settings.frame_skip, warp=settings.warp).filled()
-    with Interrupts() as interrupts:
+    with interrupts() as asked:
         actions = actions_of(settings.interpreter, asdict(game))
         # On a CPU compiling takes a minute and gains little.
         how = settings.learner(compile=torch.cuda.is_available())
@@ -89,10 +89,10 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
         trainer = Trainer(settings, learner, how.stack, game.frame_skip)
         options = {n: value for n, value in asdict(settings).items() if n not in _FREE}
         identity = checkpoint.identity_of(asdict(game), how, actions)
-        identity |= {"pixels": options, "code": code}
+        identity |= {f"pixels.{name}": value for name, value in options.items()} | {"code": code}
         sums, rows = _resumed(saved, identity, trainer)
         session = Session(settings, asdict(game), trainer, sums, rows, table_of(saved))
-        failure = _run(session, interrupts)
+        failure = _run(session, asked)
         frames = trainer.frames(session.sums.steps)
         if failure:
             outcome = _saved(saved, identity, trainer, session)
@@ -113,13 +113,13 @@ def table_of(saved: Path) -> Path:
     return saved.with_suffix(".csv")
 
 
-def _run(session: Session, interrupts: Interrupts) -> Exception | None:
+def _run(session: Session, asked: list[str]) -> Exception | None:
     """Run a session; return what stopped it, None if it came to its end."""
     try:
-        session.run(interrupts)
+        session.run(asked)
     except Exception as error:  # also of CUDA, of memory, of the replay feeder's thread
         return error
-    return GoalreelError(f"stopped by {interrupts.asked}") if interrupts.asked else None
+    return GoalreelError(f"stopped by {asked[0]}") if asked else None
 
 
 def _resumed(saved: Path, identity: Mapping, trainer: Trainer) -> tuple[Sums, list]:

@@ -23,14 +23,7 @@ _PATIENCE = 10.0  # seconds for a child to end by itself
 def start(python: str, module: str, *arguments: str, **options) -> subprocess.Popen:
     """Start a module, `goalreel....`, in a process group of its own: Ctrl-C is for the parent.
 
-    Args:
-        python: the interpreter.
-        module: to run.
-        arguments: of the module.
-        options: of subprocess.Popen.
-
-    Raises:
-        OSError: if the interpreter cannot be run.
+    The options are subprocess.Popen's. Raises OSError if the interpreter cannot be run.
     """
     path = os.pathsep.join(filter(None, (str(_SCRIPTS), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}

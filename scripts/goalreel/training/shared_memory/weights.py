@@ -51,11 +51,7 @@ class SharedWeights:
     def read(self, alive: Callable[[], bool]) -> tuple[int, dict[str, np.ndarray]]:
         """Return the version of the latest whole set, and a copy of it.
 
-        Args:
-            alive: whether the writer still is.
-
-        Raises:
-            AbandonedError: if it is not, and left a set that is not whole.
+        Raises AbandonedError if the writer is not `alive`, and left a set that is not whole.
         """
         while True:
             before = int(self._version[0])

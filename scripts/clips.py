@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         write_folder_sums(folder)
     episodes = len(attempts.rows.reach)
     if not chosen:
-        cli.say(f"warning: {spec.config['clips']} selects nothing of {episodes} episodes")
+        cli.say(f"warning: {spec.config['clips']} selects none of {episodes} episodes")
     cli.say(f"{len(chosen)} clips of {episodes} episodes")
 
 

@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
     if config["film_encoder"]["encoder"] == "x264":
         encode_segment(cache, arguments.output, fps, config["film_encoder"], comment)
     elif arguments.coded_atlas is None:
-        raise GoalreelError("assembling takes coded pictures; name them with --coded-atlas")
+        raise GoalreelError("assembling needs the coded atlas; name it with --coded-atlas")
     else:
         coded_atlas = read_coded_atlas(arguments.coded_atlas)
         check_alike(config, "coded atlas is", coded_atlas.spec)

@@ -44,12 +44,12 @@ def main(argv: list[str] | None = None) -> None:
     trigger = spec.config["stills"]["episode_trigger"]
     chosen = spread(filmed.by_steps(), _ROWS) if trigger is None else filmed.chosen(trigger)
     if not chosen:
-        cli.say(f"warning: stills.episode_trigger {trigger} selects nothing; all are taken")
+        cli.say(f"warning: stills.episode_trigger {trigger} selects no episode, so all are shown")
         chosen = filmed.places
     save_contact_sheet(filmed, arguments.contact_sheet, chosen[:_MOST], spec.text)
     summary = save_preview(filmed, arguments.preview, spec.config["film.fps"], spec.text)
     write_sums(arguments.sums, [arguments.poster, arguments.contact_sheet, arguments.preview])
-    cli.say(f"poster and contact sheet drawn; preview: {summary}")
+    cli.say(f"poster, contact sheet; preview: {summary}")
 
 
 if __name__ == "__main__":

@@ -159,7 +159,9 @@ def test_what_code_of_training_reruns(compared, tmp_path, module, old, new, jobs
 def test_bad_checkpoints_are_named(driven, tmp_path):
     project = driven.copied(tmp_path / "project")
     said = project.fail(SHARD, config=BASE | {"policy": "{name: dqn, checkpoint: 17}"})
-    assert "policy.checkpoint: 17 is none of the training's; allowed: best, last, 5" in said
+    assert (
+        "policy.checkpoint: 17 is not a checkpoint of the training; allowed: best, last, 5" in said
+    )
     (project.folder / "results" / "train" / "fast" / "7" / "policy.pt").write_bytes(b"nothing")
     said = project.fail(SHARD, config=BASE | {"seed": 5})
     assert "policy.pt: could not be used and is deleted: truncated or corrupt" in said

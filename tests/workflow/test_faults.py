@@ -68,7 +68,7 @@ def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project
         "force, gravity = 0.002",
     )
     output, _ = process.communicate(timeout=120)
-    assert process.returncode != 0 and "has changed since the run began" in output
+    assert process.returncode != 0 and "has changed since the run started" in output
     project.restore("scripts")
     project.run(config=config)
     made = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]

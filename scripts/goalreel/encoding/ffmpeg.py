@@ -40,7 +40,7 @@ def version() -> str:
     try:
         answer = subprocess.run([executable(), "-version"], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise GoalreelError(f"ffmpeg does not run: {error}") from None
+        raise GoalreelError(f"ffmpeg cannot be run: {error}") from None
     if not answer.startswith(b"ffmpeg version "):
         raise GoalreelError(
             f"{executable()} is not ffmpeg: it answers -version with {answer[:80]!r}"
@@ -140,7 +140,7 @@ class Stream:
             )
         except OSError as error:
             self._errors.close()
-            raise GoalreelError(f"ffmpeg does not start: {error}") from None
+            raise GoalreelError(f"ffmpeg cannot be started: {error}") from None
         self._pipe = self._process.stdin
         _enlarge(self._pipe)
         _STREAMS.add(self)

@@ -138,8 +138,8 @@ class GymnasiumEnvironment:
         shape, dtype = self.observation_space.shape, self.observation_space.dtype
         if shape is None or dtype is None:
             raise GoalreelError(
-                f"{self.id}: its observations are {self.observation_space}, which makes no batch "
-                f"for a policy; policy.name: random and recorded play it"
+                f"{self.id}: its observations are {self.observation_space}, which cannot be "
+                f"batched for a policy; allowed there: policy.name: random or recorded"
             )
         return np.stack([np.asarray(observation, dtype) for observation in observations])
 

@@ -70,7 +70,7 @@ def read(
         if arrays[name].dtype.kind not in kinds:
             raise Unusable(path, f"its array {name!r} has dtype {arrays[name].dtype}")
     if names and "spec" in names and not _is_spec(str(arrays["spec"])):
-        raise Unusable(path, "it tells no spec")
+        raise Unusable(path, "it holds no spec")
     return arrays
 
 

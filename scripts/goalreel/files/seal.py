@@ -44,9 +44,11 @@ def check_seal(path: str | os.PathLike) -> None:
             stream.seek(body)
             seal = stream.read(LENGTH)
             if not seal.startswith(_MARK):
-                raise Unusable(path, "it is truncated or corrupt (its end, the seal, is missing)")
+                raise Unusable(path, "it is truncated or corrupt (the seal at its end is missing)")
             if seal != _MARK + _sha256(stream, body):
-                raise Unusable(path, "it is truncated or corrupt (its sha256 is not its seal's)")
+                raise Unusable(
+                    path, "it is truncated or corrupt (its sha256 differs from that in its seal)"
+                )
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except OSError as error:

@@ -122,10 +122,9 @@ def _check_trajectories(shard: _Shard, first: _Shard, env: str) -> None:
         raise GoalreelError(f"the trajectories are of {made['config']['env']}, not of {env}")
     if summary.probe != like.probe:
         raise GoalreelError(
-            f"{path} was simulated where results differ in a last bit from those of "
-            f"{first.trajectory}'s machine (probes {summary.probe[:8]} and {like.probe[:8]}): "
-            f"their libm differ, and so do their trajectories; delete one kind and make all on "
-            f"like machines"
+            f"{path} and {first.trajectory} were simulated on machines whose libm round "
+            f"differently (probes {summary.probe[:8]} and {like.probe[:8]}), so their trajectories "
+            f"differ; delete those of one machine and run snakemake again on machines that agree"
         )
 
 
@@ -162,7 +161,7 @@ def _check_film(film: Outline, joined: Joined, fps: int) -> None:
     expected = (joined.frames, (TICKS,), TICKS * fps, 0, joined.parameter_sets)
     if actual != expected or film.reordered or film.payload != joined.payload_bytes:
         raise GoalreelError(
-            f"the film came out wrong: {film.frames} frames of {joined.frames}, lasting "
+            f"the film is wrong: {film.frames} frames of {joined.frames}, lasting "
             f"{film.durations} of 1/{film.timescale} s from {film.first_pts} on, with "
             f"{len(film.parameter_sets)} sample descriptions and {film.payload} bytes of "
             f"{joined.payload_bytes}"

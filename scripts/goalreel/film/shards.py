@@ -41,5 +41,7 @@ def shard_paths(first: Path, count: int) -> ShardPaths:
     GoalreelError if it has no shard's name.
     """
     if not (first.stem.isascii() and first.stem.isdecimal()):
-        raise GoalreelError(f"{first}: not named as a shard's file is, such as 00000{first.suffix}")
+        raise GoalreelError(
+            f"{first}: not a shard's file name; allowed: names such as 00000{first.suffix}"
+        )
     return ShardPaths(first, count)

@@ -36,7 +36,7 @@ class Region:
     def __post_init__(self) -> None:
         """Refuse what no slice can be."""
         if self.height != 1 and self.width != self.columns:
-            raise GoalreelError(f"{self} is no run of macroblocks")
+            raise GoalreelError(f"{self} is not a run of macroblocks")
 
     @property
     def first(self) -> int:

@@ -86,7 +86,7 @@ def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
     if not inside:
         raise Unusable(
             path,
-            f"truncated: its index tells of {index.payload} bytes of video, not all of them in "
+            f"truncated: its index describes {index.payload} bytes of video, not all of them in "
             f"the {sum(map(len, media))} that it holds",
         )
     return index

@@ -187,7 +187,7 @@ def _blocks(payload: Iterable) -> Iterator[memoryview]:
                 taken = source.readinto(buffer[: min(left, _BLOCK)])
                 if not taken:
                     raise GoalreelError(
-                        f"{piece.path}: ends {left} bytes before what its index tells of; "
+                        f"{piece.path}: ends {left} bytes before the end that its index states; "
                         f"delete it and run snakemake again"
                     )
                 yield buffer[:taken]

@@ -44,7 +44,7 @@ class Network:
             if matrix.ndim != 2 or matrix.shape[1] != size or bias.shape != matrix.shape[:1]:
                 raise GoalreelError(f"a layer of shape {matrix.shape} after {size} numbers")
             if not (np.isfinite(matrix).all() and np.isfinite(bias).all()):
-                raise GoalreelError("weights that are no finite numbers")
+                raise GoalreelError("weights that are not finite")
             size = len(bias)
         if size != outputs:
             raise GoalreelError(f"values of {size} actions, not of {outputs}")

@@ -54,8 +54,8 @@ class Checkpoints:
             return int(np.argmax(self.means))
         if checkpoint not in self.ages:
             raise GoalreelError(
-                f"policy.checkpoint: {checkpoint} is none of the training's; allowed: best, last, "
-                f"{', '.join(map(str, self.ages))}"
+                f"policy.checkpoint: {checkpoint} is not a checkpoint of the training; allowed: "
+                f"best, last, {', '.join(map(str, self.ages))}"
             )
         return self.ages.index(checkpoint)
 
@@ -111,7 +111,7 @@ def read_checkpoints(path: str | os.PathLike) -> Checkpoints:
         raise Unusable(path, str(error)) from None
     except Exception as error:  # of pickle, zipfile and PyTorch, of many kinds
         told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise Unusable(path, f"it is no policy file of weights alone ({told})") from None
+        raise Unusable(path, f"it is not a policy file of weights alone ({told})") from None
     return kept
 
 

@@ -122,7 +122,7 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     """
     name, epsilon = config["name"], float(config.get("epsilon", 0.0))
     if name in ("sarsa", "dqn") and trained is None:
-        raise GoalreelError(f"the policy {name} is trained first; name its file with --policy")
+        raise GoalreelError(f"the policy {name} must be trained first; name its file with --policy")
     if name == "file":
         from goalreel.policies.user_function import UserFunction
 

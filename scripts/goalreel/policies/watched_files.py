@@ -93,4 +93,4 @@ def check_files(spec: str, found: Mapping[str, str]) -> None:
     planned = json.loads(spec).get("files", {})
     for name, digest in found.items():
         if planned.get(name, digest) != digest:
-            raise GoalreelError(f"{name} has changed since the run began; run it again")
+            raise GoalreelError(f"{name} has changed since the run started; start it again")

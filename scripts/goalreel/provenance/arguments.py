@@ -38,6 +38,6 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
             code = None
         if spec.code != code:
             raise GoalreelError(
-                f"the code of {script} has changed since the run began; run it again"
+                f"the code of {script} has changed since the run started; start it again"
             )
     return spec

@@ -30,7 +30,9 @@ def write_sums(sums: Path, files: Collection[Path]) -> None:
     """
     for file in files:
         if not file.is_relative_to(sums.parent):
-            raise GoalreelError(f"{sums}: {file} stands elsewhere; choose the same folder for both")
+            raise GoalreelError(
+                f"{sums}: {file} is in another folder; choose the same folder for both"
+            )
     lines = [f"{sha256_of(file)}  {file.relative_to(sums.parent).as_posix()}" for file in files]
     with replacing(sums) as temporary:
         text = "".join(f"{line}\n" for line in lines)
@@ -68,9 +70,9 @@ def read_digests(path: Path) -> dict[str, str]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if blames_the_machine(error):
             raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"it tells no checksums ({error!r})") from None
+        raise Unusable(path, f"it holds no checksums ({error!r})") from None
     if not sound:
-        raise Unusable(path, "it is corrupt (its sha256 is not the one that it tells)")
+        raise Unusable(path, "it is corrupt (its sha256 differs from the one that it states)")
     return told["sha256"]
 
 

@@ -55,7 +55,7 @@ def read_spec(path: Path) -> dict:
         said = npz_archive.told(error)
         if blames_the_machine(error):
             raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"truncated or corrupt: it tells no spec ({said})") from None
+        raise Unusable(path, f"truncated or corrupt: it holds no spec ({said})") from None
     return spec
 
 

@@ -67,7 +67,7 @@ def _file(name: str, root: Path) -> Path | None:
     if path.with_suffix(".py").is_file():
         return path.with_suffix(".py")
     if not path.is_dir() and not path.parent.with_suffix(".py").is_file():
-        raise GoalreelError(f"{name} is imported, but is no module of {root / _PACKAGE}")
+        raise GoalreelError(f"{name} is imported, but is not a module of {root / _PACKAGE}")
     return None
 
 

@@ -63,7 +63,7 @@ def _date_back(path: Path) -> None:
 
 
 def _told_otherwise(spec: Spec, made: Mapping) -> str:
-    """Return in which way a file was made otherwise than planned: a tool is named if one differs.
+    """Return in which way a file differs from planned: a tool is named if one differs.
 
     What a stage's spec does not name is taken to be what is installed where it runs.
     """

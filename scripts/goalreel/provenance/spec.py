@@ -84,7 +84,7 @@ class _Given(dict):
 
 
 def _no_number(constant: str):
-    raise ValueError(f"{constant} is no number to work with")
+    raise ValueError(f"{constant} is not a finite number")
 
 
 def common_spec(specs: Mapping[Path, str]) -> Mapping:
@@ -98,7 +98,7 @@ def common_spec(specs: Mapping[Path, str]) -> Mapping:
         first_path, first = (first_path, first) if first_path else (path, made)
         if made != first:
             raise GoalreelError(
-                f"{path} was made otherwise than {first_path}: by other options, code or tools; "
+                f"{path} differs from {first_path} in its options, code or tools; "
                 f"delete the wrong one and run snakemake again"
             )
     return first
@@ -142,7 +142,7 @@ def parse_spec(text: str, stage: str) -> Spec:
         value = json.loads(text, object_hook=_Given, parse_constant=_no_number)
         for part in ("config", "shard", "tools", "made_of"):
             if not isinstance(value.get(part, {}), dict):
-                raise TypeError(f"{part} is no mapping")
+                raise TypeError(f"{part} is not a mapping")
         parts = [_Given(value.get(part, {})) for part in ("shard", "tools", "made_of")]
         config, (shard, tools, made_of) = _Given(value["config"]), parts
         spec = Spec(

@@ -65,10 +65,10 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
 def _check(sources: Sources, film: Outline, rows: Told, spec: Spec) -> None:
     wanted, fps = spec.shard["reaches"], spec.config["film.fps"]
     if rows.reached != wanted:
-        raise GoalreelError(f"{sources.episodes}: tells of {rows.reached} reaches, not {wanted}")
+        raise GoalreelError(f"{sources.episodes}: lists {rows.reached} reaches, not {wanted}")
     if film.timescale != fps * film.durations[0] or rows.end > film.frames:
         raise GoalreelError(
-            f"{sources.film}: is of another run than {sources.episodes}, which tells of {rows.end} "
+            f"{sources.film}: is of another run than {sources.episodes}, which lists {rows.end} "
             f"frames at {fps} fps; delete it and run snakemake again"
         )
 

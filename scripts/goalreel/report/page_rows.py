@@ -59,7 +59,7 @@ def write_rows(path: Path, pieces: Iterable[pd.DataFrame], fps: int) -> Told:
             if episodes > MOST:
                 raise GoalreelError(
                     f"the report's page lists up to {MOST:,} episodes, and the film has more; "
-                    f"reaches: fewer make a report, and episodes.csv has all of them"
+                    f"set reaches lower for a report; episodes.csv lists all of them"
                 )
         stream.write("\n]};\n")
     if not episodes:

@@ -80,7 +80,7 @@ def read_recording(path: str) -> Recording:
 
 
 def _fault(path: str, what: str) -> GoalreelError:
-    return GoalreelError(f"policy.file: {path} is no recording that can be played: {what}")
+    return GoalreelError(f"policy.file: {path} is not a recording that can be played: {what}")
 
 
 def _read_npz(path: str) -> dict[str, np.ndarray]:

@@ -131,9 +131,9 @@ def _decoded(path: Path, shard: dict[str, int], plan: Plan, threads: int) -> int
     files.check_made(path, "concat", plan, shard)
     found, said = ffmpeg.decoded(path, threads)
     if said:
-        raise Unusable(path, f"its decoder complains: {said.splitlines()[0]}")
+        raise Unusable(path, f"the decoder reports: {said.splitlines()[0]}")
     if found != files.read_index(path).frames:
-        raise Unusable(path, f"{found} frames come out of it, not all")
+        raise Unusable(path, f"{found} frames can be decoded, not all")
     return found
 
 

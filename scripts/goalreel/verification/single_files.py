@@ -140,7 +140,7 @@ def fault_of(path: Path, digest: str) -> str:
 def count_table(path: Path) -> tuple[int, int]:
     """Return a table's rows, and the frames that it tells of, cards included.
 
-    Raises Unusable if it is no table of goalreel's.
+    Raises Unusable if it is not a table of goalreel's.
     """
     rows = frames = 0
     try:
@@ -153,5 +153,5 @@ def count_table(path: Path) -> tuple[int, int]:
     except OSError as error:
         raise GoalreelError(f"{path}: cannot be read: {error}") from None
     except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise Unusable(path, f"it is no table of episodes ({error})") from None
+        raise Unusable(path, f"it is not a table of episodes ({error})") from None
     return rows, frames

@@ -67,8 +67,8 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
     goal = describe(env).goal_position
     if goal is None:
         raise GoalreelError(
-            f"this view needs Mountain Car ({', '.join(MOUNTAIN_CARS)}), whose state is a position "
-            f"and a velocity; {env} is not one"
+            f"this view needs a Mountain Car ({', '.join(MOUNTAIN_CARS)}), whose state is a "
+            f"position and a velocity; {env} is not one"
         )
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     ends = np.cumsum([len(episodes) for episodes in reached])

@@ -36,7 +36,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     check_depth(given)
     config = _typed(dict(given), schema)
     faults = schema_faults(config, schema)
-    # A section that is no mapping has its fault already; its options are at their defaults here.
+    # A section that is not a mapping has its fault already; its options are at their defaults here.
     config = _completed(config, schema)
     for check in (_environment_faults, _policy_faults, _style_faults):
         if check is not _policy_faults or "env" not in faults:

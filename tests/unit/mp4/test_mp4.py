@@ -421,7 +421,7 @@ def test_a_film_of_other_bytes_is_never_a_result(source, tmp_path, monkeypatch):
 
     encoded(tmp_path / "s.mp4")
     monkeypatch.setattr("goalreel.film.concatenate.write_mp4", longer)
-    with pytest.raises(GoalreelError, match="the film came out wrong"):
+    with pytest.raises(GoalreelError, match="the film is wrong"):
         join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", one_chapter(10))
     assert not (tmp_path / "f.mp4").exists()
 

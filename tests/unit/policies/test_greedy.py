@@ -59,7 +59,7 @@ def test_values_that_rounding_could_exchange_are_summed_exactly():
     [
         (lambda layers: layers[:-1], "values of 64 actions, not of 3"),
         (lambda layers: layers[1:], "a layer of shape"),
-        (lambda layers: ((layers[0][0] * np.nan, layers[0][1]), *layers[1:]), "no finite"),
+        (lambda layers: ((layers[0][0] * np.nan, layers[0][1]), *layers[1:]), "not finite"),
     ],
 )
 def test_a_network_of_another_form_is_refused(change, said):

@@ -42,7 +42,9 @@ def test_checkpoints_come_back(kept, tmp_path):
     for ours, theirs in zip(read.weights, kept.weights, strict=True):
         assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
     assert [read.choose(name) for name in ("best", "last", 5000)] == [1, 2, 0]
-    with pytest.raises(GoalreelError, match="policy.checkpoint: 7 is none .* 5000, 10000, 15000"):
+    with pytest.raises(
+        GoalreelError, match="policy.checkpoint: 7 is not a checkpoint .* 5000, 10000, 15000"
+    ):
         read.choose(7)
     assert read_spec(tmp_path / "a.pt")["stage"] == "dqn"
 
@@ -86,7 +88,7 @@ def saved(path, content) -> None:
 def test_a_file_that_holds_code_is_refused(tmp_path):
     path, made = tmp_path / "p.pt", tmp_path / "made"
     saved(path, {"kind": Harmful(made)})
-    with pytest.raises(Unusable, match="no policy file of weights alone"):
+    with pytest.raises(Unusable, match="not a policy file of weights alone"):
         read_checkpoints(path)
     assert not made.exists()
     path.write_bytes(pickle.dumps(Harmful(made)) + bytes(200))

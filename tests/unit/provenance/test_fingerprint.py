@@ -249,7 +249,7 @@ def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkey
     for noted in (None, "f" * 64):
         if noted:
             monkeypatch.setenv("GOALREEL_SOURCES", noted)
-        with pytest.raises(GoalreelError, match="has changed since the run began"):
+        with pytest.raises(GoalreelError, match="has changed since the run started"):
             spec_of(arguments)
     monkeypatch.setenv("GOALREEL_SOURCES", sources_hash(scripts))
     assert spec_of(arguments).code == "0" * 64

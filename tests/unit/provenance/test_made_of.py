@@ -83,7 +83,7 @@ def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
     with pytest.raises(Unusable, match="by the stage 'simulate', not 'render'"):
         check_inputs(spec, render=shards[0])
     (tmp_path / "empty.npz").write_bytes(b"")
-    with pytest.raises(Unusable, match="tells no spec"):
+    with pytest.raises(Unusable, match="holds no spec"):
         check_inputs(spec, simulate=tmp_path / "empty.npz")
     with pytest.raises(GoalreelError, match="no such file"):
         check_inputs(spec, simulate=tmp_path / "missing.npz")
@@ -105,7 +105,7 @@ def test_a_file_of_other_tools_is_refused_with_their_names(shards):
 def test_a_spec_of_another_form_is_no_spec(shards, change):
     spec = json.loads(specs_of().spec("simulate", of_shard(0))) | change
     write_trajectories(shards[0], dataclasses.replace(simulated(), spec=json.dumps(spec)))
-    with pytest.raises(Unusable, match="tells no spec"):
+    with pytest.raises(Unusable, match="holds no spec"):
         check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
 
 
@@ -139,7 +139,7 @@ def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
 def test_any_changed_byte_breaks_a_videos_seal(tmp_path):
     path = tmp_path / "v.mp4"
     path.write_bytes(bytes(range(256)) * 3)
-    with pytest.raises(Unusable, match="the seal, is missing"):
+    with pytest.raises(Unusable, match="the seal at its end is missing"):
         check_seal(path)
     seal_mp4(path)
     check_seal(path)

@@ -389,11 +389,11 @@ def test_a_script_that_gets_into_the_page_does_not_run(driver, report, tmp_path)
 def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots, tmp_path):
     results, folder = filmed.folder / "results", tmp_path / "report"
     main([*arguments_of(results, plots), str(folder)])
-    with pytest.raises(GoalreelError, match="tells of 8 reaches, not 9"):
+    with pytest.raises(GoalreelError, match="lists 8 reaches, not 9"):
         main([*arguments_of(results, plots, reaches=9), str(folder)])
     with pytest.raises(GoalreelError, match=r"film\.mp4: is of another run"):
         main([*arguments_of(results, plots, **{"film.fps": 25}), str(folder)])
-    with pytest.raises(GoalreelError, match=r"report\.js: .* tells no spec"):
+    with pytest.raises(GoalreelError, match=r"report\.js: .* holds no spec"):
         main([*arguments_of(results, [folder / "report.js"]), str(folder)])
     assert (folder / "index.html").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["report"]

@@ -355,9 +355,9 @@ def test_every_policy_of_the_schema_is_known_to_the_code():
         make_policy({"name": name, "epsilon": 0.5})
     with pytest.raises(GoalreelError, match="policy.file: nothing.py is not a Python file"):
         make_policy({"name": "file", "file": "nothing.py", "function": "act"})
-    with pytest.raises(GoalreelError, match="sarsa is trained first"):
+    with pytest.raises(GoalreelError, match="sarsa must be trained first"):
         make_policy({"name": "sarsa", "epsilon": 0.0})
-    with pytest.raises(GoalreelError, match="dqn is trained first"):
+    with pytest.raises(GoalreelError, match="dqn must be trained first"):
         make_policy({"name": "dqn", "epsilon": 0.0, "variant": "fast", "checkpoint": "best"})
     assert tuple(schema["properties"]["variant"]["enum"]) == tuple(VARIANTS)
     assert tuple(schema["properties"]["algorithm"]["enum"]) == ALGORITHMS

@@ -99,7 +99,7 @@ def ordered(header: SliceHeader, data: np.ndarray) -> bytes:
     # The first of the three bytes is not 0. So whatever the order is, at most the others are, and
     # no byte below 4 follows them.
     if not (bit and part[byte] and (part[byte + 2] or part[byte + 3] > 3)):
-        raise GoalreelError(f"a slice that no order fits into: {header}")
+        raise GoalreelError(f"no order fits into this slice: {header}")
     return bytes(part)
 
 

@@ -53,7 +53,7 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Traject
         [layer.index != there for layer, there in zip((picture, *hud), on_card, strict=True)]
     )
     if changed[starts].any():
-        raise GoalreelError("an assembled episode begins with a title card; this one has none")
+        raise GoalreelError("an assembled episode starts with a title card, but this one has none")
     slices = [coded_atlas.slices.get(digest) for digest in picture.patches.digests()]
     _check_pictures(slices, picture, cache, trajectories)
     columns = [_pictures(picture, slices, coded_atlas, store)]

@@ -361,5 +361,5 @@ def test_every_policy_of_the_schema_is_known_to_the_code():
         make_policy({"name": "dqn", "epsilon": 0.0, "variant": "fast", "checkpoint": "best"})
     assert tuple(schema["properties"]["variant"]["enum"]) == tuple(VARIANTS)
     assert tuple(schema["properties"]["algorithm"]["enum"]) == ALGORITHMS
-    with pytest.raises(GoalreelError, match="unknown policy 'pmup'"):
+    with pytest.raises(GoalreelError, match="policy.name: unknown value 'pmup'"):
         make_policy({"name": "pmup", "epsilon": 0.5})

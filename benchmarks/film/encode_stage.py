@@ -88,7 +88,6 @@ def assembled(shard: Shard, coded_atlas: Path, hud: bool, caption: str, path: Pa
 
     def alone():
         video = VideoTrack(
-            codec="avc1",
             configuration=configuration(Stream((width, height), FPS)),
             size=(width, height),
             fps=FPS,

@@ -48,6 +48,6 @@ def assemble_segment(
     samples = samples_of(cache, coded_atlas, trajectories)
     size = cache.background.shape[1::-1]
     setup = configuration(Stream(size, fps))
-    video = VideoTrack("avc1", setup, size, fps, samples.sizes, cache.offsets[:-1])
+    video = VideoTrack(setup, size, fps, samples.sizes, cache.offsets[:-1])
     with replacing(path) as temporary:
         write_mp4(temporary, video, samples.joined(), comment=comment)

@@ -4,9 +4,8 @@ A box is a list of buffers and columns here, so that tables of a long film are n
 Which samples a track has, and where they stand, is mp4_writer's; reading is mp4's.
 
 Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr,
-8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), "VP Codec ISO
-Media File Format Binding" (vpcC), 3GPP TS 26.245 5.16 (tx3g), QuickTime File Format (text, gmhd,
-ilst); chpl is Nero's and stands in no standard.
+8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), 3GPP TS 26.245
+5.16 (tx3g), QuickTime File Format (text, gmhd, ilst); chpl is Nero's and stands in no standard.
 """
 
 import struct
@@ -111,14 +110,14 @@ def chapter_header() -> Box:
     return box("gmhd", plain, box("text", _MATRIX))
 
 
-def video_entry(codec: str, configuration: bytes, pixels: tuple[int, int]) -> Box:
-    """Return stsd of a video: avc1 with its avcC or vp09 with its vpcC, BT.709 in limited range."""
+def video_entry(configuration: bytes, pixels: tuple[int, int]) -> Box:
+    """Return stsd of a video: avc1 with its avcC, BT.709 in limited range."""
     fixed = struct.pack(">6xH16x2H2I4xH32xHh", 1, *pixels, 72 << 16, 72 << 16, 1, 24, -1)
     return _description(
         box(
-            codec,
+            "avc1",
             fixed,
-            box({"avc1": "avcC", "vp09": "vpcC"}[codec], configuration),
+            box("avcC", configuration),
             box("colr", struct.pack(">4s3HB", b"nclx", 1, 1, 1, 0)),
             box("pasp", struct.pack(">2I", 1, 1)),
         )

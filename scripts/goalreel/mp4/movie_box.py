@@ -15,7 +15,7 @@ import numpy as np
 
 from goalreel.mp4 import box_writer as boxes
 from goalreel.mp4.box_writer import Box, box
-from goalreel.mp4.chunks import Chunks, SharedChunks
+from goalreel.mp4.chunks import Chunks
 from goalreel.mp4.columns import Column
 from goalreel.mp4.reader import TICKS
 from goalreel.mp4.sample_table_writer import SampleSizes, SamplesOfChunks, chunk_places, table
@@ -28,23 +28,18 @@ _VIDEO, _SUBTITLES, _CHAPTERS = 1, 2, 3  # track numbers
 class VideoTrack:
     """What is told of a video's samples, or of a part of them; the payload is their bytes.
 
-    codec: "avc1" or "vp09"; configuration: the content of its avcC box, or of its vpcC box from
-    version and flags on
+    configuration: the content of its avcC box
     size: (width, height) in pixels
     fps: frames per second, a whole number or a fraction
     sizes: (samples,) integers, bytes of each sample, 1 or more
     keyframes: numbers of the sync samples, ascending, 0 the first of a video
-    offsets: (samples,) int64, where each sample starts in the payload, several at one place if
-    they are alike; None if the payload is the samples one after another
     """
 
-    codec: str
     configuration: bytes
     size: tuple[int, int]
     fps: int | Fraction
     sizes: np.ndarray
     keyframes: Sequence[int]
-    offsets: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -66,12 +61,11 @@ class Movie:
     def __init__(self, first: VideoTrack, title: str, comment: str, folder: Path) -> None:
         """Begin with no samples; `first` is the first part, `folder` a place for the columns."""
         rate = Fraction(first.fps)
-        self.codec = first.codec
         self._like, self._tags = first, (title, comment)
         self._timescale, self._tick = TICKS * rate.numerator, TICKS * rate.denominator
         self.frames = self.stored = 0
         self.texts = Texts(self._tick, folder)
-        self._chunks = Chunks() if first.offsets is None else SharedChunks()
+        self._chunks = Chunks()
         self._sizes, self._syncs = SampleSizes(folder), Column(folder, ">u4")
         self._counts, self._places = SamplesOfChunks(folder), Column(folder, "<i8")
 
@@ -79,33 +73,23 @@ class Movie:
         """Add a part of the video, made as its first, and the chapters that begin in it."""
         sizes = np.asarray(video.sizes)
         firsts = np.array([c.first_frame - self.frames for c in chapters], np.int64)
-        if isinstance(self._chunks, Chunks):
-            # A line stands before its episode's first frame, so that who loads the film from one
-            # end to the other has it in time.
-            starts = self.stored + np.cumsum(sizes, dtype=np.int64) - sizes
-            cuts = starts[firsts]
-            before = self.texts.add(chapters, cuts)
-            breaks = firsts if self.frames else np.append(0, firsts)
-            first, counts = self._chunks.add(sizes, breaks)
-            places = starts[first] + before[np.searchsorted(cuts, starts[first], side="right")]
-            self.stored = int(starts[-1]) + int(sizes[-1])
-        else:
-            self.texts.add(chapters, np.zeros_like(firsts))  # where samples are shared: in front
-            places, counts = self._chunks.add(sizes, video.offsets)
-            self.stored = max(self.stored, int((video.offsets + sizes).max()))
-        self._tell(places, counts)
+        # A line comes before its episode's first frame, so that whoever loads the film from one end
+        # to the other has it in time.
+        starts = self.stored + np.cumsum(sizes, dtype=np.int64) - sizes
+        cuts = starts[firsts]
+        before = self.texts.add(chapters, cuts)
+        breaks = firsts if self.frames else np.append(0, firsts)
+        first, counts = self._chunks.add(sizes, breaks)
+        self._places.append(starts[first] + before[np.searchsorted(cuts, starts[first], "right")])
+        self._counts.append(counts)
+        self.stored = int(starts[-1]) + int(sizes[-1])
         self._syncs.append(np.asarray(video.keyframes, np.int64) + self.frames + 1)
         self._sizes.append(sizes)
         self.frames += len(sizes)
 
     def end(self) -> None:
         """Tell that all parts are added."""
-        for places, counts in self._chunks.end():
-            self._tell(places, counts)
-
-    def _tell(self, places: np.ndarray, counts: np.ndarray) -> None:
-        self._places.append(places)
-        self._counts.append(counts)
+        self._counts.append(self._chunks.end())
 
     @property
     def media_bytes(self) -> int:
@@ -132,14 +116,13 @@ class Movie:
 
     def _video(self, base: int, wide: bool) -> Box:
         video = self._like
-        before = self.texts.front_bytes + (0 if video.offsets is None else self.texts.bytes)
         samples = box(
             "stbl",
-            boxes.video_entry(video.codec, video.configuration, video.size),
+            boxes.video_entry(video.configuration, video.size),
             table("stts", np.array([[self.frames, self._tick]])),
             table("stss", self._syncs) if len(self._syncs) < self.frames else [],
             self._counts.box(),
-            chunk_places(self._places, base + before, wide),
+            chunk_places(self._places, base + self.texts.front_bytes, wide),
             self._sizes.box(),
         )
         shown = boxes.ENABLED | boxes.IN_MOVIE

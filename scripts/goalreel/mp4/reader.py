@@ -1,9 +1,8 @@
 """What an MP4 file's index says of its video track, so that a file can be checked without decoding.
 
-Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC), "VP Codec ISO Media
-File Format Binding" (vpcC). Files are written by ffmpeg (video) and mp4_writer; this module only
-reads, and no more of a file than is asked for. The tables of samples stand in mp4_samples, which
-needs NumPy.
+Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC). No more of
+a file is read than is asked for. The tables of samples are read by sample_table_reader, which needs
+NumPy.
 """
 
 import contextlib
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 TICKS = 512
 # Of a file: its index stays below the 4 GiB of a box.
 MOST_FRAMES = 1 << 27
-_CONFIGURATIONS = {b"avc1": b"avcC", b"vp09": b"vpcC"}  # of each kind of sample entry
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Outline:
 
     frames: number of samples; durations: the distinct sample durations in units of 1 / timescale;
     reordered: whether composition times differ from decoding times; first_pts: in timescale units;
-    parameter_sets: the avcC box of each sample description, SPS and PPS in it, or its vpcC box;
+    parameter_sets: the avcC box of each sample description, SPS and PPS in it;
     payload: bytes of all samples; comment: the file's, or ""; codec: "avc1" or "vp09"; size:
     (width, height) in pixels, as the sample entry has it.
     """
@@ -209,11 +207,11 @@ def _descriptions(content: Span) -> tuple[str, tuple[int, int], tuple[bytes, ...
     """Return the codec, the size and each sample description's configuration."""
     kinds, found = set(), []
     for name, entry in boxes_in(content.part(8, len(content) - 8)):
-        if name not in _CONFIGURATIONS:
-            raise ValueError(f"a sample description {name!r} in place of avc1 or vp09")
+        if name != b"avc1":
+            raise ValueError(f"a sample description {name!r} in place of avc1")
         kinds.add((name.decode(), struct.unpack(">HH", entry.read(24, 4))))
         inside = dict(boxes_in(entry.part(78, len(entry) - 78)))
-        found.append(inside[_CONFIGURATIONS[name]].read())
+        found.append(inside[b"avcC"].read())
     if len(kinds) != 1:
         raise ValueError(f"{len(kinds)} kinds of sample descriptions")
     ((codec, size),) = kinds

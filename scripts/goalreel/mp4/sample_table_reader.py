@@ -52,11 +52,6 @@ class Samples:
         ends += np.repeat(self.chunk_places - ends[self._first], self.chunk_samples)
         return ends
 
-    @property
-    def in_order(self) -> bool:
-        """Whether each sample stands behind all before it; if not, some may share bytes."""
-        return bool((self.chunk_places[1:] >= (self.chunk_places + self.chunk_bytes)[:-1]).all())
-
     def inside(self, media: Sequence[range]) -> bool:
         """Return whether all samples stand in these parts of the file, which ascend."""
         starts = np.array([part.start for part in media], np.int64)

@@ -22,9 +22,7 @@ from goalreel.mp4.text_tracks import Chapter
 
 _BLOCK = 1 << 20
 _PIECE = 1 << 16  # samples whose places are found at a time
-_BEGINS = {"avc1": b"\1", "vp09": b"\1\0\0\0"}  # of a configuration: its version
 _NO_LINE = (b"", None)
-_BRANDS = {"avc1": b"isomiso2avc1mp41", "vp09": b"isomiso2mp41"}
 
 
 def write_mp4(
@@ -37,16 +35,16 @@ def write_mp4(
 ) -> None:
     """Write an MP4 file at `path`; with chapters it has a subtitle for each of them, too.
 
-    video: a track, or its parts, one after another, all as the first but for sizes, keyframes
-    (numbered in each part from 0 on) and offsets; payload: contiguous buffers and FileRanges, the
-    bytes that the offsets point into, taken once all parts are; title, comment: the file's, "" for
+    video: a track, or its parts, one after another, all as the first but for sizes and
+    keyframes (numbered in each part from 0 on); payload: contiguous buffers and FileRanges, all
+    samples one after another, taken once all parts are; title, comment: the file's, "" for
     none; chapters: one after another, from the first frame to the last. What is held in memory is
     that of a part. Raises GoalreelError if these do not fit each other, OSError if a file cannot be
     read or written.
     """
     parts = [video] if isinstance(video, VideoTrack) else video
     movie = _gathered(parts, chapters, title, comment, Path(path).parent)
-    head = boxes.box("ftyp", b"isom", (512).to_bytes(4, "big"), _BRANDS[movie.codec])
+    head = boxes.box("ftyp", b"isom", (512).to_bytes(4, "big"), b"isomiso2avc1mp41")
     head_bytes = boxes.size(head)
     media = _media_header(movie.media_bytes)
     behind = head_bytes + len(media) + movie.media_bytes
@@ -83,32 +81,20 @@ def _pieces(part: VideoTrack) -> Iterator[VideoTrack]:
     for first in range(0, len(part.sizes), _PIECE):
         cut = slice(first, first + _PIECE)
         inside = slice(*np.searchsorted(keyframes, [first, first + _PIECE]).tolist())
-        yield replace(
-            part,
-            sizes=part.sizes[cut],
-            keyframes=keyframes[inside] - first,
-            offsets=None if part.offsets is None else part.offsets[cut],
-        )
+        yield replace(part, sizes=part.sizes[cut], keyframes=keyframes[inside] - first)
 
 
 def _check_part(video: VideoTrack, movie: Movie) -> None:
     samples = len(video.sizes)
-    if video.codec not in _BEGINS:
-        raise GoalreelError(f"a video track of {video.codec!r}; allowed: {', '.join(_BEGINS)}")
-    if not video.configuration.startswith(_BEGINS[video.codec]):
+    if not video.configuration.startswith(b"\1"):
         raise GoalreelError(
-            f"{video.codec} with a configuration that starts with "
-            f"{video.configuration[:4].hex() or 'nothing'}; allowed: "
-            f"{_BEGINS[video.codec].hex()}, its version"
+            f"a configuration that starts with {video.configuration[:4].hex() or 'nothing'}; "
+            f"allowed: 01, its version"
         )
     if not samples or movie.frames + samples > MOST_FRAMES:
         raise _wrong_length(movie.frames + samples)
     if int(np.min(video.sizes)) < 1 or int(np.max(video.sizes)) >> 32:
         raise GoalreelError("a film with a frame of no bytes, or of 4 GiB and more")
-    if video.offsets is not None and (
-        len(video.offsets) != samples or int(np.min(video.offsets)) < 0
-    ):
-        raise GoalreelError(f"{len(video.offsets)} places for {samples} frames, or one below 0")
     keyframes = np.asarray(video.keyframes, np.int64)
     first = movie.frames > 0 or keyframes[:1].tolist() == [0]
     if not first or (np.diff(keyframes, prepend=-1, append=samples) < 1).any():

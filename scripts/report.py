@@ -44,6 +44,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.report.page import Sources, write_report
+    from goalreel.workflow.stages import FILM
 
     spec = spec_of(arguments)
     check_inputs(
@@ -76,6 +77,7 @@ def main(argv: list[str] | None = None) -> None:
                 *[*views.values(), arguments.plots[0]],
             ],
             benchmarks=arguments.benchmarks or arguments.film.parent / "benchmarks",
+            stages=list(FILM),
         ),
         spec,
     )

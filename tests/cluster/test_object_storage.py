@@ -170,4 +170,4 @@ def test_an_address_for_the_results_is_refused_with_the_way_to_do_it():
 
 def test_where_no_benchmark_is_the_report_has_no_speeds_and_is_made(tmp_path):
     """As in a pod: the stages ran in others."""
-    assert read_timings(tmp_path, 2, 100) == [Timing("all", 0, 0, 0, None)]
+    assert read_timings(tmp_path, ["concat"], 2, 100) == [Timing("all", 0, 0, 0, None)]

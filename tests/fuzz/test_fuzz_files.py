@@ -93,7 +93,7 @@ _TABLES = {
     "train/fast/1/metrics.json": lambda path: (curves_of([read_metrics(path)]), read_spec(path)),
     "steps.svg": lambda path: (read_caption(path), read_spec(path)),
     "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
-    "benchmarks/concat.tsv": lambda path: read_timings(path.parent, 2, 60),
+    "benchmarks/concat.tsv": lambda path: read_timings(path.parent, ["concat"], 2, 60),
     "segments/00000.mp4": lambda path: (_video(path), read_spec(path)),
     "film.mp4": lambda path: (_video(path), read_spec(path)),
 }

@@ -30,7 +30,7 @@ class Sources:
     """The run's files that the report shows.
 
     views: further videos by their titles; plots: SVG files of plots; made: files whose specs are
-    told; benchmarks: the folder of the stages' timings
+    told; benchmarks: the folder of the stages' timings; stages: those of the film, in order
     """
 
     film: Path
@@ -40,6 +40,7 @@ class Sources:
     views: Mapping[str, Path]
     made: Sequence[Path]
     benchmarks: Path
+    stages: Sequence[str]
 
 
 def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
@@ -100,7 +101,7 @@ def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
         views=[(title, path.name) for title, path in sources.views.items()],
         plots=[(path.name, read_caption(path)) for path in sources.plots],
         rates=[reach_rate(sources.attempts, spec.config["policy"])],
-        timings=read_timings(sources.benchmarks, spec.shard["shards"], film.frames),
+        timings=read_timings(sources.benchmarks, sources.stages, spec.shard["shards"], film.frames),
         made=made,
         tools=tools_of(made),
     )

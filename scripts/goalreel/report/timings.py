@@ -1,39 +1,40 @@
-"""Timings: what the stages of the film took, from the files of Snakemake's `benchmark`."""
+"""Timings: what the stages of a run took, from the files of Snakemake's `benchmark`."""
 
+import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
 
 from goalreel.errors import GoalreelError
 from goalreel.film.shards import shard_name
 
-STAGES = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
-
 
 @dataclass(frozen=True)
 class Timing:
-    """What a stage took: its jobs, their seconds in sum, its share of all stages' seconds.
-
-    rate: the film's frames per second of these seconds, None where they are too few to tell
-    """
+    """What a stage took."""
 
     stage: str
     jobs: int
-    seconds: float
-    share: float
-    rate: float | None
+    seconds: float  # of all its jobs together
+    share: float  # of all stages' seconds
+    rate: float | None  # the film's frames per second of these, None where there is no second
 
 
-def read_timings(benchmarks: Path, shards: int, frames: int) -> list[Timing]:
-    """Return the timings of the film's stages, and of all of them together as the last.
+def read_timings(benchmarks: Path, stages: Iterable[str], shards: int, frames: int) -> list[Timing]:
+    """Return the timings of stages, and of all of them together as the last.
 
-    benchmarks: folder of STAGE.tsv or STAGE/SHARD.tsv; one of a longer film's shards does not
-    count, and a stage without any is left out. frames: the film's. Raises GoalreelError if a file
-    is no benchmark.
+    Args:
+        benchmarks: the folder of STAGE.tsv or STAGE/SHARD.tsv; a stage without any is left out, as
+            are those of a longer film's shards.
+        stages: in the order to be shown.
+        shards: the film's number of shards.
+        frames: the film's number of frames.
+
+    Raises:
+        GoalreelError: a file is not a benchmark.
     """
     seconds = {}
-    for stage in STAGES:
+    for stage in stages:
         names = (f"{shard_name(shard)}.tsv" for shard in range(shards))
         files = [benchmarks / f"{stage}.tsv", *(benchmarks / stage / name for name in names)]
         spent = [_seconds(path) for path in files if path.is_file()]
@@ -50,6 +51,7 @@ def read_timings(benchmarks: Path, shards: int, frames: int) -> list[Timing]:
 
 def _seconds(path: Path) -> float:
     try:
-        return float(pd.read_csv(path, sep="\t")["s"].sum())
-    except (ValueError, KeyError) as error:
+        with path.open(newline="", encoding="utf-8") as stream:
+            return sum(float(row["s"]) for row in csv.DictReader(stream, delimiter="\t"))
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
         raise GoalreelError(f"{path}: not a benchmark ({error}); delete it") from None

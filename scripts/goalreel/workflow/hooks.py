@@ -147,7 +147,7 @@ def print_summary(plan: Plan, workflow) -> None:
         if _is_new(results / "verify.csv") and verified.is_file():
             _print_last(verified.read_text(encoding="utf-8").rstrip())
         if _is_new(film) and (results / "episodes.csv").is_file():
-            _print_last(film_summary(results, plan.shards, plan.encoder))
+            _print_last(film_summary(results, len(plan.shards), plan.encoder))
         _print_last(view_summary(results, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")

@@ -1,21 +1,21 @@
 """The summary at the end of a run: what was made, how large it is, where the time went."""
 
 import csv
-from collections.abc import Iterable
 from pathlib import Path
 
 from goalreel.encoding.choice import Choice
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_outline
+from goalreel.report.timings import read_timings
 from goalreel.workflow.stages import FILM, STAGES
 
 
-def film_summary(results: Path, shards: Iterable[str], encoder: Choice) -> str:
+def film_summary(results: Path, shards: int, encoder: Choice) -> str:
     """Return the summary of a finished film as some lines of text.
 
     Args:
         results: the folder with the film, the tables and the rules' benchmark files.
-        shards: the names of those in the film, since files of a longer film may stand beside them.
+        shards: the film's number of shards, since files of a longer film may be beside them.
         encoder: how the film was planned.
 
     Raises:
@@ -28,7 +28,7 @@ def film_summary(results: Path, shards: Iterable[str], encoder: Choice) -> str:
     if frames != index.frames:
         raise GoalreelError("episodes.csv is of another film; run snakemake for both")
     attempts = _count(results / "attempts.csv")[1]
-    spent = ", ".join(f"{s} {time:.1f}" for s, time in _stage_seconds(results, shards).items())
+    *timings, _ = read_timings(results / "benchmarks", FILM, shards, frames)
     lines = {
         "film": f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB",
         "shows": f"{_counted(reaches, 'goal reach', 'es')} in {_counted(episodes, 'episode')}, "
@@ -36,7 +36,7 @@ def film_summary(results: Path, shards: Iterable[str], encoder: Choice) -> str:
         "encoder": encoder.label,
         "tables": f"{results / 'episodes.csv'}, {results / 'attempts.csv'} "
         f"({_counted(attempts, 'row')})",
-        "seconds": spent,
+        "seconds": ", ".join(f"{timing.stage} {timing.seconds:.1f}" for timing in timings),
     }
     return "\n".join(f"{name:>8}  {text}" for name, text in lines.items())
 
@@ -68,23 +68,6 @@ def _count(table: Path) -> tuple[int, int, int]:
             rows += 1
             frames += int(row.get("card_frames", 0)) + int(row["steps"]) + 1
     return reached, rows, frames
-
-
-def _stage_seconds(results: Path, shards: Iterable[str]) -> dict[str, float]:
-    """Return the seconds of each stage of the film, summed over its jobs, in order."""
-    folder, seconds = results / "benchmarks", {}
-    names = sorted(shards)
-    for stage in FILM:
-        files = [folder / f"{stage}.tsv", *(folder / stage / f"{name}.tsv" for name in names)]
-        times = [time for path in files if path.is_file() for time in _seconds(path)]
-        if times:
-            seconds[stage] = sum(times)
-    return seconds
-
-
-def _seconds(benchmark: Path) -> list[float]:
-    with benchmark.open(newline="", encoding="utf-8") as stream:
-        return [float(row["s"]) for row in csv.DictReader(stream, delimiter="\t")]
 
 
 def _counted(number: int, word: str, plural: str = "s") -> str:

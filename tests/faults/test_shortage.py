@@ -77,7 +77,7 @@ def test_results_that_are_there_become_read_only(filmed, recovers, mounted, tmp_
     process = project.start("-j", "2", config=SMALL)
     output, _ = process.communicate(timeout=BOUND)
     # Snakemake's own traceback stands before; what goalreel says last is one line.
-    summary = output[output.index("the run was stopped") :]
+    summary = output[output.index("run stopped") :]
     assert process.returncode != 0 and "Traceback" not in summary, output
     assert "Read-only file system" in summary
     subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)

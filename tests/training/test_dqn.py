@@ -123,44 +123,21 @@ def test_things_are_due_as_often_as_frames_pass():
     assert due.passed(1100) == 0
 
 
-class Watch:
-    """A `perf_counter` that goes on when it is told."""
-
-    now = 0.0
-
-    def perf_counter(self) -> float:
-        """Return what it shows."""
-        return self.now
-
-    def work(self, seconds: float) -> str:
-        """Take a while."""
-        self.now += seconds
-        return "done"
-
-
-@pytest.fixture
-def watch(monkeypatch) -> Watch:
-    watch = Watch()
-    monkeypatch.setattr(training, "time", watch)
-    return watch
-
-
-def test_the_clock_stands_where_it_is_told(watch):
+def test_the_clock_stops_while_a_policy_is_evaluated(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(training.time, "perf_counter", lambda: now[0])
     clock = Clock()
-    watch.work(3)
-    assert clock.without(watch.work, 100) == "done" and clock.seconds == 3
-    watch.work(4)
+    now[0] += 3
+
+    def evaluated(seconds: float) -> float:
+        now[0] += seconds
+        return 1 / seconds
+
+    assert clock.without(evaluated, 100) == 0.01 and clock.seconds == 3
+    now[0] += 4
     with pytest.raises(ZeroDivisionError):
-        clock.without(lambda: watch.work(50) and 1 / 0)
+        clock.without(evaluated, 0)
     assert clock.seconds == 7
-
-
-@pytest.mark.parametrize("part", ["Learner", "player_of"])
-def test_the_clock_counts_what_a_training_needs_to_begin(watch, monkeypatch, part):
-    make = getattr(training, part)
-    monkeypatch.setattr(training, part, lambda *given: watch.work(30) and make(*given))
-    monkeypatch.setattr(training, "evaluate", lambda *_: watch.work(500) and Evaluation(0, -ONES))
-    assert train(replace(SHORT, frames=200), 1).seconds == 30
 
 
 ONES = np.ones(100)

@@ -17,7 +17,6 @@ from goalreel.training.dqn.player_main import capacity_of
 from goalreel.training.dqn.player_process import PlayerProcess
 from goalreel.training.dqn.settings import Settings
 from goalreel.training.games.car_lanes import WrappedCars
-from goalreel.training.shared_memory import child_process
 
 SETTINGS = Settings(frames=1600, start=200, hidden=(16, 16), wrapped=False, parallel=True)
 GREEDY = replace(SETTINGS, exploration=1e-9, final_epsilon=0.0)  # from the second step on
@@ -117,14 +116,6 @@ def test_a_player_needs_no_pytorch():
     code = "import sys; from goalreel.training.dqn import player_main; sys.exit('torch' in sys.modules)"
     environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
-
-
-def test_a_childs_libraries_take_one_thread():
-    process = child_process.start(sys.executable, "timeit", "-n1", "-r1", "import os; print(os.environ)",
-                          stdout=subprocess.PIPE, text=True)  # fmt: skip
-    said, _ = process.communicate(timeout=60)
-    for name in ("OMP", "OPENBLAS", "MKL"):
-        assert f"'{name}_NUM_THREADS': '1'" in said
 
 
 def test_learning_keeps_its_ratio_to_playing(monkeypatch, request):

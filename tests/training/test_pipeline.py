@@ -41,25 +41,12 @@ from goalreel.training.pixels.replay_feeder import ReplayFeeder  # noqa: E402
 from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
 
-SECTION = {
-    **{
-        "game": "MountainCar-v0",
-        "frame_skip": 4,
-        "warp": "pillow",
-        "collectors": 1,
-        "environments": 3,
-        "frames": 4000,
-    },
-    **{"buffer": 1000, "backpressure": "block", "python": None, "seed": 3, "replay_ratio": 0.25},
-    **{
-        "batch": 16,
-        "accumulation": 2,
-        "learning_rate": 1e-3,
-        "discount": 0.99,
-        "gradient_clip": 10.0,
-    },
-    **{"publish_every": 2, "target_every": 3},
-}
+SECTION = yaml.safe_load("""
+    {game: MountainCar-v0, frame_skip: 4, warp: pillow, collectors: 1, environments: 3,
+     frames: 4000, buffer: 1000, backpressure: block, python: null, seed: 3, replay_ratio: 0.25,
+     batch: 16, accumulation: 2, learning_rate: 0.001, discount: 0.99, gradient_clip: 10.0,
+     publish_every: 2, target_every: 3}
+""")
 SETTINGS = PipelineSettings(**SECTION)
 HOW = SETTINGS.learner(compile=False, autocast=False)
 IDENTITY = {"game": "MountainCar-v0"}
@@ -366,12 +353,8 @@ def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
         sample(seconds=14.0, frames=3000, batches=8, blocked=7.0, learning=3.0, return_=nan)
     )
     row = dict(zip(COLUMNS, monitor.rows[-1], strict=True))
-    assert (row["fps"], row["batches_per_s"], row["blocked"], row["learning"]) == (
-        500,
-        2,
-        0.5,
-        0.75,
-    )
+    rates = [row[name] for name in ("fps", "batches_per_s", "blocked", "learning")]
+    assert rates == [500, 2, 0.5, 0.75]
     said = capsys.readouterr().err
     assert "14 s: 3,000 of 5,000 frames, 500 FPS; 8 batches, 2.00/s" in said
     assert "return -, " in said and "collectors blocked 50%, learner busy 75%" in said

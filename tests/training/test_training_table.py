@@ -23,7 +23,7 @@ from goalreel.training.dqn.comparison import (
 from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
 from goalreel.training.dqn.settings import VARIANTS
 
-AGES = (5000, 10000)
+CHECKPOINTS = (5000, 10000)
 
 
 def training(variant, seed, fps, solved, last=-105.0):
@@ -31,21 +31,8 @@ def training(variant, seed, fps, solved, last=-105.0):
     frames = None if solved is None else 10_000
     means = (-200.0, last)
     clock = (5000 / fps, 10_000 / fps)
-    return Metrics(
-        *(
-            variant,
-            seed,
-            variant != "parallel",
-            10_000,
-            10_000 / fps,
-            fps,
-            frames,
-            solved,
-            max(means),
-            last,
-        ),
-        *(AGES, clock, means),
-    )
+    figures = (10_000, 10_000 / fps, fps, frames, solved, max(means), last)
+    return Metrics(variant, seed, variant != "parallel", *figures, CHECKPOINTS, clock, means)
 
 
 SOLVED_AFTER = {  # fps and seconds of three seeds
@@ -62,25 +49,14 @@ TRAININGS = [
 
 def test_rows_are_medians_and_changes_against_the_baseline():
     baseline, fast, parallel = rows_of(TRAININGS)
-    assert (baseline.fps, baseline.minutes, baseline.faster, baseline.longer) == (
-        500,
-        1.5,
-        None,
-        None,
+    assert vars(baseline) | {"fps": 500, "minutes": 1.5, "faster": None, "longer": None} == vars(
+        baseline
     )
     assert (fast.fps, fast.faster, fast.solved, fast.runs) == (2400, 3.8, 2, 3)
     assert fast.minutes == 0.2 and fast.longer == pytest.approx(0.2 / 1.5 - 1)
     assert parallel.minutes is None and parallel.longer is None, "two of three never solved it"
     assert parallel.cells()[3:6] == ("not solved", "-", "1 of 3")
-    assert fast.cells() == (
-        "Everything that helped",
-        "2,400",
-        "+380%",
-        "0.20",
-        "-86.7%",
-        "2 of 3",
-        "-105.0",
-    )
+    assert fast.cells()[1:] == ("2,400", "+380%", "0.20", "-86.7%", "2 of 3", "-105.0")
     without = rows_of(TRAININGS[3:])
     assert all(row.faster is None for row in without), "nothing to compare with"
 
@@ -116,7 +92,9 @@ def test_the_band_covers_the_mean_as_often_as_it_says():
 def test_curves_are_of_all_seeds():
     curve = curves_of([training("fast", s, 1000.0, 5.0, last=-100.0 - s) for s in (1, 2, 3)])[0]
     assert curve.mean.tolist() == [-200, -102] and curve.seeds == 3
-    assert curve.frames.tolist() == list(AGES) and curve.minutes == pytest.approx([5 / 60, 10 / 60])
+    assert curve.frames.tolist() == list(CHECKPOINTS) and curve.minutes == pytest.approx(
+        [5 / 60, 10 / 60]
+    )
     assert curve.low[0] == curve.high[0] == -200, "all seeds agree"
     assert -103 <= curve.low[1] < -102 < curve.high[1] <= -101
 

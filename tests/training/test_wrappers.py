@@ -83,16 +83,6 @@ def test_each_wrapper_of_observations_is_stable_baselines3s():
     assert episodes
 
 
-def test_skip_and_noops_are_gymnasiums_atari_preprocessing():
-    cv2 = pytest.importorskip("cv2", reason="Gymnasium resizes by OpenCV")
-    ours = MaxAndSkipEnv(NoopResetEnv(raw(obs_type="grayscale")))
-    ours = gymnasium.wrappers.TransformObservation(
-        ours, lambda grey: cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA), None
-    )
-    theirs = gymnasium.wrappers.AtariPreprocessing(raw(obs_type="grayscale"))
-    assert play_alike(ours, theirs, 300) == (1, 1)
-
-
 class Counting(gymnasium.Env):
     """Shows the number of its frame, everywhere; an episode has ten."""
 

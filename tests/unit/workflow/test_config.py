@@ -63,15 +63,6 @@ def test_the_options_page_has_every_option_with_its_meaning():
     assert "| `policy.checkpoint` | `best` | `best`, `last` or a number of frames |" in page
 
 
-def test_defaults_are_those_of_the_film():
-    config = load()
-    assert (config["reaches"], config["env"]) == (1000, "MountainCar-v0")
-    assert 1000 % config["shard_size"] == 0
-    assert config["policy"] == {"name": "pump", "epsilon": 0.0}
-    ours = {"encoder": "auto", "quality": "balanced"}
-    assert config["encode"] == ours | {"preset": None, "qp": None, "crf": None}
-
-
 DEEP: list = []
 for _ in range(1000):
     DEEP = [DEEP]
@@ -89,17 +80,14 @@ FAULTS = [
     ({"reaches": 1.5}, f"reaches: 1.5 is a decimal number; {WHOLE}"),
     ({"reaches": True}, f"reaches: true is a boolean; {WHOLE}"),
     ({"reaches": None}, f"reaches: null is not allowed; {WHOLE}"),
-    ({"reaches": [3]}, f"reaches: [3] is a list; {WHOLE}"),
     ({"reaches": float("inf")}, f"reaches: inf is not a finite number; {WHOLE}"),
     ({"seed": 2**53}, "seed: 9007199254740992 is out of range; allowed: an integer from 0 to 900"),
     ({"env": "MountianCar-v0"}, "env: unknown value 'MountianCar-v0'; did you mean 'MountainCar-"),
-    ({"env": "CartPole-v5"}, "env: unknown value 'CartPole-v5'; did you mean 'CartPole-v1'?"),
     ({"env": 5}, "env: unknown value '5'"),
     ({"env": "no_such_module:X-v0"}, "env: 'no_such_module:X-v0' cannot be imported"),
     ({"policy": "pump"}, "policy: 'pump' is a string; allowed: a mapping such as {name: value}"),
     ({"policy": {"name": "pmup"}}, "policy.name: unknown value 'pmup'; did you mean 'pump'?; allo"),
     ({"policy": {"name": None}}, "policy.name: null is not allowed; allowed: pump, near_optimal, "),
-    ({"policy": {"epsilon": 1.5}}, "policy.epsilon: 1.5 is out of range; allowed: a number from 0"),
     ({"policy": {"epsilon": float("nan")}}, "policy.epsilon: nan is not a finite number; allowed"),
     ({"policy": {"force": 0.5}}, f"policy.force: 'pump' has no such parameter in {CAR}; allowed: "),
     (
@@ -131,7 +119,6 @@ FAULTS = [
         {"encode": {"encoder": "assemble", "qp": 20}},
         "encode.qp: qp is an option of x264, so encode.encoder cannot be 'assemble'",
     ),
-    ({"film": {"show": "all"}}, "film.show: unknown value 'all'; allowed: reaches or attempts"),
     (
         {"film": {"reaches_per_file": 300}},
         "film.reaches_per_file: 300 would cut a shard in two; allowed with shard_size 250: its "
@@ -176,9 +163,7 @@ FAULTS = [
         "train.checkpoints: [] is empty; allowed: a list of different values, each an integer from",
     ),
     ({"train": {"checkpoints": [5, 5]}}, "train.checkpoints: [5, 5] has duplicates; allowed: a li"),
-    ({"train": {"checkpoints": [0]}}, "train.checkpoints.0: 0 is out of range; allowed: an intege"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is a string; allowed: true or false"),
-    ({"overlay": {"title_card": -1}}, "overlay.title_card: -1.0 is out of range; allowed: a numbe"),
     ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: unknown value 'MountainCar-v1'; did yo"),
     ({"pixels": {"game": 3}}, "pixels.game: unknown value '3'"),
     ({"render": {"style": "vectr"}}, "render.style: unknown value 'vectr'; did you mean 'vector'?"),
@@ -186,7 +171,6 @@ FAULTS = [
         {"render": {"width": 1920}},
         "render.width: 1920 does not fit; allowed: 600 with the style gymnasium (render.style: vec",
     ),
-    ({"render": {"palette": "dark"}}, "render.palette: 'dark' does not fit; allowed: light with"),
     ({"render": {"width": 7680}}, "render.width: 7680 is out of range"),
     (
         {"render": {"style": "vector", "width": 855}},
@@ -214,7 +198,6 @@ FAULTS = [
         {"success": "foo"},
         "success: unknown value 'foo'; allowed: terminated, truncated or a number",
     ),
-    ({"success": True}, "success: true is a boolean; allowed: terminated, truncated or a number"),
     ({"success": "inf"}, "success: inf is not a finite number; allowed: terminated, truncated or"),
     ({"stills": {"episode_trigger": DEEP}}, "stills: nested too deep; allowed: 20 levels of list"),
 ]

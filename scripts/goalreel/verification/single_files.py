@@ -4,7 +4,7 @@ Which files a run has, and what they must count together, stands in verify.
 """
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,8 @@ class Plan:
     reaches: int
     size: int
     per_file: int | None
+    # The outputs of each view, below the results folder.
+    views: Mapping[str, Sequence[str]]
 
     def reaches_of(self, shard: int) -> dict[str, int]:
         """Return a shard's reaches as its spec tells them."""

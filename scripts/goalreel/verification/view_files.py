@@ -1,5 +1,6 @@
 """Verification of the views: those that were made, each whole. See verify for the film's files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
@@ -8,38 +9,33 @@ from goalreel.verification import single_files as files
 from goalreel.verification.single_files import Plan
 from goalreel.verification.verdict import Verdict
 
-# Of each view: its files with seals and specs, and its list of checksums of the others.
-_VIEWS = {
-    "train": (("train/policy.npz",), f"train/{SUMS}"),
-    "training_table": ((), f"training/{SUMS}"),
-    "learning": (("learning.mp4",), "learning.sha256"),
-    "clips": (("clips/*.mp4",), f"clips/{SUMS}"),
-    "grid": (("grid.mp4",), ""),
-    "swarm": (("swarm.mp4",), ""),
-    "phase": (("phase.mp4",), ""),
-    "stills": ((), f"stills/{SUMS}"),
-    "plots": ((), f"plots/{SUMS}"),
-    "report": ((), f"report/{SUMS}"),
-}
-_WHOLE_FOLDERS = ("clips", "report")  # outputs of one piece
-
 
 def check_views(results: Path, plan: Plan) -> list[Verdict]:
     """Check the views that were made; one that is out of date is no fault."""
     verdicts = []
-    for stage, (patterns, sums) in _VIEWS.items():
+    for stage, outputs in plan.views.items():
+        patterns, sums = _sealed_and_listed(stage, outputs)
         verdict = Verdict(stage)
         for path in sorted(path for pattern in patterns for path in results.glob(pattern)):
             verdict.check(path, lambda p=path: files.check_whole(p))
             if path not in verdict.faults:
                 verdict.note = verdict.note or _age(path, stage, plan)
         _check_listed(verdict, results / sums if sums else None)
-        if stage in _WHOLE_FOLDERS and verdict.faults:
+        if list(outputs) == [stage] and verdict.faults:  # a folder, which is made as one
             path, fault = next(iter(verdict.faults.items()))
             verdict.faults = {results / stage: f"{path.name}: {fault}"}
             verdict.listed = {results / sums, *results.glob(f"{stage}/*.mp4"), *verdict.listed}
         verdicts.append(verdict)
     return [*verdicts, _check_trainings(results)]
+
+
+def _sealed_and_listed(stage: str, outputs: Sequence[str]) -> tuple[list[str], str]:
+    """Return the patterns of a view's files with seals, and its list of checksums, "" for none."""
+    if list(outputs) == [stage]:  # a folder; the report's videos are copies of other stages'
+        return [f"{stage}/*.mp4"] if stage != "report" else [], f"{stage}/{SUMS}"
+    lists = [name for name in outputs if name.endswith((SUMS, ".sha256"))]
+    sealed = [name for name in outputs if name.endswith((".mp4", ".npz"))]
+    return sealed, lists[0] if lists else ""
 
 
 def _check_trainings(results: Path) -> Verdict:

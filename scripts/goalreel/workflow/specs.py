@@ -24,7 +24,7 @@ from goalreel.film.shards import shard_name
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
-from goalreel.workflow.stages import ARTISTS, GYMNASIUM, STAGES
+from goalreel.workflow.stages import ARTISTS, GYMNASIUM, STAGES, VIEWS
 
 
 class Specs:
@@ -108,7 +108,12 @@ class Specs:
         if stage != "verify":
             return whole
         # Another spec each time: bit rot leaves no trace by which Snakemake would verify again.
-        return whole | {"size": size, "per_file": per_file, "asked": time.time_ns()}
+        return whole | {
+            "size": size,
+            "per_file": per_file,
+            "views": {name: list(STAGES[name].outputs) for name in VIEWS},
+            "asked": time.time_ns(),
+        }
 
     def _training(self, variant: str, seed: int) -> dict:
         common = self._common("dqn")

@@ -279,6 +279,8 @@ _VIEWS = {
     ),
 }
 STAGES = FILM | _PARTS | _TRAININGS | _VIEWS
+# What `verify` checks where it was made; a training from pixels or of a variant is no view.
+VIEWS = ("train", "training_table", "learning", *_VIEWS)
 STAGES["verify"] = Stage(
     config=_FILM,
     inputs=tuple(name for name, stage in STAGES.items() if not stage.program),

@@ -28,7 +28,7 @@ from goalreel.workflow.object_storage import (
 )
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run_summary import film_summary, view_summary
-from goalreel.workflow.stages import STAGES
+from goalreel.workflow.stages import STAGES, VIEWS
 
 _STARTED = time.time()
 _EVENTS: list = []  # of this run: one, or none where hooks are off
@@ -129,7 +129,7 @@ def start_run(plan: Plan, workflow) -> None:
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     rules = {job.rule.name for job in workflow.dag.needrun_jobs()}
-    views = sorted(rule for rule in rules & STAGES.keys() if STAGES[rule].summary)
+    views = sorted(rule for rule in rules.intersection(VIEWS) if STAGES[rule].summary)
     if "verify" in rules and views:
         sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")
     events = JobEvents(at_close=partial(print_causes, workflow))

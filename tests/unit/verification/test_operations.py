@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from conftest import hashes
@@ -102,20 +103,19 @@ def test_shards_of_a_longer_film_need_only_be_whole(done):
     assert found(verify(results, plan, 2)) == {results / "segments" / "00007.mp4"}
 
 
-def test_the_command_that_verify_prints_makes_everything_again(done):
+def test_the_targets_that_verify_prints_make_everything_again(done):
     results = done.folder / "results"
     before = hashes(results)
     for name in ("trajectories/00000.npz", "segments/00001.mp4", "episodes.csv", "atlas.npz"):
         flip(results / name, 500)
     said = done.fail("-j", "2", "verify", config=BASE)
-    *told, last = said.rstrip().splitlines()
-    assert last.startswith("to make them again: ")
+    told = said.splitlines()
+    lines = (line.strip() for line in told)
+    names = [line for line in lines if line.startswith("make again: ")][-1].partition(": ")[2]
     line = next(line for line in told if line.split()[:1] == ["coded_atlas"])
     assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "sound"]
     assert not (results / "verify.csv").exists()
-    command = shlex.split(last.removeprefix("to make them again: "))
-    environment = os.environ | {"XDG_CACHE_HOME": str(done.cache)}
-    subprocess.run(command, cwd=done.folder, env=environment, check=True, capture_output=True)
+    done.run("-j", "2", *shlex.split(names), config=BASE)
     assert hashes(results) == before
     assert done.jobs(config=BASE) == {}
     for _ in range(2):  # it runs whenever it is asked for
@@ -203,7 +203,9 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
         raise OSError(5, "Input/output error", str(path))
 
     monkeypatch.setattr(ffmpeg, "decoded", killed)
-    monkeypatch.setattr("goalreel.files.seal.open_file", failing)
+    monkeypatch.setattr(
+        "goalreel.files.seal.Path", lambda path: SimpleNamespace(open=lambda mode: failing(path))
+    )
     verdicts = verify(results, planned(done), 1)
     told = {v.stage: (v.word, set(v.faults)) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
@@ -236,7 +238,7 @@ def test_films_of_other_options_are_read_too(done):
 
 def test_verify_does_not_run_beside_what_it_is_to_verify(done):
     said = done.fail("verify", "grid", config=BASE)
-    assert "verify looks at what is there: ask for grid first" in said
+    assert "verify looks at what is there: make grid first" in said
     assert not (done.folder / "results" / "grid.mp4").exists()
 
 

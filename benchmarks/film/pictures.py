@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from goalreel import open_cache, read_trajectories  # noqa: E402
 from goalreel.pictures.overlay import captions, overlaid  # noqa: E402
 from goalreel.pictures.styles import make_style  # noqa: E402
-from goalreel.pictures.text_patches import Board  # noqa: E402
+from goalreel.pictures.text_patches import Canvas  # noqa: E402
 
 ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
@@ -62,7 +62,7 @@ def vector_frame(position: float) -> np.ndarray:
     ((top, left, pixels),) = pictures
     track = track.copy()
     track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-    Board(track).centred("render.style: vector · palette: dark", 7, 18).paste(track, 0)
+    Canvas(track).centred("render.style: vector · palette: dark", 7, 18).paste(track, 0)
     return track
 
 

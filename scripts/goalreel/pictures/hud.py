@@ -10,7 +10,7 @@ import numpy as np
 
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.pictures.layers import Layer, Patches, join
-from goalreel.pictures.text_patches import Board
+from goalreel.pictures.text_patches import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
 # In pixels of a picture of 600x400, rows from its lower border; the lowest point of the hill's line
@@ -21,50 +21,50 @@ _BAR_WIDTH, _BAR_HEIGHT = 120, 11
 _SMALLEST = 8 / _SIZE  # scale of the smallest letters that can be read
 
 
-def hud_layers(board: Board, trajectories: Trajectories, env: str) -> list[Layer]:
+def hud_layers(canvas: Canvas, trajectories: Trajectories, env: str) -> list[Layer]:
     """Return the HUD's layers, an index per state of the shard, each reset state included.
 
     Patch 0 of each is the one of hud_at_reset, whether a state of the shard has it or not.
     A picture too narrow for all of it shows the first of step, return, velocity.
     """
     steps = np.concatenate([np.arange(length) for length in np.diff(trajectories.offsets)])
-    half = _half_bar(board)
+    half = _half_bar(canvas)
     values = {
         "step": lambda: steps,
         "return": lambda: np.round(_running_returns(trajectories) * 10).astype(np.int64),
         "velocity_label": lambda: np.zeros_like(steps),
         "velocity": lambda: np.round(trajectories.states[:, 1] / MAX_SPEED * half).astype(np.int64),
     }
-    return [_layer(name, values[name](), draw) for name, draw in _parts(board, env).items()]
+    return [_layer(name, values[name](), draw) for name, draw in _parts(canvas, env).items()]
 
 
-def hud_at_reset(board: Board, env: str) -> list[Patches]:
+def hud_at_reset(canvas: Canvas, env: str) -> list[Patches]:
     """Return the HUD of every reset state, a patch for each layer: nothing is done or moves yet."""
-    return [draw(0) for draw in _parts(board, env).values()]
+    return [draw(0) for draw in _parts(canvas, env).values()]
 
 
-def _parts(board: Board, env: str) -> dict[str, Callable[[int], Patches]]:
+def _parts(canvas: Canvas, env: str) -> dict[str, Callable[[int], Patches]]:
     """Return what draws each layer, given a step, tenths of a return or pixels of the bar."""
-    rows, columns = board.background.shape[:2]
-    scale = max(board.scale, _SMALLEST)
+    rows, columns = canvas.background.shape[:2]
+    scale = max(canvas.scale, _SMALLEST)
     top = max(rows - round(_TOP * scale), 0)
 
     def write(text: str, left: float) -> Patches:
-        return board.text(text, top, round(left * scale), _SIZE * scale)
+        return canvas.text(text, top, round(left * scale), _SIZE * scale)
 
     parts: dict[str, Callable[[int], Patches]] = {"step": lambda n: write(f"step {n}", _STEP)}
     if columns >= _VELOCITY * scale:
         parts["return"] = lambda tenths: write(f"return {_tenths(tenths)}", _RETURN)
     if describe(env).is_mountain_car and columns >= (_BAR + _BAR_WIDTH + _STEP) * scale:
-        half, height = _half_bar(board), max(round(_BAR_HEIGHT * scale), 4)
+        half, height = _half_bar(canvas), max(round(_BAR_HEIGHT * scale), 4)
         place = top + round(4 * scale), round(_BAR * scale)
         parts["velocity_label"] = lambda _: write("velocity", _VELOCITY)
-        parts["velocity"] = lambda pixel: board.stamp(_bar(pixel, half, height), *place)
+        parts["velocity"] = lambda pixel: canvas.stamp(_bar(pixel, half, height), *place)
     return parts
 
 
-def _half_bar(board: Board) -> int:
-    return round(_BAR_WIDTH / 2 * max(board.scale, _SMALLEST))
+def _half_bar(canvas: Canvas) -> int:
+    return round(_BAR_WIDTH / 2 * max(canvas.scale, _SMALLEST))
 
 
 def _layer(name: str, values: np.ndarray, draw: Callable) -> Layer:

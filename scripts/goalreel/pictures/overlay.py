@@ -16,7 +16,7 @@ from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_at_reset, hud_layers
 from goalreel.pictures.layers import NOTHING, Layer, join
-from goalreel.pictures.text_patches import Board
+from goalreel.pictures.text_patches import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
 _TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 600x400
@@ -47,7 +47,7 @@ def overlaid(
             "the frames do not show these trajectories; delete them and run snakemake again"
         )
     is_track = describe(env).has_atlas  # whose background is the empty track
-    board = Board(cache.background, plate=not is_track)
+    canvas = Canvas(cache.background, plate=not is_track)
     resets = cache.offsets[:-1]
     layers = [
         _with_cards(layer, cache.offsets, cards, NOTHING if is_track else layer.index[resets])
@@ -55,11 +55,11 @@ def overlaid(
     ]
     offsets = cache.offsets + cards * np.arange(len(cache.offsets))
     if texts is not None:
-        patches = join(board.centred(text, _TOP, _SIZE) for text in texts)
+        patches = join(canvas.centred(text, _TOP, _SIZE) for text in texts)
         index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
         layers.append(Layer("caption", patches, index))
     if hud:
-        for layer in hud_layers(board, trajectories, env):
+        for layer in hud_layers(canvas, trajectories, env):
             layers.append(_with_cards(layer, cache.offsets, cards, 0))  # as at a reset
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
@@ -67,16 +67,16 @@ def overlaid(
 def empty_card(background: np.ndarray, env: str, hud: bool) -> np.ndarray:
     """Return the title card without its caption, (H, W, 3) uint8, given the empty track."""
     card = background.copy()
-    for patch in hud_at_reset(Board(background), env) if hud else ():
+    for patch in hud_at_reset(Canvas(background), env) if hud else ():
         patch.paste(card, 0)
     return card
 
 
 def clear_rows(background: np.ndarray, env: str, hud: bool) -> tuple[int, int]:
     """Return which rows of pixels, from and to, no overlay touches, whatever it says."""
-    board = Board(background)
-    top, _, height, _ = board.centred("Ag", _TOP, _SIZE).boxes[0].tolist()
-    lowest = [int(patch.boxes[0, 0]) for patch in hud_at_reset(board, env) if hud]
+    canvas = Canvas(background)
+    top, _, height, _ = canvas.centred("Ag", _TOP, _SIZE).boxes[0].tolist()
+    lowest = [int(patch.boxes[0, 0]) for patch in hud_at_reset(canvas, env) if hud]
     return top + height, min(lowest, default=len(background))
 
 

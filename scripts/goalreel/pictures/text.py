@@ -15,7 +15,7 @@ _SMALLEST = 8  # pixels; below, nothing can be read
 Colour = tuple[int, int, int]
 
 
-def lettering(
+def draw_text(
     text: str, size: float, ink: Colour, paper: Colour, width: int | None = None
 ) -> np.ndarray:
     """Return one line of text as (h, w, 3) uint8, `ink` on `paper`.
@@ -29,8 +29,8 @@ def lettering(
     return _drawn(text, fitting, (ascent + descent, across), (0, ascent), "RGB", ink, paper)
 
 
-def letter_mask(text: str, size: float, width: int | None = None) -> np.ndarray:
-    """Return one line of text as (h, w) uint8, the ink's share in 255; see lettering."""
+def text_mask(text: str, size: float, width: int | None = None) -> np.ndarray:
+    """Return one line of text as (h, w) uint8, the ink's share in 255; see draw_text."""
     text, fitting, across = _fitted(text, size, width)
     ascent, descent = _font(size).getmetrics()
     shape = ascent + descent, across

@@ -1,7 +1,7 @@
 """Writing on a background: text as an opaque, even-aligned patch that fits under any layer.
 
 Lengths are given for a picture of 600x400 and scaled as Mountain Car's scene is, which stands in
-the middle of a picture of another shape. Letters come from lettering; what is written, and when, is
+the middle of a picture of another shape. Letters come from draw_text; what is written, and when, is
 told by overlay, hud and the views.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.pictures.layers import Patches
-from goalreel.pictures.text import letter_mask
+from goalreel.pictures.text import text_mask
 
 _COLUMNS, _ROWS = 600, 400
 _SMALLEST = 8  # pixels of a font
@@ -18,7 +18,7 @@ _DARK, _LIGHT = (38, 38, 38), (242, 242, 242)
 
 
 @dataclass(frozen=True)
-class Board:
+class Canvas:
     """A background to write on.
 
     background: (H, W, 3) uint8. plate: write on a black plate, for pictures whose background
@@ -55,7 +55,7 @@ class Board:
         return self.stamp(self._line(text, size, room), top, left)
 
     def _line(self, text: str, size: float, room: int) -> np.ndarray:
-        return letter_mask(text, max(size, _SMALLEST), room)
+        return text_mask(text, max(size, _SMALLEST), room)
 
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
         """Return one patch that lays ink over the background: mask (h, w) uint8, 255 is all ink.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.text import Colour, lettering
+from goalreel.pictures.text import Colour, draw_text
 
 MOST = 20  # rows
 _WIDEST = 320  # pixels of a thumbnail; smaller frames are not enlarged
@@ -57,9 +57,9 @@ def draw_sheet(rows: Sequence[Row]) -> np.ndarray:
     height, width = rows[0].frames[0].shape[:2]
     column = max(width, _NARROWEST)
     across = 2 * _MARGIN + len(rows[0].frames) * (column + _GAP) - _GAP
-    captions = [lettering(r.caption, _SIZE, _INK, _PAPER, across - 2 * _MARGIN) for r in rows]
+    captions = [draw_text(r.caption, _SIZE, _INK, _PAPER, across - 2 * _MARGIN) for r in rows]
     labels = [
-        [lettering(f"step {n:,}", _SIZE * 0.8, _GREY, _PAPER, column) for n in r.steps]
+        [draw_text(f"step {n:,}", _SIZE * 0.8, _GREY, _PAPER, column) for n in r.steps]
         for r in rows
     ]
     above, below = captions[0].shape[0] + _GAP // 2, _GAP // 2 + labels[0][0].shape[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import NOTHING, Layer, Patches
-from goalreel.pictures.text import Colour, lettering
+from goalreel.pictures.text import Colour, draw_text
 from goalreel.views.scaled_frames import Picture, ScaledCache
 
 GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
@@ -107,7 +107,7 @@ def plate(text: str, cell: tuple[int, int]) -> np.ndarray:
     """
     size = min(max(round(cell[1] / 20), 9), 18)
     margin = max(size // 2, 2)
-    words = lettering(text, size, _INK, _PAPER, cell[0] - 2 * margin)
+    words = draw_text(text, size, _INK, _PAPER, cell[0] - 2 * margin)
     high, wide = words.shape[0] + 2 * (size // 5), words.shape[1] + 2 * margin
     pixels = np.full((high + high % 2, wide + wide % 2, 3), _PAPER, np.uint8)
     pixels[size // 5 : size // 5 + words.shape[0], margin : margin + words.shape[1]] = words

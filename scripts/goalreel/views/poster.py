@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.text import Colour, lettering
+from goalreel.pictures.text import Colour, draw_text
 from goalreel.views.filmed_episodes import spread
 
 _FAINTEST, _STRONGEST = 0.12, 0.7  # opacity of the earliest and of the last but one
@@ -98,8 +98,8 @@ def _band(width: int, title: str, text: str) -> np.ndarray:
     size = width / 30
     margin = round(size)
     lines = [
-        lettering(title, round(size), _INK, _PAPER, width - 2 * margin),
-        lettering(text, round(size * 0.6), _GREY, _PAPER, width - 2 * margin),
+        draw_text(title, round(size), _INK, _PAPER, width - 2 * margin),
+        draw_text(text, round(size * 0.6), _GREY, _PAPER, width - 2 * margin),
     ]
     tops = [margin // 2, margin // 2 + lines[0].shape[0]]
     band = np.full((tops[1] + lines[1].shape[0] + margin * 2 // 3, width, 3), _PAPER, np.uint8)

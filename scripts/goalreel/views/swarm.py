@@ -16,7 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.pictures.atlas import Atlas, state_keys
 from goalreel.pictures.layers import Patches, cut_patches, join
 from goalreel.pictures.styles import Style
-from goalreel.pictures.text import lettering
+from goalreel.pictures.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
 
 _FAINTEST = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen
@@ -161,15 +161,15 @@ def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> Non
     scale = min(height, width * 2 / 3)  # as Mountain Car's scene is scaled
     size, margin = max(scale * _LETTERS, _SMALLEST), round(scale * _MARGIN)
     count, rest = (
-        lettering(text, size, (255, 255, 255), (0, 0, 0))[..., 0] / np.float32(255)
+        draw_text(text, size, (255, 255, 255), (0, 0, 0))[..., 0] / np.float32(255)
         for text in (f"{arrived:,}", f" of {cars:,} arrived · step {step}")
     )
     # The number ends at one place, so that what follows it stands still.
-    room = lettering(f"{cars:,}", size, (255, 255, 255), (0, 0, 0)).shape[1]
+    room = draw_text(f"{cars:,}", size, (255, 255, 255), (0, 0, 0)).shape[1]
     line = np.hstack([np.zeros((len(count), room - count.shape[1]), np.float32), count, rest])
     if line.shape[1] > width - 2 * margin:
         text = f"{arrived:,} of {cars:,} arrived · step {step}"
-        fitting = lettering(text, size, (255, 255, 255), (0, 0, 0), width - 2 * margin)
+        fitting = draw_text(text, size, (255, 255, 255), (0, 0, 0), width - 2 * margin)
         line = fitting[..., 0] / np.float32(255)
     top = max((round(scale * _STRIP) - len(line)) // 2, 0)
     area = frame[top : top + len(line), margin : margin + line.shape[1]]

@@ -17,26 +17,26 @@ from goalreel.mp4.reader import read_index
 from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import NOTHING, Layer, Patches, cut_patches, join
-from goalreel.pictures.overlay import Board
+from goalreel.pictures.overlay import Canvas
 
 WIDTH, HEIGHT = SIZE = (48, 48)
 PICTURES = 6
 CLEAR = (16, 32)  # rows of pixels between captions and HUD
 NAMED = SimpleNamespace(episodes=SimpleNamespace(row=lambda episode: {"reach": 500 + episode}))
-BOARD = Board(np.full((HEIGHT, WIDTH, 3), 240, np.uint8))
+CANVAS = Canvas(np.full((HEIGHT, WIDTH, 3), 240, np.uint8))
 
 
 def boxes(top: int, left: int, seed: int) -> Patches:
     """Return patches of noise in a box of 10x16 pixels."""
     noise = np.random.default_rng(seed).integers(0, 256, (PICTURES, 10, 16, 3), np.uint8)
-    return join(cut_patches(BOARD.background, [(top, left, pixels)]) for pixels in noise)
+    return join(cut_patches(CANVAS.background, [(top, left, pixels)]) for pixels in noise)
 
 
 @pytest.fixture(scope="module")
 def coded_atlas() -> CodedAtlas:
     """Return a coded atlas of a few pictures; its card has no HUD."""
-    atlas = Atlas(np.zeros((PICTURES, 1), np.int16), BOARD.background, boxes(18, 20, 0))
-    return code_atlas(atlas, BOARD.background, CLEAR, quantisers())
+    atlas = Atlas(np.zeros((PICTURES, 1), np.int16), CANVAS.background, boxes(18, 20, 0))
+    return code_atlas(atlas, CANVAS.background, CLEAR, quantisers())
 
 
 def frames(*lengths: int) -> FrameCache:
@@ -51,7 +51,7 @@ def frames(*lengths: int) -> FrameCache:
     for name, left, numbers in (("step", 4, index[1]), ("return", 20, index[2])):
         empty = Patches(np.array([[34, left, 10, 16]], np.int32), np.full((160, 3), 240, np.uint8))
         layers.append(Layer(name, join([empty, boxes(34, left, left)]), numbers + 1))
-    return FrameCache(BOARD.background, tuple(layers), offsets)
+    return FrameCache(CANVAS.background, tuple(layers), offsets)
 
 
 def film(path, coded_atlas: CodedAtlas, cache: FrameCache) -> bytes:

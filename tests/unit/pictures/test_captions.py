@@ -6,7 +6,7 @@ from PIL import ImageFont
 
 from goalreel.errors import GoalreelError
 from goalreel.pictures.captions import CHARACTERS, caption, check_template
-from goalreel.pictures.text import lettering
+from goalreel.pictures.text import draw_text
 
 
 def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn():
@@ -17,23 +17,23 @@ def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn(
         assert (mask.getbbox(), bytes(mask)) != missing, character
     for text in ("é", "雪", "–", "a\nb"):
         with pytest.raises(GoalreelError, match="the font has no"):
-            lettering(text, 16, (0, 0, 0), (255, 255, 255))
+            draw_text(text, 16, (0, 0, 0), (255, 255, 255))
 
 
 def test_lines_of_one_size_share_their_height_and_are_antialiased():
-    lines = [lettering(text, 18, (0, 0, 0), (255, 255, 255)) for text in ("ace", "Agj|", "·")]
+    lines = [draw_text(text, 18, (0, 0, 0), (255, 255, 255)) for text in ("ace", "Agj|", "·")]
     assert len({line.shape[0] for line in lines}) == 1
     assert len(np.unique(lines[1])) > 10
 
 
 def test_a_long_line_is_set_smaller_and_never_wider_than_its_room():
     text = "Reach 999999 · seed 9007199254740991 · 200 steps"
-    wide = lettering(text, 18, (0, 0, 0), (255, 255, 255))
-    narrow = lettering(text, 18, (0, 0, 0), (255, 255, 255), width=300)
+    wide = draw_text(text, 18, (0, 0, 0), (255, 255, 255))
+    narrow = draw_text(text, 18, (0, 0, 0), (255, 255, 255), width=300)
     assert wide.shape[1] > 300 >= narrow.shape[1] > 270 and wide.shape[0] == narrow.shape[0]
-    cut = lettering(text, 18, (0, 0, 0), (255, 255, 255), width=60)
+    cut = draw_text(text, 18, (0, 0, 0), (255, 255, 255), width=60)
     assert cut.shape[1] <= 60
-    assert np.array_equal(cut, lettering("Reach 999999…", 18, (0, 0, 0), (255, 255, 255), width=60))
+    assert np.array_equal(cut, draw_text("Reach 999999…", 18, (0, 0, 0), (255, 255, 255), width=60))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_layers
 from goalreel.pictures.layers import layer_from_frames
 from goalreel.pictures.overlay import captions, overlaid
-from goalreel.pictures.text_patches import Board
+from goalreel.pictures.text_patches import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 CARDS = 15
@@ -132,8 +132,8 @@ def test_other_environments_hold_their_first_frame_and_get_a_plate(trajectories)
 @pytest.mark.parametrize("size", [(160, 120), (192, 128), (240, 160), (1080, 1920), (160, 2160)])
 def test_the_huds_parts_never_cover_each_other_nor_leave_the_picture(trajectories, size):
     width, height = size
-    board = Board(np.full((height, width, 3), 255, np.uint8))
-    layers = hud_layers(board, trajectories, DISCRETE)
+    canvas = Canvas(np.full((height, width, 3), 255, np.uint8))
+    layers = hud_layers(canvas, trajectories, DISCRETE)
     assert layers[0].name == "step"
     boxes = [(layer.patches.boxes[:, 1].min(), layer) for layer in layers]
     for (_, one), (start, _) in itertools.pairwise(boxes):

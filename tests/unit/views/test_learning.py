@@ -18,7 +18,7 @@ from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.layers import Patches
-from goalreel.pictures.text_patches import Board
+from goalreel.pictures.text_patches import Canvas
 from goalreel.policies.tile_policy import greedy, write_policies
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.training.sarsa import train
@@ -100,10 +100,10 @@ def test_labels_and_chapters_say_what_the_table_says(film):
         said.append(f"{after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}")
         assert chapter.title == said[-1]
     (label,) = [layer for layer in film.cache.layers if layer.name == "caption"]
-    board = Board(film.cache.background)
+    canvas = Canvas(film.cache.background)
     for episode, text in enumerate(said):
         shown = label.patches.take(label.index[[film.cache.offsets[episode]]])
-        assert same(shown, board.centred(text, 7, 18))
+        assert same(shown, canvas.centred(text, 7, 18))
 
 
 def same(one: Patches, other: Patches) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from goalreel.pictures.captions import CHARACTERS
-from goalreel.pictures.text import letter_mask, lettering
+from goalreel.pictures.text import draw_text, text_mask
 
 WHITE, BLACK = (255, 255, 255), (0, 0, 0)
 
@@ -21,5 +21,5 @@ def texts(count):
 @pytest.mark.parametrize("width", [None, 90])
 def test_letters_that_are_drawn_once_make_the_same_text_as_pillow_draws(size, width):
     for text in texts(100):
-        drawn = lettering(text, size, WHITE, BLACK, width)[:, :, 0]
-        assert np.array_equal(letter_mask(text, size, width), drawn), text
+        drawn = draw_text(text, size, WHITE, BLACK, width)[:, :, 0]
+        assert np.array_equal(text_mask(text, size, width), drawn), text

@@ -185,7 +185,7 @@ def test_any_command_line_ends_well(stage, run, place, quiet, capsys):
         for path in (place / "in" / "odd").glob("x*"):
             path.unlink()
         if content:
-            put(place / "in" / "odd" / content[0], content[1], sealed=True)
+            put(place / "in" / "odd" / content[0], content[1])
         _ends_well(MAINS[stage], argv, place, run, capsys, strange)
 
     check()
@@ -205,7 +205,7 @@ def _harmed(data, where: Path, name: str) -> None:
     strategy = mutated_npz(sound) if name.endswith("npz") else mutated_bytes(sound.read_bytes())
     content = data.draw(strategy)
     sound.unlink()
-    put(sound, content, sealed=name.endswith("npz"))
+    put(sound, content)
 
 
 def test_verify_on_any_folder_ends_well(run, place, quiet, capsys):

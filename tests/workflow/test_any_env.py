@@ -265,9 +265,9 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
     ("env", "parts"),
     [
         ("TestGrowing-v0", ["44x32", "46x32", "one size"]),
-        ("TestFloats-v0", ["gave float64 of shape (31, 45, 3)", "uint8"]),
-        ("TestGrey-v0", ["gave uint8 of shape (31, 45)", "(height, width, 3)"]),
-        ("TestNothing-v0", ["gave NoneType"]),
+        ("TestFloats-v0", ["returned float64 of shape (31, 45, 3)", "uint8"]),
+        ("TestGrey-v0", ["returned uint8 of shape (31, 45)", "(height, width, 3)"]),
+        ("TestNothing-v0", ["returned NoneType"]),
         ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "seed alone"]),
     ],
 )
@@ -283,8 +283,8 @@ def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts):
     ("env", "message"),
     [
         ("TestSilent-v0", "its render modes are ansi, and a film needs 'rgb_array'"),
-        ("TestBoundless-v0", "'random' draws uniformly, and the actions have no bounds"),
-        ("TestWorded-v0", "its actions are Text"),
+        ("TestBoundless-v0", "'random' draws uniformly, but the actions have no bounds"),
+        ("TestWorded-v0", "its action space is Text"),
         ("TestNowhere-v0", "unknown value 'TestNowhere-v0'"),
     ],
 )

@@ -127,7 +127,7 @@ CODE_EDITS = [
         NOTHING,
     ),
     ("goalreel/policies/tile_policy.py", "argmax(", "argmin(", NOTHING),
-    ("goalreel/policies/tile_coding.py", "TILINGS = ", "TILINGS = 1 + ", NOTHING),
+    ("goalreel/policies/tile_policy.py", "TILINGS = ", "TILINGS = 1 + ", NOTHING),
     (
         "goalreel/errors.py",
         "class GoalreelError(Exception)",

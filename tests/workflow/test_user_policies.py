@@ -130,12 +130,12 @@ def test_a_policy_that_raises_shows_its_own_traceback_and_the_observation(policy
         ("def act(o): return 1", CARTPOLE, ["an array of shape ()", "whole numbers from 0 to 1"]),
         ("def act(o): return o", CARTPOLE, ["shape (16, 4)", "array of shape (16,)"]),
         ("def act(o): return o[:, 0] > 9 and 1", CARTPOLE, ["ValueError", "ambiguous"]),
-        ("def act(o): return o[:, 0]", CARTPOLE, ["gave float32"]),
-        ("def act(o): return [2] * len(o)", CARTPOLE, ["gave 2 in row 0", "from 0 to 1"]),
-        ("def act(o): return [[1], [1, 2]]", CARTPOLE, ["gave no array"]),
+        ("def act(o): return o[:, 0]", CARTPOLE, ["returned float32"]),
+        ("def act(o): return [2] * len(o)", CARTPOLE, ["returned 2 in row 0", "from 0 to 1"]),
+        ("def act(o): return [[1], [1, 2]]", CARTPOLE, ["returned no array"]),
         ("def act(o): return np.zeros(len(o))", PENDULUM, ["array of shape (16, 1)"]),
-        ("def act(o): return np.full((len(o), 1), 2.5)", PENDULUM, ["gave [2.5]", "-2 to 2"]),
-        ("def act(o): return np.full((len(o), 1), np.nan)", PENDULUM, ["gave [nan]"]),
+        ("def act(o): return np.full((len(o), 1), 2.5)", PENDULUM, ["returned [2.5]", "-2 to 2"]),
+        ("def act(o): return np.full((len(o), 1), np.nan)", PENDULUM, ["returned [nan]"]),
         (
             "def act(o): return np.arange(len(o)) % 2",
             CARTPOLE,
@@ -173,7 +173,7 @@ def test_a_policy_that_exits_is_told(policy):
 
 def test_what_a_policy_gives_is_checked_while_it_plays(policy):
     late = "def act(o): return np.where(abs(o[:, 2]) > 0.15, 7, 0)"
-    assert "gave 7 in row" in refused(policy(late), CARTPOLE)
+    assert "returned 7 in row" in refused(policy(late), CARTPOLE)
 
 
 @pytest.mark.parametrize(
@@ -338,18 +338,18 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
 @pytest.mark.parametrize(
     ("text", "env", "parts"),
     [
-        ("", DISCRETE, ["no CSV file with a header"]),
+        ("", DISCRETE, ["not a CSV file with a header"]),
         ("episode,seed\n0,1\n", DISCRETE, ["columns are episode, seed; allowed"]),
         ("episode,seed,action\n", DISCRETE, ["it has no rows"]),
         ("episode,action\n0,1\n", DISCRETE, ["no column seed"]),
         ("episode,seed,action\n0,1,left\n", DISCRETE, ["row 1, column action: 'left'"]),
         ("episode,seed,action\n0,1,1\n0,2,1\n", DISCRETE, ["seed 2 in row 2", "one whole"]),
         ("episode,seed,action\n0,-1,1\n", DISCRETE, ["seed -1 in row 1"]),
-        ("episode,seed,action\n0,1\n", DISCRETE, ["row 1 has 2 fields, its header 3"]),
-        ("episode,seed,action\n0,1,1\n1,1,1\n0,1,1\n", DISCRETE, ["episode 0 do not follow"]),
-        ("episode,seed,action\n0,1,3\n", DISCRETE, ["episode 0: gave 3 in row 0", "0 to 2"]),
-        ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: gave float64"]),
-        ("episode,seed,action_1\n0,1,1\n", DISCRETE, ["columns are action_1, not action_0"]),
+        ("episode,seed,action\n0,1\n", DISCRETE, ["row 1 has 2 fields and its header 3"]),
+        ("episode,seed,action\n0,1,1\n1,1,1\n0,1,1\n", DISCRETE, ["episode 0 are not consecutive"]),
+        ("episode,seed,action\n0,1,3\n", DISCRETE, ["episode 0: returned 3 in row 0", "0 to 2"]),
+        ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: returned float64"]),
+        ("episode,seed,action_1\n0,1,1\n", DISCRETE, ["columns are action_1; allowed: action_0"]),
         ("episode,seed,action_0,action_1\n0,1,1,1\n", DISCRETE, ["an action is 2 numbers"]),
         ("episode,position,velocity\n0,0,0\n", DISCRETE, ["one state; allowed: two states"]),
         ("episode,position,velocity\n0,0,0\n0,3,0\n", DISCRETE, ["state 1 is [3.0, 0.0]"]),
@@ -373,7 +373,7 @@ def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):
         ({"episode": np.zeros(3), "seed": np.zeros(2, int), "action": np.zeros(3)}, "differ in"),
         ({"episode": np.array(["a"]), "seed": np.zeros(1, int)}, "array episode is <U1"),
         ({"episode": np.array([None])}, "ValueError: objects"),
-        (None, "no recording"),
+        (None, "not a recording"),
     ],
 )
 def test_arrays_that_are_no_recording_are_told(tmp_path, arrays, message):

@@ -45,14 +45,17 @@ class ActionSpace:
         return f"{kind} from {low} to {high}, of shape {self.shape} each"
 
     def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
-        """Return uniformly random actions, (lanes, *stored_shape), from doubles in [0, 1).
+        """Return uniformly random actions, (lanes, *stored_shape).
 
-        draws: for each number of an action, (lanes,) doubles. Raises GoalreelError if the space
-        has no bounds.
+        Args:
+            draws: for each number of an action, (lanes,) doubles in [0, 1).
+
+        Raises:
+            GoalreelError: the space has no bounds.
         """
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
             raise GoalreelError(
-                f"policy.name: 'random' draws uniformly, and the actions have no bounds ({self})"
+                f"policy.name: 'random' draws uniformly, but the actions have no bounds ({self})"
             )
         unit = np.stack(draws, axis=1)
         if self.whole:
@@ -64,25 +67,30 @@ class ActionSpace:
     def checked(self, actions: object, lanes: int, who: str) -> np.ndarray:
         """Return a batch of actions from elsewhere as (lanes, *stored_shape) of `stored_dtype`.
 
-        actions: what should be (lanes, *shape) of a fitting kind within the bounds. Raises
-        GoalreelError, beginning with `who`, that tells what came and what was expected.
+        Args:
+            actions: should be (lanes, *shape) of a fitting kind within the bounds.
+            lanes: how many actions are expected.
+            who: what the actions came from, which begins the error's message.
+
+        Raises:
+            GoalreelError: they are not.
         """
-        expected = f"expected are {lanes} actions, {self}: an array of shape {(lanes, *self.shape)}"
+        expected = f"expected: {lanes} actions, {self}, as an array of shape {(lanes, *self.shape)}"
         try:
             array = np.asarray(actions)
         except ValueError as error:  # rows of unlike lengths
-            raise GoalreelError(f"{who} gave no array ({error}); {expected}") from None
+            raise GoalreelError(f"{who} returned no array ({error}); {expected}") from None
         if array.shape != (lanes, *self.shape):
-            raise GoalreelError(f"{who} gave an array of shape {array.shape}; {expected}")
+            raise GoalreelError(f"{who} returned an array of shape {array.shape}; {expected}")
         if array.dtype.kind not in ("iub" if self.whole else "iuf"):
-            raise GoalreelError(f"{who} gave {array.dtype}; {expected}")
+            raise GoalreelError(f"{who} returned {array.dtype}; {expected}")
         rows = array.astype(np.int64 if self.whole else self.dtype).reshape(lanes, -1)
         wrong = ~((rows >= self.low) & (rows <= self.high)).all(axis=1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise GoalreelError(
-                f"{who} gave {array[row].tolist()} in row {row}, which the environment does not "
-                f"take; {expected}"
+                f"{who} returned {array[row].tolist()} in row {row}, which is not in the action "
+                f"space; {expected}"
             )
         return rows.astype(self.stored_dtype).reshape(lanes, *self.stored_shape)
 
@@ -94,7 +102,7 @@ class ActionSpace:
 
 
 def action_space(space, env: str) -> ActionSpace:
-    """Return the form of a Gymnasium action space. Raises GoalreelError for one of another kind."""
+    """Return a Gymnasium action space as a box. Raises GoalreelError for one of another kind."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
@@ -115,6 +123,5 @@ def action_space(space, env: str) -> ActionSpace:
         )
         return ActionSpace(space.shape, space.dtype.type, low, high)
     raise GoalreelError(
-        f"{env}: its actions are {space}; goalreel plays Discrete, MultiDiscrete, MultiBinary and "
-        f"Box action spaces"
+        f"{env}: its action space is {space}; allowed: Discrete, MultiDiscrete, MultiBinary, Box"
     )

@@ -35,8 +35,10 @@ def find_spec(env: str):
     """Return Gymnasium's EnvSpec of an id, and the class or function that makes the environment.
 
     Imports what registers it: ale_py for "ALE/...", `module` for "module:Name-v0", which may also
-    stand in the working directory. Raises GoalreelError without the key's name: what is wrong, and
-    the nearest id known.
+    be in the working directory.
+
+    Raises:
+        GoalreelError: no such id, or it cannot be imported or filmed; the message lacks the key.
     """
     import gymnasium
     from gymnasium.envs.registration import load_env_creator, registry
@@ -62,14 +64,14 @@ def find_spec(env: str):
     except GoalreelError:
         raise
     except Exception as error:  # the user's module, or a library that it lacks
-        said = f"{type(error).__name__}: {error}"
-        raise GoalreelError(f"{env!r} cannot be imported ({said})") from error
-    modes = getattr(creator, "metadata", None)
-    modes = modes.get("render_modes") if isinstance(modes, Mapping) else None
+        reason = f"{type(error).__name__}: {error}"
+        raise GoalreelError(f"{env!r} cannot be imported ({reason})") from error
+    metadata = getattr(creator, "metadata", None)
+    modes = metadata.get("render_modes") if isinstance(metadata, Mapping) else None
     if modes is not None and "rgb_array" not in modes:
-        has = ", ".join(map(str, modes)) or "none"
         raise GoalreelError(
-            f"{env!r} cannot be filmed: its render modes are {has}, and a film needs 'rgb_array'"
+            f"{env!r} cannot be filmed: its render modes are {', '.join(map(str, modes)) or 'none'}"
+            f", and a film needs 'rgb_array'"
         )
     return spec, creator
 
@@ -94,8 +96,8 @@ def environment_tools(env: str) -> tuple[str, ...]:
         for late in names
     }  # fmt: skip
     owners = importlib.metadata.packages_distributions()
-    found = {owners[module][0] for module in modules if owners.get(module)}
-    return tuple(sorted(found - {"gymnasium"}))
+    packages = {owners[module][0] for module in modules if owners.get(module)}
+    return tuple(sorted(packages - {"gymnasium"}))
 
 
 def environment_files(env: str) -> dict[str, str]:
@@ -106,12 +108,12 @@ def environment_files(env: str) -> dict[str, str]:
     if describe(env).computed:
         return {}
     installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    found = {}
+    digests = {}
     for name in _modules(env):
         path = getattr(sys.modules.get(name), "__file__", None)
         if path and not installed & set(Path(path).resolve().parents):
-            found[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return found
+            digests[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return digests
 
 
 def _modules(env: str) -> list[str]:
@@ -148,11 +150,11 @@ def _native_faults(env: str, key: object, value: object) -> list[tuple[str, str]
 def _unfit(key: object, value: object) -> str:
     """Tell what is wrong with an argument that has no place in a spec, "" if it has one."""
     if not isinstance(key, str) or not key.isidentifier():
-        return "is no name of an argument"
+        return "is not the name of an argument"
     if key in ("render_mode", "max_episode_steps", "id", "disable_env_checker"):
-        return "is set by goalreel itself; for the time limit there is max_steps"
+        return "is set by goalreel; the time limit is max_steps"
     if not _plain(value):
-        return f"{value!r} has no fixed form; allowed: numbers, texts, true, false, null, lists"
+        return f"{value!r} cannot be written into a spec; allowed: numbers, strings, true, false, null, lists"
     return ""
 
 

@@ -22,6 +22,7 @@ class Description:
     computed: bool = False  # whether goalreel steps it, and Gymnasium is not needed
     has_atlas: bool = False  # whether it has so few pictures that all are drawn beforehand
     goal_position: float | None = None  # of a Mountain Car, else None
+    float32_states: bool = False  # whether its states turn float32 at the first step
 
     @property
     def is_mountain_car(self) -> bool:
@@ -33,7 +34,7 @@ MOUNTAIN_CARS = {
     description.id: description
     for description in (
         Description("MountainCar-v0", True, True, 0.5),
-        Description("MountainCarContinuous-v0", True, True, 0.45),
+        Description("MountainCarContinuous-v0", True, True, 0.45, float32_states=True),
     )
 }
 

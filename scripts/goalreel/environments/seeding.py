@@ -2,7 +2,7 @@
 
 `np.random.default_rng(seed)` takes about 30 µs an episode; here a thousand take as long. Sources:
 numpy/random/bit_generator.pyx (SeedSequence, after M. E. O'Neill's seed_seq_fe) and
-numpy/random/src/pcg64 (PCG XSL RR 128/64). What the numbers are used for stands elsewhere.
+numpy/random/src/pcg64 (PCG XSL RR 128/64).
 """
 
 from dataclasses import dataclass

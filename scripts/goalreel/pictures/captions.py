@@ -1,7 +1,7 @@
 """Captions: templates over an episode's own columns, such as "Reach {reach} · seed {seed}".
 
 Only what belongs to the episode itself may stand in a caption, so that growth and sharding change
-no frame. How a caption is drawn stands in draw_text, where it stands on the frame in overlay.
+no frame.
 """
 
 import difflib

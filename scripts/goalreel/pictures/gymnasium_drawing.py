@@ -2,7 +2,7 @@
 
 Source: `render` in gymnasium/envs/classic_control/mountain_car.py (1.4.0): the same calls in the
 same order, but on one surface that is mended where the car stood, not painted anew. pygame-ce's
-version shapes the pixels. What a key is, and which there are, stands in scene.
+version shapes the pixels.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from goalreel.environments.registry import Description
 from goalreel.pictures.mountain_car_scene import (
     HEIGHT,
     MAX_POSITION,
@@ -17,7 +18,6 @@ from goalreel.pictures.mountain_car_scene import (
     SCALE,
     WHEEL_RADIUS,
     WIDTH,
-    Scene,
     flag_foot,
     height,
 )
@@ -26,7 +26,7 @@ _BLACK, _GREY, _YELLOW, _WHITE = (0, 0, 0), (128, 128, 128), (204, 204, 0), (255
 
 
 def draw(
-    scene: Scene, keys: np.ndarray
+    car: Description, keys: np.ndarray
 ) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
     """Draw the empty track and the car at each of `keys`, (n, 12) integers.
 
@@ -43,15 +43,15 @@ def draw(
     points = zip((across - MIN_POSITION) * SCALE, height(across) * SCALE, strict=True)
     pygame.draw.aalines(hill, points=list(points), closed=False, color=_BLACK)
     track = hill.copy()
-    _draw_flag(track, scene)
-    return _upright(track, track.get_rect()), _boxes(scene, hill, keys)
+    _draw_flag(track, car)
+    return _upright(track, track.get_rect()), _boxes(car, hill, keys)
 
 
-def _boxes(scene: Scene, hill, keys: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+def _boxes(car: Description, hill, keys: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
     canvas = hill.copy()
     for key in keys.tolist():
         _draw_car(canvas, key)
-        flag = _draw_flag(canvas, scene)
+        flag = _draw_flag(canvas, car)
         box = _bounds(key).clip(canvas.get_rect())
         yield HEIGHT - box.bottom, box.left, _upright(canvas, box)
         # The flag goes too: drawn over itself, its antialiased edge would turn darker.
@@ -71,11 +71,11 @@ def _draw_car(surface, key: list[int]) -> None:
         gfxdraw.filled_circle(surface, x, y, WHEEL_RADIUS, _GREY)
 
 
-def _draw_flag(surface, scene: Scene):
+def _draw_flag(surface, car: Description):
     """Draw the flag and return a rectangle around it."""
     from pygame import Rect, gfxdraw
 
-    x, foot = flag_foot(scene)
+    x, foot = flag_foot(car)
     top = foot + 50
     cloth = [(x, top), (x, top - 10), (x + 25, top - 5)]
     gfxdraw.vline(surface, x, foot, top, _BLACK)

@@ -1,7 +1,6 @@
 """The HUD: step, return so far and, in Mountain Car, velocity, as layers of few hundred patches.
 
-It stands in the rows below Mountain Car's valley; a title card shows it as at the reset. Where it
-is laid over the frames is told by overlay.
+It is in the rows below Mountain Car's valley; a title card shows it as at the reset.
 """
 
 from collections.abc import Callable, Iterable

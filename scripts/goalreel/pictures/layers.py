@@ -1,7 +1,7 @@
 """Layers: what lies over the background on each frame, as deduplicated boxes of pixels.
 
 A layer is a dictionary of patches and an index per frame. The car is one layer; a HUD or a caption
-is another. How layers are stored is told in frame_cache, how they become video in yuv.
+is another.
 """
 
 import hashlib
@@ -20,13 +20,12 @@ NOTHING = -1  # the index of a frame on which a layer shows no patch
 class Patches:
     """Opaque boxes of pixels, end to end.
 
-    boxes: (patches, 4) int32: top, left, height, width, all even (but at an odd frame's border),
-    so that the 2x2 blocks that share a chroma sample are never cut
-    pixels: (sum of height * width, 3) uint8, row by row
+    A box is even-aligned (but at an odd frame's border), so that the 2x2 blocks that share a chroma
+    sample are never cut.
     """
 
-    boxes: np.ndarray
-    pixels: np.ndarray
+    boxes: np.ndarray  # (patches, 4) int32: top, left, height, width
+    pixels: np.ndarray  # (sum of height * width, 3) uint8, row by row
 
     def __len__(self) -> int:
         """Return the number of patches."""
@@ -37,21 +36,6 @@ class Patches:
         """Where each patch's pixels start: (patches + 1,) int64."""
         sizes = self.boxes[:, 2].astype(np.int64) * self.boxes[:, 3]
         return np.concatenate([[0], np.cumsum(sizes)])
-
-    def fit(self, height: int, width: int) -> bool:
-        """Tell whether these are boxes of pixels as told above, on frames of that size."""
-        boxes, pixels = self.boxes, self.pixels
-        if boxes.ndim != 2 or boxes.shape[1] != 4 or boxes.dtype.kind != "i" or (boxes < 0).any():
-            return False
-        top, left, tall, wide = boxes.T.astype(np.int64)
-        return bool(
-            (top % 2 == 0).all()
-            and (left % 2 == 0).all()
-            and _even_or_at_border(top + tall, height)
-            and _even_or_at_border(left + wide, width)
-            and pixels.dtype == np.uint8
-            and pixels.shape == (self.offsets[-1], 3)
-        )
 
     def take(self, chosen: np.ndarray) -> "Patches":
         """Return the chosen patches, in that order."""
@@ -77,18 +61,11 @@ class Patches:
 
 @dataclass(frozen=True)
 class Layer:
-    """A dictionary of patches, and which of them each frame shows.
-
-    index: (frames,) int32, the patch of each frame or NOTHING
-    """
+    """A dictionary of patches, and which of them each frame shows."""
 
     name: str
     patches: Patches
-    index: np.ndarray
-
-
-def _even_or_at_border(ends: np.ndarray, border: int) -> bool:
-    return bool(((ends % 2 == 0) | (ends == border)).all() and (ends <= border).all())
+    index: np.ndarray  # (frames,) int32, the patch of each frame or NOTHING
 
 
 def join(parts: Iterable[Patches]) -> Patches:

@@ -3,15 +3,14 @@
 Gymnasium truncates the car's corners and wheel centres to integers before it draws them, so a
 picture is a function of twelve small integers, its *key*, and there are only about 6,700 of them.
 Source: `render` in gymnasium/envs/classic_control/mountain_car.py (1.4.0), whose order of
-operations is kept. Keys are drawn in drawing and stored in atlas.
+operations is kept.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
+from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, Description
 
 WIDTH, HEIGHT = 600, 400
 SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
@@ -21,33 +20,15 @@ WHEEL_RADIUS = 8
 _POINTS = ((-20, 0), (-20, 20), (20, 20), (20, 0), (10, 0), (-10, 0))
 
 
-@dataclass(frozen=True)
-class Scene:
-    """What differs between the two environments' pictures."""
-
-    env: str
-    flag_position: float
-    float32_states: bool  # whether states turn float32 at the first step
-
-
-SCENES = {
-    scene.env: scene
-    for scene in (
-        Scene("MountainCar-v0", describe("MountainCar-v0").goal_position, False),
-        Scene("MountainCarContinuous-v0", describe("MountainCarContinuous-v0").goal_position, True),
-    )
-}
-
-
 def height(positions):
     """Return the hill's height at `positions`, in units of position (`_height` of the source)."""
     return np.sin(3 * positions) * 0.45 + 0.55
 
 
-def flag_foot(scene: Scene) -> tuple[int, int]:
+def flag_foot(car: Description) -> tuple[int, int]:
     """Return where the flag stands: x and y, truncated to integers as in Gymnasium."""
-    x = int((scene.flag_position - MIN_POSITION) * SCALE)
-    return x, int(height(scene.flag_position) * SCALE)
+    x = int((car.goal_position - MIN_POSITION) * SCALE)
+    return x, int(height(car.goal_position) * SCALE)
 
 
 def keys(positions: np.ndarray) -> np.ndarray:
@@ -72,9 +53,9 @@ def keys(positions: np.ndarray) -> np.ndarray:
     return np.stack(coordinates, axis=1)
 
 
-def all_keys(scene: Scene) -> np.ndarray:
-    """Return every key that a position of the scene can give: (pictures, 12) int64, sorted."""
-    dtypes = [np.float64, np.float32] if scene.float32_states else [np.float64]
+def all_keys(car: Description) -> np.ndarray:
+    """Return every key that a position of the car can give: (pictures, 12) int64, sorted."""
+    dtypes = [np.float64, np.float32] if car.float32_states else [np.float64]
     return np.unique(np.concatenate([keys(distinct_positions(dtype)) for dtype in dtypes]), axis=0)
 
 
@@ -84,11 +65,11 @@ def distinct_positions(dtype: type) -> np.ndarray:
     They are found where neighbouring positions differ in their keys, down to neighbouring floats.
     """
     positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 200_001).astype(dtype))
-    found = keys(positions)
-    changes = (found[1:] != found[:-1]).any(axis=1)
+    position_keys = keys(positions)
+    changes = (position_keys[1:] != position_keys[:-1]).any(axis=1)
     everything = [positions[:1], positions[1:][changes]]
-    low, low_keys = positions[:-1][changes], found[:-1][changes]
-    high, high_keys = positions[1:][changes], found[1:][changes]
+    low, low_keys = positions[:-1][changes], position_keys[:-1][changes]
+    high, high_keys = positions[1:][changes], position_keys[1:][changes]
     while len(low):
         middle = ((low + high) / 2).astype(dtype)
         between = (middle != low) & (middle != high)

@@ -2,8 +2,7 @@
 
 A card is the empty track (in other environments the episode's first frame) with the episode's
 caption, which stays on screen through the episode, and the HUD as at the reset. In Mountain Car
-all of it stands in rows that the car never touches, and everywhere it depends on the episode alone.
-What captions may say stands in captions, how text is drawn in signwriting, the HUD in hud.
+all of it is in rows that the car never touches, and everywhere it depends on the episode alone.
 """
 
 from dataclasses import replace

@@ -128,8 +128,8 @@ def _pictures(
             shape = shape or picture.shape
             if picture.shape != shape:
                 raise GoalreelError(
-                    f"{place}: env.render() gave {picture.shape[1]}x{picture.shape[0]} pixels, and "
-                    f"{shape[1]}x{shape[0]} at the shard's first frame; a film has one size"
+                    f"{place}: env.render() returned {picture.shape[1]}x{picture.shape[0]} pixels, and "
+                    f"{shape[1]}x{shape[0]} in the shard's first frame; all frames must have one size"
                 )
             yield picture
 
@@ -140,8 +140,8 @@ def _checked(picture: object, place: str) -> np.ndarray:
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
         kind = type(picture).__name__ if array.dtype == object else array.dtype
         raise GoalreelError(
-            f"{place}: env.render() gave {kind} of shape {array.shape}; "
-            f"goalreel films pictures of uint8 and shape (height, width, 3)"
+            f"{place}: env.render() returned {kind} of shape {array.shape}; "
+            f"allowed: uint8 of shape (height, width, 3)"
         )
     return array.copy()
 
@@ -149,8 +149,8 @@ def _checked(picture: object, place: str) -> np.ndarray:
 def _compare(place: str, what: str, again: object, recorded: object) -> None:
     if not np.array_equal(np.asarray(again, float), np.asarray(recorded, float), equal_nan=True):
         raise GoalreelError(
-            f"{place}: Gymnasium gives {what} {_shown(again)}, recorded is {_shown(recorded)}; "
-            f"goalreel films environments whose episodes depend on their seed alone"
+            f"{place}: Gymnasium gives {what} {_shown(again)}, the recording has {_shown(recorded)}; "
+            f"an environment can be filmed only if its episodes depend on their seed alone"
         )
 
 

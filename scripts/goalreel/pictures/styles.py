@@ -1,8 +1,7 @@
 """The styles that pictures are drawn in: what one offers, and which there are.
 
 A style knows which picture a position gives (its *key*, a few small integers) and how to draw
-pictures from their keys. The atlas stores them all, render finds them. Gymnasium's style lives in
-scene and drawing, the vector style in vector.
+pictures from their keys.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,9 +10,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from goalreel.environments.registry import MOUNTAIN_CARS, describe
 from goalreel.errors import GoalreelError
 from goalreel.pictures import gymnasium_drawing, mountain_car_scene
-from goalreel.pictures.mountain_car_scene import HEIGHT, SCENES, WIDTH
+from goalreel.pictures.mountain_car_scene import HEIGHT, WIDTH
 from goalreel.pictures.vector_style import VectorStyle
 
 
@@ -63,19 +63,19 @@ class GymnasiumStyle:
     @property
     def float32_states(self) -> bool:
         """Whether states turn float32 at the first step."""
-        return SCENES[self.env].float32_states
+        return describe(self.env).float32_states
 
     def keys(self, positions: np.ndarray) -> np.ndarray:
-        """Return the keys, (n, 12) int64; see scene."""
+        """Return the keys, (n, 12) int64; see mountain_car_scene."""
         return mountain_car_scene.keys(positions)
 
     def all_keys(self) -> np.ndarray:
         """Return every key, (pictures, 12) int64, sorted."""
-        return mountain_car_scene.all_keys(SCENES[self.env])
+        return mountain_car_scene.all_keys(describe(self.env))
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
-        """Draw pictures; see drawing."""
-        return gymnasium_drawing.draw(SCENES[self.env], keys)
+        """Draw pictures; see Style.draw."""
+        return gymnasium_drawing.draw(describe(self.env), keys)
 
 
 def make_style(env: str, render: Mapping) -> Style:
@@ -84,10 +84,10 @@ def make_style(env: str, render: Mapping) -> Style:
     render: that section of the configuration: style, width, height, palette. Raises GoalreelError
     if the environment has no such style.
     """
-    if env not in SCENES:
+    if not describe(env).has_atlas:
         raise GoalreelError(
             f"{env} has no atlas: swarm, learning and the vector style show "
-            f"{' and '.join(SCENES)} alone"
+            f"{' and '.join(MOUNTAIN_CARS)} alone"
         )
     if render["style"] == "gymnasium":
         return GymnasiumStyle(env)

@@ -1,8 +1,7 @@
 """Writing on a background: text as an opaque, even-aligned patch that fits under any layer.
 
-Lengths are given for a picture of 600x400 and scaled as Mountain Car's scene is, which stands in
-the middle of a picture of another shape. Letters come from draw_text; what is written, and when, is
-told by overlay, hud and the views.
+Lengths are given for a picture of 600x400 and scaled as Mountain Car's scene is, which is in
+the middle of a picture of another shape.
 """
 
 from dataclasses import dataclass

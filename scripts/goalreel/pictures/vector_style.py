@@ -1,31 +1,34 @@
 """The vector style: Gymnasium's Mountain Car scene drawn by Pillow, smooth and at any size.
 
-The scene is that of scene, 600x400 units with y upwards, and a picture is a function of the car's
+The scene is 600x400 units with y upwards, and a picture is a function of the car's
 position in quarters of a unit. A picture of another shape shows the scene as large as it fits, in
 its middle; hill, sky and ground go on to the borders. Shapes are polygons, drawn several times as
-large and reduced, so that their edges are smooth. Colours stand in palettes.
+large and reduced, so that their edges are smooth.
+
+Text and lines stand out from what lies under them (WCAG 2.2, 1.4.3 and 1.4.11: contrast ratios of
+4.5 and 3), and the car and the flag differ also for who sees no difference of red and green: their
+blues and oranges are Okabe and Ito's (jfly.uni-koeln.de/color).
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from goalreel.environments.registry import describe
 from goalreel.pictures.mountain_car_scene import (
     CLEARANCE,
     HEIGHT,
     MIN_POSITION,
     SCALE,
-    SCENES,
     WHEEL_RADIUS,
     WIDTH,
     flag_foot,
     height,
 )
-from goalreel.pictures.palettes import PALETTES, Colour, Palette
 
 STEPS = 4  # pictures per unit across
 _SAMPLES = 8  # in each direction, of each pixel
@@ -37,13 +40,55 @@ _HILL_LINE, _POLE = 2.5, 2.0  # widths
 _BANDS = 5  # of the sky
 _FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
 
+Colour = tuple[int, int, int]
+
+
+class Palette(NamedTuple):
+    """Colours of the scene's parts, each (red, green, blue), 0 to 255."""
+
+    ink: Colour  # text
+    paper: Colour  # under text; the ground too
+    sky: Colour  # at its deepest
+    line: Colour  # the hill's, and the flag's pole
+    body: Colour
+    window: Colour
+    tyre: Colour
+    hub: Colour
+    cloth: Colour  # the flag's
+
+
+PALETTES = {
+    "light": Palette(
+        ink=(31, 41, 51),
+        paper=(252, 252, 250),
+        sky=(196, 221, 236),
+        line=(62, 78, 92),
+        body=(0, 114, 178),
+        window=(226, 240, 248),
+        tyre=(31, 41, 51),
+        hub=(226, 232, 236),
+        cloth=(213, 94, 0),
+    ),
+    "dark": Palette(
+        ink=(236, 240, 243),
+        paper=(17, 21, 27),
+        sky=(38, 58, 82),
+        line=(157, 173, 189),
+        body=(86, 180, 233),
+        window=(20, 40, 60),
+        tyre=(226, 232, 238),
+        hub=(52, 66, 82),
+        cloth=(230, 159, 0),
+    ),
+}
+
 Shape = tuple[np.ndarray, Colour]  # a polygon, (points, 2) float64, and what it is filled with
 Boxes = Iterator[tuple[int, int, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class VectorStyle:
-    """Pictures of `env` in `size` (width, height), in the palette of that name; see styles."""
+    """Pictures of `env` in `size` (width, height), in the palette of that name."""
 
     env: str
     size: tuple[int, int]
@@ -81,7 +126,7 @@ class VectorStyle:
         return np.arange(WIDTH * STEPS)[:, None]
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
-        """Draw the empty track and the car at each of `keys`; told in styles."""
+        """Draw the empty track and the car at each of `keys`; see Style.draw."""
         hill, flag = self._hill(), self._flag()
         track = hill.copy()
         self._paste(track, flag)
@@ -178,7 +223,7 @@ class VectorStyle:
         ]
 
     def _flag(self) -> list[Shape]:
-        x, foot = (float(place) + _HALF for place in flag_foot(SCENES[self.env]))
+        x, foot = (float(place) + _HALF for place in flag_foot(describe(self.env)))
         top = foot + _FLAG_HEIGHT
         cloth = np.array(_CLOTH) + (x, top)
         pole = _rounded(x - _POLE / 2, foot, x + _POLE / 2, top + _POLE / 2, _POLE / 2)

@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
-from goalreel.errors import GoalreelError
 
 _LARGEST = np.array([max(abs(MIN_POSITION), abs(MAX_POSITION)), MAX_SPEED])
 _UNIT = 2.0**-53  # the roundoff of float64
@@ -37,18 +36,6 @@ class Network:
             )
         )
 
-    def check(self, inputs: int, outputs: int) -> None:
-        """Raise GoalreelError unless the layers fit one another, the inputs and the outputs."""
-        size = inputs
-        for matrix, bias in self.layers:
-            if matrix.ndim != 2 or matrix.shape[1] != size or bias.shape != matrix.shape[:1]:
-                raise GoalreelError(f"a layer of shape {matrix.shape} after {size} numbers")
-            if not (np.isfinite(matrix).all() and np.isfinite(bias).all()):
-                raise GoalreelError("weights that are not finite")
-            size = len(bias)
-        if size != outputs:
-            raise GoalreelError(f"values of {size} actions, not of {outputs}")
-
     def act(self, observations: np.ndarray) -> np.ndarray:
         """Return the best actions, (n,) int8, the first of equal ones; observations: (n, 2)."""
         values = self.values(observations.astype(np.float64))
@@ -59,25 +46,26 @@ class Network:
             best[lane] = int(np.argmax(self.exact(observations[lane])))
         return best.astype(np.int8)
 
-    def values(self, seen: np.ndarray) -> np.ndarray:
-        """Return the values of actions, (n, 3), but for rounding; seen: (n, 2), of their dtype."""
+    def values(self, obs: np.ndarray) -> np.ndarray:
+        """Return the values of actions, (n, 3), but for rounding; obs: (n, 2), of their dtype."""
+        units = obs
         for place, (matrix, bias) in enumerate(self.layers):
-            seen = seen @ matrix.T + bias
+            units = units @ matrix.T + bias
             if place < len(self.layers) - 1:
-                np.maximum(seen, 0, out=seen)
-        return seen
+                np.maximum(units, 0, out=units)
+        return units
 
     def exact(self, observation: np.ndarray) -> list[float]:
         """Return the values of one observation, every sum rounded once."""
-        seen = [float(number) for number in observation]
+        units = [float(number) for number in observation]
         for place, (matrix, bias) in enumerate(self.layers):
             rows = zip(matrix.tolist(), bias.tolist(), strict=True)
-            seen = [
-                math.fsum([b, *(w * s for w, s in zip(row, seen, strict=True))]) for row, b in rows
+            units = [
+                math.fsum([b, *(w * u for w, u in zip(row, units, strict=True))]) for row, b in rows
             ]
             if place < len(self.layers) - 1:
-                seen = [max(number, 0.0) for number in seen]
-        return seen
+                units = [max(unit, 0.0) for unit in units]
+        return units
 
     @cached_property
     def rounding(self) -> float:

@@ -30,7 +30,7 @@ def play_recording(
     if reaches.stop > len(recording):
         raise GoalreelError(
             f"policy.file: {recording.path} has {len(recording)} episodes, and reach "
-            f"{reaches.stop - 1} is asked for; set reaches to {len(recording)} or fewer"
+            f"{reaches.stop - 1} was requested; set reaches to {len(recording)} or fewer"
         )
     if recording.states is not None:
         episodes = _shown(recording, reaches, environment)
@@ -57,7 +57,7 @@ def _actions(recording: Recording, episode: int, environment: Environment) -> np
 
 @dataclass(frozen=True)
 class _Cursor:
-    """Where each lane stands in its recording."""
+    """Each lane's recorded episode, and the step that all are at."""
 
     lanes: np.ndarray
     step: int

@@ -13,8 +13,6 @@ or, for the Mountain Cars, the states themselves, shown as they are, the reset s
     episode, and seed if it is known
     position, velocity
     reward            of the step that led to the state (optional; of the first row not used)
-
-What is done with them stands in recorded.
 """
 
 import csv
@@ -33,20 +31,14 @@ _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, posi
 
 @dataclass(frozen=True)
 class Recording:
-    """Episodes, end to end.
-
-    offsets: (episodes + 1,) int64, where each episode's rows start
-    seeds: (episodes,) int64, UNKNOWN_SEED where the file has none
-    actions: (rows, numbers), or None; states: (rows, 2) float64, or None; rewards: (rows,) float64,
-    or None
-    """
+    """Episodes, end to end: either actions, or states and perhaps rewards."""
 
     path: str
-    offsets: np.ndarray
-    seeds: np.ndarray
-    actions: np.ndarray | None
-    states: np.ndarray | None
-    rewards: np.ndarray | None
+    offsets: np.ndarray  # (episodes + 1,) int64, where each episode's rows start
+    seeds: np.ndarray  # (episodes,) int64, UNKNOWN_SEED where the file has none
+    actions: np.ndarray | None  # (rows, numbers)
+    states: np.ndarray | None  # (rows, 2) float64
+    rewards: np.ndarray | None  # (rows,) float64
 
     def __len__(self) -> int:
         """Return the number of episodes."""
@@ -58,7 +50,7 @@ class Recording:
 
 
 def read_recording(path: str) -> Recording:
-    """Read a recording. Raises GoalreelError, naming the file and the row, if it is not one."""
+    """Read a recording. Raises GoalreelError, naming file and row, if it is none."""
     columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in ("position", "velocity") if name in columns]
@@ -66,9 +58,11 @@ def read_recording(path: str) -> Recording:
         raise _fault(path, f"its columns are {', '.join(columns) or 'none'}; allowed: {_COLUMNS}")
     numbers = [f"action_{i}" for i in range(len(actions))]
     if actions and actions != ["action"] and sorted(actions) != sorted(numbers):
-        raise _fault(path, f"its action's columns are {', '.join(actions)}, not action_0, ...")
+        raise _fault(
+            path, f"its action columns are {', '.join(actions)}; allowed: action_0, action_1, ..."
+        )
     if actions and "seed" not in columns:
-        raise _fault(path, "it has no column seed, which actions need to be played again")
+        raise _fault(path, "it has actions but no column seed, which is needed to replay them")
     offsets = _offsets(path, columns["episode"])
     seeds = _seeds(path, columns, offsets)
     if states:
@@ -91,8 +85,8 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
         raise _fault(path, f"{type(error).__name__}: {npz_archive.told(error)}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():
-        told = ", ".join(f"{name} {columns[name].shape}" for name in columns)
-        raise _fault(path, f"its arrays differ in length: {told}")
+        shapes = ", ".join(f"{name} {columns[name].shape}" for name in columns)
+        raise _fault(path, f"its arrays differ in length: {shapes}")
     for name, array in columns.items():
         if array.dtype.kind not in "iufb" or (array.ndim > 1 and name != "action"):
             raise _fault(path, f"its array {name} is {array.dtype} of shape {array.shape}")
@@ -104,14 +98,15 @@ def _read_csv(path: str) -> dict[str, np.ndarray]:
         with Path(path).open(newline="", encoding="utf-8-sig") as text:
             lines = [row for row in csv.reader(text) if row]
     except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
-        raise _fault(path, f"it is no CSV file with a header ({error})") from None
+        raise _fault(path, f"it is not a CSV file with a header ({error})") from None
     if not lines:
-        raise _fault(path, "it is no CSV file with a header (it is empty)")
+        raise _fault(path, "it is not a CSV file with a header (it is empty)")
     header, *rows = lines
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise _fault(
-                path, f"row {number} has {len(row)} fields, its header {len(header)} (by commas)"
+                path,
+                f"row {number} has {len(row)} fields and its header {len(header)} (by commas)",
             )
     columns = {}
     for place, name in enumerate(name.strip() for name in header):
@@ -132,7 +127,7 @@ def _numbers(path: str, name: str, texts: list[str]) -> np.ndarray:
         try:
             numbers[row] = float(text if text or name != "reward" else "nan")
         except ValueError:
-            raise _fault(path, f"row {row + 1}, column {name}: {text!r} is no number") from None
+            raise _fault(path, f"row {row + 1}, column {name}: {text!r} is not a number") from None
     return numbers
 
 
@@ -143,7 +138,7 @@ def _offsets(path: str, episode: np.ndarray) -> np.ndarray:
     starts = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
     again = [e for e in np.unique(episode) if (episode[starts] == e).sum() > 1]
     if again:
-        raise _fault(path, f"the rows of episode {again[0]} do not follow each other")
+        raise _fault(path, f"the rows of episode {again[0]} are not consecutive")
     return np.append(starts, len(episode)).astype(np.int64)
 
 

@@ -14,13 +14,15 @@ from goalreel.environments.physics import DISCRETE, State, reset
 from goalreel.environments.seeding import SEED_BITS
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.policies.tile_coding import TILES, TILINGS, features
 from goalreel.policies.tile_policy import (
     ACTIONS,
+    TILES,
+    TILINGS,
     LearnedPolicies,
     TrainingLog,
     action_values,
     best_action,
+    features,
 )
 
 _TRACE_DECAY = 0.9  # lambda; nothing is discounted (gamma 1)

@@ -116,26 +116,6 @@ def test_what_is_no_archive_of_ours_is_refused(made, tmp_path):
             reader(missing)
 
 
-@pytest.mark.parametrize("change", ["offsets", "states", "seed"])
-def test_arrays_that_do_not_fit_together_are_refused(tmp_path, change):
-    path = tmp_path / "t.npz"
-    write_trajectories(path, simulated())
-    with np.load(path) as archive:
-        array = archive[change]
-    rewrite(path, **{change: array[:-1]})
-    with pytest.raises(GoalreelError, match="delete it"):
-        read_trajectories(path)
-
-
-def test_an_index_beyond_its_patches_is_refused(tmp_path, atlases):
-    path = tmp_path / "f.npz"
-    cache = rendered(simulated(), atlases)
-    write_cache(path, cache)
-    rewrite(path, car_index=cache.layers[0].index + 1)
-    with pytest.raises(GoalreelError, match="do not fit"):
-        open_cache(path)
-
-
 def test_trajectories_come_back_as_they_were(tmp_path):
     shard = simulated(CONTINUOUS, range(5), {"name": "pump", "epsilon": 0.2, "force": 0.5})
     write_trajectories(tmp_path / "t.npz", shard)

@@ -8,7 +8,8 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, STYLES, rendered, simulated
 
 from goalreel.environments.physics import ENVIRONMENTS
-from goalreel.pictures.mountain_car_scene import SCENES, distinct_positions, keys
+from goalreel.environments.registry import describe
+from goalreel.pictures.mountain_car_scene import distinct_positions, keys
 from goalreel.simulation.trajectories import Attempts, Trajectories
 
 ENVS = [DISCRETE, CONTINUOUS]
@@ -122,5 +123,5 @@ def test_environments_agree_with_gymnasiums_registry():
         spec = gymnasium.spec(name)
         made = gymnasium.make(name).unwrapped
         assert spec.max_episode_steps == environment.max_steps
-        assert made.goal_position == environment.goal_position == SCENES[name].flag_position
+        assert made.goal_position == environment.goal_position == describe(name).goal_position
         assert (made.screen_width, made.screen_height) == (600, 400)

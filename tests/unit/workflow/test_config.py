@@ -192,7 +192,7 @@ FAULTS = [
     ),
     (
         {"env": "CartPole-v1", "policy": RANDOM, "env_kwargs": {"sutton_barto_reward": "inf"}},
-        "env_kwargs.sutton_barto_reward: inf has no fixed form",
+        "env_kwargs.sutton_barto_reward: inf cannot be written into a spec",
     ),
     (
         {"success": "foo"},

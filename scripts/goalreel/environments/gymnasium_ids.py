@@ -154,7 +154,10 @@ def _unfit(key: object, value: object) -> str:
     if key in ("render_mode", "max_episode_steps", "id", "disable_env_checker"):
         return "is set by goalreel; the time limit is max_steps"
     if not _plain(value):
-        return f"{value!r} cannot be written into a spec; allowed: numbers, strings, true, false, null, lists"
+        return (
+            f"{value!r} cannot be written into a spec; "
+            f"allowed: numbers, strings, true, false, null, lists"
+        )
     return ""
 
 

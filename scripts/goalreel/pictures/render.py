@@ -128,8 +128,9 @@ def _pictures(
             shape = shape or picture.shape
             if picture.shape != shape:
                 raise GoalreelError(
-                    f"{place}: env.render() returned {picture.shape[1]}x{picture.shape[0]} pixels, and "
-                    f"{shape[1]}x{shape[0]} in the shard's first frame; all frames must have one size"
+                    f"{place}: env.render() returned {picture.shape[1]}x{picture.shape[0]} pixels, "
+                    f"and {shape[1]}x{shape[0]} in the shard's first frame; "
+                    f"all frames must have one size"
                 )
             yield picture
 
@@ -149,8 +150,9 @@ def _checked(picture: object, place: str) -> np.ndarray:
 def _compare(place: str, what: str, again: object, recorded: object) -> None:
     if not np.array_equal(np.asarray(again, float), np.asarray(recorded, float), equal_nan=True):
         raise GoalreelError(
-            f"{place}: Gymnasium gives {what} {_shown(again)}, the recording has {_shown(recorded)}; "
-            f"an environment can be filmed only if its episodes depend on their seed alone"
+            f"{place}: Gymnasium gives {what} {_shown(again)}, the recording has "
+            f"{_shown(recorded)}; an environment can be filmed only if its episodes depend on "
+            f"their seed alone"
         )
 
 

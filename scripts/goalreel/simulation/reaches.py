@@ -102,7 +102,7 @@ def _hint(environment, success: str | float) -> str:
             "policy.name: pump, a lower policy.epsilon, a higher policy.force, or for sarsa more "
             "episodes in train.checkpoints"
         )
-    return f"success: {success} counts"
+    return f"a reach needs success: {success}"
 
 
 def has_reached(episodes: Episodes, success: str | float) -> np.ndarray:

@@ -122,7 +122,7 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
 def read_trajectories(path: str | os.PathLike) -> Trajectories:
     """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY | _STEPS)
-    episodes, attempts = _summary(arrays)
+    episodes, attempts = _summary(path, arrays)
     steps = (arrays[name] for name in ("offsets", "states", "actions", "rewards"))
     return Trajectories(*steps, episodes, attempts, str(arrays["probe"]), str(arrays["spec"]))
 
@@ -133,13 +133,17 @@ def read_summary(path: str | os.PathLike) -> Summary:
     Raises GoalreelError as `read_trajectories`.
     """
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
-    episodes, attempts = _summary(arrays)
+    episodes, attempts = _summary(path, arrays)
     return Summary(episodes, attempts, *(str(arrays[n]) for n in ("probe", "digest", "spec")))
 
 
-def _summary(arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
+def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
     """Return the rows of the filmed episodes and those of all attempts."""
-    attempts = Attempts(*(arrays[_column(field.name)] for field in fields(Attempts)))
+    columns = [arrays[_column(field.name)] for field in fields(Attempts)]
+    groups = columns, [arrays[name] for name in _EPISODE_COLUMNS]
+    one_length = all(len({c.shape for c in group}) == 1 and group[0].ndim == 1 for group in groups)
+    npz.check(path, one_length, "its columns differ in length")  # of a part no seal is checked
+    attempts = Attempts(*columns)
     filmed = set(zip(arrays["reach"].tolist(), arrays["attempt"].tolist(), strict=True))
     pairs = zip(attempts.reach.tolist(), attempts.attempt.tolist(), strict=True)
     rows = np.fromiter((pair in filmed for pair in pairs), bool, len(attempts.reach))

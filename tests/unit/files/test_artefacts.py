@@ -280,18 +280,6 @@ def test_what_packs_best_is_still_read(tmp_path):
     assert not npz.read(tmp_path / "x.npz", "x", 1)["zeros"].any()
 
 
-@pytest.mark.parametrize("change", [{"car_boxes": float}, {"car_index": float}])
-def test_arrays_of_another_dtype_are_refused(tmp_path, atlases, change):
-    path = tmp_path / "f.npz"
-    write_cache(path, rendered(simulated(), atlases))
-    ((name, dtype),) = change.items()
-    with np.load(path) as archive:
-        array = archive[name].astype(dtype)
-    rewrite(path, **{name: array})
-    with pytest.raises(GoalreelError, match="do not fit"):
-        open_cache(path)
-
-
 def test_temporary_files_of_others_are_left_alone(tmp_path):
     foreign = tmp_path / ".t.npz.swp"
     foreign.write_text("an editor's")

@@ -101,7 +101,8 @@ class Session:
             first = self._sample(collectors, feeder)
             monitor = Monitor(first, settings.frames, self.rows, self._table)
             try:
-                self._loop(asked, collectors, feeder, monitor)
+                while not (asked or self._turn(collectors, feeder, monitor)):
+                    pass
             finally:
                 collectors.stop()
                 feeder.stop()
@@ -109,28 +110,22 @@ class Session:
                 monitor.take(self._sample(collectors, feeder))
                 self.rows = monitor.rows
 
-    def _loop(
-        self,
-        asked: Sequence[str],
-        collectors: Collectors,
-        feeder: ReplayFeeder,
-        monitor: Monitor,
-    ) -> None:
+    def _turn(self, collectors: Collectors, feeder: ReplayFeeder, monitor: Monitor) -> bool:
+        """Learn once if that is due, or wait a little; return whether all is done."""
         trainer = self._trainer
-        while not asked:
-            feeder.check()
-            collectors.watch()
-            trainer.ended(collectors.ended())
-            steps = feeder.steps
-            learned = trainer.may_learn(steps) and self._learn(steps, collectors)
-            feeder.limit = trainer.limit()
-            collectors.explore(self.settings.epsilon(trainer.frames(steps)))
-            if monitor.due():
-                monitor.take(self._sample(collectors, feeder))
-            if trainer.done(steps, learned):
-                break
-            if not learned:
-                time.sleep(_PAUSE)
+        feeder.check()
+        collectors.watch()
+        trainer.ended(collectors.ended())
+        steps = feeder.steps
+        learned = trainer.may_learn(steps) and self._learn(steps, collectors)
+        feeder.limit = trainer.limit()
+        collectors.explore(self.settings.epsilon(trainer.frames(steps)))
+        if monitor.due():
+            monitor.take(self._sample(collectors, feeder))
+        done = trainer.done(steps, learned)
+        if not (learned or done):
+            time.sleep(_PAUSE)
+        return done
 
     def _learn(self, steps: int, collectors: Collectors) -> bool:
         begun = time.monotonic()

@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
 
     def make() -> None:
         style = make_style(spec.config["env"], spec.config["render"])
-        write_atlas(arguments.output, draw_atlas(style, spec.text))
+        write_atlas(arguments.output, draw_atlas(style, spec))
 
     cli.say(from_cache(spec, arguments.output, read_atlas, make))
 

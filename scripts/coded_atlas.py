@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         check_alike(config, "atlas is", atlas.spec)
         seen = atlas.background, config["env"], config["overlay.hud"]
         quantisers = encode["qp"], encode["card_qp"]
-        coded = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers, spec.text)
+        coded = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers, spec)
         write_coded_atlas(arguments.output, coded)
 
     cli.say(from_cache(spec, arguments.output, read_coded_atlas, make))

@@ -45,8 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     trained.log.write(arguments.log)
     metrics = metrics_of(trained, variant, seed, settings.deterministic)
     evaluated = (metrics.checkpoints, metrics.means, tuple(trained.weights))
-    write_checkpoints(arguments.policy, Checkpoints(settings.hidden, *evaluated, spec.text))
-    write_metrics(arguments.metrics, metrics, spec.text, arguments.log)
+    write_checkpoints(arguments.policy, Checkpoints(settings.hidden, *evaluated, spec))
+    write_metrics(arguments.metrics, metrics, spec, arguments.log)
     cli.say(str(metrics))
 
 

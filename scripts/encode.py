@@ -10,7 +10,6 @@ It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
 or, without --coded-atlas, with "film_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
 """
 
-import json
 from pathlib import Path
 
 from goalreel import cli
@@ -47,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     texts = captions(config["overlay.caption"], trajectories, env)
     seen = texts, config["overlay.hud"], config["card_frames"]
     cache = overlaid(frames, trajectories, env, *seen)
-    fps, comment = config["film.fps"], spec.signed(cache.source)
+    fps, comment = config["film.fps"], spec.extended(source=cache.source).text
     if config["film_encoder"]["encoder"] == "x264":
         encode_segment(cache, arguments.output, fps, config["film_encoder"], comment)
     elif arguments.coded_atlas is None:
@@ -55,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     else:
         coded_atlas = read_coded_atlas(arguments.coded_atlas)
         check_alike(config, "coded atlas is", coded_atlas.spec)
-        check_alike(json.loads(frames.spec).get("config", {}), "coded atlas is", coded_atlas.spec)
+        check_alike(frames.spec.config, "coded atlas is", coded_atlas.spec)
         assemble_segment(cache, coded_atlas, trajectories, arguments.output, fps, comment)
     cli.say(f"{len(cache)} frames in {arguments.output.stat().st_size} bytes")
 

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["card_frames"],
         spec.config["film.reaches_per_file"],
     )
-    told = with_digests(spec.text, [arguments.episodes, arguments.attempts])
+    told = with_digests(spec, [arguments.episodes, arguments.attempts])
     with replacing(arguments.made) as temporary:
         temporary.write_text(told, encoding="ascii")
     cli.say(f"{rows} filmed episodes")

@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         config["train.attempts"],
         card_frames(config["overlay.title_card"], config["film.fps"]),
         config["overlay.hud"],
-        spec.text,
+        spec,
     )
     title = f"{config['env']}: learned in {learner.label(learner.ages[-1])}"
     write_film(arguments.film, film, title, spec)

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
 
     trained = train(settings, arguments.saved, spec.code)
     files = (arguments.policy, arguments.table, arguments.metrics)
-    summary = write_results(*files, trained, spec.text)
+    summary = write_results(*files, trained, spec)
     plot_training(arguments.plot, trained.rows, settings.game, spec.text)
     for path in (arguments.saved, table_of(arguments.saved)):
         path.unlink(missing_ok=True)

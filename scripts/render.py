@@ -34,9 +34,9 @@ def main(argv: list[str] | None = None) -> None:
 
     spec = spec_of(arguments)
     check_inputs(spec, simulate=arguments.trajectories, atlas=arguments.atlas)
-    check_files(spec.text, environment_files(spec.config["env"]))
+    check_files(spec, environment_files(spec.config["env"]))
     trajectories = read_trajectories(arguments.trajectories)
-    cache = render_shard(trajectories, spec.config, arguments.atlas, spec.text)
+    cache = render_shard(trajectories, spec.config, arguments.atlas, spec)
     write_cache(arguments.output, cache)
     cli.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
 

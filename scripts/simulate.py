@@ -36,10 +36,10 @@ def main(argv: list[str] | None = None) -> None:
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
-    check_files(spec.text, policy_files(policy) | environment_files(spec.config["env"]))
+    check_files(spec, policy_files(policy) | environment_files(spec.config["env"]))
     if policy["name"] == "recorded":
         recording = read_recording(policy["file"])
-        trajectories = play_recording(recording, reaches, environment, spec.text, success)
+        trajectories = play_recording(recording, reaches, environment, spec, success)
     else:
         trajectories = simulate_reaches(
             reaches,
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
             make_policy(policy, arguments.policy),
             arguments.max_attempts,
             spec.config["film.show"],
-            spec.text,
+            spec,
             success,
         )
     write_trajectories(arguments.output, trajectories)

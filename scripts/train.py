@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     spec = spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
-    policies = train(spec.config["train.seed"], spec.config["train.checkpoints"], spec.text)
+    policies = train(spec.config["train.seed"], spec.config["train.checkpoints"], spec)
     write_policies(arguments.policy, policies)
     write_log(arguments.log, policies.log)
     write_sums(arguments.sums, [arguments.log])

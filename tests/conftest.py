@@ -24,7 +24,7 @@ from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.policies.policy import make_policy
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import Trajectories, write_trajectories
 
@@ -67,14 +67,14 @@ def atlases():
 
 def simulated(env=DISCRETE, reaches=range(3), policy=PUMP, seed=7, show="reaches", attempts=100):
     """Return a shard's trajectories."""
-    spec = canonical({"config": {"env": env}})
+    spec = parse_spec(canonical({"config": {"env": env}}))
     policy = make_policy(policy)
     return simulate_reaches(reaches, seed, ENVIRONMENTS[env], policy, attempts, show, spec)
 
 
 def rendered(trajectories: Trajectories, atlases, env=DISCRETE) -> FrameCache:
     """Return a shard's frames."""
-    return render_states(trajectories, atlases[env], STYLES[env], "{}")
+    return render_states(trajectories, atlases[env], STYLES[env], NO_SPEC)
 
 
 def decoded(path):

@@ -37,16 +37,17 @@ def make_shard(folder: Path, name: str, reaches: int) -> Shard:
     from goalreel.pictures.render import render_states
     from goalreel.pictures.styles import make_style
     from goalreel.policies.policy import make_policy
+    from goalreel.provenance.spec import parse_spec
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.trajectories import write_trajectories
 
     environment = make_environment({"env": ENV, "env_kwargs": {}, "max_steps": None})
     policy = make_policy({"name": "pump", "epsilon": 0})
-    spec = f'{{"config":{{"env":"{ENV}"}}}}'
+    spec = parse_spec(f'{{"config":{{"env":"{ENV}"}}}}')
     setting = policy, 1, "reaches", spec, "terminated"
     trajectories = simulate_reaches(range(reaches), SEED, environment, *setting)
     style = make_style(ENV, {"style": "gymnasium"})
-    cache = render_states(trajectories, read_atlas(folder / "atlas.npz"), style, "{}")
+    cache = render_states(trajectories, read_atlas(folder / "atlas.npz"), style, spec)
     shard = Shard(folder / f"{name}-trajectories.npz", folder / f"{name}-frames.npz", 0)
     write_trajectories(shard.trajectories, trajectories)
     write_cache(shard.frames, cache)

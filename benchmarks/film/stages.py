@@ -39,6 +39,7 @@ def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     from goalreel.pictures.frame_cache import write_cache
     from goalreel.pictures.render import render_states
     from goalreel.pictures.styles import make_style
+    from goalreel.provenance.spec import NO_SPEC
     from goalreel.simulation.trajectories import read_trajectories
 
     trajectories = read_trajectories(results / "trajectories" / "00000.npz")
@@ -46,7 +47,7 @@ def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     scratch.mkdir()
 
     def render():
-        cache = render_states(trajectories, atlas, make_style(ENV, {"style": "gymnasium"}), "{}")
+        cache = render_states(trajectories, atlas, make_style(ENV, {"style": "gymnasium"}), NO_SPEC)
         write_cache(scratch / "frames.npz", cache)
         return cache
 

@@ -20,7 +20,7 @@ from goalreel.pictures.styles import make_style
 from goalreel.policies.tile_policy import read_policies
 from goalreel.policies.watched_files import policy_files
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.spec import parse_spec
+from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.report.plot_data import read_steps
 from goalreel.report.reach_rate import reach_rate
 from goalreel.report.timings import read_timings
@@ -60,7 +60,7 @@ def _atlas(path):
 
 def _recording(path):
     recording = read_recording(str(path))
-    play_recording(recording, range(1), make_environment({"env": DISCRETE}), "{}", "terminated")
+    play_recording(recording, range(1), make_environment({"env": DISCRETE}), NO_SPEC, "terminated")
 
 
 _NPZ = {
@@ -146,4 +146,4 @@ def test_any_spec_is_taken_or_refused(data):
     text = json.dumps(value)
     if data.draw(st.integers(0, 3)) == 0:
         text = data.draw(mutated_bytes(text.encode())).decode("utf-8", "surrogateescape")
-    works_or_tells(lambda: parse_spec(text, stage), "--spec", "is not installed", "planned")
+    works_or_tells(lambda: parse_spec(text), "--spec", "is not installed", "planned")

@@ -21,6 +21,7 @@ from goalreel.pictures.layers import cut_patches
 from goalreel.pictures.overlay import captions, clear_rows, empty_card, overlaid
 from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import Style
+from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.workflow.config import load_config
 
@@ -47,7 +48,7 @@ def thinned(trajectories: Trajectories, every: int) -> Trajectories:
     return replace(trajectories, **thin)
 
 
-def atlas_of(style: Style, keys: np.ndarray, spec: str = "{}") -> Atlas:
+def atlas_of(style: Style, keys: np.ndarray, spec: Spec = NO_SPEC) -> Atlas:
     """Return an atlas of some of a style's pictures."""
     keys = np.unique(keys, axis=0)
     background, pictures = style.draw(keys)
@@ -90,7 +91,7 @@ def joined(
     path, style, atlas, coded_atlas, trajectories, caption=CAPTION, hud=False, cards=1, fps=30
 ) -> Assembled:
     """Assemble trajectories from a coded atlas."""
-    frames = render_states(trajectories, atlas, style, "{}")
+    frames = render_states(trajectories, atlas, style, NO_SPEC)
     texts = captions(caption, trajectories, style.env)
     cache = overlaid(frames, trajectories, style.env, texts, hud, cards)
     assemble_segment(cache, coded_atlas, trajectories, path, fps, "{}")

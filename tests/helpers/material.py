@@ -29,6 +29,7 @@ import train
 import training_table
 from goalreel.pictures.atlas import Atlas, write_atlas
 from goalreel.pictures.layers import cut_patches
+from goalreel.provenance.spec import parse_spec
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.training.dqn.metrics import Metrics, write_metrics
 
@@ -164,7 +165,7 @@ def _train() -> None:
     (folder / "log.csv").write_text("kind\n")
     figures = (6000, 3.0, 2000.0, None, None, -150.0, -160.0)
     metrics = Metrics("fast", 1, True, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
-    spec = json.dumps({"stage": "dqn", "config": {"variant": "fast", "train.seed": 1}})
+    spec = parse_spec('{"stage": "dqn", "config": {"variant": "fast", "train.seed": 1}}')
     write_metrics(folder / "metrics.json", metrics, spec, folder / "log.csv")
 
 
@@ -177,7 +178,9 @@ def _draw() -> None:
     background, pictures = style.draw(keys)
     patches = cut_patches(background, pictures)
     spec = {"stage": "atlas", "config": {"env": DISCRETE, "render": RENDER}}
-    write_atlas("atlas.npz", Atlas(keys.astype(np.int16), background, patches, json.dumps(spec)))
+    write_atlas(
+        "atlas.npz", Atlas(keys.astype(np.int16), background, patches, parse_spec(json.dumps(spec)))
+    )
 
 
 def replayed(argv: list[str]) -> None:

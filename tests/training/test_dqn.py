@@ -16,6 +16,7 @@ torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 from goalreel.environments.physics import DISCRETE  # noqa: E402
 from goalreel.policies.network import Network  # noqa: E402
 from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints  # noqa: E402
+from goalreel.provenance.spec import parse_spec  # noqa: E402
 from goalreel.training.dqn import training  # noqa: E402
 from goalreel.training.dqn.metrics import metrics_of  # noqa: E402
 from goalreel.training.dqn.playing import Played, choose, epsilon_at, transitions  # noqa: E402
@@ -82,7 +83,9 @@ def test_what_was_trained_is_what_is_played(tmp_path):
     trained = train(replace(SHORT, rescaled=True), 3)
     metrics = metrics_of(trained, "baseline", 3, True)
     evaluated = (metrics.checkpoints, metrics.means, tuple(trained.weights))
-    write_checkpoints(tmp_path / "p.pt", Checkpoints(SHORT.hidden, *evaluated, '{"stage":"dqn"}'))
+    write_checkpoints(
+        tmp_path / "p.pt", Checkpoints(SHORT.hidden, *evaluated, parse_spec('{"stage":"dqn"}'))
+    )
     kept = read_checkpoints(tmp_path / "p.pt")
     network = kept.network(kept.choose("last"))
     assert isinstance(network, Network)

@@ -10,7 +10,7 @@ import pytest
 import training_table as stage
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.svg_plot import read_caption
-from goalreel.provenance.spec import canonical, common_digest
+from goalreel.provenance.spec import canonical, common_digest, parse_spec
 from goalreel.training.dqn.comparison import (
     HEADER,
     TITLES,
@@ -105,7 +105,7 @@ def written(folder, metrics):
     folder.mkdir(parents=True)
     (folder / "log.csv").write_text("kind\n")
     spec = {"stage": "dqn", "config": {"variant": metrics.variant, "train.seed": metrics.seed}}
-    write_metrics(folder / "metrics.json", metrics, canonical(spec), folder / "log.csv")
+    write_metrics(folder / "metrics.json", metrics, parse_spec(canonical(spec)), folder / "log.csv")
     return folder / "metrics.json"
 
 

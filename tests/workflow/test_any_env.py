@@ -23,6 +23,7 @@ from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
 from goalreel.pictures.render import render_episodes
 from goalreel.policies.policy import make_policy
+from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation import episodes
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
@@ -155,7 +156,7 @@ def shard(env, reaches=range(3), success=-1e9, **changes):
 @pytest.mark.parametrize("env", ENVS)
 def test_episode_equals_gymnasium_and_frames_equal_its_render(env):
     environment, made = shard(env, max_steps=40)
-    cache = render_episodes(made, environment, "{}")
+    cache = render_episodes(made, environment, NO_SPEC)
     assert len(made) == 3 and len(cache) == len(made.states)
     frames = iter(cache)
     for e in range(3):
@@ -223,21 +224,21 @@ def test_mountain_car_played_by_gymnasium_is_mountain_car_computed_here(env):
 
 def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch):
     environment, whole = shard("CartPole-v1", range(4))
-    frames = list(render_episodes(whole, environment, "{}"))
+    frames = list(render_episodes(whole, environment, NO_SPEC))
     monkeypatch.setattr(GymnasiumEnvironment, "most_lanes", 3)
     monkeypatch.setattr(episodes, "_ROWS", 8)
     parts = [shard("CartPole-v1", range(i, i + 2))[1] for i in (0, 2)]
     for name in ("states", "actions", "rewards"):
         joined = np.concatenate([getattr(part, name) for part in parts])
         assert np.array_equal(joined, getattr(whole, name))
-    pictures = itertools.chain(*(render_episodes(part, environment, "{}") for part in parts))
+    pictures = itertools.chain(*(render_episodes(part, environment, NO_SPEC) for part in parts))
     assert all(np.array_equal(a, b) for a, b in zip(frames, pictures, strict=True))
     assert np.array_equal(shard("CartPole-v1", range(4))[1].states, whole.states)
 
 
 def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp_path):
     environment, made = shard("TestPictured-v0")
-    cache = render_episodes(made, environment, "{}")
+    cache = render_episodes(made, environment, NO_SPEC)
     peer = gymnasium.make("TestPictured-v0", render_mode="rgb_array")
     wanted = []
     for e in range(3):
@@ -274,7 +275,7 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
 def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts):
     environment, made = shard(env, range(6))
     with pytest.raises(GoalreelError) as error:
-        render_episodes(made, environment, "{}")
+        render_episodes(made, environment, NO_SPEC)
     for part in [f"{env}: the episode of seed ", *parts]:
         assert part in str(error.value)
 
@@ -316,7 +317,7 @@ def test_observations_and_actions_of_every_form_come_back_from_the_file(tmp_path
         assert np.array_equal(getattr(back, name), getattr(made, name))
     assert back.states.shape == (18, 0 if env == "TestTold-v0" else 1)
     assert back.actions.shape == ((15,) if env == "TestTold-v0" else (15, 2))
-    assert len(render_episodes(back, environment, "{}")) == 18
+    assert len(render_episodes(back, environment, NO_SPEC)) == 18
 
 
 def test_trajectories_without_observations_differ_by_their_seeds():
@@ -329,14 +330,14 @@ def test_trajectories_without_observations_differ_by_their_seeds():
 def test_a_reach_is_what_success_says(success):
     config = {"env": "CartPole-v1", "max_steps": 20 if success == "truncated" else 500}
     environment, policy = make_environment(config), make_policy(RANDOM)
-    made = simulate_reaches(range(8), 7, environment, policy, 99, "reaches", "{}", success)
+    made = simulate_reaches(range(8), 7, environment, policy, 99, "reaches", NO_SPEC, success)
     tried = made.attempts
     wanted = tried.return_ >= 25 if success == 25 else getattr(tried, success)
     assert np.array_equal(tried.reached, wanted)
     assert made.episodes.reached.all() and made.episodes.reach.tolist() == list(range(8))
     assert (len(tried.reach) > 8) == (success != "terminated")
     with pytest.raises(GoalreelError, match="0 of 2 reached .* success: 9000"):
-        simulate_reaches(range(2), 7, environment, policy, 1, "reaches", "{}", 9000)
+        simulate_reaches(range(2), 7, environment, policy, 1, "reaches", NO_SPEC, 9000)
 
 
 BALANCE = """

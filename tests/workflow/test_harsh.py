@@ -32,7 +32,7 @@ def test_harsh_values_go_through_a_whole_run_as_they_are(project):
     assert not list(project.folder.rglob("ran*"))
     clip = results / "clips" / f"{PREFIX}-episode-0.mp4"
     assert pd.read_csv(results / "clips" / "clips.csv")["file"].tolist() == [clip.name]
-    made = read_spec(results / "trajectories" / "00000.npz")["config"]
+    made = read_spec(results / "trajectories" / "00000.npz").config
     assert made["policy"]["file"] == f"{HARSH}.py"
     for video in (results / "segments" / "00000.mp4", clip):
         with av.open(str(video)) as container:  # another reader of what ffmpeg was given

@@ -19,6 +19,7 @@ from goalreel.errors import GoalreelError
 from goalreel.pictures.render import render_episodes
 from goalreel.policies.policy import make_policy
 from goalreel.policies.watched_files import policy_files
+from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches, valid
 from goalreel.simulation.recorded_episodes import play_recording
@@ -226,7 +227,7 @@ def record(path, env, count, steps=None, pick=lambda env: env.action_space.sampl
 
 def played(path, environment, count, success="terminated"):
     recording = read_recording(str(path))
-    return play_recording(recording, range(count), environment, "{}", success)
+    return play_recording(recording, range(count), environment, NO_SPEC, success)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
@@ -248,7 +249,7 @@ def test_recorded_actions_are_played_as_they_were(tmp_path, env, suffix, steps):
         assert (row["steps"], row["return"]) == (len(rewards), sum(rewards.tolist()))
         assert row["reached"] == ends[0]
     if env == "CartPole-v1":
-        assert len(render_episodes(made, environment, "{}")) == len(made.states)
+        assert len(render_episodes(made, environment, NO_SPEC)) == len(made.states)
 
 
 def test_a_recording_of_a_goal_reaches_it(tmp_path):
@@ -261,7 +262,7 @@ def test_a_recording_of_a_goal_reaches_it(tmp_path):
     )
     assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
     part = play_recording(
-        read_recording(str(path)), range(2, 4), make_environment({"env": DISCRETE}), "{}", 0
+        read_recording(str(path)), range(2, 4), make_environment({"env": DISCRETE}), NO_SPEC, 0
     )
     assert part.episodes.reach.tolist() == [2, 3] and not part.episodes.reached.any()
     assert np.array_equal(part.states, made.states[made.offsets[2] :])

@@ -103,7 +103,7 @@ def test_nested_values_on_the_command_line_get_their_types(project):
     results = project.folder / "results"
     encode = json.loads(read_index(results / "segments" / "00000.mp4").comment)["config"]
     assert encode["encode"]["qp"] == 31 and encode["film.fps"] == 60
-    simulate = json.loads(goalreel.read_trajectories(results / "trajectories" / "00000.npz").spec)
+    simulate = goalreel.read_trajectories(results / "trajectories" / "00000.npz").spec.value
     assert simulate["config"]["policy"] == {"name": "pump", "epsilon": 0.1}
 
 

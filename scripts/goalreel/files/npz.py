@@ -6,7 +6,6 @@ the modules that call this one (trajectories, atlas, frame_cache).
 """
 
 import io
-import json
 import os
 import zipfile
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files import npz_archive
 from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
-from goalreel.provenance.spec import has_form
 
 # Level 1 packs the pictures here to within 1.7 times of level 6 at 2.3 times its speed.
 _LEVEL = 1
@@ -69,16 +67,7 @@ def read(
     for name, kinds in (names or {}).items():
         if arrays[name].dtype.kind not in kinds:
             raise Unusable(path, f"its array {name!r} has dtype {arrays[name].dtype}")
-    if names and "spec" in names and not _is_spec(str(arrays["spec"])):
-        raise Unusable(path, "it holds no spec")
     return arrays
-
-
-def _is_spec(text: str) -> bool:
-    try:
-        return has_form(json.loads(text))
-    except (ValueError, RecursionError):
-        return False
 
 
 def _check_kind(path, arrays: Mapping[str, np.ndarray], kind: str, version: int) -> None:

@@ -4,7 +4,6 @@ The film has one chapter per filmed episode, its index at the front, and is chec
 appears.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from goalreel.mp4.joined_track import Joined
 from goalreel.mp4.reader import MOST_FRAMES, TICKS, Outline, VideoIndex, read_index, read_outline
 from goalreel.mp4.text_tracks import Chapter
 from goalreel.mp4.writer import write_mp4
-from goalreel.provenance.spec import common_spec
+from goalreel.provenance.spec import Spec, check_common, parse_spec
 from goalreel.simulation.trajectories import Summary, read_summary
 
 
@@ -111,15 +110,15 @@ def _check_segment(shard: _Shard, first: _Shard, fps: int) -> None:
             f"{path}: its SPS and PPS differ from those of {first.segment}: it was encoded with "
             f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
         )
-    common_spec({first.segment: like.comment, path: index.comment})
+    check_common({first.segment: _spec(first), path: _spec(shard)})
 
 
 def _check_trajectories(shard: _Shard, first: _Shard, env: str) -> None:
     """Refuse trajectories of another environment, unlike options or unlike machines."""
     path, summary, like = shard.trajectory, shard.summary, first.summary
-    made = common_spec({first.trajectory: like.spec, path: summary.spec})
-    if made["config"]["env"] != env:
-        raise GoalreelError(f"the trajectories are of {made['config']['env']}, not of {env}")
+    check_common({first.trajectory: like.spec, path: summary.spec})
+    if like.spec.config["env"] != env:
+        raise GoalreelError(f"the trajectories are of {like.spec.config['env']}, not of {env}")
     if summary.probe != like.probe:
         raise GoalreelError(
             f"{path} and {first.trajectory} were simulated on machines whose libm round "
@@ -130,7 +129,7 @@ def _check_trajectories(shard: _Shard, first: _Shard, env: str) -> None:
 
 def _check_source(shard: _Shard, cards: int) -> None:
     """Refuse a segment that shows other trajectories than its shard's."""
-    if json.loads(shard.index.comment).get("source", "") != shard.summary.digest:
+    if _spec(shard).source != shard.summary.digest:
         raise GoalreelError(
             f"{shard.segment}: does not show the trajectories of its shard; "
             f"delete it and its frame cache and run snakemake again"
@@ -141,6 +140,10 @@ def _check_source(shard: _Shard, cards: int) -> None:
             f"{shard.segment}: holds {shard.index.frames} frames, the episodes of its shard with "
             f"their title cards {expected}; delete it and run snakemake again"
         )
+
+
+def _spec(shard: _Shard) -> Spec:
+    return parse_spec(shard.index.comment, shard.segment)
 
 
 def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:

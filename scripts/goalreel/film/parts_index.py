@@ -2,14 +2,14 @@
 
 import csv
 import io
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from goalreel.errors import Unusable
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.atomic import replacing
 from goalreel.mp4.reader import Outline, read_outline
+from goalreel.provenance.spec import parse_spec
 
 COLUMNS = ("file", "first_reach", "reaches", "frames", "seconds", "bytes")
 
@@ -51,7 +51,7 @@ def index_of(parts: Iterable[Path], folder: Path, fps: int, reaches: int) -> tup
 def _reaches(path: Path, film: Outline) -> tuple[int, int]:
     """Return a part's first reach, and the one after its last."""
     try:
-        shard = json.loads(film.comment)["shard"]
+        shard = parse_spec(film.comment, path).shard
         return int(shard["first"]), int(shard["reaches"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Unusable(path, f"its comment does not name its reaches ({error!r})") from None
+    except GoalreelError as error:
+        raise Unusable(path, f"its comment does not name its reaches ({error})") from None

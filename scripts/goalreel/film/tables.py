@@ -12,7 +12,7 @@ import pandas as pd
 
 from goalreel.files.atomic import replacing
 from goalreel.film.parts import film_file
-from goalreel.provenance.spec import common_spec
+from goalreel.provenance.spec import check_common
 from goalreel.simulation.trajectories import Attempts, read_summary
 
 EPISODE_COLUMNS = [
@@ -58,7 +58,7 @@ def write_tables(
         for shard, path in enumerate(trajectories):
             summary = read_summary(path)
             first = first or {path: summary.spec}
-            common_spec(first | {path: summary.spec})
+            check_common(first | {path: summary.spec})
             table = _frame(summary.episodes, env, shard)
             before, film = film, film_file(int(summary.attempts.reach[0]), per_file)
             first_frame = first_frame if film == before else 0

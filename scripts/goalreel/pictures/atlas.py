@@ -19,6 +19,7 @@ import numpy as np
 from goalreel.files import npz
 from goalreel.pictures.layers import Patches, cut_patches
 from goalreel.pictures.styles import Style
+from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
 VERSION = 1
 _KIND = "atlas"
@@ -34,7 +35,7 @@ class Atlas:
     keys: np.ndarray
     background: np.ndarray
     patches: Patches
-    spec: str = "{}"
+    spec: Spec = NO_SPEC
 
     @cached_property
     def _hashes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -50,7 +51,7 @@ class Atlas:
         return np.where((self.keys[pictures] == keys).all(axis=1), pictures, -1)
 
 
-def draw_atlas(style: Style, spec: str = "{}") -> Atlas:
+def draw_atlas(style: Style, spec: Spec = NO_SPEC) -> Atlas:
     """Draw every picture of a style."""
     keys = style.all_keys()
     background, pictures = style.draw(keys)
@@ -59,7 +60,7 @@ def draw_atlas(style: Style, spec: str = "{}") -> Atlas:
 
 def write_atlas(path: str | os.PathLike, atlas: Atlas) -> None:
     """Write an atlas file; the same atlas gives the same bytes."""
-    arrays = {"spec": np.array(atlas.spec), "keys": atlas.keys, "background": atlas.background}
+    arrays = {"spec": np.array(atlas.spec.text), "keys": atlas.keys, "background": atlas.background}
     patches = {"boxes": atlas.patches.boxes, "pixels": atlas.patches.pixels}
     npz.write(path, npz.header(_KIND, VERSION) | arrays | patches)
 
@@ -68,7 +69,9 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     """Read an atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
     patches = Patches(arrays["boxes"], arrays["pixels"])
-    return Atlas(arrays["keys"], arrays["background"], patches, str(arrays["spec"]))
+    return Atlas(
+        arrays["keys"], arrays["background"], patches, parse_spec(str(arrays["spec"]), path)
+    )
 
 
 def state_keys(states: np.ndarray, offsets: np.ndarray, style: Style) -> np.ndarray:

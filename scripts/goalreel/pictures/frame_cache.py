@@ -22,6 +22,7 @@ import numpy as np
 
 from goalreel.files import npz
 from goalreel.pictures.layers import NOTHING, Layer, Patches
+from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
 VERSION = 1
 _KIND = "frames"
@@ -35,7 +36,7 @@ class FrameCache:
     layers: tuple[Layer, ...]  # in the order of pasting
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's frames start
     source: str = ""  # digest of the trajectories that it shows
-    spec: str = "{}"  # JSON: how it was made
+    spec: Spec = NO_SPEC  # how it was made
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -73,7 +74,7 @@ class FrameCache:
 def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
     """Write a frame cache; the same cache gives the same bytes."""
     arrays = npz.header(_KIND, VERSION) | {
-        "spec": np.array(cache.spec),
+        "spec": np.array(cache.spec.text),
         "source": np.array(cache.source),
         "offsets": np.asarray(cache.offsets, np.int64),
         "background": cache.background,
@@ -97,5 +98,5 @@ def open_cache(path: str | os.PathLike) -> FrameCache:
         )
         for name in arrays["layers"].tolist()
     )
-    source, spec = str(arrays["source"]), str(arrays["spec"])
+    source, spec = str(arrays["source"]), parse_spec(str(arrays["spec"]), path)
     return FrameCache(arrays["background"], tuple(layers), arrays["offsets"], source, spec)

@@ -6,7 +6,6 @@ bit for bit, so that the pictures are those of the recorded episode.
 """
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from goalreel.pictures.atlas import Atlas, read_atlas, state_keys
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import Layer, cut_patches, join, layer_from_frames
 from goalreel.pictures.styles import Style, make_style
-from goalreel.provenance.spec import check_alike
+from goalreel.provenance.spec import Spec, check_alike
 from goalreel.simulation.trajectories import Trajectories
 
 
 def render_shard(
-    trajectories: Trajectories, config: Mapping, atlas: Path | None, spec: str
+    trajectories: Trajectories, config: Mapping, atlas: Path | None, spec: Spec
 ) -> FrameCache:
     """Return the frames of a shard, drawn as its environment is.
 
@@ -32,7 +31,7 @@ def render_shard(
         trajectories: what is shown.
         config: env and, where there is an atlas, render; elsewhere env_kwargs and max_steps.
         atlas: the atlas's file, for an environment that has one.
-        spec: how the frames are made, as JSON.
+        spec: how the frames are made.
 
     Raises:
         GoalreelError: the inputs do not fit together, or as `render_states` and `render_episodes`.
@@ -50,13 +49,13 @@ def render_shard(
     return render_states(trajectories, read_atlas(atlas), style, spec)
 
 
-def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: str) -> FrameCache:
+def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: Spec) -> FrameCache:
     """Return the frames of a shard: one per state, each episode's reset state first.
 
     Raises GoalreelError if the trajectories or the atlas are of another environment, or the atlas
     is drawn otherwise than `spec` asks.
     """
-    asked = json.loads(spec).get("config", {}) | {"env": style.env}
+    asked = {**spec.config, "env": style.env}
     check_alike(asked, "trajectories are", trajectories.spec)
     check_alike(asked, "atlas is", atlas.spec)
     keys = state_keys(trajectories.states, trajectories.offsets, style)
@@ -74,14 +73,14 @@ def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: 
 
 
 def render_episodes(
-    trajectories: Trajectories, environment: GymnasiumEnvironment, spec: str
+    trajectories: Trajectories, environment: GymnasiumEnvironment, spec: Spec
 ) -> FrameCache:
     """Return the frames of a shard: one per state, each episode's reset state first.
 
     Raises GoalreelError if the trajectories are of another environment, if one does not repeat
     itself, and if a picture is not uint8 (H, W, 3) of the same size as all others.
     """
-    env = json.loads(trajectories.spec).get("config", {}).get("env", environment.id)
+    env = trajectories.spec.config.get("env", environment.id)
     if env != environment.id:
         raise GoalreelError(f"the trajectories are of {env}, not of {environment.id}; delete them")
     pictures = _pictures(trajectories, environment)

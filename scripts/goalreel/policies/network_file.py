@@ -26,6 +26,7 @@ from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
 from goalreel.policies.network import Network
 from goalreel.policies.pytorch import import_torch
+from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
 KIND, VERSION = "goalreel dqn", 1
 SPEC = "archive/spec.json"
@@ -40,7 +41,7 @@ class Checkpoints:
     ages: tuple[int, ...]  # frames of training at each checkpoint
     means: tuple[float, ...]  # each checkpoint's mean return in its evaluation
     weights: tuple[dict[str, np.ndarray], ...]  # of each checkpoint, by PyTorch's names
-    spec: str = "{}"  # JSON: how it was made
+    spec: Spec = NO_SPEC  # how it was made
 
     def choose(self, checkpoint: str | int) -> int:
         """Return the index of a checkpoint: "best", "last" or its frames of training.
@@ -78,7 +79,7 @@ def write_checkpoints(path: str | os.PathLike, checkpoints: Checkpoints) -> None
     packed = io.BytesIO()  # of a path, the archive's folder would have the name
     torch.save(content, packed)
     with zipfile.ZipFile(packed, "a") as archive:
-        archive.writestr(zipfile.ZipInfo(SPEC, _EPOCH), checkpoints.spec)
+        archive.writestr(zipfile.ZipInfo(SPEC, _EPOCH), checkpoints.spec.text)
         archive.comment = bytes(LENGTH)
     with replacing(path) as temporary:
         temporary.write_bytes(packed.getvalue())
@@ -93,7 +94,7 @@ def read_checkpoints(path: str | os.PathLike) -> Checkpoints:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         with zipfile.ZipFile(path) as archive:
-            spec = archive.read(SPEC).decode()
+            spec = parse_spec(archive.read(SPEC).decode(), path)
         found = tuple(content[name] for name in ("kind", "version", "env"))
         checkpoints = Checkpoints(
             tuple(content["hidden"]),

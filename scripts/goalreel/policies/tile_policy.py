@@ -24,6 +24,7 @@ import numpy as np
 from goalreel.environments.physics import MountainCar
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.files import npz
+from goalreel.provenance.spec import Spec, parse_spec
 
 VERSION = 1
 ACTIONS = 3
@@ -66,7 +67,7 @@ class LearnedPolicies:
     ages: np.ndarray
     weights: np.ndarray
     log: TrainingLog
-    spec: str
+    spec: Spec
 
 
 def features(observations: np.ndarray) -> np.ndarray:
@@ -114,7 +115,11 @@ def greedy(weights: np.ndarray) -> Callable[[np.ndarray, MountainCar], np.ndarra
 
 def write_policies(path: str | os.PathLike, policies: LearnedPolicies) -> None:
     """Write a policy file; the same policies give the same bytes."""
-    arrays = {"spec": np.array(policies.spec), "ages": policies.ages, "weights": policies.weights}
+    arrays = {
+        "spec": np.array(policies.spec.text),
+        "ages": policies.ages,
+        "weights": policies.weights,
+    }
     log = {_LOG + name: column for name, column in policies.log.columns().items()}
     npz.write(path, npz.header(_KIND, VERSION) | arrays | log)
 
@@ -123,7 +128,9 @@ def read_policies(path: str | os.PathLike) -> LearnedPolicies:
     """Read a policy file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
     log = TrainingLog(*(arrays[_LOG + field.name.rstrip("_")] for field in fields(TrainingLog)))
-    return LearnedPolicies(arrays["ages"], arrays["weights"], log, str(arrays["spec"]))
+    return LearnedPolicies(
+        arrays["ages"], arrays["weights"], log, parse_spec(str(arrays["spec"]), path)
+    )
 
 
 _ARRAYS = {

@@ -6,12 +6,12 @@ Imported while the Snakefile is parsed, so it imports little.
 import ast
 import hashlib
 import importlib.util
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
+from goalreel.provenance.spec import Spec
 
 # The modules that a single policy uses; the rules are all in policies.policy.
 _MODULES = {
@@ -84,13 +84,13 @@ def other_policies(name: str) -> list[str]:
     return [module for other in sorted(_MODULES) if other != name for module in _MODULES[other]]
 
 
-def check_files(spec: str, found: Mapping[str, str]) -> None:
+def check_files(spec: Spec, found: Mapping[str, str]) -> None:
     """Raise GoalreelError if a user's file is no longer what the workflow planned with.
 
     spec: a stage's, whose `files` may be missing if it was written by hand; found: their sha256
     now
     """
-    planned = json.loads(spec).get("files", {})
+    planned = spec.value.get("files", {})
     for name, digest in found.items():
         if planned.get(name, digest) != digest:
             raise GoalreelError(f"{name} has changed since the run started; start it again")

@@ -6,7 +6,7 @@ from pathlib import Path
 from goalreel import cli
 from goalreel.errors import GoalreelError
 from goalreel.provenance.fingerprint import fingerprint, sources_as_noted
-from goalreel.provenance.spec import Spec, parse_spec
+from goalreel.provenance.spec import Spec, package_version, parse_spec
 
 
 def stage_parser(doc: str, stage: str) -> argparse.ArgumentParser:
@@ -29,7 +29,12 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
         GoalreelError: it is no spec of the stage, or the code is no longer what the workflow
             planned with: a result must not carry the fingerprint of other code than made it.
     """
-    spec = parse_spec(arguments.spec, arguments.stage)
+    spec = parse_spec(arguments.spec)
+    if spec.stage != arguments.stage:
+        raise GoalreelError(f"--spec is for the stage {spec.stage!r}, not {arguments.stage!r}")
+    for name in spec.tools:
+        if name != "ffmpeg":  # which is no Python package: the stages that use it check it
+            spec.check_tool(name, package_version(name))
     script = Path(__file__).parents[2] / f"{arguments.stage}.py"
     if spec.code and not sources_as_noted(script.parent):
         try:

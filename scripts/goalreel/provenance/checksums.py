@@ -10,7 +10,7 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files.atomic import replacing
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import Spec, canonical
 
 SUMS = "SHA256SUMS"
 _ITSELF = "this file without this line"
@@ -45,12 +45,12 @@ def write_folder_sums(folder: Path) -> None:
     write_sums(folder / SUMS, files)
 
 
-def with_digests(spec: str, files: Iterable[Path]) -> str:
+def with_digests(spec: Spec, files: Iterable[Path]) -> str:
     """Return the JSON of a spec with the sha256 of the files that it made, and, last, its own.
 
     That is for tables, which have no place for a spec in themselves.
     """
-    told = {**json.loads(spec), "sha256": {file.name: sha256_of(file) for file in files}}
+    told = {**spec.value, "sha256": {file.name: sha256_of(file) for file in files}}
     told["sha256"][_ITSELF] = _digest(told)
     return canonical(told) + "\n"
 

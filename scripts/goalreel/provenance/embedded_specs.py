@@ -1,4 +1,4 @@
-"""Lineage: the specs that a run's files carry, read back without what else is in them."""
+"""The specs that a run's files carry, read without what else is in them."""
 
 import json
 import os
@@ -11,51 +11,53 @@ from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files import npz_archive
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_comment
-from goalreel.provenance.spec import has_form
+from goalreel.provenance.spec import Spec, parse_spec
 
 
 @dataclass(frozen=True)
-class Made:
-    """A file of the run, by its path in the results, and the spec that it carries."""
+class Artefact:
+    """A file of the run and the spec that it carries."""
 
-    file: str
-    spec: dict
+    file: str  # its path in the results
+    spec: Spec
 
     def text(self) -> str:
         """Return the spec as JSON to be read by people."""
-        return json.dumps(self.spec, indent=2, sort_keys=True, ensure_ascii=False)
+        return json.dumps(self.spec.value, indent=2, sort_keys=True, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool that shaped results, and the stages that it was used in."""
+    """A tool that shaped results."""
 
     name: str
     version: str
-    stages: str
+    stages: str  # those that used it, by commas
 
 
-def read_made(path: Path, results: Path) -> Made:
+def read_artefact(path: Path, results: Path) -> Artefact:
     """Return a file with its spec. Raises as `read_spec`."""
-    return Made(Path(os.path.relpath(path, results)).as_posix(), read_spec(path))
+    return Artefact(Path(os.path.relpath(path, results)).as_posix(), read_spec(path))
 
 
-def read_spec(path: Path) -> dict:
-    """Return the spec of a trajectory file, cache, atlas, video, plot, or table's .json.
+def read_spec(path: Path) -> Spec:
+    """Return the spec of a trajectory file, cache, atlas, policy, video, plot or table's .json.
 
-    Raises GoalreelError if there is no such file, Unusable if it carries no spec.
+    Raises:
+        GoalreelError: there is no such file, or it cannot be read.
+        Unusable: it carries no spec.
     """
     try:
-        spec = json.loads(_READERS[path.suffix](path))
-        if not has_form(spec) or "stage" not in spec:
-            raise ValueError("no spec in it")
+        spec = parse_spec(_READERS[path.suffix](path), path)
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, *npz_archive.BROKEN) as error:
-        said = npz_archive.told(error)
         if blames_the_machine(error):
             raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"truncated or corrupt: it holds no spec ({said})") from None
+        reason = npz_archive.told(error)
+        raise Unusable(path, f"it is truncated or corrupt: it holds no spec ({reason})") from None
+    if not spec.stage:
+        raise Unusable(path, "its spec names no stage")
     return spec
 
 
@@ -78,12 +80,12 @@ _READERS = {
 }
 
 
-def tools_of(made: Iterable[Made]) -> list[Tool]:
+def tools_of(artefacts: Iterable[Artefact]) -> list[Tool]:
     """Return every version of every tool that the specs name, with its stages."""
     stages: dict[tuple[str, str], list[str]] = {}
-    for item in made:
-        for name, version in item.spec.get("tools", {}).items():
-            users = stages.setdefault((name, str(version)), [])
-            if item.spec["stage"] not in users:
-                users.append(item.spec["stage"])
-    return [Tool(*key, ", ".join(users)) for key, users in sorted(stages.items())]
+    for artefact in artefacts:
+        for tool in artefact.spec.tools.items():
+            users = stages.setdefault(tool, [])
+            if artefact.spec.stage not in users:
+                users.append(artefact.spec.stage)
+    return [Tool(*tool, ", ".join(users)) for tool, users in sorted(stages.items())]

@@ -1,29 +1,31 @@
-"""Whether a stage is given what the workflow planned for it, told from the specs in the files.
+"""Whether a stage is given what the workflow planned for it, by the specs in the files.
 
 A file of another run, or of another shard, may have been copied over one of this run: it is whole,
-and its seal fits. What specs are stands in spec, who plans them in stages.
+and its seal fits.
 """
 
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
-from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.spec import Spec, common_digest, package_version
+from goalreel.provenance.spec import Spec, package_version
 
 
 def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
-    """Raise Unusable, naming all such files, if inputs were not made as `spec` was planned.
+    """Check that inputs were made as planned, and the seals of videos; .npz readers check theirs.
 
-    inputs: by the name of the stage that made them, after which more may stand that tells which of
-    its results it is, a file, or those of all shards in order; None
-    for none. The seals of videos are checked too; readers of .npz files check theirs. A spec by
-    hand names no `made_of`, and nothing is checked.
+    Args:
+        spec: the stage's; one written by hand names no `made_of`, and nothing is checked.
+        inputs: by the stage that made them, or by that and what tells its results apart: a file,
+            the files of all shards in order, or None for none.
+
+    Raises:
+        Unusable: one of them was made otherwise; it names all such files.
     """
     faults: list[Unusable] = []
     for stage, paths in inputs.items():
@@ -47,8 +49,8 @@ def _unusable(spec: Spec, stage: str, paths: Path | Iterable[Path]) -> list[Unus
         except Unusable as fault:
             faults.append(fault)
             reach = None  # where the next shard is to begin is not known
-    if all_shards and reach not in (None, wanted := spec.shard["reaches"]):
-        faults.append(Unusable(path, f"it holds reaches up to {reach}, not {wanted}"))
+    if all_shards and reach not in (None, end := spec.shard["reaches"]):
+        faults.append(Unusable(path, f"it holds reaches up to {reach}, not {end}"))
     return faults
 
 
@@ -62,20 +64,18 @@ def _date_back(path: Path) -> None:
             os.utime(path, (now, now))
 
 
-def _told_otherwise(spec: Spec, made: Mapping) -> str:
-    """Return in which way a file differs from planned: a tool is named if one differs.
+def _difference(planned: Spec, actual: Spec) -> str:
+    """Return how a file differs from planned: a tool is named if one differs.
 
-    What a stage's spec does not name is taken to be what is installed where it runs.
+    A package that the plan does not name is taken to be as it is installed here.
     """
-    for name, version in made.get("tools", {}).items():
-        found = version
-        # An environment of the stage's own may lack the tool.
-        with contextlib.suppress(GoalreelError, ImportError):
-            found = spec.tools.get(name) or (
-                ffmpeg.version() if name == "ffmpeg" else package_version(name)
-            )
-        if found != version:
-            return f"it was made with {name} {version}, and this run is with {found}"
+    for name, version in actual.tools.items():
+        here = planned.tools.get(name, version)
+        if name not in planned.tools and name != "ffmpeg":
+            with contextlib.suppress(GoalreelError):  # the stage's environment may lack it
+                here = package_version(name)
+        if here != version:
+            return f"it was made with {name} {version}, and this run is with {here}"
     return "it was made by other options, code or tools than this run's"
 
 
@@ -84,17 +84,16 @@ def _reach_after(spec: Spec, stage: str, path: Path, reach: int | None) -> int |
 
     reach: None where that is not known; then any will do.
     """
-    made = read_spec(path)
-    if made["stage"] != (wanted := stage.split()[0]):
-        raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {wanted!r}")
-    if common_digest(made) != spec.made_of[stage]:
-        raise Unusable(path, _told_otherwise(spec, made))
-    shard = made.get("shard", {})
-    if "first" not in shard:
+    actual, maker = read_spec(path), stage.split()[0]
+    if actual.stage != maker:
+        raise Unusable(path, f"it was made by the stage {actual.stage!r}, not {maker!r}")
+    if actual.digest != spec.made_of[stage]:
+        raise Unusable(path, _difference(spec, actual))
+    if "first" not in actual.shard:
         return reach
-    first, count = shard["first"], shard.get("count", 0)
-    planned, begin = spec.shard.get("count", count), first if reach is None else reach
-    if (first, count) != (begin, planned):
-        wanted = f"{planned} from {begin} on"
-        raise Unusable(path, f"it holds {count} reaches from {first} on, not {wanted}")
+    first, count = actual.shard["first"], actual.shard.get("count", 0)
+    expected, begin = spec.shard.get("count", count), first if reach is None else reach
+    if (first, count) != (begin, expected):
+        reaches = "1 reach" if count == 1 else f"{count} reaches"
+        raise Unusable(path, f"it holds {reaches} from {first} on, not {expected} from {begin} on")
     return first + count

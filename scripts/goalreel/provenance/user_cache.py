@@ -31,7 +31,7 @@ def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None
     """
     cached = cached_path(spec)
     try:
-        if read(cached).spec != spec.text:
+        if read(cached).spec.text != spec.text:
             raise GoalreelError(f"{cached}: made for another spec")
     except GoalreelError:
         make()

@@ -4,7 +4,6 @@ The folder opens from disk and asks for nothing outside itself. How the page loo
 stands in templates/; what the tables, timings and specs tell, in outcomes, timings and lineage.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from goalreel.files.atomic import place, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import Outline, read_outline
 from goalreel.provenance.checksums import write_folder_sums
-from goalreel.provenance.embedded_specs import Made, read_made, tools_of
+from goalreel.provenance.embedded_specs import Artefact, read_artefact, tools_of
 from goalreel.provenance.spec import Spec
 from goalreel.report.page_rows import COLUMNS, Told, write_rows
 from goalreel.report.reach_rate import pieces, policy_label, reach_rate
@@ -83,8 +82,8 @@ def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made = [read_made(path, results) for path in sources.made]
-    made.append(Made("report", json.loads(spec.text)))
+    made = [read_artefact(path, results) for path in sources.made]
+    made.append(Artefact("report", spec))
     return environment.get_template("report.html.j2").render(
         env=spec.config["env"],
         policy=policy_label(spec.config["policy"]),

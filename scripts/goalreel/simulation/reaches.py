@@ -16,6 +16,7 @@ from goalreel.environments.registry import describe
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
+from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.episodes import Episodes, simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories
 
@@ -29,7 +30,7 @@ def simulate_reaches(
     policy: Policy,
     max_attempts: int,
     show: str = "reaches",
-    spec: str = "{}",
+    spec: Spec = NO_SPEC,
     success: str | float = "terminated",
 ) -> Trajectories:
     """Fill the slots of a shard.
@@ -76,7 +77,7 @@ def simulate_reaches(
 
 
 def simulate_attempts(
-    attempts: Attempts, environment: Environment, policy: Policy, spec: str
+    attempts: Attempts, environment: Environment, policy: Policy, spec: Spec
 ) -> Trajectories:
     """Simulate attempts again from their seeds; the result films them all, in their order.
 

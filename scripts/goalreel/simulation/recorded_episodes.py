@@ -12,6 +12,7 @@ import numpy as np
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
+from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episodes, simulate_episodes
 from goalreel.simulation.reaches import assemble, outcomes, valid
 from goalreel.simulation.recording_file import Recording
@@ -21,7 +22,7 @@ NO_ACTION = -1  # in MountainCarContinuous-v0 NaN: what states were recorded wit
 
 
 def play_recording(
-    recording: Recording, reaches: range, environment: Environment, spec: str, success: str | float
+    recording: Recording, reaches: range, environment: Environment, spec: Spec, success: str | float
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
 

@@ -30,6 +30,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from goalreel.files import npz
+from goalreel.provenance.spec import Spec, parse_spec
 
 VERSION = 2
 _KIND = "trajectories"
@@ -68,7 +69,7 @@ class Summary:
     attempts: Attempts
     probe: str
     digest: str
-    spec: str
+    spec: Spec
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Trajectories:
     episodes: Attempts  # the rows of the filmed episodes
     attempts: Attempts
     probe: str
-    spec: str
+    spec: Spec
 
     def digest(self) -> str:
         """Return a sha256, in hexadecimal, of what is filmed: seeds, offsets, states, ..."""
@@ -111,7 +112,7 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
     npz.write(
         path,
         npz.header(_KIND, VERSION)
-        | {"spec": np.array(t.spec), "probe": np.array(t.probe)}
+        | {"spec": np.array(t.spec.text), "probe": np.array(t.probe)}
         | {"digest": np.array(t.digest()), "offsets": t.offsets}
         | {"states": t.states, "actions": t.actions, "rewards": t.rewards}
         | filmed
@@ -124,7 +125,9 @@ def read_trajectories(path: str | os.PathLike) -> Trajectories:
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY | _STEPS)
     episodes, attempts = _summary(path, arrays)
     steps = (arrays[name] for name in ("offsets", "states", "actions", "rewards"))
-    return Trajectories(*steps, episodes, attempts, str(arrays["probe"]), str(arrays["spec"]))
+    return Trajectories(
+        *steps, episodes, attempts, str(arrays["probe"]), parse_spec(str(arrays["spec"]), path)
+    )
 
 
 def read_summary(path: str | os.PathLike) -> Summary:
@@ -134,7 +137,8 @@ def read_summary(path: str | os.PathLike) -> Summary:
     """
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
     episodes, attempts = _summary(path, arrays)
-    return Summary(episodes, attempts, *(str(arrays[n]) for n in ("probe", "digest", "spec")))
+    probe, digest = str(arrays["probe"]), str(arrays["digest"])
+    return Summary(episodes, attempts, probe, digest, parse_spec(str(arrays["spec"]), path))
 
 
 def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:

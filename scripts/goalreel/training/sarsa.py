@@ -24,12 +24,13 @@ from goalreel.policies.tile_policy import (
     best_action,
     features,
 )
+from goalreel.provenance.spec import NO_SPEC, Spec
 
 _TRACE_DECAY = 0.9  # lambda; nothing is discounted (gamma 1)
 _STEP_SIZE = 0.3 / TILINGS
 
 
-def train(seed: int, checkpoints: Sequence[int], spec: str = "{}") -> LearnedPolicies:
+def train(seed: int, checkpoints: Sequence[int], spec: Spec = NO_SPEC) -> LearnedPolicies:
     """Train for `checkpoints[-1]` episodes and return the weights after each of `checkpoints`.
 
     Every action is greedy. What makes it explore is that all weights start at zero, which is more

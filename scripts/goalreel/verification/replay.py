@@ -3,7 +3,6 @@
 It proves on the spot that a row of a table and a piece of the film are what Gymnasium gives.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from goalreel.files.atomic import replacing
 from goalreel.film.shards import shard_name
 from goalreel.film.tables import ATTEMPT_COLUMNS
 from goalreel.pictures.render import replayed
+from goalreel.provenance.embedded_specs import read_spec
 from goalreel.simulation.recording_file import UNKNOWN_SEED
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
@@ -62,7 +62,7 @@ def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
     row = rows.iloc[0]
     shard = shard_name(int(row["shard"]))
     trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
-    made = json.loads(trajectories.spec)["config"]
+    made = trajectories.spec.config
     states, actions, rewards = _steps(trajectories, made, row)
     return Recorded(
         env=row["env"],
@@ -81,8 +81,8 @@ def frame_rate(results: Path) -> int:
     """Return the run's frames per second. Raises GoalreelError if its tables do not tell."""
     path = results / "tables.json"
     try:
-        return int(json.loads(path.read_text(encoding="utf-8"))["config"]["film.fps"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return int(read_spec(path).config["film.fps"])
+    except (GoalreelError, ValueError, TypeError) as error:
         raise GoalreelError(
             f"{path}: cannot be used ({error}); name the run's folder with --results"
         ) from None

@@ -15,7 +15,6 @@ from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import open_cache
 from goalreel.provenance.checksums import read_sums, sha256_of
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.spec import common_digest
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
 OTHER = "it was made by other options, code or tools than this run's"
@@ -71,13 +70,13 @@ def check_made(path: Path, stage: str, plan: Plan, shard: Mapping | None = None)
 
     shard: the part of its spec that tells which reaches it holds; None if it need not fit.
     """
-    made = {key: value for key, value in read_spec(path).items() if key != "clip"}
-    if made["stage"] != stage:
-        raise Unusable(path, f"it was made by the stage {made['stage']!r}, not {stage!r}")
-    if common_digest(made) != plan.made_of.get(stage, common_digest(made)):
+    spec = read_spec(path)
+    if spec.stage != stage:
+        raise Unusable(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
+    if spec.digest != plan.made_of.get(stage, spec.digest):
         raise Unusable(path, OTHER)
-    if shard is not None and (found := made.get("shard")) != shard:
-        raise Unusable(path, f"it is of {found}, not of {dict(shard)}")
+    if shard is not None and spec.shard != shard:
+        raise Unusable(path, f"it is of {spec.shard}, not of {dict(shard)}")
 
 
 def sound_trajectories(path: Path, plan: Plan, shard: int) -> Trajectories:
@@ -108,7 +107,7 @@ def check_segment(path: Path, plan: Plan, shard: int, trajectories: Trajectories
     check_made(path, "encode", plan, plan.reaches_of(shard))
     frames = read_index(path).frames
     if trajectories is not None:
-        if read_spec(path).get("source") != trajectories.digest():
+        if read_spec(path).source != trajectories.digest():
             raise Unusable(path, "it does not show the trajectories of its shard")
         wanted = len(trajectories) * plan.cards + int(trajectories.offsets[-1])
         if frames != wanted:

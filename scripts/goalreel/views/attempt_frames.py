@@ -3,7 +3,6 @@
 A filmed attempt's frames are in its shard's cache; another is simulated again from its seed.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.pictures.overlay import captions, overlaid
 from goalreel.pictures.render import render_shard
 from goalreel.policies.policy import make_policy
+from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import Attempts, Trajectories, read_summary, read_trajectories
 
@@ -91,12 +91,12 @@ class RunAttempts:
         self, trajectories: Trajectories, attempts: Attempts
     ) -> tuple[Trajectories, FrameCache]:
         """Return attempts that were not filmed, simulated and rendered as the film's were."""
-        config = json.loads(trajectories.spec)["config"]
+        config = trajectories.spec.config
         environment = make_environment(config)
         policy = make_policy(config["policy"], self.learned)
         again = simulate_attempts(attempts, environment, policy, trajectories.spec)
-        drawn = config | {"render": self.config["render"]}
-        return again, render_shard(again, drawn, self.atlas, "{}")
+        drawn = {**config, "render": self.config["render"]}
+        return again, render_shard(again, drawn, self.atlas, NO_SPEC)
 
 
 def _pairs(rows: Attempts) -> list[tuple[int, int]]:

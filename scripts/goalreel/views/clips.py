@@ -5,7 +5,6 @@ run, by reach and attempt. They have no title cards.
 """
 
 import csv
-import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
-from goalreel.provenance.spec import Spec, canonical
+from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import Attempts
 from goalreel.views.attempt_frames import AttemptFrames, RunAttempts
 from goalreel.views.triggers import chosen_episodes, chosen_steps
@@ -83,7 +82,7 @@ def write_clips(
 
         def encode_clip(clip: Clip, attempt: AttemptFrames) -> tuple:
             source = {name: attempt.row[name] for name in ("reach", "attempt", "seed")}
-            comment = canonical({**json.loads(spec.text), "clip": {**source, "start": clip.start}})
+            comment = spec.extended(clip={**source, "start": clip.start}).text
             path, planes = folder / f"{clip.name}.mp4", attempt.planes(clip.start, clip.stop)
             written = encode_video(path, planes, attempt.size, fps, encoder, comment)
             return path.name, clip.episode, *source.values(), clip.start, written

@@ -4,7 +4,6 @@ At every checkpoint the attempts start from the same resets, so that what differ
 learned.
 """
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from goalreel.pictures.overlay import overlaid
 from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import Style
 from goalreel.policies.policy import RulePolicy
-from goalreel.provenance.spec import Spec
+from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories
 
@@ -40,7 +39,7 @@ class Learner:
     unit: str  # what ages count: "episode" or "frame" of training
     ages: tuple[int, ...]  # of the checkpoints, increasing
     rules: tuple[Rule, ...]  # of each checkpoint, (observations, environment) -> actions
-    spec: str  # how it was trained
+    spec: Spec  # how it was trained
 
     def label(self, age: int) -> str:
         """Return an age in words."""
@@ -100,7 +99,7 @@ def make_film(
     attempts: int,
     card_frames: int,
     hud: bool,
-    spec: str = "{}",
+    spec: Spec = NO_SPEC,
 ) -> LearningFilm:
     """Play and render `attempts` episodes at each checkpoint of a learner.
 
@@ -109,7 +108,7 @@ def make_film(
     hud: whether the frames show it. Raises GoalreelError if the learner or the atlas are of
     another environment than the style.
     """
-    env = json.loads(learner.spec).get("config", {}).get("env", style.env)
+    env = learner.spec.config.get("env", style.env)
     if env != style.env:
         raise GoalreelError(f"the policies are of {env}, not of {style.env}; delete them")
     played = play(learner, style.env, seed, attempts, spec)
@@ -136,7 +135,9 @@ def make_film(
     return LearningFilm(cache, chapters, table)
 
 
-def play(learner: Learner, env: str, seed: int, attempts: int, spec: str = "{}") -> Trajectories:
+def play(
+    learner: Learner, env: str, seed: int, attempts: int, spec: Spec = NO_SPEC
+) -> Trajectories:
     """Return the first attempt at each of `attempts` reaches, for each checkpoint.
 
     All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
@@ -174,7 +175,7 @@ def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Sp
     spec: with film.fps and view_encoder; the file keeps it.
     """
     spec.check_tool("ffmpeg", ffmpeg.version())
-    fps, comment = spec.config["film.fps"], spec.signed(film.cache.source)
+    fps, comment = spec.config["film.fps"], spec.extended(source=film.cache.source).text
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")
         encode_segment(film.cache, segment, fps, spec.config["view_encoder"], comment)

@@ -313,7 +313,7 @@ def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
         assert len([p for p in container.demux(subtitles) if p.size > 2]) == 8
         assert json.loads(container.metadata["comment"])["stage"] == "concat"
     segment = json.loads(read_index(results / "segments" / "00000.mp4").comment)
-    made = json.loads(read_coded_atlas(results / "coded_atlas.npz").spec)
+    made = read_coded_atlas(results / "coded_atlas.npz").spec.value
     assert segment["config"]["film_encoder"] == made["config"]["film_encoder"]
     assert segment["config"]["film_encoder"]["encoder"] == "assemble"
     # Parameter sets stand in the sample entry; FFmpeg's filter puts them before each IDR picture.

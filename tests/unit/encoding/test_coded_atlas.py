@@ -20,7 +20,7 @@ from goalreel.pictures.frame_cache import write_cache
 from goalreel.pictures.overlay import clear_rows, empty_card
 from goalreel.pictures.render import render_states
 from goalreel.pictures.vector_style import VectorStyle
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.workflow.config import load_config
 
@@ -45,7 +45,7 @@ def atlas(trajectories) -> Atlas:
 @pytest.fixture(scope="module")
 def coded_atlas(atlas) -> CodedAtlas:
     seen = atlas.background, DISCRETE, False
-    spec = canonical({"stage": "coded_atlas", "config": CONFIG})
+    spec = parse_spec(canonical({"stage": "coded_atlas", "config": CONFIG}))
     return code_atlas(atlas, empty_card(*seen), clear_rows(*seen), (QP, CARD_QP), spec)
 
 
@@ -54,7 +54,7 @@ def files(tmp_path, trajectories, atlas, coded_atlas) -> dict:
     """Return the paths of all that encode takes, and of what it makes."""
     names = ("coded_atlas.npz", "frames.npz", "trajectories.npz", "segment.mp4")
     paths = {name.split(".")[0]: tmp_path / name for name in names}
-    spec = canonical({"config": {"env": DISCRETE, "render": GYMNASIUM}})
+    spec = parse_spec(canonical({"config": {"env": DISCRETE, "render": GYMNASIUM}}))
     write_cache(paths["frames"], render_states(trajectories, atlas, STYLES[DISCRETE], spec))
     write_trajectories(paths["trajectories"], trajectories)
     write_coded_atlas(paths["coded_atlas"], coded_atlas)
@@ -143,7 +143,7 @@ def test_a_coded_atlas_of_another_film_is_refused(files, change, match):
 )
 def test_a_coded_atlas_of_another_style_than_the_frames_is_refused(files, coded_atlas, key, value):
     config = CONFIG | {"render": GYMNASIUM | {key: value}}
-    spec = canonical({"stage": "coded_atlas", "config": config})
+    spec = parse_spec(canonical({"stage": "coded_atlas", "config": config}))
     write_coded_atlas(files["coded_atlas"], replace(coded_atlas, spec=spec))
     refused(files, f"coded atlas is of .*{value}.*, not of")
 
@@ -161,7 +161,7 @@ def test_a_coded_atlas_that_is_not_named_is_an_error(files):
 
 
 def test_a_missing_picture_is_told_by_its_step_and_state(files, coded_atlas, trajectories, atlas):
-    cache = render_states(trajectories, atlas, STYLES[DISCRETE], "{}")
+    cache = render_states(trajectories, atlas, STYLES[DISCRETE], NO_SPEC)
     (car,) = cache.layers
     digests = car.patches.digests()
     # A picture of the second episode that the first does not show.

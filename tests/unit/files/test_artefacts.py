@@ -149,7 +149,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
     shard = simulated()
     write_trajectories(path, shard)
     before = path.read_bytes()
-    broken = shard.__class__(**{**vars(shard), "spec": object()})
+    broken = shard.__class__(**{**vars(shard), "probe": object()})
     with pytest.raises(ValueError, match="Object"):
         write_trajectories(path, broken)
     assert path.read_bytes() == before

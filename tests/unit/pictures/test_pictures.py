@@ -10,6 +10,7 @@ from conftest import CONTINUOUS, DISCRETE, STYLES, rendered, simulated
 from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.environments.registry import describe
 from goalreel.pictures.mountain_car_scene import distinct_positions, keys
+from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.trajectories import Attempts, Trajectories
 
 ENVS = [DISCRETE, CONTINUOUS]
@@ -115,7 +116,7 @@ def one_episode(states: np.ndarray) -> Trajectories:
     nothing = np.zeros(0)
     columns = Attempts(*[np.zeros(1)] * 9)
     offsets = np.array([0, len(states)])
-    return Trajectories(offsets, states, nothing, nothing, columns, columns, "", "{}")
+    return Trajectories(offsets, states, nothing, nothing, columns, columns, "", NO_SPEC)
 
 
 def test_environments_agree_with_gymnasiums_registry():

@@ -16,7 +16,7 @@ from goalreel.pictures.mountain_car_scene import MIN_POSITION, SCALE
 from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.pictures.vector_style import PALETTES
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 
@@ -203,7 +203,7 @@ def test_text_and_shapes_stand_out(palette):
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
     style = vector(env, (300, 200), "dark")
-    spec = canonical({"config": {"env": env, "render": options((300, 200), "dark")}})
+    spec = parse_spec(canonical({"config": {"env": env, "render": options((300, 200), "dark")}}))
     write_atlas(tmp_path / "atlas.npz", draw_atlas(style, spec))
     atlas = read_atlas(tmp_path / "atlas.npz")
     assert atlas.keys.shape == (2400, 1) and atlas.keys.dtype == np.int16
@@ -224,7 +224,7 @@ def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
 
 def test_an_atlas_of_another_size_or_palette_is_refused():
     specs = [
-        canonical({"config": {"env": DISCRETE, "render": options((160, 120), palette)}})
+        parse_spec(canonical({"config": {"env": DISCRETE, "render": options((160, 120), palette)}}))
         for palette in PALETTES
     ]
     atlas = Atlas(np.zeros((1, 1), np.int16), np.zeros((120, 160, 3)), None, specs[0])

@@ -11,6 +11,7 @@ from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import LENGTH, write_seal
 from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints
 from goalreel.provenance.embedded_specs import read_spec
+from goalreel.provenance.spec import parse_spec
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 SPEC = '{"config":{},"shard":{},"stage":"dqn"}'
@@ -28,7 +29,7 @@ def weights(seed: int, hidden=(8, 8)) -> dict[str, np.ndarray]:
 @pytest.fixture
 def kept() -> Checkpoints:
     return Checkpoints((8, 8), (5000, 10000, 15000), (-150.0, -101.0, -120.0), tuple(
-        weights(seed) for seed in range(3)), SPEC)  # fmt: skip
+        weights(seed) for seed in range(3)), parse_spec(SPEC))  # fmt: skip
 
 
 def test_checkpoints_come_back(kept, tmp_path):
@@ -46,7 +47,7 @@ def test_checkpoints_come_back(kept, tmp_path):
         GoalreelError, match="policy.checkpoint: 7 is not a checkpoint .* 5000, 10000, 15000"
     ):
         read.choose(7)
-    assert read_spec(tmp_path / "a.pt")["stage"] == "dqn"
+    assert read_spec(tmp_path / "a.pt").stage == "dqn"
 
 
 def test_users_read_it_with_pytorch_alone(kept, tmp_path):

@@ -15,7 +15,7 @@ from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal, seal_mp4
 from goalreel.film.shards import shard_paths
 from goalreel.provenance.input_checks import check_inputs
-from goalreel.provenance.spec import parse_spec
+from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
@@ -26,6 +26,10 @@ def specs_of(**config) -> Specs:
     return Specs(given, REPOSITORY / "scripts")
 
 
+def forged(spec: dict) -> Spec:
+    return dataclasses.replace(NO_SPEC, text=json.dumps(spec))
+
+
 @pytest.fixture
 def shards(tmp_path):
     """Return the trajectory files of both shards."""
@@ -33,21 +37,19 @@ def shards(tmp_path):
     for number, path in enumerate(paths):
         played = simulated(reaches=range(3 * number, 3 * number + 3))
         spec = specs_of().spec("simulate", of_shard(number))
-        write_trajectories(path, dataclasses.replace(played, spec=spec))
+        write_trajectories(path, dataclasses.replace(played, spec=parse_spec(spec)))
     return paths
 
 
 def test_what_was_planned_is_taken(shards):
-    check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
+    check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
     for number, path in enumerate(shards):
-        check_inputs(
-            parse_spec(specs_of().spec("render", of_shard(number)), "render"), simulate=path
-        )
+        check_inputs(parse_spec(specs_of().spec("render", of_shard(number))), simulate=path)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
 def test_shards_of_another_run_are_refused_by_name(shards, change):
-    spec = parse_spec(specs_of(**change).spec("concat", None), "concat")
+    spec = parse_spec(specs_of(**change).spec("concat", None))
     with pytest.raises(Unusable, match="other options|reaches from|reaches up to") as error:
         check_inputs(spec, simulate=shards)
     assert error.value.path in shards
@@ -56,30 +58,28 @@ def test_shards_of_another_run_are_refused_by_name(shards, change):
 def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch, capsys):
     for path in shards:
         path.write_bytes(path.read_bytes()[:500])
-    spec = parse_spec(specs_of().spec("concat", None), "concat")
+    spec = parse_spec(specs_of().spec("concat", None))
     monkeypatch.setenv("GOALREEL_RESULTS", str(shards[0].parent))
     with pytest.raises(SystemExit):
         cli.run(lambda: check_inputs(spec, simulate=shards))
     *lines, _ = capsys.readouterr().err.splitlines()
     for path, line in zip(shards, lines, strict=True):
-        assert str(path) in line and "is deleted: truncated or corrupt" in line
+        assert str(path) in line and "is deleted: it is truncated or corrupt" in line
         assert not path.exists()
 
 
 def test_shards_in_another_order_are_refused(shards):
-    spec = parse_spec(specs_of().spec("concat", None), "concat")
+    spec = parse_spec(specs_of().spec("concat", None))
     with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
         check_inputs(spec, simulate=shards[::-1])
     with pytest.raises(Unusable, match="up to 3, not 6"):
         check_inputs(spec, simulate=shards[:1])
     with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
-        check_inputs(
-            parse_spec(specs_of().spec("render", of_shard(0)), "render"), simulate=shards[1]
-        )
+        check_inputs(parse_spec(specs_of().spec("render", of_shard(0))), simulate=shards[1])
 
 
 def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
-    spec = parse_spec(specs_of().spec("encode", of_shard(0)), "encode")
+    spec = parse_spec(specs_of().spec("encode", of_shard(0)))
     with pytest.raises(Unusable, match="by the stage 'simulate', not 'render'"):
         check_inputs(spec, render=shards[0])
     (tmp_path / "empty.npz").write_bytes(b"")
@@ -92,10 +92,10 @@ def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
 def test_a_file_of_other_tools_is_refused_with_their_names(shards):
     spec = json.loads(specs_of().spec("simulate", of_shard(0)))
     spec["tools"]["numpy"] = "1.0"
-    played = dataclasses.replace(simulated(), spec=json.dumps(spec))
+    played = dataclasses.replace(simulated(), spec=forged(spec))
     write_trajectories(shards[0], played)
     with pytest.raises(Unusable, match=r"made with numpy 1\.0, and this run is with"):
-        check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
+        check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_a_file_of_other_tools_is_refused_with_their_names(shards):
 )
 def test_a_spec_of_another_form_is_no_spec(shards, change):
     spec = json.loads(specs_of().spec("simulate", of_shard(0))) | change
-    write_trajectories(shards[0], dataclasses.replace(simulated(), spec=json.dumps(spec)))
+    write_trajectories(shards[0], dataclasses.replace(simulated(), spec=forged(spec)))
     with pytest.raises(Unusable, match="holds no spec"):
-        check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
+        check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
 
 
 def test_a_spec_without_a_shard_is_refused(shards):
@@ -114,15 +114,15 @@ def test_a_spec_without_a_shard_is_refused(shards):
     for missing in ("shard", "count"):
         left = {k: v for k, v in spec.items() if k != missing}
         left |= {"shard": {"first": 0}} if missing == "count" else {}
-        write_trajectories(shards[0], dataclasses.replace(simulated(), spec=json.dumps(left)))
+        write_trajectories(shards[0], dataclasses.replace(simulated(), spec=forged(left)))
         with pytest.raises(Unusable):
-            check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
+            check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
 
 
 def test_a_spec_by_hand_takes_what_it_is_given(shards):
     spec = json.loads(specs_of(seed=1).spec("concat", None))
     del spec["made_of"]
-    check_inputs(parse_spec(json.dumps(spec), "concat"), simulate=shards)
+    check_inputs(parse_spec(json.dumps(spec)), simulate=shards)
 
 
 def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
@@ -165,6 +165,6 @@ def test_a_file_of_the_future_is_dated_back(shards):
     past, now = 1_000_000_000, time.time()
     os.utime(shards[0], (past, past))
     os.utime(shards[1], (now + 3600, now + 3600))
-    check_inputs(parse_spec(specs_of().spec("concat", None), "concat"), simulate=shards)
+    check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
     assert shards[0].stat().st_mtime == past
     assert now <= shards[1].stat().st_mtime <= time.time()

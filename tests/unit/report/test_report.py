@@ -267,7 +267,7 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path, filmed):
     (spec,) = [argument for argument in arguments_of(filmed.folder, []) if argument[0] == "{"]
     data = tmp_path / "long" / "data.js"
     data.unlink()
-    write_rows(data, [rows[:30_000], rows[30_000:]], parse_spec(spec, "report").config["film.fps"])
+    write_rows(data, [rows[:30_000], rows[30_000:]], parse_spec(spec).config["film.fps"])
     assert data.stat().st_size < 6e6
     driver.get_log("browser")
     screen(driver, 1280, 900)

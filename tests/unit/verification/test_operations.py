@@ -37,7 +37,7 @@ def planned(project: Project, **config) -> Plan:
     """Return what the workflow plans in a project."""
     schema = project.folder / "config.schema.yaml"
     specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
-    spec = parse_spec(specs.spec("verify", None), "verify")
+    spec = parse_spec(specs.spec("verify", None))
     numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file", "views"))
     return Plan(spec.made_of, spec.config["film.fps"], spec.config["card_frames"], *numbers)
 

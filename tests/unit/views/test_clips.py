@@ -19,7 +19,7 @@ from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.frame_cache import FrameCache, write_cache
 from goalreel.pictures.layers import layer_from_frames
 from goalreel.policies.policy import make_policy
-from goalreel.provenance.spec import parse_spec
+from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.views.attempt_frames import RunAttempts
@@ -29,7 +29,7 @@ from goalreel.views.triggers import chosen_episodes, chosen_steps
 SHAKY = {"name": "pump", "epsilon": 0.45}
 CONFIG = {"env": DISCRETE, "overlay.caption": "", "overlay.hud": False, "render": GYMNASIUM}
 CONFIG |= {"film.fps": 30, "view_encoder": LOSSLESS}
-SPEC = parse_spec(json.dumps({"stage": "clips", "config": CONFIG}), "clips")
+SPEC = parse_spec(json.dumps({"stage": "clips", "config": CONFIG}))
 OPTIONS = {
     "episode_trigger": "capped_cubic",
     "step_trigger": None,
@@ -53,7 +53,9 @@ def attempts(tmp_path_factory, atlases) -> RunAttempts:
 
 def with_policy(trajectories):
     """Return trajectories that say how they were made, as those of a run do."""
-    return replace(trajectories, spec=json.dumps({"config": {"env": DISCRETE, "policy": SHAKY}}))
+    return replace(
+        trajectories, spec=parse_spec(json.dumps({"config": {"env": DISCRETE, "policy": SHAKY}}))
+    )
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def gymnasiums(monkeypatch):
 @pytest.fixture(scope="module")
 def played(attempts) -> list[list[str]]:
     """Return all attempts as Gymnasium steps and renders them: a checksum for each frame."""
-    again = simulate_attempts(attempts.rows, ENVIRONMENTS[DISCRETE], make_policy(SHAKY), "{}")
+    again = simulate_attempts(attempts.rows, ENVIRONMENTS[DISCRETE], make_policy(SHAKY), NO_SPEC)
     env = gymnasium.make(DISCRETE, render_mode="rgb_array")
     episodes = []
     for i, seed in enumerate(attempts.rows.seed.tolist()):

@@ -83,7 +83,7 @@ def spec_of(fps=30, encoder=QP):
     """Return the spec of a grid."""
     config = {"env": DISCRETE, "film.fps": fps, "view_encoder": encoder, "grid": GRID}
     spec = {"stage": "grid", "config": config, "shard": {"shards": 2}}
-    return parse_spec(canonical(spec), "grid")
+    return parse_spec(canonical(spec))
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])

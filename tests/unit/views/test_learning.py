@@ -32,7 +32,7 @@ AGES = [1, 60]
 @pytest.fixture(scope="module")
 def policies():
     """Return a learner that fails at its first age and reaches at its second."""
-    return train(7, AGES, canonical({"config": {"env": DISCRETE}}))
+    return train(7, AGES, parse_spec(canonical({"config": {"env": DISCRETE}})))
 
 
 def filmed(policies, atlas, card=CARD):
@@ -55,7 +55,7 @@ def encoded(film, tmp_path_factory):
 
 
 def spec_of(config):
-    return parse_spec(canonical({"stage": "learning", "config": config}), "learning")
+    return parse_spec(canonical({"stage": "learning", "config": config}))
 
 
 def rows_of(film):
@@ -164,10 +164,10 @@ def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
 
 
 def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
-    foreign = replace(policies, spec=canonical({"config": {"env": CONTINUOUS}}))
+    foreign = replace(policies, spec=parse_spec(canonical({"config": {"env": CONTINUOUS}})))
     with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):
         filmed(foreign, atlases[DISCRETE])
-    atlas = replace(atlases[DISCRETE], spec=canonical({"config": {"env": CONTINUOUS}}))
+    atlas = replace(atlases[DISCRETE], spec=parse_spec(canonical({"config": {"env": CONTINUOUS}})))
     with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}"):
         filmed(policies, atlas)
 

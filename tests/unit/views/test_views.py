@@ -236,7 +236,7 @@ def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
     shard = simulated(reaches=range(3))
     frames = list(swarm_of(shard, atlases=atlases).frames())
     text = canonical({"stage": "swarm", "config": {"film.fps": 12, "view_encoder": LOSSLESS}})
-    spec, path = parse_spec(text, "swarm"), tmp_path / "swarm.mp4"
+    spec, path = parse_spec(text), tmp_path / "swarm.mp4"
     count = write_video(path, iter(frames), spec)
     decoded = rgb_frames(path)
     assert count == len(decoded) == len(frames) + 12 == int(shard.episodes.steps.max()) + 1 + 12

@@ -16,6 +16,7 @@ from goalreel.h264.parameter_sets import Stream, pps, sps
 from goalreel.h264.prediction import plain
 from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.pictures.atlas import Atlas
+from goalreel.provenance.spec import NO_SPEC, Spec
 
 _COLOURS = 2  # beside the track; more would cost more in every slice header than they save
 
@@ -25,7 +26,7 @@ def code_atlas(
     card: np.ndarray,
     clear: tuple[int, int],
     quantisers: tuple[int, int],
-    spec: str = "{}",
+    spec: Spec = NO_SPEC,
 ) -> CodedAtlas:
     """Code every picture of an atlas.
 

@@ -24,6 +24,7 @@ import numpy as np
 from goalreel.files import npz
 from goalreel.h264.macroblocks import SIDE, Planes, Region
 from goalreel.h264.slices import SliceHeader
+from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
 VERSION = 1
 _KIND = "coded atlas"
@@ -42,7 +43,7 @@ class CodedAtlas:
     colours: tuple  # weights, see h264.prediction
     planes: Planes  # the card as it decodes
     card: tuple[np.ndarray, np.ndarray]  # the data of its two I slices, bits as uint8
-    spec: str = "{}"
+    spec: Spec = NO_SPEC
 
     @property
     def region(self) -> Region:
@@ -60,7 +61,7 @@ def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
     """Write a coded atlas file; the same coded atlas gives the same bytes."""
     slices = list(coded_atlas.slices.values())
     arrays = {
-        "spec": np.array(coded_atlas.spec),
+        "spec": np.array(coded_atlas.spec.text),
         "digests": np.frombuffer(b"".join(coded_atlas.slices), np.uint8).reshape(-1, 16),
         "slices": np.frombuffer(b"".join(slices), np.uint8),
         "offsets": np.cumsum([0, *map(len, slices)]),
@@ -91,5 +92,5 @@ def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
             np.unpackbits(arrays["card"][:middle], count=first),
             np.unpackbits(arrays["card"][middle:], count=second),
         ),
-        str(arrays["spec"]),
+        parse_spec(str(arrays["spec"]), path),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from goalreel.errors import Unusable
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import read_digests, with_digests
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import Spec
 
 SOLVED = -110.0  # the mean return of 100 episodes at which Gymnasium calls the environment solved
 
@@ -57,9 +57,9 @@ def metrics_of(trained, variant: str, seed: int, deterministic: bool) -> Metrics
     )
 
 
-def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: str, log: Path) -> None:
+def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: Spec, log: Path) -> None:
     """Write the metrics as JSON, with the spec that they were made by and the log's checksum."""
-    text = canonical({**json.loads(spec), "metrics": asdict(metrics)})
+    text = spec.extended(metrics=asdict(metrics))
     with replacing(path) as temporary:
         Path(temporary).write_text(with_digests(text, [log]), encoding="ascii")
 

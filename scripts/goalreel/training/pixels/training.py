@@ -4,7 +4,6 @@ A training that SIGINT, SIGTERM or a failure stops is saved with its replay buff
 the same settings and code resumes from there. The monitor's table so far is beside it, as .csv.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 from goalreel.cli import say
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.provenance.spec import canonical
+from goalreel.provenance.spec import Spec, canonical
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels import checkpoint
 from goalreel.training.pixels.collectors import actions_of
@@ -150,20 +149,20 @@ def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -
     return f" after {frames}; it is saved in {saved}: run the same command to resume"
 
 
-def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, spec: str) -> str:
+def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, spec: Spec) -> str:
     """Write policy, table and metrics; return a summary in a line."""
     mean, frames, best = trained.best
     write_policy(
         policy,
         PixelPolicy(
             *(canonical(trained.game), trained.actions, trained.stack),
-            *((frames, trained.frames), (mean, trained.mean), best, trained.last, spec),
+            *((frames, trained.frames), (mean, trained.mean), best, trained.last, spec.text),
         ),
     )
     write_rows(table, trained.rows)
     figures = trained.metrics()
     with replacing(metrics) as temporary:
-        text = canonical({**json.loads(spec), "metrics": figures})
+        text = spec.extended(metrics=figures).text
         Path(temporary).write_text(text + "\n", encoding="utf-8")
     highest = "none" if figures["best"] is None else f"{figures['best']:.1f}"
     return (

@@ -6,7 +6,7 @@ command:
 
     python scripts/verify.py results/verify.csv --spec '{"stage": "verify", "config": {
         "env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}, "made_of": {...},
-        "shard": {"shards": 2, "reaches": 250, "size": 125}}'
+        "shard": {"shards": 2, "reaches": 250, "size": 125, "per_file": null}}'
 """
 
 from pathlib import Path
@@ -26,19 +26,20 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.errors import GoalreelError
     from goalreel.verification.run import verify
     from goalreel.verification.single_files import Plan
-    from goalreel.verification.verdict import remove, told_faults, write_verdicts
+    from goalreel.verification.verdict import fault_report, remove, write_verdicts
+    from goalreel.workflow.stages import STAGES
 
     spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
-    numbers = (spec.shard[name] for name in ("shards", "reaches", "size"))
-    config, per_file = spec.config, spec.shard.get("per_file")
-    views = spec.shard.get("views", {})
-    plan = Plan(spec.made_of, config["film.fps"], config["card_frames"], *numbers, per_file, views)
+    outputs = {name: stage.outputs for name, stage in STAGES.items()}
+    numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    config = spec.config
+    plan = Plan(outputs, spec.made_of, config["film.fps"], config["card_frames"], *numbers)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)
     planned = cli.results() == arguments.output.parent.resolve()
     again = remove(verdicts) if planned else []
-    if fault := told_faults(verdicts, again):
+    if fault := fault_report(verdicts, again):
         raise GoalreelError(fault)
     cli.say("\n".join(map(str, verdicts)))
 

@@ -118,7 +118,7 @@ _CONFIGS = {
                   "overlay.title_card": 0.1, "overlay.hud": True, "render": RENDER,
                   "view_encoder": X264}, {}),
     "training_table": ({"dqn.variants": ["fast"], "dqn.seeds": [1]}, {}),
-    "verify": (_FILM, _SHARDS | {"size": 2}),
+    "verify": (_FILM, _SHARDS | {"size": 2, "per_file": None}),
 }  # fmt: skip
 
 

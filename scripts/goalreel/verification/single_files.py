@@ -1,7 +1,4 @@
-"""Verification of single files: each as it was written, and by the spec that is planned now.
-
-Which files a run has, and what they must count together, stands in verify.
-"""
+"""Verification of single files: each as it was written, and by the spec that is planned now."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -11,9 +8,10 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files.seal import check_seal
 from goalreel.film.parts import WHOLE, film_file, parts_of
+from goalreel.film.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import open_cache
-from goalreel.provenance.checksums import read_sums, sha256_of
+from goalreel.provenance.checksums import sha256_of
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
@@ -22,29 +20,28 @@ OTHER = "it was made by other options, code or tools than this run's"
 
 @dataclass(frozen=True)
 class Plan:
-    """What the workflow plans now: of each stage the digest of its spec, and what is counted.
+    """What the workflow plans now."""
 
-    made_of: see spec.Spec; cards: title-card frames of each episode; shards, reaches: their
-    numbers; size: reaches of a shard but the last; per_file: of a film but the last, or None
-    """
-
-    made_of: Mapping[str, str]
+    outputs: Mapping[str, Sequence[str]]  # of each stage, with wildcards, in the results folder
+    made_of: Mapping[str, str]  # of each stage, the digest of its spec
     fps: int
-    cards: int
+    cards: int  # title-card frames of each episode
     shards: int
     reaches: int
-    size: int
-    per_file: int | None
-    # The outputs of each view, below the results folder.
-    views: Mapping[str, Sequence[str]]
+    size: int  # reaches of a shard but the last
+    per_file: int | None  # reaches of a film but the last, None for one film
+
+    def path(self, results: Path, stage: str, shard: int) -> Path:
+        """Return the file that a stage leaves of a shard."""
+        return results / self.outputs[stage][0].format(shard=shard_name(shard))
 
     def reaches_of(self, shard: int) -> dict[str, int]:
-        """Return a shard's reaches as its spec tells them."""
+        """Return a shard's reaches, as its spec has them."""
         first = shard * self.size
         return {"first": first, "count": min(self.size, self.reaches - first)}
 
     def films(self) -> dict[str, dict[str, int]]:
-        """Return the films by their names in the results, and their reaches as their specs do."""
+        """Return the films by their paths in the results, and their reaches as in their specs."""
         if self.per_file is None:
             return {WHOLE: {"shards": self.shards, "reaches": self.reaches}}
         return {
@@ -58,17 +55,14 @@ class Plan:
 
 
 def check_whole(path: Path) -> None:
-    """Raise GoalreelError if there is no such file, Unusable unless its every byte is as written.
-
-    A .npz or .mp4 file has its seal; of others it is told by a list of checksums: `check_sums`.
-    """
+    """Raise GoalreelError if there is no such file, Unusable unless its seal fits every byte."""
     check_seal(path)
 
 
 def check_made(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> None:
     """Raise Unusable unless a file was made by the stage as it is planned now.
 
-    shard: the part of its spec that tells which reaches it holds; None if it need not fit.
+    shard: the part of its spec that says which reaches it holds; None if it need not fit.
     """
     spec = read_spec(path)
     if spec.stage != stage:
@@ -109,37 +103,30 @@ def check_segment(path: Path, plan: Plan, shard: int, trajectories: Trajectories
     if trajectories is not None:
         if read_spec(path).source != trajectories.digest():
             raise Unusable(path, "it does not show the trajectories of its shard")
-        wanted = len(trajectories) * plan.cards + int(trajectories.offsets[-1])
-        if frames != wanted:
-            raise Unusable(path, f"it holds {frames} frames, not {wanted}")
+        expected = len(trajectories) * plan.cards + int(trajectories.offsets[-1])
+        if frames != expected:
+            raise Unusable(path, f"it holds {frames} frames, not {expected}")
     return frames
 
 
-def check_sums(sums: Path) -> dict[Path, str]:
-    """Return what is wrong with files that a list of checksums tells of, by their paths.
-
-    Raises GoalreelError if the list, or one of the files, cannot be read.
-    """
-    return {
-        path: fault for path, digest in read_sums(sums).items() if (fault := fault_of(path, digest))
-    }
-
-
 def fault_of(path: Path, digest: str) -> str:
-    """Return what is wrong with a file by its sha256, "" for nothing; see check_sums."""
+    """Return what is wrong with a file by its sha256, "" for nothing.
+
+    Raises GoalreelError if it cannot be read.
+    """
     try:
-        found = sha256_of(path)
+        actual = sha256_of(path)
     except FileNotFoundError:
         return "it is missing"
     except OSError as error:
         if not blames_the_machine(error):
             return f"it cannot be read: {error}"
         raise GoalreelError(f"{path}: cannot be read: {error}") from None
-    return "" if found == digest else "its sha256 is not the one that was noted"
+    return "" if actual == digest else "its sha256 is not the one in the list"
 
 
 def count_table(path: Path) -> tuple[int, int]:
-    """Return a table's rows, and the frames that it tells of, cards included.
+    """Return the number of a table's rows and that of their frames, cards included.
 
     Raises Unusable if it is not a table of goalreel's.
     """

@@ -1,7 +1,4 @@
-"""Verdicts: what a verification found of each stage's results, as lines, as a table, and undone.
-
-How files are checked stands in verify and verify_files.
-"""
+"""Verdicts: what a verification found of each stage's results, as lines and as a table."""
 
 import csv
 import shlex
@@ -18,30 +15,28 @@ COLUMNS = ("stage", "files", "frames", "bytes", "verdict")
 
 @dataclass
 class Verdict:
-    """What was found of a stage's results: their number, frames and bytes, and faults by file.
-
-    unchecked: why a file could not be looked at, which may be no fault of its own; spare: damaged
-    files that no run needs, so that none makes them again; listed: of a view that is one folder,
-    the files in it that are goalreel's
-    """
+    """What was found of a stage's results."""
 
     stage: str
     files: int = 0
     frames: int = 0
-    size: int = 0
+    size: int = 0  # bytes
     faults: dict[Path, str] = field(default_factory=dict)
     missing: list[Path] = field(default_factory=list)
+    # Why a file could not be read, which may be no fault of its own.
     unchecked: dict[Path, str] = field(default_factory=dict)
+    # Damaged files that no run needs, so that none makes them again.
     spare: set[Path] = field(default_factory=set)
+    # Of a view that is one folder, the files in it that are goalreel's.
     listed: set[Path] = field(default_factory=set)
     note: str = ""
 
     def check(self, path: Path, check: Callable[[], int | None]) -> int | None:
         """Count a file and run its check; keep what is wrong with it. Return what check does."""
         try:
-            found = check()
+            result = check()
             self.files, self.size = self.files + 1, self.size + path.stat().st_size
-            return found
+            return result
         except Unusable as error:
             self.faults[path] = error.fault
         except GoalreelError as error:
@@ -63,14 +58,11 @@ class Verdict:
     @property
     def word(self) -> str:
         """The verdict in some words."""
-        lost, said = len(self.missing), [f"{len(self.faults):,} damaged"] if self.faults else []
-        if self.stage == "render":
-            said += [f"{lost:,} freed"] if lost else []
-        else:
-            said += [f"{lost:,} missing"] if lost else []
-        said += [f"{len(self.unchecked):,} not checked"] if self.unchecked else []
-        said += [self.note] if self.note else []
-        return ", ".join(said) or ("sound" if self.files else "not made")
+        missing = "freed" if self.stage == "render" else "missing"
+        counts = {"damaged": self.faults, missing: self.missing, "not checked": self.unchecked}
+        words = [f"{len(paths):,} {word}" for word, paths in counts.items() if paths]
+        words += [self.note] if self.note else []
+        return ", ".join(words) or ("sound" if self.files else "not made")
 
     def __str__(self) -> str:
         """Return the verdict as a line of text."""
@@ -86,7 +78,7 @@ def remove(verdicts: Iterable[Verdict]) -> list[Path]:
     Of a view that is one folder the files that are goalreel's go; where others stand among them the
     folder stays, and is `unchecked`, since Snakemake would take it for made. Raises OSError.
     """
-    wanted = []
+    again = []
     for verdict in verdicts:
         for path in list(verdict.faults):
             if not path.is_dir() or path.is_symlink():
@@ -100,9 +92,9 @@ def remove(verdicts: Iterable[Verdict]) -> list[Path]:
                 continue
             else:
                 shutil.rmtree(path)
-            wanted += [] if path in verdict.spare else [path]
-        wanted += [] if verdict.stage == "render" else verdict.missing
-    return wanted
+            again += [] if path in verdict.spare else [path]
+        again += [] if verdict.stage == "render" else verdict.missing
+    return again
 
 
 def _others(folder: Path, listed: Set[Path]) -> str:
@@ -112,18 +104,18 @@ def _others(folder: Path, listed: Set[Path]) -> str:
     return next((path.name for path in others), "")
 
 
-def told_faults(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
-    """Return what is to be said of results that are not whole, "" where they are.
+def fault_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
+    """Return a report of results that are not whole, "" where they are.
 
     again: what `remove` returned, which the last line names; nothing if nothing was removed
     """
-    found = [item for v in verdicts for item in (v.faults | v.unchecked).items()]
-    found += [(path, "missing") for v in verdicts if v.stage != "render" for path in v.missing]
-    if not found:
+    faults = [item for v in verdicts for item in (v.faults | v.unchecked).items()]
+    faults += [(path, "missing") for v in verdicts if v.stage != "render" for path in v.missing]
+    if not faults:
         return ""
     gone = again and any(verdict.faults for verdict in verdicts)
     lines = [f"the results are not whole{'; what is damaged is removed' if gone else ''}"]
-    lines += [*map(str, verdicts), *(f"{path}: {fault}" for path, fault in found)]
+    lines += [*map(str, verdicts), *(f"{path}: {fault}" for path, fault in faults)]
     return "\n".join([*lines, *([f"make again: {shlex.join(map(str, again))}"] if again else [])])
 
 

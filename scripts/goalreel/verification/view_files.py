@@ -1,89 +1,91 @@
-"""Verification of the views: those that were made, each whole. See verify for the film's files."""
+"""Verification of the views and trainings that were made: each file whole, whatever its stage.
 
-from collections.abc import Sequence
+What is checked of a file follows from its kind: videos, archives and networks have a seal, folders
+and SHA256SUMS a list of checksums, a table's .json the checksums of what is beside it.
+"""
+
+import re
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
-from goalreel.provenance.checksums import SUMS, read_digests
+from goalreel.provenance.checksums import SUMS, has_digests, read_digests, read_sums
+from goalreel.provenance.embedded_specs import read_spec
 from goalreel.verification import single_files as files
 from goalreel.verification.single_files import Plan
 from goalreel.verification.verdict import Verdict
 
-
-def check_views(results: Path, plan: Plan) -> list[Verdict]:
-    """Check the views that were made; one that is out of date is no fault."""
-    verdicts = []
-    for stage, outputs in plan.views.items():
-        patterns, sums = _sealed_and_listed(stage, outputs)
-        verdict = Verdict(stage)
-        for path in sorted(path for pattern in patterns for path in results.glob(pattern)):
-            verdict.check(path, lambda p=path: files.check_whole(p))
-            if path not in verdict.faults:
-                verdict.note = verdict.note or _age(path, stage, plan)
-        _check_listed(verdict, results / sums if sums else None)
-        if list(outputs) == [stage] and verdict.faults:  # a folder, which is made as one
-            path, fault = next(iter(verdict.faults.items()))
-            verdict.faults = {results / stage: f"{path.name}: {fault}"}
-            verdict.listed = {results / sums, *results.glob(f"{stage}/*.mp4"), *verdict.listed}
-        verdicts.append(verdict)
-    return [*verdicts, _check_trainings(results)]
+_SEALED = (".mp4", ".npz", ".pt")
 
 
-def _sealed_and_listed(stage: str, outputs: Sequence[str]) -> tuple[list[str], str]:
-    """Return the patterns of a view's files with seals, and its list of checksums, "" for none."""
-    if list(outputs) == [stage]:  # a folder; the report's videos are copies of other stages'
-        return [f"{stage}/*.mp4"] if stage != "report" else [], f"{stage}/{SUMS}"
-    lists = [name for name in outputs if name.endswith((SUMS, ".sha256"))]
-    sealed = [name for name in outputs if name.endswith((".mp4", ".npz"))]
-    return sealed, lists[0] if lists else ""
-
-
-def _check_trainings(results: Path) -> Verdict:
-    """Check the trainings by deep Q-learning, of whatever variants and seeds."""
-    verdict = Verdict("dqn")
-    for policy in sorted(results.glob("train/*/*/policy.pt")):
-        verdict.check(policy, lambda p=policy: files.check_whole(p))
-    for metrics in sorted(results.glob("train/*/*/metrics.json")):
-        verdict.check(metrics, lambda m=metrics: _check_log(m))
+def check_view(results: Path, stage: str, plan: Plan) -> Verdict:
+    """Check what a stage left; nothing need be there, and what is out of date is no fault."""
+    verdict = Verdict(stage)
+    outputs = plan.outputs[stage]
+    for pattern in outputs:
+        for path in sorted(results.glob(re.sub(r"\{\w+\}", "*", pattern))):
+            if path.is_dir() and not path.is_symlink():
+                _check_folder(verdict, path, plan)
+            elif path.suffix in _SEALED:
+                verdict.check(path, lambda p=path: files.check_whole(p))
+                _note_age(verdict, path, plan)
+            elif path.suffix == ".json" and has_digests(path):
+                verdict.check(path, lambda p=path: _check_digests(p))
+    for sums in (results / name for name in outputs if name.endswith((SUMS, ".sha256"))):
+        if sums.exists():
+            _check_listed(verdict, sums)
+        elif any((results / name).is_file() for name in outputs):
+            verdict.unchecked[sums] = "the list of checksums is missing"
     return verdict
 
 
-def _check_log(metrics: Path) -> None:
-    """Raise Unusable unless a training's metrics, and the log that they tell of, are as written."""
-    for name, digest in read_digests(metrics).items():
-        if fault := files.fault_of(metrics.parent / name, digest):
-            raise Unusable(metrics, f"{name} beside it: {fault}")
+def _check_folder(verdict: Verdict, folder: Path, plan: Plan) -> None:
+    """Check a folder that is one output, so that it is made again as a whole."""
+    sums = folder / SUMS
+    if sums.exists():
+        _check_listed(verdict, sums)
+    elif any(path.is_file() for path in folder.iterdir()):
+        verdict.unchecked[sums] = "the list of checksums is missing"
+    verdict.listed |= {sums, *folder.glob("*.mp4")}
+    if verdict.faults:
+        path, fault = next(iter(verdict.faults.items()))
+        verdict.faults = {folder: f"{path.name}: {fault}"}
+    else:
+        for path in sorted(folder.glob("*.mp4")):
+            _note_age(verdict, path, plan)
 
 
-def _age(path: Path, stage: str, plan: Plan) -> str:
+def _check_digests(path: Path) -> None:
+    """Raise Unusable unless a .json file, and those whose checksums it has, are as written."""
+    for name, digest in read_digests(path).items():
+        if fault := files.fault_of(path.parent / name, digest):
+            raise Unusable(path, f"{name} beside it: {fault}")
+
+
+def _note_age(verdict: Verdict, path: Path, plan: Plan) -> None:
+    """Note that a file of the stage was made by other options, code or tools than now."""
     try:
-        files.check_made(path, stage, plan)
+        if path not in verdict.faults and read_spec(path).stage == verdict.stage:
+            files.check_made(path, verdict.stage, plan)
     except GoalreelError:
-        return "sound, of other options, code or tools than now"
-    return ""
+        verdict.note = "sound, of other options, code or tools than now"
 
 
-def _check_listed(verdict: Verdict, sums: Path | None) -> None:
-    """Check the files that a list of checksums tells of; those without a list cannot be."""
-    if sums is None or not sums.parent.is_dir():
-        return
-    if not sums.exists():
-        if verdict.files or (sums.name == SUMS and any(map(Path.is_file, sums.parent.iterdir()))):
-            verdict.unchecked[sums] = "the list of checksums is missing"
-        return
+def _check_listed(verdict: Verdict, sums: Path) -> None:
+    """Check the files that a list of checksums names."""
     try:
-        verdict.listed = set(files.read_sums(sums))
-        damaged = files.check_sums(sums)
+        digests = read_sums(sums)
+        faults = {path: files.fault_of(path, digest) for path, digest in digests.items()}
     except Unusable as error:
         verdict.faults[sums] = error.fault
         return
     except GoalreelError as error:
         verdict.unchecked[sums] = str(error).removeprefix(f"{sums}: ")
         return
-    for path in verdict.listed:
-        if path in damaged and not path.exists():  # or it is the list that is damaged
-            verdict.faults[sums] = f"it tells of {path.name}, which is missing"
-        elif path in damaged:
-            verdict.faults.setdefault(path, damaged[path])
-        elif path.suffix != ".mp4" or verdict.stage == "report":
+    verdict.listed |= digests.keys()
+    for path, fault in faults.items():
+        if not path.exists():  # or it is the list that is damaged
+            verdict.faults[sums] = f"it names {path.name}, which is missing"
+        elif fault:
+            verdict.faults.setdefault(path, fault)
+        else:
             verdict.files, verdict.size = verdict.files + 1, verdict.size + path.stat().st_size

@@ -24,7 +24,7 @@ from goalreel.film.shards import shard_name
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
-from goalreel.workflow.stages import ARTISTS, GYMNASIUM, STAGES, VIEWS
+from goalreel.workflow.stages import ARTISTS, GYMNASIUM, STAGES
 
 
 class Specs:
@@ -111,7 +111,6 @@ class Specs:
         return whole | {
             "size": size,
             "per_file": per_file,
-            "views": {name: list(STAGES[name].outputs) for name in VIEWS},
             "asked": time.time_ns(),
         }
 

@@ -279,7 +279,7 @@ _VIEWS = {
     ),
 }
 STAGES = FILM | _PARTS | _TRAININGS | _VIEWS
-# What `verify` checks where it was made; a training from pixels or of a variant is no view.
+# A training from pixels or of a variant is no view.
 VIEWS = ("train", "training_table", "learning", *_VIEWS)
 STAGES["verify"] = Stage(
     config=_FILM,

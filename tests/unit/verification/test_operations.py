@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from conftest import hashes
@@ -20,9 +19,10 @@ from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.provenance.spec import parse_spec
 from goalreel.verification.run import verify
 from goalreel.verification.single_files import Plan
-from goalreel.verification.verdict import remove, told_faults
+from goalreel.verification.verdict import fault_report, remove
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
+from goalreel.workflow.stages import STAGES
 
 BASE = {"reaches": 8, "shard_size": 4}
 
@@ -38,8 +38,11 @@ def planned(project: Project, **config) -> Plan:
     schema = project.folder / "config.schema.yaml"
     specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
     spec = parse_spec(specs.spec("verify", None))
-    numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file", "views"))
-    return Plan(spec.made_of, spec.config["film.fps"], spec.config["card_frames"], *numbers)
+    numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    outputs = {name: stage.outputs for name, stage in STAGES.items()}
+    return Plan(
+        outputs, spec.made_of, spec.config["film.fps"], spec.config["card_frames"], *numbers
+    )
 
 
 def flip(path, place: int) -> None:
@@ -199,24 +202,22 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
     def killed(*_):
         raise GoalreelError("ffmpeg was killed by SIGKILL")
 
-    def failing(path):
-        raise OSError(5, "Input/output error", str(path))
+    def failing(stream, length):
+        raise OSError(5, "Input/output error", stream.name)
 
     monkeypatch.setattr(ffmpeg, "decoded", killed)
-    monkeypatch.setattr(
-        "goalreel.files.seal.Path", lambda path: SimpleNamespace(open=lambda mode: failing(path))
-    )
+    monkeypatch.setattr("goalreel.files.seal._sha256", failing)
     verdicts = verify(results, planned(done), 1)
     told = {v.stage: (v.word, set(v.faults)) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
     assert remove(verdicts) == [] and hashes(results) == before
-    assert "not whole" in told_faults(verdicts, [])
+    assert "not whole" in fault_report(verdicts, [])
 
 
 def test_by_hand_nothing_is_removed(done):
     flip(done.folder / "results" / "segments" / "00001.mp4", 900)
     before = hashes(done.folder / "results")
-    shard = {"shards": 2, "reaches": 8, "size": 4}
+    shard = {"shards": 2, "reaches": 8, "size": 4, "per_file": None}
     config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}
     for change in ({}, {"made_of": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
         spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)

@@ -12,8 +12,9 @@ from trials import replaced
 
 from goalreel.verification.single_files import Plan
 from goalreel.verification.view_files import check_views
-from goalreel.workflow import stages
+from goalreel.workflow.stages import STAGES
 
+OUTPUTS = {name: stage.outputs for name, stage in STAGES.items()}
 VIEWS = ("clips", "grid", "swarm", "phase", "stills", "learning", "report")
 TARGETS = ("all", *VIEWS)
 BASE = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempts: 1}"}
@@ -89,8 +90,7 @@ def faulty(results: Path, plan: Plan) -> set[Path]:
 
 
 def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
-    outputs = {name: stages.STAGES[name].outputs for name in stages.VIEWS}
-    results, plan = done.folder / "results", Plan({}, 30, 15, 2, 4, 2, None, outputs)
+    results, plan = done.folder / "results", Plan(OUTPUTS, {}, 30, 15, 2, 4, 2, None)
     assert not faulty(results, plan)
     film = [*results.glob("[!gspl]*.*"), *(p for n in FOLDERS for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]

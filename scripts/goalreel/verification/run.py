@@ -18,11 +18,9 @@ from goalreel.provenance.checksums import read_digests
 from goalreel.verification import single_files as files
 from goalreel.verification.single_files import Plan
 from goalreel.verification.verdict import Verdict
-from goalreel.verification.view_files import check_view
+from goalreel.verification.view_files import check_views
 
 _SHARDED = ("simulate", "render", "encode")
-# Whose files are checked against one another; of all other stages, each file by itself.
-_FILM = ("atlas", "coded_atlas", *_SHARDED, "concat", "part", "films", "episodes", "verify")
 
 
 @dataclass
@@ -56,8 +54,8 @@ def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
     frames = shards[-1].frames if whole else None
     film = _check_film(results, plan, frames, episodes if whole else None, threads)
     tables = _check_tables(results, plan, frames, (episodes, attempts) if whole else None)
-    views = [check_view(results, stage, plan) for stage in plan.outputs if stage not in _FILM]
-    return [*_check_pictures(results, plan), *shards, film, tables, *views]
+    chain = [*_check_pictures(results, plan), *shards, film, tables]
+    return [*chain, *check_views(results, plan)]
 
 
 def _mapped(pool: ThreadPoolExecutor, function: Callable, items: Iterable) -> Iterator:

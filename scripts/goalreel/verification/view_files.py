@@ -14,11 +14,18 @@ from goalreel.verification import single_files as files
 from goalreel.verification.single_files import Plan
 from goalreel.verification.verdict import Verdict
 
+# Whose files are checked against one another, by `run`.
+_FILM = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
+_FILM += ("part", "films", "verify")
 _SEALED = (".mp4", ".npz", ".pt")
 
 
-def check_view(results: Path, stage: str, plan: Plan) -> Verdict:
-    """Check what a stage left; nothing need be there, and what is out of date is no fault."""
+def check_views(results: Path, plan: Plan) -> list[Verdict]:
+    """Check what all stages but the film's left; what is missing or out of date is no fault."""
+    return [_check_view(results, stage, plan) for stage in plan.outputs if stage not in _FILM]
+
+
+def _check_view(results: Path, stage: str, plan: Plan) -> Verdict:
     verdict = Verdict(stage)
     outputs = plan.outputs[stage]
     for pattern in outputs:

@@ -46,17 +46,17 @@ class Pictured(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.noise, self.at = self.np_random.random(), 0
-        return self.seen(), {}
+        return self.obs(), {}
 
     def step(self, action):
         assert self.action_space.contains(action)
         self.at += 1
-        return self.seen(), self.reward(), self.at >= self.length, False, {}
+        return self.obs(), self.reward(), self.at >= self.length, False, {}
 
     def reward(self):
         return self.noise
 
-    def seen(self):
+    def obs(self):
         return np.array([self.at + self.noise])
 
     def render(self):
@@ -134,7 +134,7 @@ class Told(Pictured):
 
     observation_space = spaces.Dict({"at": spaces.Discrete(9)})
 
-    def seen(self):
+    def obs(self):
         return {"at": self.at}
 
 
@@ -162,14 +162,14 @@ def test_episode_equals_gymnasium_and_frames_equal_its_render(env):
     for e in range(3):
         states, actions, rewards = made.episode(e)
         peer = gymnasium.make(env, render_mode="rgb_array", max_episode_steps=40)
-        seen, _ = peer.reset(seed=int(made.episodes.seed[e]))
-        assert np.array_equal(seen, states[0])
+        obs, _ = peer.reset(seed=int(made.episodes.seed[e]))
+        assert np.array_equal(obs, states[0])
         assert np.array_equal(peer.render(), next(frames))
         returned = 0.0
         for t, action in enumerate(actions):
-            seen, reward, *over, _ = peer.step(int(action) if action.ndim == 0 else action)
+            obs, reward, *over, _ = peer.step(int(action) if action.ndim == 0 else action)
             returned += reward
-            assert np.array_equal(seen, states[t + 1]) and seen.dtype == np.float32
+            assert np.array_equal(obs, states[t + 1]) and obs.dtype == np.float32
             assert reward == rewards[t]
             assert np.array_equal(peer.render(), next(frames)), (e, t)
             assert any(over) == (t + 1 == len(actions))
@@ -193,16 +193,16 @@ def test_random_actions_are_drawn_as_documented(env):
             assert space.contains(environment.actions.taken(action))
             generator.random()
             if isinstance(space, spaces.Discrete):
-                wanted = int(space.start) + int(space.n * generator.random())
+                expected = int(space.start) + int(space.n * generator.random())
             elif isinstance(space, spaces.Box):
-                wanted = [
+                expected = [
                     np.float32(float(low) + generator.random() * (float(high) - float(low)))
                     for low, high in zip(space.low.flat, space.high.flat, strict=True)
                 ]
             else:
                 counts = getattr(space, "nvec", np.full(space.shape, 2))
-                wanted = [int(count * generator.random()) for count in counts.flat]
-            assert np.array_equal(action, wanted)
+                expected = [int(count * generator.random()) for count in counts.flat]
+            assert np.array_equal(action, expected)
             first += 1
     assert first > 10
 
@@ -240,26 +240,26 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
     environment, made = shard("TestPictured-v0")
     cache = render_episodes(made, environment, NO_SPEC)
     peer = gymnasium.make("TestPictured-v0", render_mode="rgb_array")
-    wanted = []
+    expected = []
     for e in range(3):
         peer.reset(seed=int(made.episodes.seed[e]))
-        wanted.append(peer.render())
+        expected.append(peer.render())
         for action in made.episode(e)[1]:
             peer.step(int(action))
-            wanted.append(peer.render())
-    assert len({frame.tobytes() for frame in wanted}) == len(wanted) > 10
-    assert np.array_equal(cache[:], np.stack(wanted)) and cache[0].shape == (31, 45, 3)
+            expected.append(peer.render())
+    assert len({frame.tobytes() for frame in expected}) == len(expected) > 10
+    assert np.array_equal(cache[:], np.stack(expected)) and cache[0].shape == (31, 45, 3)
     view = Yuv420p(cache)
     assert view.size == (46, 32)
     encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
-    for shown, seen, frame in zip(view.frames(), decoded(tmp_path / "s.mp4"), wanted, strict=True):
-        assert np.array_equal(seen, shown)
+    for shown, obs, frame in zip(view.frames(), decoded(tmp_path / "s.mp4"), expected, strict=True):
+        assert np.array_equal(obs, shown)
         even = np.pad(frame, ((0, 1), (0, 1), (0, 0)), "edge").astype(float)
         luma = even @ [0.2126, 0.7152, 0.0722] * 219 / 255 + 16
-        assert np.abs(seen[:32] - luma).max() <= 0.51
+        assert np.abs(obs[:32] - luma).max() <= 0.51
         blocks = even.reshape(16, 2, 23, 2, 3).mean(axis=(1, 3))
         blue = blocks @ [-0.2126, -0.7152, 0.9278] / 1.8556 * 224 / 255 + 128
-        assert np.abs(seen[32:40].reshape(16, 23) - blue).max() <= 0.51
+        assert np.abs(obs[32:40].reshape(16, 23) - blue).max() <= 0.51
 
 
 @pytest.mark.parametrize(
@@ -332,8 +332,8 @@ def test_a_reach_is_what_success_says(success):
     environment, policy = make_environment(config), make_policy(RANDOM)
     made = simulate_reaches(range(8), 7, environment, policy, 99, "reaches", NO_SPEC, success)
     tried = made.attempts
-    wanted = tried.return_ >= 25 if success == 25 else getattr(tried, success)
-    assert np.array_equal(tried.reached, wanted)
+    expected = tried.return_ >= 25 if success == 25 else getattr(tried, success)
+    assert np.array_equal(tried.reached, expected)
     assert made.episodes.reached.all() and made.episodes.reach.tolist() == list(range(8))
     assert (len(tried.reach) > 8) == (success != "terminated")
     with pytest.raises(GoalreelError, match="0 of 2 reached .* success: 9000"):
@@ -416,8 +416,8 @@ def test_an_environment_of_ones_own_is_filmed_and_watched(project):
     project.run("-j", "2", config=config)
     cache = goalreel.open_cache(project.folder / "results" / "frames" / "00000.npz")
     made = goalreel.read_trajectories(project.folder / "results" / "trajectories" / "00000.npz")
-    wanted = [100 + 100 * on for e in range(2) for on in (0, *made.episode(e)[1])]
-    assert [int(frame[5, 5, 0]) for frame in cache] == wanted
+    expected = [100 + 100 * on for e in range(2) for on in (0, *made.episode(e)[1])]
+    assert [int(frame[5, 5, 0]) for frame in cache] == expected
     assert project.jobs(config=config) == {}
     (project.folder / "my_env.py").write_text(MODULE.replace("100 * self.on", "90 * self.on"))
     jobs = project.jobs(config=config)
@@ -427,7 +427,7 @@ def test_an_environment_of_ones_own_is_filmed_and_watched(project):
 @pytest.mark.parametrize("changed", ["mine.py", "my_env"])
 def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
     (tmp_path / "my_env.py").write_text(MODULE)
-    (tmp_path / "mine.py").write_text("def act(seen):\n    return seen\n")
+    (tmp_path / "mine.py").write_text("def act(obs):\n    return obs\n")
     spec = {
         "stage": "simulate",
         "config": {"env": "my_env:Light-v0", "seed": 1, "film.show": "attempts"},

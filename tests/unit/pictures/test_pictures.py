@@ -104,13 +104,6 @@ def test_the_car_never_touches_the_rows_for_text(env, atlases):
     assert (rows[0], 399 - rows[-1]) == STYLES[env.spec.id].clear_rows
 
 
-def test_frames_do_not_depend_on_the_shard_size(atlases):
-    whole = rendered(simulated(reaches=range(6)), atlases)
-    parts = [rendered(simulated(reaches=range(i, i + 2)), atlases) for i in (0, 2, 4)]
-    frames = (frame for part in parts for frame in part)
-    assert all(np.array_equal(a, b) for a, b in zip(whole, frames, strict=True))
-
-
 def one_episode(states: np.ndarray) -> Trajectories:
     """Return trajectories of one episode with the given states, (n, 2) float64."""
     nothing = np.zeros(0)

@@ -1,7 +1,6 @@
 """The vector style shows what Gymnasium shows, where Gymnasium shows it, at any size."""
 
 import json
-from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -214,12 +213,6 @@ def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
     chosen = np.arange(0, len(shard.states), 7)
     drawn = pictures(style, shard.states[chosen, 0])
     assert all(np.array_equal(cache[i], f) for i, (_, f) in zip(chosen, drawn, strict=True))
-    # A picture that the atlas lacks is drawn where it is needed.
-    half = np.arange(0, 2400, 2)
-    poor = replace(atlas, keys=atlas.keys[half], patches=atlas.patches.take(half))
-    assert (poor.find(style.keys(shard.states[:, 0])) < 0).any()
-    mended = render_states(shard, poor, style, spec)
-    assert all(np.array_equal(mended[i], cache[i]) for i in range(len(cache)))
 
 
 def test_an_atlas_of_another_size_or_palette_is_refused():

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -118,22 +117,6 @@ def test_a_run_for_a_single_file_needs_no_film(project):
     assert "summary" not in output and "goal reaches in" not in output and "Error" not in output
     (project.folder / "results" / "film.mp4").write_bytes(b"rubbish")
     project.run("results/frames/00000.npz", config=FEW)
-
-
-def test_parsing_the_workflow_imports_nothing_heavy():
-    code = (
-        "import sys; sys.path.insert(0, 'scripts')\n"
-        "import goalreel.workflow.hooks, goalreel.workflow.specs\n"
-        "from goalreel.workflow.config import load_config; from pathlib import Path\n"
-        "config = load_config({}, Path('config.schema.yaml'))\n"
-        "import types; first = types.SimpleNamespace(shard='00000')\n"
-        "goalreel.workflow.specs.Specs(config, Path('scripts')).spec('encode', first)\n"
-        "print(*{'numpy', 'pandas', 'pygame', 'gymnasium', 'PIL'} & set(sys.modules))"
-    )
-    completed = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    assert completed.stdout.strip() == ""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs make")

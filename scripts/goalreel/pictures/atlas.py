@@ -23,7 +23,6 @@ from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
 VERSION = 1
 _KIND = "atlas"
-_ARRAYS = {"spec": "U", "keys": "i", "background": "u", "boxes": "i", "pixels": "u"}
 # Its powers, odd numbers, mix a key into 64 bits; what they find is compared with the whole key.
 _MIX = 0x9E3779B97F4A7C15
 
@@ -67,7 +66,7 @@ def write_atlas(path: str | os.PathLike, atlas: Atlas) -> None:
 
 def read_atlas(path: str | os.PathLike) -> Atlas:
     """Read an atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
-    arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
+    arrays = npz.read(path, _KIND, VERSION)
     patches = Patches(arrays["boxes"], arrays["pixels"])
     return Atlas(
         arrays["keys"], arrays["background"], patches, parse_spec(str(arrays["spec"]), path)

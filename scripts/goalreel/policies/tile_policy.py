@@ -126,15 +126,8 @@ def write_policies(path: str | os.PathLike, policies: LearnedPolicies) -> None:
 
 def read_policies(path: str | os.PathLike) -> LearnedPolicies:
     """Read a policy file. Raises GoalreelError, naming the file, if it cannot be used."""
-    arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
+    arrays = npz.read(path, _KIND, VERSION)
     log = TrainingLog(*(arrays[_LOG + field.name.rstrip("_")] for field in fields(TrainingLog)))
     return LearnedPolicies(
         arrays["ages"], arrays["weights"], log, parse_spec(str(arrays["spec"]), path)
     )
-
-
-_ARRAYS = {
-    **{"spec": "U", "ages": "i", "weights": "f"},
-    **{_LOG + name: "i" for name in ("episode", "seed", "steps")},
-    **{_LOG + "return": "f", _LOG + "reached": "b"},
-}

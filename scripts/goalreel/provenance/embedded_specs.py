@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
-from goalreel.files import npz_archive
+from goalreel.files import npz
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_comment
 from goalreel.provenance.spec import Spec, parse_spec
@@ -51,23 +51,24 @@ def read_spec(path: Path) -> Spec:
         spec = parse_spec(_READERS[path.suffix](path), path)
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, *npz_archive.BROKEN) as error:
+    except (OSError, *npz.BROKEN) as error:
         if blames_the_machine(error):
             raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        reason = npz_archive.told(error)
-        raise Unusable(path, f"it is truncated or corrupt: it holds no spec ({reason})") from None
+        raise Unusable(
+            path, f"it is truncated or corrupt: it holds no spec ({str(error)[:200]})"
+        ) from None
     if not spec.stage:
         raise Unusable(path, "its spec names no stage")
     return spec
 
 
 def _npz_spec(path: Path) -> str:
-    with npz_archive.opened(path) as archive:
-        return str(archive.read(["spec"])["spec"])
+    with zipfile.ZipFile(path) as archive:
+        return str(npz.read_array(archive, "spec"))
 
 
 def _pt_spec(path: Path) -> str:
-    with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+    with zipfile.ZipFile(path) as archive:
         return archive.read("archive/spec.json").decode()
 
 

@@ -16,6 +16,7 @@ or, for the Mountain Cars, the states themselves, shown as they are, the reset s
 """
 
 import csv
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,10 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.files import npz_archive
+from goalreel.files import npz
 
 UNKNOWN_SEED = -1
+_MOST_BYTES = 4 << 30  # of an .npz file, unpacked
 _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
 
 
@@ -79,10 +81,15 @@ def _fault(path: str, what: str) -> GoalreelError:
 
 def _read_npz(path: str) -> dict[str, np.ndarray]:
     try:
-        with npz_archive.opened(path) as archive:
-            columns = archive.read(sorted(archive.names))
-    except (OSError, *npz_archive.BROKEN) as error:
-        raise _fault(path, f"{type(error).__name__}: {npz_archive.told(error)}") from None
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > _MOST_BYTES:
+                raise _fault(path, f"it unpacks to {size:,} bytes; allowed: {_MOST_BYTES:,}")
+            columns = {
+                name: npz.read_array(archive, name) for name in sorted(npz.names_in(archive))
+            }
+    except (OSError, *npz.BROKEN) as error:
+        raise _fault(path, f"{type(error).__name__}: {str(error)[:200]}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():
         shapes = ", ".join(f"{name} {columns[name].shape}" for name in columns)

@@ -122,7 +122,7 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
 
 def read_trajectories(path: str | os.PathLike) -> Trajectories:
     """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
-    arrays = npz.read(path, _KIND, VERSION, _SUMMARY | _STEPS)
+    arrays = npz.read(path, _KIND, VERSION)
     episodes, attempts = _summary(path, arrays)
     steps = (arrays[name] for name in ("offsets", "states", "actions", "rewards"))
     return Trajectories(
@@ -159,12 +159,8 @@ def _column(field: str) -> str:
 
 
 _EPISODE_COLUMNS = ("reach", "attempt", "seed", "terminated", "truncated", "reached")
-_SUMMARY = {
-    **{"spec": "U", "probe": "U", "digest": "U", "offsets": "i"},
-    **{"reach": "i", "attempt": "i", "seed": "i"},
-    **{"terminated": "b", "truncated": "b", "reached": "b"},
-    **{_ATTEMPTS + name: "i" for name in ("reach", "attempt", "seed", "steps")},
-    **{_ATTEMPTS + name: "f" for name in ("initial_position", "return")},
-    **{_ATTEMPTS + name: "b" for name in ("terminated", "truncated", "reached")},
-}
-_STEPS = {"states": "f", "actions": "if", "rewards": "f"}
+_SUMMARY = (
+    *("spec", "probe", "digest", "offsets"),
+    *_EPISODE_COLUMNS,
+    *(_column(field.name) for field in fields(Attempts)),
+)

@@ -1,8 +1,6 @@
 """A wrong configuration stops with one short message that names every fault."""
 
 import hashlib
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
@@ -270,21 +268,6 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     # config.yaml's own epsilon: 0.0 stays when a user names another policy, and says nothing there.
     merged = load(env="CartPole-v1", policy={"name": "random", "epsilon": 0.0, "file": None})
     assert merged["policy"] == {"name": "random"}
-
-
-def test_mountain_car_is_planned_without_gymnasium():
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from goalreel.workflow.config import load_config; from goalreel.workflow.specs import Specs\n"
-        "specs = Specs(load_config({}, Path('../config.schema.yaml')), Path('.'))\n"
-        "from types import SimpleNamespace; first = SimpleNamespace(shard='00000')\n"
-        "[specs.spec(stage, first) for stage in ('encode', 'render', 'atlas')]\n"
-        "assert not {'numpy', 'gymnasium', 'pygame', 'pandas'} & set(sys.modules)"
-    )
-    said = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY / "scripts", capture_output=True, text=True
-    )
-    assert said.returncode == 0, said.stderr
 
 
 def test_a_policys_file_is_watched_by_its_content(tmp_path):

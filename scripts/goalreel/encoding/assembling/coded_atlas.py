@@ -28,9 +28,6 @@ from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
 VERSION = 1
 _KIND = "coded atlas"
-_ARRAYS = {"spec": "U", "digests": "u", "slices": "u", "offsets": "i", "quantisers": "i"}
-_ARRAYS |= {"rows": "i", "colours": "i", "luma": "u", "blue": "u", "red": "u"}
-_ARRAYS |= {"card": "u", "bits": "i"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
 
 def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
     """Read a coded atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
-    arrays = npz.read(path, _KIND, VERSION, _ARRAYS)
+    arrays = npz.read(path, _KIND, VERSION)
     slices, bounds = arrays["slices"].tobytes(), arrays["offsets"].tolist()
     cut = zip(bounds, bounds[1:], strict=False)
     first, second = arrays["bits"].tolist()

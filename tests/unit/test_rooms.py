@@ -1,0 +1,103 @@
+"""The package is a house: rooms in the order of the data, and imports that go one way."""
+
+import ast
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+from project import REPOSITORY
+
+SCRIPTS = REPOSITORY / "scripts"
+PACKAGE = SCRIPTS / "goalreel"
+TOP = {"__init__", "arrays", "cli", "errors"}
+# A room imports from itself and from those before it; the modules at the top are before all.
+ROOMS = ["files", "mp4", "h264", "provenance", "environments", "policies", "simulation"]
+ROOMS += ["pictures", "encoding", "film", "recorders", "views", "report", "verification"]
+ROOMS += ["training", "workflow"]
+LEARNS = {"dqn", "pixels", "train", "training_table"}  # the programs that train
+
+
+def name_of(path: Path) -> str:
+    """Return a module's full name, a room's for its __init__.py."""
+    return ".".join(path.relative_to(SCRIPTS).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports(path: Path) -> set[str]:
+    """Return the package's modules that a file imports, wherever in it that stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: a relative import"
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= full & MODULES.keys() or {node.module}
+    return found & MODULES.keys()
+
+
+def place(module: str) -> int:
+    """Return a module's place in the order of the rooms."""
+    parts = module.split(".")
+    return -1 if len(parts) == 1 or parts[1] in TOP else ROOMS.index(parts[1])
+
+
+def test_every_module_is_in_a_room():
+    assert {path.stem for path in PACKAGE.glob("*.py")} == TOP
+    folders = {path.parent.relative_to(PACKAGE).parts[0] for path in PACKAGE.glob("*/**/*.py")}
+    assert folders == set(ROOMS)
+
+
+def test_a_room_has_no_more_than_15_modules_and_says_what_it_is_for():
+    for folder in {path.parent for path in PACKAGE.glob("*/**/*.py")}:
+        modules = [path for path in folder.glob("*.py") if path.stem != "__init__"]
+        assert len(modules) <= 15, folder
+        purpose = ast.get_docstring(ast.parse((folder / "__init__.py").read_bytes()))
+        assert purpose and len(purpose.splitlines()) <= 2, folder
+
+
+def test_a_module_imports_only_rooms_above_its_own():
+    pairs = [
+        (name, other)
+        for name, path in MODULES.items()
+        if name != "goalreel"
+        for other in imports(path)
+    ]
+    assert not [(name, other) for name, other in pairs if place(other) > place(name)]
+
+
+def test_no_modules_import_one_another():
+    try:
+        TopologicalSorter({name: imports(path) for name, path in MODULES.items()}).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_training_is_a_closed_house():
+    def learns(path: Path) -> bool:
+        return any(name.startswith("goalreel.training") for name in imports(path))
+
+    rooms = {name.split(".")[1] for name, path in MODULES.items() if learns(path)}
+    programs = {path.stem for path in SCRIPTS.glob("*.py") if learns(path)}
+    assert rooms <= {"training", "workflow"} and programs <= LEARNS
+
+
+def test_parsing_the_workflow_imports_nothing_heavy():
+    code = (
+        "import sys; sys.path.insert(0, 'scripts')\n"
+        "import goalreel.workflow.hooks\n"
+        "from goalreel.workflow.config import load_config; from pathlib import Path\n"
+        "from goalreel.workflow.specs import Specs\n"
+        "specs = Specs(load_config({}, Path('config.schema.yaml')), Path('scripts'))\n"
+        "from types import SimpleNamespace; first = SimpleNamespace(shard='00000')\n"
+        "[specs.spec(stage, first) for stage in ('encode', 'render', 'atlas')]\n"
+        "print(*{'numpy', 'pandas', 'pygame', 'gymnasium', 'PIL', 'torch'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""

@@ -1,1 +1,1 @@
-"""H.264 syntax: bits, NAL units, parameter sets, slices, CAVLC; a format library, without ffmpeg."""
+"""H.264 syntax: bits, NAL units, parameter sets, slices and CAVLC, without ffmpeg."""

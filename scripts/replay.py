@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
         save_pngs(where, frames)
     cli.say(
         f"reach {episode.reach}, attempt {episode.attempt}, seed {episode.seed}: "
-        f"{len(episode.actions)} steps of {episode.env} equal Gymnasium's; "
+        f"{len(episode.actions)} steps of {episode.config['env']} equal Gymnasium's; "
         f"{len(frames)} frames in {where}"
     )
 

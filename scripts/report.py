@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> None:
             attempts=arguments.attempts,
             plots=arguments.plots,
             views=views,
-            made=[
+            artefacts=[
                 *[*stages, arguments.film, arguments.tables],
                 *[*views.values(), arguments.plots[0]],
             ],

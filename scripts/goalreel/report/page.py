@@ -1,7 +1,6 @@
 """The report: a folder with a page that plays the film and finds every reach in it.
 
-The folder opens from disk and asks for nothing outside itself. How the page looks and behaves
-stands in templates/; what the tables, timings and specs tell, in outcomes, timings and lineage.
+The folder opens from disk and asks for nothing outside itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from goalreel.mp4.reader import Outline, read_outline
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import Artefact, read_artefact, tools_of
 from goalreel.provenance.spec import Spec
-from goalreel.report.page_rows import COLUMNS, Told, write_rows
+from goalreel.report.page_rows import COLUMNS, Totals, write_rows
 from goalreel.report.reach_rate import pieces, policy_label, reach_rate
 from goalreel.report.timings import read_timings
 
@@ -26,20 +25,16 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Sources:
-    """The run's files that the report shows.
-
-    views: further videos by their titles; plots: SVG files of plots; made: files whose specs are
-    told; benchmarks: the folder of the stages' timings; stages: those of the film, in order
-    """
+    """The run's files that the report shows."""
 
     film: Path
-    episodes: Path
-    attempts: Path
-    plots: Sequence[Path]
-    views: Mapping[str, Path]
-    made: Sequence[Path]
-    benchmarks: Path
-    stages: Sequence[str]
+    episodes: Path  # the table of filmed episodes
+    attempts: Path  # the table of all attempts
+    plots: Sequence[Path]  # SVG files
+    views: Mapping[str, Path]  # further videos by their titles
+    artefacts: Sequence[Path]  # the files whose specs the page lists
+    benchmarks: Path  # the folder of the stages' timings
+    stages: Sequence[str]  # those of the film, in order
 
 
 def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
@@ -49,23 +44,24 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     """
     film = read_outline(sources.film)
     with replacing_folder(folder) as temporary:
-        linked = [sources.film, sources.episodes, sources.attempts, *sources.plots]
-        for path in [*linked, *sources.views.values()]:
+        files = [sources.film, sources.episodes, sources.attempts, *sources.plots]
+        for path in [*files, *sources.views.values()]:
             place(path, temporary / path.name)
         for name in ("report.css", "report.js"):
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
-        told = pieces(sources.episodes, COLUMNS)
-        rows = write_rows(temporary / "data.js", told, spec.config["film.fps"])
+        table = pieces(sources.episodes, COLUMNS)
+        rows = write_rows(temporary / "data.js", table, spec.config["film.fps"])
         _check(sources, film, rows, spec)
-        _write(temporary / "index.html", _page(sources, film, rows, spec))
+        page = _page(sources, film, rows, spec)
+        (temporary / "index.html").write_text(page, encoding="utf-8", newline="\n")
         write_folder_sums(temporary)
     return rows.episodes
 
 
-def _check(sources: Sources, film: Outline, rows: Told, spec: Spec) -> None:
-    wanted, fps = spec.shard["reaches"], spec.config["film.fps"]
-    if rows.reached != wanted:
-        raise GoalreelError(f"{sources.episodes}: lists {rows.reached} reaches, not {wanted}")
+def _check(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> None:
+    expected, fps = spec.shard["reaches"], spec.config["film.fps"]
+    if rows.reached != expected:
+        raise GoalreelError(f"{sources.episodes}: lists {rows.reached} reaches, not {expected}")
     if film.timescale != fps * film.durations[0] or rows.end > film.frames:
         raise GoalreelError(
             f"{sources.film}: is of another run than {sources.episodes}, which lists {rows.end} "
@@ -73,7 +69,7 @@ def _check(sources: Sources, film: Outline, rows: Told, spec: Spec) -> None:
         )
 
 
-def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
+def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
     fps, results = spec.config["film.fps"], sources.film.parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -82,8 +78,8 @@ def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made = [read_artefact(path, results) for path in sources.made]
-    made.append(Artefact("report", spec))
+    artefacts = [read_artefact(path, results) for path in sources.artefacts]
+    artefacts.append(Artefact("report", spec))
     return environment.get_template("report.html.j2").render(
         env=spec.config["env"],
         policy=policy_label(spec.config["policy"]),
@@ -101,15 +97,11 @@ def _page(sources: Sources, film: Outline, rows: Told, spec: Spec) -> str:
         plots=[(path.name, read_caption(path)) for path in sources.plots],
         rates=[reach_rate(sources.attempts, spec.config["policy"])],
         timings=read_timings(sources.benchmarks, sources.stages, spec.shard["shards"], film.frames),
-        made=made,
-        tools=tools_of(made),
+        artefacts=artefacts,
+        tools=tools_of(artefacts),
     )
 
 
 def _clock(seconds: float) -> str:
     hours, rest = divmod(round(seconds), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

@@ -1,7 +1,6 @@
 """The rows of the report's page: the table of episodes as the page's script takes it.
 
-They go through memory in pieces, and the page holds them in typed arrays. What the page does with
-them stands in templates/report.js.
+They go through memory in pieces, and the page holds them in typed arrays.
 """
 
 import json
@@ -21,17 +20,13 @@ MOST = 2_000_000
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the rows tell together.
+class Totals:
+    """What the rows add up to."""
 
-    reached, failed: episodes; steps: the fewest and the most; end: the film's frame behind the
-    last one's.
-    """
-
-    reached: int
+    reached: int  # episodes
     failed: int
-    steps: tuple[int, int]
-    end: int
+    steps: tuple[int, int]  # the fewest and the most
+    end: int  # the film's frame after the last episode's
 
     @property
     def episodes(self) -> int:
@@ -39,7 +34,7 @@ class Told:
         return self.reached + self.failed
 
 
-def write_rows(path: Path, pieces: Iterable[pd.DataFrame], fps: int) -> Told:
+def write_rows(path: Path, pieces: Iterable[pd.DataFrame], fps: int) -> Totals:
     """Write the page's rows to `path`, a script; pieces: of COLUMNS and `reached`, in film order.
 
     Raises GoalreelError if there are none, or more than a page can hold.
@@ -64,7 +59,7 @@ def write_rows(path: Path, pieces: Iterable[pd.DataFrame], fps: int) -> Told:
         stream.write("\n]};\n")
     if not episodes:
         raise GoalreelError("the table of episodes is empty; run snakemake again")
-    return Told(reached, episodes - reached, (min(least), max(most)), end)
+    return Totals(reached, episodes - reached, (min(least), max(most)), end)
 
 
 def _data(rows: pd.DataFrame, frames: pd.Series) -> str:

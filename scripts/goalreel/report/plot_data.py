@@ -1,7 +1,6 @@
 """What the plots show: counts and samples of a run, gathered in bounded memory.
 
-Samples are evenly spread and drawn without chance: the same run gives the same plots. How they are
-drawn stands in plots.
+Samples are evenly spread and drawn without chance: the same run gives the same plots.
 """
 
 import os
@@ -22,15 +21,11 @@ _SHARDS = 24
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps to the goal of the film's reaches.
+    """The steps to the goal of the film's reaches."""
 
-    counts: (most steps + 1,) int64: reaches of each number of steps
-    positions, steps: (points,) float64, int64: initial positions and steps of at most POINTS
-    reaches; empty where the table has no initial positions
-    """
-
-    counts: np.ndarray
-    positions: np.ndarray
+    counts: np.ndarray  # (most steps + 1,) int64: reaches of each number of steps
+    # (points,) float64 and int64, of at most POINTS reaches; empty where the table has none.
+    positions: np.ndarray  # initial
     steps: np.ndarray
 
     @property
@@ -55,14 +50,10 @@ class Steps:
 
 @dataclass(frozen=True)
 class Portrait:
-    """Trajectories of reaches in the phase plane.
+    """Trajectories of reaches in the phase plane."""
 
-    curves: (steps + 1, 2) float64 each, position and velocity; goal: its position, or None for an
-    environment whose states are no position and velocity
-    """
-
-    curves: list[np.ndarray]
-    goal: float | None
+    curves: list[np.ndarray]  # (steps + 1, 2) float64 each, position and velocity
+    goal: float | None  # its position, None where states are not a position and a velocity
 
 
 def read_steps(episodes_csv: str | os.PathLike) -> Steps:

@@ -1,7 +1,6 @@
 """The plots: steps to the goal, steps by initial position, the phase portrait, the reach rate.
 
-Each is an SVG file that carries its caption too (plot_captions). What is counted stands in outcomes
-and plot_data; timings are no part of it, since they differ from run to run.
+Timings are not among them, since they differ from run to run.
 """
 
 import os
@@ -32,14 +31,14 @@ def plot_steps(path: str | os.PathLike, steps: Steps, spec: str) -> None:
             values = np.arange(len(steps.counts))
             axes.hist(values, edges, weights=steps.counts, color=FILL, edgecolor="white", lw=0.5)
             mark_x(axes, median, f"median {median:g}")
-            told = f"{steps.reaches:,} reaches took {low:,} to {high:,} steps; the median is "
-            told += f"{median:g}."
+            text = f"{steps.reaches:,} reaches took {low:,} to {high:,} steps; the median is "
+            text += f"{median:g}."
             for axis in (axes.xaxis, axes.yaxis):
                 axis.set_major_locator(_whole())
         else:
-            told = _empty(axes, "No episode reached the goal.")
+            text = _empty(axes, "No episode reached the goal.")
         axes.set(xlabel="steps from reset to goal", ylabel="reaches")
-        save(figure, path, Caption(title, told, spec))
+        save(figure, path, Caption(title, text, spec))
 
 
 def plot_initial_position(path: str | os.PathLike, steps: Steps, spec: str) -> None:
@@ -54,14 +53,14 @@ def plot_initial_position(path: str | os.PathLike, steps: Steps, spec: str) -> N
                 **{"markeredgecolor": FILL, "markeredgewidth": 0.8},
             )
             axes.yaxis.set_major_locator(_whole())
-            shown = f"{len(steps.positions):,} reaches"
+            counted = f"{len(steps.positions):,} reaches"
             if len(steps.positions) < steps.reaches:
-                shown += f" of {steps.reaches:,}, evenly chosen,"
-            told = f"Steps to the goal of {shown} by the position that they started from."
+                counted += f" of {steps.reaches:,}, evenly chosen,"
+            text = f"Steps to the goal of {counted} by the position that they started from."
         else:
-            told = _empty(axes, "This environment's table has no initial positions.")
+            text = _empty(axes, "This environment's table has no initial positions.")
         axes.set(xlabel="initial position", ylabel="steps from reset to goal")
-        save(figure, path, Caption("Steps by initial position", told, spec))
+        save(figure, path, Caption("Steps by initial position", text, spec))
 
 
 def plot_phase(path: str | os.PathLike, portrait: Portrait, spec: str) -> None:
@@ -82,13 +81,13 @@ def plot_phase(path: str | os.PathLike, portrait: Portrait, spec: str) -> None:
             mark_x(axes, portrait.goal, "goal")
             figure.colorbar(lines, ax=axes, label="steps to the goal", ticks=_whole())
             figure.legend(loc="outside lower center", ncols=2, frameon=False)
-            told = f"Position against velocity of {len(steps):,} evenly chosen reaches, from the "
-            told += f"reset to the goal at {portrait.goal:g}; the solid black line took the "
-            told += f"fewest steps, {steps.min():,}, the dashed one the most, {steps.max():,}."
+            text = f"Position against velocity of {len(steps):,} evenly chosen reaches, from the "
+            text += f"reset to the goal at {portrait.goal:g}; the solid black line took the "
+            text += f"fewest steps, {steps.min():,}, the dashed one the most, {steps.max():,}."
         else:
-            told = _empty(axes, "States of this environment are no\nposition and velocity.")
+            text = _empty(axes, "States of this environment are no\nposition and velocity.")
         axes.set(xlabel="position", ylabel="velocity")
-        save(figure, path, Caption("Phase portrait", told, spec))
+        save(figure, path, Caption("Phase portrait", text, spec))
 
 
 def plot_reach_rate(path: str | os.PathLike, rates: list[ReachRate], spec: str) -> None:
@@ -98,20 +97,20 @@ def plot_reach_rate(path: str | os.PathLike, rates: list[ReachRate], spec: str) 
         for row, rate in enumerate(rates):
             spread = [[rate.rate - rate.low], [rate.high - rate.rate]]
             axes.errorbar(rate.rate, row, xerr=spread, fmt="o", color=INK, capsize=6, lw=1.8)
-            said = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} reached"
-            axes.text(0, row - 0.25, said, va="bottom")
+            label = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} reached"
+            axes.text(0, row - 0.25, label, va="bottom")
         axes.set(xlim=(-0.02, 1.02), ylim=(len(rates) - 0.5, -0.7), yticks=[])
         axes.set(xlabel="attempts that reached the goal, with 95% interval")
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.grid(axis="x", color=GRID, lw=0.8)
         axes.set_axisbelow(True)
-        told = " ".join(
+        text = " ".join(
             f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} attempts reached the goal, "
             f"{rate.rate:.1%} (95% interval {rate.low:.1%} to {rate.high:.1%})."
             for rate in rates
         )
-        save(figure, path, Caption("Reach rate", told, spec))
+        save(figure, path, Caption("Reach rate", text, spec))
 
 
 def _axes(width: float, height: float):

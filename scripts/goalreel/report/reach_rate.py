@@ -1,7 +1,6 @@
-"""What the tables tell of a policy: which episodes reached the goal, and at what rate.
+"""The reach rate of a policy, from the table of attempts.
 
-The tables are read in pieces, so that memory does not grow with the run. How they are written
-stands in tables.
+Tables are read in pieces, so that memory does not grow with the run.
 """
 
 import math
@@ -24,12 +23,12 @@ _Z = NormalDist().inv_cdf(0.975)  # of a two-sided 95% interval
 
 @dataclass(frozen=True)
 class ReachRate:
-    """How many attempts of a policy reached the goal; low and high: the 95% interval's ends."""
+    """How many attempts of a policy reached the goal."""
 
     policy: str
     reached: int
     attempts: int
-    low: float
+    low: float  # the ends of the rate's 95% interval
     high: float
 
     @property
@@ -73,10 +72,10 @@ def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.Data
 
     Raises GoalreelError if the file is no such table.
     """
-    wanted = {*columns, "reached"}
+    names = {*columns, "reached"}
     try:
         with pd.read_csv(
-            table, usecols=wanted.__contains__, dtype=_DTYPES, chunksize=_ROWS
+            table, usecols=names.__contains__, dtype=_DTYPES, chunksize=_ROWS
         ) as reader:
             for piece in reader:
                 if "steps" in columns and not piece["steps"].between(0, _MOST_STEPS).all():

@@ -23,21 +23,16 @@ from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
 @dataclass(frozen=True)
 class Recorded:
-    """An episode as goalreel has it: states (steps + 1, ...), actions and rewards (steps, ...).
+    """An episode as goalreel recorded it."""
 
-    made: its trajectories' configuration: env, env_kwargs, max_steps, policy
-    ending: whether its last step terminated and truncated it
-    """
-
-    env: str
-    made: Mapping
+    config: Mapping  # of its trajectories: env, env_kwargs, max_steps, policy
     reach: int
     attempt: int
     seed: int
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    ending: tuple[bool, bool]
+    states: np.ndarray  # (steps + 1, ...)
+    actions: np.ndarray  # (steps, ...)
+    rewards: np.ndarray  # (steps,)
+    ending: tuple[bool, bool]  # whether its last step terminated and truncated it
 
 
 def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
@@ -62,19 +57,9 @@ def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
     row = rows.iloc[0]
     shard = shard_name(int(row["shard"]))
     trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
-    made = trajectories.spec.config
-    states, actions, rewards = _steps(trajectories, made, row)
-    return Recorded(
-        env=row["env"],
-        made=made,
-        reach=reach,
-        attempt=attempt,
-        seed=int(row["seed"]),
-        states=states,
-        actions=actions,
-        rewards=rewards,
-        ending=(bool(row["terminated"]), bool(row["truncated"])),
-    )
+    config, ending = trajectories.spec.config, (bool(row["terminated"]), bool(row["truncated"]))
+    steps = _steps(trajectories, config, row)
+    return Recorded(config, reach, attempt, int(row["seed"]), *steps, ending)
 
 
 def frame_rate(results: Path) -> int:
@@ -98,8 +83,9 @@ def replay(episode: Recorded) -> list[np.ndarray]:
         raise GoalreelError(
             f"reach {episode.reach} was recorded as states: there are no actions to replay"
         )
+    config = episode.config
     environment = GymnasiumEnvironment(
-        episode.env, episode.made.get("env_kwargs") or {}, episode.made.get("max_steps")
+        config["env"], config.get("env_kwargs") or {}, config.get("max_steps")
     )
     recorded = episode.states, episode.actions, episode.rewards, episode.ending
     return [step.picture for step in replayed(environment, episode.seed, *recorded)]
@@ -135,7 +121,7 @@ def _unknown(actions: np.ndarray) -> bool:
     return bool(np.isnan(actions).any() if actions.dtype.kind == "f" else (actions < 0).any())
 
 
-def _steps(trajectories: Trajectories, made: Mapping, row: pd.Series):
+def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series):
     filmed = trajectories.episodes
     (place,) = np.nonzero((filmed.reach == row["reach"]) & (filmed.attempt == row["attempt"]))
     if len(place):
@@ -146,7 +132,7 @@ def _steps(trajectories: Trajectories, made: Mapping, row: pd.Series):
     from goalreel.simulation.episodes import simulate_episodes
 
     seeds = np.array([row["seed"]], np.int64)
-    again = simulate_episodes(seeds, make_environment(made), make_policy(made["policy"]))
+    again = simulate_episodes(seeds, make_environment(config), make_policy(config["policy"]))
     steps = int(again.steps[0])
     if (steps, again.returns[0]) != (row["steps"], row["return"]):
         raise GoalreelError(

@@ -1,7 +1,4 @@
-"""The contact sheet: the first, the middle and the last frame of episodes, a row for each.
-
-Who chooses the episodes stands in stills.
-"""
+"""The contact sheet: the first, the middle and the last frame of episodes, a row for each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 What moves is shown at several places of its way, the fainter the earlier, over what stands still;
 the last frame stands in front. That takes nothing but frames, so that it works for any environment:
-where everything moves, the poster is the last frame. Who chooses the episode stands in stills.
+where everything moves, the poster is the last frame.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from goalreel.views.filmed_episodes import spread
 
 _FAINTEST, _STRONGEST = 0.12, 0.7  # opacity of the earliest and of the last but one
 _FEW = 4
-_GAP = 0.02  # of the frame's width, that is left around what is shown
+_GAP = 0.02  # of the frame's width, left around what is drawn
 _FRAMES = 400  # of a long episode that are looked at
 _STILLNESS = 25  # frames whose median is what stands still
 _WIDTH = 1200  # about; smaller frames are enlarged, so that the caption is smooth

@@ -1,7 +1,7 @@
 """The preview: one episode as an animated WebP file that is small enough for a web page.
 
 It starts as sharp and as smooth as the film; what is too large is tried again with loss, then
-smaller, then with fewer frames a second. Who chooses the episode stands in stills.
+smaller, then with fewer frames a second.
 """
 
 import io
@@ -22,7 +22,7 @@ _IMAGE_DESCRIPTION = 0x010E  # the number of this Exif field
 
 
 def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[bytes, str]:
-    """Return an episode as an animated WebP file of fewer than LIMIT bytes, and what it came to.
+    """Return an episode as animated WebP of fewer than LIMIT bytes, and a summary for the log.
 
     frames: the numbers of its frames; comment: what the file keeps about its making. Raises
     GoalreelError if not even one small frame is small enough.
@@ -46,8 +46,8 @@ def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[b
                 f"a preview of one frame of {size[0]}x{size[1]} is {len(data)} bytes"
             )
     loss = "without loss" if lossless else "with loss"
-    told = f"{count} of {len(frames)} frames at {size[0]}x{size[1]} {loss} in {len(data)} bytes"
-    return data, told
+    summary = f"{count} of {len(frames)} frames at {size[0]}x{size[1]} {loss} in {len(data)} bytes"
+    return data, summary
 
 
 def _animation(

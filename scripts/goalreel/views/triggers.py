@@ -1,7 +1,7 @@
 """Triggers: which episodes and which steps are filmed as clips of their own.
 
 Episodes are all attempts of a run, by reach and attempt, and steps are counted over all of them, as
-Gymnasium's save_video counts. The options' forms are checked by config.schema.yaml.
+Gymnasium's save_video counts.
 """
 
 from collections.abc import Mapping, Sequence

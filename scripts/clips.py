@@ -20,9 +20,7 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "clips")
-    options.add_argument(
-        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
-    )
+    options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--atlas", type=Path, nargs="?", help="atlas (Mountain Car)")
     options.add_argument("--policy", type=Path, nargs="?", help="trained policy, of sarsa and dqn")

@@ -18,9 +18,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "concat")
     options.add_argument("--segments", type=Path, required=True, help="the segment of shard 0")
-    options.add_argument(
-        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
-    )
+    options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)
 

@@ -18,9 +18,7 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "episodes")
-    options.add_argument(
-        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
-    )
+    options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
     options.add_argument("episodes", type=Path, help="the table of filmed episodes to write")
     options.add_argument("attempts", type=Path, help="the table of all attempts to write")
     options.add_argument("made", type=Path, help="their spec and sha256 to write, .json")

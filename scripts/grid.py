@@ -20,9 +20,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "grid")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
-    options.add_argument(
-        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
-    )
+    options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
     options.add_argument("output", type=Path, help="the video to write, .mp4")
     arguments = options.parse_args(argv)
 

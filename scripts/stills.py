@@ -23,9 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "stills")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
-    options.add_argument(
-        "--trajectories", type=Path, required=True, help="trajectory file of shard 0"
-    )
+    options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
     options.add_argument("poster", type=Path, help="the poster to write, .png")
     options.add_argument("contact_sheet", type=Path, help="the contact sheet to write")
     options.add_argument("preview", type=Path, help="the preview to write, .webp")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -32,3 +33,11 @@ def blames_the_machine(error: BaseException) -> bool:
     """
     number = error.errno if isinstance(error, OSError) else None
     return number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """Return a question that names the most similar known word, "" if none is similar."""
+    import difflib
+
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -4,7 +4,6 @@ Imported while the Snakefile is parsed: Gymnasium itself only for an id that goa
 compute.
 """
 
-import difflib
 import hashlib
 import importlib
 import importlib.metadata
@@ -18,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from goalreel.environments.registry import MAX_SPEED, describe
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, nearest
 
 # Families of ids that a package registers when it is imported, and what to install for it.
 _FAMILIES = {"ALE": ("ale_py", "ale-py")}
@@ -57,7 +56,9 @@ def find_spec(env: str):
             gymnasium.register_envs(importlib.import_module(family))
         if name not in registry:
             known = [f"{module}:{n}" if module else n for n in registry]
-            raise GoalreelError(f"unknown value {env!r}{_nearest(env, known)}")
+            raise GoalreelError(
+                f"unknown value {env!r}{nearest(env, known)}; allowed: an id that Gymnasium knows"
+            )
         spec = registry[name]
         point = spec.entry_point
         creator = load_env_creator(point) if isinstance(point, str) else point
@@ -129,12 +130,6 @@ def _import(module: str) -> None:
     if here not in sys.path:
         sys.path.append(here)  # at the end: it hides nothing
     importlib.import_module(module)
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    hint = f"; did you mean {close[0]!r}? (" if close else "; "
-    return f"{hint}allowed: an id that Gymnasium knows{')' if close else ''}"
 
 
 def _native_faults(env: str, key: object, value: object) -> list[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """The faults of a configuration in words: the key, the value, what is allowed, the nearest name."""
 
-import difflib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -8,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from jsonschema.validators import extend
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, nearest
 from goalreel.pictures.captions import check_template
 from goalreel.training.games.names import family_of
 from goalreel.workflow.options_table import allowed, words_of
@@ -63,12 +62,6 @@ def schema_faults(config: Mapping, schema: Mapping) -> dict[str, str]:
     return faults
 
 
-def _nearest(word: object, known: list[str]) -> str:
-    """Return a question that names the most similar known word, "" if none is similar."""
-    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 def _messages(error: ValidationError, option: Mapping) -> Iterator[tuple[str, str]]:
     """Yield (key, what is wrong) for each fault in a validation error.
 
@@ -80,7 +73,7 @@ def _messages(error: ValidationError, option: Mapping) -> Iterator[tuple[str, st
         known = list(schema["properties"])
         for name in error.instance:
             if name not in known:
-                hint = f"unknown key{_nearest(name, known)}; allowed: {', '.join(known)}"
+                hint = f"unknown key{nearest(name, known)}; allowed: {', '.join(known)}"
                 yield f"{key}.{name}" if key else str(name), hint
         return
     if error.validator == "anyOf":
@@ -98,7 +91,7 @@ def _messages(error: ValidationError, option: Mapping) -> Iterator[tuple[str, st
             yield key, f"{value} does not fit; allowed: exactly one of the keys {', '.join(names)}"
         return
     what = {
-        **{"enum": f"unknown value {value}{_nearest(error.instance, words_of(option))}"},
+        **{"enum": f"unknown value {value}{nearest(error.instance, words_of(option))}"},
         **{"format": str(error.cause).removeprefix("game: "), "minItems": f"{value} is empty"},
         **{"uniqueItems": f"{value} has duplicates", "minLength": f"{value} is empty"},
         **{"multipleOf": f"{value} is odd", "const": f"{value} does not fit"},

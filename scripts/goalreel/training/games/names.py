@@ -4,12 +4,10 @@ Thus a game's name can be checked where it is not played: the car is goalreel's 
 are known where ale-py is installed, those of gym-super-mario-bros everywhere.
 """
 
-import difflib
 import importlib.util
-from collections.abc import Iterable
 from pathlib import Path
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, nearest
 
 CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
@@ -46,9 +44,3 @@ def ale_games() -> tuple[str, ...]:
     folders = package.submodule_search_locations if package else None
     roms = sorted(Path(folders[0], "roms").glob("*.bin")) if folders else ()
     return tuple(f"ALE/{rom.stem.title().replace('_', '')}-v5" for rom in roms)
-
-
-def nearest(word: object, known: Iterable[str]) -> str:
-    """Return "; did you mean ...?" with the nearest of `known`, "" if none is near."""
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""

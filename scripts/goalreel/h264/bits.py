@@ -1,7 +1,7 @@
 """Bits as a NAL unit holds them: fixed widths, Exp-Golomb codes, trailing bits, escapes.
 
 Source: ITU-T H.264, 7.2 (reading), 7.3.1 and 7.4.1 (emulation prevention), 7.3.2.11 (trailing
-bits), 9.1 (Exp-Golomb). What the bits say stands in nal, parameter_sets and slices.
+bits), 9.1 (Exp-Golomb).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 A codeword is a length in bits and a value; a block is a row of them, in the order of the stream,
 with length 0 where there is none. Source: Rec. ITU-T H.264, 7.3.5.3.2 and 9.2, read from the
-encoder's side. The tables stand in cavlc_tables, what a macroblock holds in inter.
+encoder's side.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,10 @@ _ESCAPE_BITS = 12  # of the suffix of level_prefix 15, the longest that Baseline
 
 @dataclass(frozen=True)
 class Codewords:
-    """Codewords in places; they are small types, as most places are empty.
+    """Codewords in places; they are small types, as most places are empty."""
 
-    values: (rows, codewords) int32; lengths: the same shape, uint8, bits of each, 0 for none
-    """
-
-    values: np.ndarray
-    lengths: np.ndarray
+    values: np.ndarray  # (rows, codewords) int32
+    lengths: np.ndarray  # the same shape, uint8: bits of each, 0 for none
 
 
 def no_codewords(*shape: int) -> Codewords:

@@ -2,7 +2,7 @@
 
 Source: Rec. ITU-T H.264, Tables 9-5 (coeff_token), 9-7 and 9-8 (total_zeros of 4x4 blocks), 9-9(a)
 (of 4:2:0 chroma DC), 9-10 (run_before) and 9-4 (coded_block_pattern of inter macroblocks). Each
-pair of arrays holds a codeword's length in bits and its value. What is done with them: cavlc.
+pair of arrays holds a codeword's length in bits and its value.
 """
 
 import numpy as np

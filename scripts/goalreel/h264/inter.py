@@ -2,8 +2,7 @@
 
 Every macroblock is skipped or predicted with a zero motion vector, plus a residual; so a slice's
 samples depend on the reference's samples under it and on nothing else, and any slice fits any
-picture that refers to that reference. Source: Rec. ITU-T H.264, 7.3.4, 7.3.5. What is predicted
-from what is told in prediction; slice headers stand in slices, residuals' codewords in cavlc.
+picture that refers to that reference. Source: Rec. ITU-T H.264, 7.3.4, 7.3.5.
 """
 
 from collections.abc import Sequence
@@ -40,11 +39,18 @@ def code_patches(
 ) -> list[np.ndarray]:
     """Return for each patch the data of a slice that shows it: (bits,) uint8 of 0 and 1.
 
-    reference: the planes Y, U, V that a decoder holds, whole macroblocks in size; background: what
-    they stand for, the planes that the patches are pasted into. colours: weights of further
-    references, see prediction. captions: rows of macroblocks at the picture's top in which the
-    reference may hold more than is known here, so that no colour may cover it. Parts of a patch
-    outside of `region` are left out. Raises GoalreelError if qp is too low for the profile.
+    Args:
+        reference: the planes Y, U, V that a decoder holds, whole macroblocks in size.
+        background: what they stand for, the planes that the patches are pasted into.
+        patches: parts of one that are outside of `region` are left out.
+        region: the macroblocks of the slices.
+        qp: the quantiser.
+        colours: weights of further references, see prediction.
+        captions: rows of macroblocks at the picture's top in which the reference may hold more
+            than is known here, so that no colour may cover it.
+
+    Raises:
+        GoalreelError: qp is too low for the profile.
     """
     data: list[np.ndarray] = []
     for chunk in chunks(patches):

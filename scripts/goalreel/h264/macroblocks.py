@@ -1,7 +1,4 @@
-"""Macroblocks: what patches change of a picture, cut into the squares that H.264 codes.
-
-How they are predicted stands in prediction, how they become bits in inter.
-"""
+"""Macroblocks: what patches change of a picture, cut into the squares that H.264 codes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,16 +19,13 @@ Patch = Sequence[tuple[tuple[slice, slice], np.ndarray]]
 
 @dataclass(frozen=True)
 class Region:
-    """The macroblocks of a slice: whole rows of the picture, or a part of one row.
+    """The macroblocks of a slice: whole rows of the picture, or a part of one row."""
 
-    top, left, height, width: in macroblocks; columns: the picture's width in macroblocks
-    """
-
-    top: int
+    top: int  # all in macroblocks
     left: int
     height: int
     width: int
-    columns: int
+    columns: int  # the picture's width
 
     def __post_init__(self) -> None:
         """Refuse what no slice can be."""
@@ -53,18 +47,15 @@ class Region:
 class Macroblocks:
     """Macroblocks of several pictures, picture by picture, in raster order of each one's box.
 
-    picture: (n,) each one's picture; address: (n,) its number in the region
-    left, above: (n,) the number of the neighbour here, SKIPPED for one that is not here, OUTSIDE
-    for none in the region
-    wanted, reference: Y, U and V, (n, 16, 16) and twice (n, 8, 8) int16
+    A neighbour is a number here, SKIPPED for one that is not here, OUTSIDE for none in the region.
     """
 
-    picture: np.ndarray
-    address: np.ndarray
-    left: np.ndarray
-    above: np.ndarray
-    wanted: Planes
-    reference: Planes
+    picture: np.ndarray  # (n,) each one's picture
+    address: np.ndarray  # (n,) its number in the region
+    left: np.ndarray  # (n,) its neighbour there
+    above: np.ndarray  # (n,)
+    wanted: Planes  # Y, U and V, (n, 16, 16) and twice (n, 8, 8) int16
+    reference: Planes  # as wanted
 
 
 SKIPPED, OUTSIDE = -1, -2

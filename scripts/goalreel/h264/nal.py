@@ -1,7 +1,6 @@
-"""NAL units: an Annex B stream or an MP4 sample taken apart, and put together.
+"""NAL units: Annex B streams taken apart, and streams and MP4 samples put together.
 
 Source: ITU-T H.264, 7.3.1 and Annex B; ISO/IEC 14496-15, 5.3.3 (samples, lengths of 4 bytes).
-Escapes stand in bits, what the units say in parameter_sets and slices.
 """
 
 import re
@@ -12,7 +11,7 @@ from goalreel.errors import GoalreelError
 from goalreel.h264.bits import escape, unescape
 
 # nal_unit_type, Table 7-1
-SLICE, IDR, SEI, SPS, PPS = 1, 5, 6, 7, 8
+SLICE, IDR, SPS, PPS = 1, 5, 7, 8
 _START_CODE = re.compile(rb"\x00\x00\x01")
 _LENGTH = 4  # bytes
 
@@ -71,18 +70,3 @@ def split(data: bytes) -> list[Nal]:
 def length_prefixed(units: Iterable[bytes]) -> bytes:
     """Return an MP4 sample of NAL units as `pack` makes them, each after its length in 4 bytes."""
     return b"".join(len(unit).to_bytes(_LENGTH, "big") + unit for unit in units)
-
-
-def split_sample(data: bytes) -> list[Nal]:
-    """Return the NAL units of an MP4 sample. Raises GoalreelError if a length or unit is faulty."""
-    found, place = [], 0
-    while place < len(data):
-        length = int.from_bytes(data[place : place + _LENGTH], "big")
-        place += _LENGTH
-        if place + length > len(data):
-            raise GoalreelError(
-                f"byte {place - _LENGTH}: a NAL unit of {length} bytes in a sample of {len(data)}"
-            )
-        found.append(unpack(data[place : place + length]))
-        place += length
-    return found

@@ -2,8 +2,7 @@
 
 A colour is the same reference picture once more in the list, weighted by nothing (explicit weighted
 prediction, Rec. ITU-T H.264, 8.4.2.3): the inside of a car costs next to no bits then, and still
-nothing depends on a neighbour. It is chosen for each 8x8 quarter of a macroblock. What the weights
-look like in a slice header is told in slices.
+nothing depends on a neighbour. It is chosen for each 8x8 quarter of a macroblock.
 """
 
 from collections.abc import Sequence
@@ -28,15 +27,12 @@ Weight = tuple[int, int]  # a sample s becomes (s * weight + 16 >> 5) + offset
 
 @dataclass(frozen=True)
 class Levels:
-    """Quantised macroblocks.
+    """Quantised macroblocks."""
 
-    luma: (n, 16, 16) int32, blocks in raster order, levels in zigzag order; chroma: for U and V
-    the levels of DC, (n, 4), and AC, (n, 4, 15); references: (n, 4), ref_idx_l0 of each quarter
-    """
-
-    luma: np.ndarray
+    luma: np.ndarray  # (n, 16, 16) int32, blocks in raster order, levels in zigzag order
+    # For U and V the levels of DC, (n, 4), and AC, (n, 4, 15).
     chroma: tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-    references: np.ndarray
+    references: np.ndarray  # (n, 4), ref_idx_l0 of each quarter
 
 
 def plain(colour: Sequence[int], under: Sequence[int]) -> tuple[Weight, Weight, Weight]:

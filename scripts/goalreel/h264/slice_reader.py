@@ -1,6 +1,6 @@
-"""Reading slice headers, x264's and goalreel's own, so that the data behind them can be taken.
+"""Reading x264's I slices in Baseline profile, so that the data of each can be taken out of it.
 
-Source: ITU-T H.264, 7.3.3. Headers are written in slices.
+Source: ITU-T H.264, 7.3.2.1, 7.3.2.2 and 7.3.3. What x264 was not asked for is refused.
 """
 
 from dataclasses import dataclass
@@ -9,120 +9,87 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitReader
-from goalreel.h264.nal import IDR, SLICE, Nal
-from goalreel.h264.parameter_sets import PictureParameters, SequenceParameters
-from goalreel.h264.slices import NO_DEBLOCKING, TYPES, SliceHeader
+from goalreel.h264.nal import Nal
 
-_MOST_ACTIVE = 32  # references, 7.4.3
+_BASELINE = 66  # profile_idc: CAVLC, 8 bits, 4:2:0
+_I = 2  # slice_type modulo 5, Table 7-6
+_NO_DEBLOCKING = 1
 
 
 @dataclass(frozen=True)
-class ParsedHeader(SliceHeader):
-    """A slice header that was read; disable_deblocking: disable_deblocking_filter_idc, 0 to 2."""
+class SequenceParameters:
+    """What slice headers need of a sequence parameter set."""
 
-    disable_deblocking: int = 0
-
-
-def slice_data(nal: Nal, sps: SequenceParameters, pps: PictureParameters) -> np.ndarray:
-    """Return the slice data of a CAVLC slice, without header and trailing bits: (n,) uint8.
-
-    Raises GoalreelError as read_header, and if the slice is in CABAC.
-    """
-    if pps.cabac:
-        raise GoalreelError("slice data in CABAC; allowed: CAVLC")
-    return data_from(nal, read_header(nal, sps, pps)[1])
+    macroblocks: tuple[int, int]  # (columns, rows)
+    frame_num_bits: int
+    poc_bits: int  # 0 where slices hold no picture order count
 
 
-def data_from(nal: Nal, start: int) -> np.ndarray:
-    """Return the slice data of a CAVLC slice from bit `start` of its RBSP on: (n,) uint8."""
-    reader = BitReader(nal.rbsp)
-    reader.position = start
-    return np.unpackbits(np.frombuffer(nal.rbsp, np.uint8), count=reader.end())[start:]
+@dataclass(frozen=True)
+class PictureParameters:
+    """What slice headers need of a picture parameter set."""
+
+    initial_qp: int
 
 
-def read_header(
-    nal: Nal, sps: SequenceParameters, pps: PictureParameters
-) -> tuple[ParsedHeader, int]:
-    """Return a slice's header, and the number of its slice data's first bit in the RBSP.
+@dataclass(frozen=True)
+class IntraSlice:
+    """A picture coded as one I slice."""
 
-    In CABAC the data begin at the next whole byte. Raises GoalreelError if the unit is no slice, is
-    broken, belongs to other parameter sets, is of a field, or of another type than I and P.
-    """
-    if nal.type not in (SLICE, IDR):
-        raise GoalreelError(f"nal_unit_type {nal.type}; allowed: {SLICE} and {IDR}, slices")
-    if not sps.frame_mbs_only or pps.sps_id != sps.id:
-        raise GoalreelError(
-            f"slices of SPS {sps.id}, frame_mbs_only_flag {sps.frame_mbs_only:d}, PPS {pps.id} of "
-            f"SPS {pps.sps_id}; allowed: frames only, an SPS and a PPS of one another"
-        )
-    bits, is_idr = BitReader(nal.rbsp), nal.type == IDR
-    first_mb = bits.ue(sps.macroblocks[0] * sps.macroblocks[1] - 1)
-    code = bits.ue(9) % 5
-    if code not in TYPES.values() or (is_idr and code == TYPES["P"]):
-        raise GoalreelError(f"slice_type {code}, nal_unit_type {nal.type}; allowed: I, P; IDR: I")
-    if (identity := bits.ue(255)) != pps.id:
-        raise GoalreelError(f"a slice of PPS {identity}; allowed: {pps.id}, the one given")
-    frame_num = bits.u(sps.frame_num_bits)
-    idr_pic_id = bits.ue(65535) if is_idr else None
-    poc_lsb = _read_order(bits, sps, pps)
-    if pps.redundant_pictures:
-        bits.ue(127)
-    if code == TYPES["P"]:
-        _read_references(bits, sps, pps)
-    if nal.ref_idc:
-        _read_marking(bits, is_idr)
-    if pps.cabac and code == TYPES["P"]:
-        bits.ue(2)  # cabac_init_idc
+    data: np.ndarray  # the slice data, (n,) uint8 of 0 and 1
+    qp: int  # of the slice header
+    macroblocks: int  # how many
+
+
+def read_sps(rbsp: bytes) -> SequenceParameters:
+    """Return what a sequence parameter set says. Raises GoalreelError if it is none of x264's."""
+    bits = BitReader(rbsp)
+    _expect("profile_idc", bits.u(8), _BASELINE)
+    bits.u(16)  # constraint flags, level_idc
+    _expect("seq_parameter_set_id", bits.ue(), 0)
+    frame_num_bits, order = bits.ue(12) + 4, bits.ue()
+    _expect("pic_order_cnt_type", order, 0, 2)
+    poc_bits = bits.ue(12) + 4 if order == 0 else 0
+    bits.ue(), bits.flag()  # max_num_ref_frames, gaps_in_frame_num_value_allowed_flag
+    columns, rows = bits.ue() + 1, bits.ue() + 1
+    _expect("frame_mbs_only_flag", bits.u(1), 1)
+    return SequenceParameters((columns, rows), frame_num_bits, poc_bits)
+
+
+def read_pps(rbsp: bytes) -> PictureParameters:
+    """Return what a picture parameter set says. Raises GoalreelError if it is none of x264's."""
+    bits = BitReader(rbsp)
+    _expect("pic_parameter_set_id", bits.ue(), 0)
+    _expect("seq_parameter_set_id", bits.ue(), 0)
+    _expect("entropy_coding_mode_flag", bits.u(1), 0)
+    _expect("bottom_field_pic_order_in_frame_present_flag", bits.u(1), 0)
+    _expect("num_slice_groups_minus1", bits.ue(), 0)
+    bits.ue(), bits.ue(), bits.u(3)  # references in use, weighted prediction
+    qp = 26 + bits.se()
+    bits.se()  # pic_init_qs_minus26
+    _expect("chroma_qp_index_offset", bits.se(), 0)
+    _expect("deblocking_filter_control_present_flag", bits.u(1), 1)
+    _expect("constrained_intra_pred_flag", bits.u(1), 0)
+    _expect("redundant_pic_cnt_present_flag", bits.u(1), 0)
+    bits.trailing()  # no transform_8x8_mode_flag
+    return PictureParameters(qp)
+
+
+def read_slice(nal: Nal, sps: SequenceParameters, pps: PictureParameters) -> IntraSlice:
+    """Return an IDR picture's only slice. Raises GoalreelError if it is another, or broken."""
+    bits, macroblocks = BitReader(nal.rbsp), sps.macroblocks[0] * sps.macroblocks[1]
+    _expect("first_mb_in_slice", bits.ue(), 0)
+    _expect("slice_type", bits.ue() % 5, _I)
+    _expect("pic_parameter_set_id", bits.ue(), 0)
+    bits.u(sps.frame_num_bits), bits.ue(), bits.u(sps.poc_bits)  # the second is idr_pic_id
+    bits.u(2)  # dec_ref_pic_marking
     qp = pps.initial_qp + bits.se()
-    if not 0 <= qp <= 51:
-        raise GoalreelError(f"slice qp {qp}; allowed: 0 to 51")
-    filtered = bits.ue(2) if pps.deblocking_control else 0
-    if pps.deblocking_control and filtered != NO_DEBLOCKING:
-        bits.se(), bits.se()
-    name = "P" if code == TYPES["P"] else "I"
-    header = ParsedHeader(
-        *(name, first_mb, frame_num, idr_pic_id, poc_lsb, nal.ref_idc, qp),
-        disable_deblocking=filtered,
-    )
-    return header, bits.position
+    _expect("disable_deblocking_filter_idc", bits.ue(), _NO_DEBLOCKING)
+    data = np.unpackbits(np.frombuffer(nal.rbsp, np.uint8), count=bits.end())
+    return IntraSlice(data[bits.position :], qp, macroblocks)
 
 
-def _read_order(bits: BitReader, sps: SequenceParameters, pps: PictureParameters) -> int:
-    """Read the picture order count; return pic_order_cnt_lsb, 0 where there is none."""
-    lsb = bits.u(sps.poc_bits) if sps.poc_type == 0 else 0
-    counts = 1 + pps.bottom_field_pic_order
-    if sps.poc_type == 0:
-        counts -= 1
-    elif sps.poc_type == 2 or sps.poc_always_zero:
-        counts = 0
-    for _ in range(counts):
-        bits.se()
-    return lsb
-
-
-def _read_references(bits: BitReader, sps: SequenceParameters, pps: PictureParameters) -> None:
-    """Read a P slice's reference list, 7.3.3.1, and its weights, 7.3.3.2."""
-    active = bits.ue(_MOST_ACTIVE - 1) + 1 if bits.flag() else pps.references
-    if bits.flag():
-        while bits.ue(3) != 3:
-            bits.ue()
-    if not pps.weighted_pred:
-        return
-    bits.ue(7)
-    if sps.chroma_format:
-        bits.ue(7)
-    for _ in range(active):
-        for values in (2, 4) if sps.chroma_format else (2,):
-            if bits.flag():
-                for _ in range(values):
-                    bits.se()
-
-
-def _read_marking(bits: BitReader, is_idr: bool) -> None:
-    """Read dec_ref_pic_marking, 7.3.3.3."""
-    if is_idr:
-        bits.flag(), bits.flag()
-    elif bits.flag():
-        while operation := bits.ue(6):
-            for _ in range({3: 2, 5: 0}.get(operation, 1)):
-                bits.ue()
+def _expect(name: str, actual: int, *allowed: int) -> None:
+    if actual not in allowed:
+        expected = " or ".join(map(str, allowed))
+        raise GoalreelError(f"x264 coded {name} {actual}; expected: {expected}")

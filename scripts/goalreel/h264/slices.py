@@ -1,8 +1,7 @@
 """Slices of goalreel's assembled films: their headers, and NAL units of them and their data.
 
 Source: ITU-T H.264, 7.3.3. The headers belong to the parameter sets that parameter_sets writes:
-frames, CAVLC, one reference picture, no deblocking. What slice data say stands elsewhere: here they
-are bits. Headers are read in slice_reader.
+frames, CAVLC, one reference picture, no deblocking. Slice data are bits here.
 """
 
 from dataclasses import dataclass
@@ -23,21 +22,17 @@ NO_DEBLOCKING = 1
 
 @dataclass(frozen=True)
 class SliceHeader:
-    """A slice header of a frame.
+    """A slice header of a frame."""
 
-    type: I or P. first_mb: its first macroblock's number, in raster order. idr_pic_id: in IDR
-    pictures only. poc_lsb: pic_order_cnt_lsb. ref_idc: nal_ref_idc, 0 for a picture that none
-    refers to. colours: in P slices, the weights (weight, offset) of Y, U and V for each further
-    place of the reference picture in the list, see prediction.
-    """
-
-    type: str
-    first_mb: int
+    type: str  # I or P
+    first_mb: int  # its first macroblock's number, in raster order
     frame_num: int = 0
-    idr_pic_id: int | None = None
-    poc_lsb: int = 0
-    ref_idc: int = 0
+    idr_pic_id: int | None = None  # in IDR pictures only
+    poc_lsb: int = 0  # pic_order_cnt_lsb
+    ref_idc: int = 0  # nal_ref_idc, 0 for a picture that none refers to
     qp: int = 26
+    # In P slices, the weights (weight, offset) of Y, U and V for each further place of the
+    # reference picture in the list, see prediction.
     colours: tuple = ()
 
 

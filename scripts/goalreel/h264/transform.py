@@ -2,7 +2,7 @@
 
 Source: Rec. ITU-T H.264, 8.5; the forward transform and its multipliers as in Malvar, Hallapuro,
 Karczewicz and Kerofsky, "Low-complexity transform and quantization in H.264/AVC" (2003). Nothing
-here depends on other macroblocks. How levels become bits stands in cavlc.
+here depends on other macroblocks.
 """
 
 import numpy as np

@@ -163,7 +163,7 @@ def test_another_coding_than_was_asked_for_is_refused(monkeypatch):
     settings = {
         "disable_deblocking_filter_idc": "no-deblock=0",
         "chroma_qp_index_offset": "chroma-qp-offset=2",
-        "the slice's qp": "ipratio=2",
+        "at qp": "ipratio=2",
         "first_mb_in_slice": "slices=2",
     }
     for name, setting in settings.items():

@@ -5,7 +5,7 @@ in an I slice looks beyond it. Several make up one IDR picture.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -13,17 +13,7 @@ from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import intra_stream
 from goalreel.errors import GoalreelError
 from goalreel.h264.nal import IDR, PPS, SPS, Nal, split
-from goalreel.h264.parameter_sets import PictureParameters, SequenceParameters, read_pps, read_sps
-from goalreel.h264.slice_reader import data_from, read_header
-
-
-@dataclass(frozen=True)
-class IntraSlice:
-    """A picture coded as one I slice."""
-
-    data: np.ndarray  # the slice data, (n,) uint8 of 0 and 1
-    qp: int  # of the slice header
-    macroblocks: int  # how many
+from goalreel.h264.slice_reader import IntraSlice, read_pps, read_slice, read_sps
 
 
 def code_intra(
@@ -67,31 +57,22 @@ def _checked(pictures: Iterable[np.ndarray], shape: tuple[int, int]) -> Iterator
 
 def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSlice]:
     """Yield the slices of x264's stream. Raises GoalreelError if they cannot stand elsewhere."""
-    macroblocks = size[0] * size[1] // 256
     sps = pps = None
-    read: dict[Nal, SequenceParameters | PictureParameters] = {}
+    read_sps_once, read_pps_once = cache(read_sps), cache(read_pps)  # they come with each picture
     for unit in units:
         if unit.type == SPS:
-            sps = read[unit] = read.get(unit) or read_sps(unit.rbsp)
+            sps = read_sps_once(unit.rbsp)
         elif unit.type == PPS:
-            pps = read[unit] = read.get(unit) or read_pps(unit.rbsp)
+            pps = read_pps_once(unit.rbsp)
         elif unit.type == IDR and sps and pps:
-            header, start = read_header(unit, sps, pps)
-            fields = {
-                "entropy_coding_mode_flag": (pps.cabac, False),
-                "transform_8x8_mode_flag": (pps.transform_8x8, False),
-                "chroma_qp_index_offset": (pps.chroma_qp_offset, 0),
-                "constrained_intra_pred_flag": (pps.constrained_intra, False),
-                "chroma_format_idc": (sps.chroma_format, 1),
-                "the picture's size": (sps.size, size),
-                "first_mb_in_slice": (header.first_mb, 0),
-                "the slice's qp": (header.qp, qp),
-                "disable_deblocking_filter_idc": (header.disable_deblocking, 1),
-            }
-            for name, (actual, expected) in fields.items():
-                if actual != expected:
-                    raise GoalreelError(f"x264 coded {name} {actual}; expected: {expected}")
-            yield IntraSlice(data_from(unit, start), header.qp, macroblocks)
+            picture = read_slice(unit, sps, pps)
+            columns, rows = sps.macroblocks
+            if (16 * columns, 16 * rows, picture.qp) != (*size, qp):
+                raise GoalreelError(
+                    f"x264 coded {16 * columns}x{16 * rows} pixels at qp {picture.qp}; "
+                    f"expected: {size[0]}x{size[1]} at qp {qp}"
+                )
+            yield picture
 
 
 def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:

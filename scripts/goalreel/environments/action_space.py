@@ -44,19 +44,18 @@ class ActionSpace:
         kind = "whole numbers" if self.whole else "floats"
         return f"{kind} from {low} to {high}, of shape {self.shape} each"
 
-    def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
-        """Return uniformly random actions, (lanes, *stored_shape).
-
-        Args:
-            draws: for each number of an action, (lanes,) doubles in [0, 1).
-
-        Raises:
-            GoalreelError: the space has no bounds.
-        """
+    def check_bounds(self) -> None:
+        """Raise GoalreelError if the space has no bounds, between which to draw."""
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
             raise GoalreelError(
                 f"policy.name: 'random' draws uniformly, but the actions have no bounds ({self})"
             )
+
+    def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
+        """Return uniformly random actions, (lanes, *stored_shape).
+
+        draws: for each number of an action, (lanes,) doubles in [0, 1).
+        """
         unit = np.stack(draws, axis=1)
         if self.whole:
             chosen = self.low + np.floor(unit * (self.high - self.low + 1))

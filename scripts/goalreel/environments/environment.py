@@ -15,8 +15,8 @@ class Lanes(Protocol):
     def observations(self) -> Sequence:
         """Return what the policy sees, one item per lane."""
 
-    def states(self) -> np.ndarray:
-        """Return what is recorded of the state: (width, lanes) floats."""
+    def states(self) -> Sequence[np.ndarray]:
+        """Return what is recorded of the state: `width` arrays, (lanes,) floats each."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Take an action in each lane: (lanes, *actions.stored_shape).

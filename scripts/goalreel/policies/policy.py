@@ -80,7 +80,7 @@ class RulePolicy:
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if actions are drawn from a space without bounds."""
         if self.epsilon:
-            environment.actions.scaled(np.zeros((len(environment.actions.low), 1)))
+            environment.actions.check_bounds()
 
     def generators(self, seeds: np.ndarray) -> Pcg64:
         """Return each episode's own generator of random actions."""
@@ -97,11 +97,11 @@ class RulePolicy:
         if self.epsilon == 0:
             return self.rule(observations, environment), generators
         generators, coin = generators.random()
-        draws = []
-        for _ in environment.actions.low:
+        space, draws = environment.actions, []
+        for _ in space.low:
             generators, draw = generators.random()
             draws.append(draw)
-        drawn = environment.actions.scaled(draws)
+        drawn = space.scaled(draws)
         if self.epsilon == 1:
             return drawn, generators
         return np.where(

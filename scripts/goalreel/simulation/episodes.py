@@ -5,6 +5,7 @@ it.
 """
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ def simulate_episodes(
         lanes, generators = all_lanes[together], all_generators.take(together)
         everyone = slice(first, first + len(lanes))  # faster than the lanes' numbers
         with contextlib.closing(environment.lanes(seeds[lanes])) as batch:
-            states[0][:, everyone] = batch.states()
+            _write(states[0], everyone, batch.states())
             running, t = np.ones(len(lanes), bool), 0
             while running.any():
                 if t == (environment.max_steps or _MOST_STEPS):
@@ -83,7 +84,7 @@ def simulate_episodes(
                 reward, goal, limit = batch.step(chosen)
                 actions[t, everyone], rewards[t, everyone] = chosen, reward
                 t += 1
-                states[t][:, everyone] = batch.states()
+                _write(states[t], everyone, batch.states())
                 returns[lanes] += np.where(running, reward, 0.0)
                 over = running & (goal | limit)
                 if most_steps is not None:
@@ -107,6 +108,12 @@ def simulate_episodes(
         terminated=terminated,
         truncated=truncated,
     )
+
+
+def _write(row: np.ndarray, lanes: np.ndarray | slice, states: Sequence[np.ndarray]) -> None:
+    """Write the lanes' states into a row, (width, episodes)."""
+    for number, column in zip(row, states, strict=True):
+        number[lanes] = column
 
 
 def _longer(array: np.ndarray) -> np.ndarray:

@@ -99,10 +99,10 @@ def _check_segment(shard: _Shard, first: _Shard, fps: int) -> None:
     path, index, like = shard.segment, shard.index, first.index
     if (index.durations, index.timescale, index.reordered) != ((TICKS,), TICKS * fps, False):
         raise GoalreelError(f"{path}: not made at a constant {fps} fps; delete it")
-    if (index.codec, index.size) != (like.codec, like.size):
+    if index.size != like.size:
         raise GoalreelError(
-            f"{path}: {index.codec} of {index.size[0]}x{index.size[1]} pixels, {first.segment} "
-            f"{like.codec} of {like.size[0]}x{like.size[1]}; delete the wrong one and run "
+            f"{path}: {index.size[0]}x{index.size[1]} pixels, {first.segment} "
+            f"{like.size[0]}x{like.size[1]}; delete the wrong one and run "
             f"snakemake again"
         )
     if index.parameter_sets != like.parameter_sets:

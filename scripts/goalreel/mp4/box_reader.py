@@ -1,7 +1,4 @@
-"""The boxes of an MP4 file as they stand in it, found without reading what they hold.
-
-Which boxes there are, and what they say, is told by mp4 and mp4_samples.
-"""
+"""The boxes of an MP4 file, found without reading what they hold."""
 
 import struct
 from collections.abc import Iterator
@@ -37,13 +34,15 @@ class Span:
 def boxes_in(data: Span) -> Iterator[tuple[bytes, Span]]:
     """Yield the name and the content of each box. Raises ValueError, struct.error."""
     place = 0
-    while place + 8 <= len(data):
+    while place < len(data):
         length, name = struct.unpack(">I4s", data.read(place, 8))
         start = 8
         if length == 1:
             (length,), start = struct.unpack(">Q", data.read(place + 8, 8)), 16
+        elif length == 0:  # to the end of the file (4.2)
+            length = len(data) - place
         if length < start or place + length > len(data):
-            raise ValueError(f"box {name!r} reaches beyond its parent")
+            raise ValueError(f"box {name!r} reaches beyond the end of what holds it")
         yield name, data.part(place + start, length - start)
         place += length
 

@@ -1,11 +1,10 @@
 """The boxes of an MP4 file that describe it: the movie's header, its tracks' headers, its tags.
 
 A box is a list of buffers and columns here, so that tables of a long film are never in memory.
-Which samples a track has, and where they stand, is mp4_writer's; reading is mp4's.
 
 Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr,
 8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), 3GPP TS 26.245
-5.16 (tx3g), QuickTime File Format (text, gmhd, ilst); chpl is Nero's and stands in no standard.
+5.16 (tx3g), QuickTime File Format (text, gmhd, ilst); chpl is Nero's and in no standard.
 """
 
 import struct

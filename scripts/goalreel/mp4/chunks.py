@@ -1,7 +1,6 @@
-"""Chunks: which samples of a track stand together in the file, told a part of the track at a time.
+"""Chunks: which samples of a track are together in the file, found a part of the track at a time.
 
 Memory is that of a part, whatever the track's length, and the chunks do not depend on the parts.
-The boxes that tell of chunks stand in mp4_tables.
 """
 
 import numpy as np
@@ -10,7 +9,7 @@ _CHUNK = 1 << 20  # bytes after which a chunk ends: players read and interleave 
 
 
 class Chunks:
-    """Cuts samples that stand one after another: by breaks, and where a chunk is large enough."""
+    """Cuts samples, one after another: by breaks, and where a chunk is large enough."""
 
     def __init__(self) -> None:
         """Begin before the first sample."""
@@ -23,7 +22,7 @@ class Chunks:
         """Return the (first samples, sample counts) of chunks that begin and that end here.
 
         sizes: (samples,) of this part, in bytes; breaks: numbers of its samples that a chunk
-        starts with whatever stands before them. The film's first sample must be among them.
+        starts with, whatever is before them. The film's first sample must be among them.
         """
         new = np.zeros(len(sizes), bool)
         new[breaks] = True

@@ -1,7 +1,7 @@
 """Columns: numbers that grow with a film, appended a part at a time and read back in blocks.
 
 Few of them stay in memory; more go to a file without a name, beside what is being written, which
-goes with the program however that ends. What the numbers mean is told by who keeps them.
+goes with the program however that ends.
 """
 
 import tempfile
@@ -18,7 +18,7 @@ class Column:
     """Rows of `width` numbers of a NumPy dtype. Raises OSError where the disk is full."""
 
     def __init__(self, folder: Path, kind: str, width: int = 1) -> None:
-        """Begin an empty column; `folder` is where its file stands, if it needs one."""
+        """Begin an empty column; `folder` is for its file, if it needs one."""
         self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=folder)  # noqa: SIM115
         self._kind, self._width = np.dtype(kind), width
         self._rows = 0

@@ -17,12 +17,12 @@ from goalreel.mp4.reader import read_index
 
 
 class Joined:
-    """Segments as one video: `parts` first, which gathers what `payload` then tells."""
+    """Segments as one video: take all `parts` first, then the `payload`."""
 
     def __init__(self, segments: Sequence[Path], fps: int | Fraction, folder: Path) -> None:
-        """Take segments at `fps`, alike in codec, configuration and size.
+        """Take segments at `fps`, alike in configuration and size.
 
-        folder: where columns may stand. Raises GoalreelError if an index cannot be read.
+        folder: for columns. Raises GoalreelError if an index cannot be read.
         """
         self._segments, self._fps = segments, fps
         self._ranges = Column(folder, "<i8", 3)  # the segment's number, start, length

@@ -1,9 +1,8 @@
 """The index of an MP4 file with one video track, for media that start at any byte of the file.
 
 A film of episodes has a subtitle track and a chapter track (QuickTime's, which has no limit of
-chapters) with one sample per episode, see mp4_texts. The index is gathered a part of the film at a
-time, in columns. The boxes stand in mp4_boxes, the tables of samples in mp4_tables; mp4_writer puts
-the media behind the index.
+chapters) with one sample per episode. The index is gathered a part of the film at a time, in
+columns.
 """
 
 from collections.abc import Sequence
@@ -26,20 +25,13 @@ _VIDEO, _SUBTITLES, _CHAPTERS = 1, 2, 3  # track numbers
 
 @dataclass(frozen=True)
 class VideoTrack:
-    """What is told of a video's samples, or of a part of them; the payload is their bytes.
+    """A video's samples, or a part of them; the payload is their bytes."""
 
-    configuration: the content of its avcC box
-    size: (width, height) in pixels
-    fps: frames per second, a whole number or a fraction
-    sizes: (samples,) integers, bytes of each sample, 1 or more
-    keyframes: numbers of the sync samples, ascending, 0 the first of a video
-    """
-
-    configuration: bytes
-    size: tuple[int, int]
+    configuration: bytes  # the content of its avcC box
+    size: tuple[int, int]  # (width, height) in pixels
     fps: int | Fraction
-    sizes: np.ndarray
-    keyframes: Sequence[int]
+    sizes: np.ndarray  # (samples,) integers, bytes of each sample, 1 or more
+    keyframes: Sequence[int]  # numbers of the sync samples, ascending, 0 the first of a video
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,7 @@ class Movie:
     """The moov box, and how the media behind it are laid out.
 
     The media are `texts.front`, the chapters, and then the payload's `stored` bytes with
-    `texts.lines`, the subtitles, before the bytes that these tell.
+    `texts.lines`, the subtitles, each before its byte.
     """
 
     def __init__(self, first: VideoTrack, title: str, comment: str, folder: Path) -> None:
@@ -88,7 +80,7 @@ class Movie:
         self.frames += len(sizes)
 
     def end(self) -> None:
-        """Tell that all parts are added."""
+        """Take note that all parts are added."""
         self._counts.append(self._chunks.end())
 
     @property
@@ -134,14 +126,12 @@ class Movie:
     def _subtitles(self, base: int, wide: bool) -> Box:
         samples = self.texts.subtitles(base + self.texts.front_bytes, wide)
         header = boxes.track_header(_SUBTITLES, self._duration, boxes.IN_MOVIE, group=1)
-        kind = ("eng", "sbtl", "Episodes", boxes.subtitle_header())
-        return self._track(header, [], *kind, samples)
+        return self._track(header, [], "eng", "sbtl", "Episodes", boxes.subtitle_header(), samples)
 
     def _titles(self, base: int, wide: bool) -> Box:
         samples = self.texts.titles(base, wide)
         header = boxes.track_header(_CHAPTERS, self._duration, boxes.IN_MOVIE)
-        kind = ("eng", "text", "Chapters", boxes.chapter_header())
-        return self._track(header, [], *kind, samples)
+        return self._track(header, [], "eng", "text", "Chapters", boxes.chapter_header(), samples)
 
     def _track(self, header: Box, chapters: Box, *kind) -> Box:
         # No edit list: all play once from their start, which is what its absence says (8.6.5). With

@@ -1,8 +1,7 @@
 """What an MP4 file's index says of its video track, so that a file can be checked without decoding.
 
-Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC). No more of
-a file is read than is asked for. The tables of samples are read by sample_table_reader, which needs
-NumPy.
+Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC). No more of a file
+is read than is asked for; NumPy is imported where tables of samples are.
 """
 
 import contextlib
@@ -27,35 +26,24 @@ MOST_FRAMES = 1 << 27
 
 @dataclass(frozen=True)
 class Outline:
-    """What is told of an MP4 file's video track as a whole.
+    """What is known of an MP4 file's video track as a whole."""
 
-    frames: number of samples; durations: the distinct sample durations in units of 1 / timescale;
-    reordered: whether composition times differ from decoding times; first_pts: in timescale units;
-    parameter_sets: the avcC box of each sample description, SPS and PPS in it;
-    payload: bytes of all samples; comment: the file's, or ""; codec: "avc1" or "vp09"; size:
-    (width, height) in pixels, as the sample entry has it.
-    """
-
-    frames: int
-    timescale: int
-    durations: tuple[int, ...]
-    reordered: bool
-    first_pts: int
-    parameter_sets: tuple[bytes, ...]
-    payload: int
-    comment: str
-    codec: str
-    size: tuple[int, int]
+    frames: int  # number of samples
+    timescale: int  # units a second
+    durations: tuple[int, ...]  # the distinct durations of samples, in units
+    reordered: bool  # whether composition times differ from decoding times
+    first_pts: int  # in units
+    parameter_sets: tuple[bytes, ...]  # the avcC box of each sample description
+    payload: int  # bytes of all samples
+    comment: str  # the file's, or ""
+    size: tuple[int, int]  # (width, height) in pixels, as the sample entry has it
 
 
 @dataclass(frozen=True)
 class VideoIndex(Outline):
-    """The video track of an MP4 file, sample by sample.
+    """The video track of an MP4 file, sample by sample."""
 
-    keyframes: 0-based numbers of the sync samples; samples: where each sample stands in the file.
-    """
-
-    keyframes: Sequence[int]
+    keyframes: Sequence[int]  # 0-based numbers of the sync samples
     samples: "Samples" = field(repr=False, compare=False)
 
 
@@ -92,7 +80,7 @@ def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
 
 @contextlib.contextmanager
 def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
-    """Give the block the moov box and the media; tell of what is wrong with them as its own."""
+    """Yield the moov box and the media; what is wrong with them is raised as the file's fault."""
     try:
         with Path(path).open("rb") as stream:
             yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
@@ -105,38 +93,25 @@ def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
 
 
 def _top_level(file: Span) -> tuple[Span, list[range]]:
-    """Return the moov box's content and where the contents of mdat boxes stand."""
-    moov, media, place = None, [], 0
-    while place < len(file):
-        head = file.read(place, min(16, len(file) - place))
-        length, name = struct.unpack(">I4s", head[:8])
-        start = 8
-        if length == 1:
-            (length,), start = struct.unpack(">Q", head[8:16]), 16
-        elif length == 0:
-            length = len(file) - place
-        if length < start or place + length > len(file):
-            raise ValueError(f"box {name!r} reaches beyond the end of the file")
-        if name == b"moov":
-            moov = file.part(place + start, length - start)
-        elif name == b"mdat":
-            media.append(range(place + start, place + length))
-        place += length
-    if moov is None:
+    """Return the moov box's content and where the contents of mdat boxes are."""
+    boxes = list(boxes_in(file))
+    movies = [content for name, content in boxes if name == b"moov"]
+    if not movies:
         raise ValueError("no moov box")
-    return moov, media
+    media = [content for name, content in boxes if name == b"mdat"]
+    return movies[-1], [range(part.start, part.start + len(part)) for part in media]
 
 
 def _video_index(moov: Span, media: list[range]) -> tuple[VideoIndex, bool]:
-    """Return the index, and whether all samples stand in the media."""
+    """Return the index, and whether all samples are in the media."""
     from goalreel.mp4 import sample_table_reader
 
     track = _video_track(moov)
     table = track[b"mdia"][b"minf"][b"stbl"]
     samples = sample_table_reader.read_samples(table)
-    told = _told(moov, track, len(samples.sizes), samples.payload)
-    keyframes = sample_table_reader.read_keyframes(table, told["frames"])
-    return VideoIndex(**told, keyframes=keyframes, samples=samples), samples.inside(media)
+    fields = _fields(moov, track, len(samples.sizes), samples.payload)
+    keyframes = sample_table_reader.read_keyframes(table, fields["frames"])
+    return VideoIndex(**fields, keyframes=keyframes, samples=samples), samples.inside(media)
 
 
 def _outline(moov: Span, media: list[range]) -> tuple[Outline, bool]:
@@ -146,7 +121,7 @@ def _outline(moov: Span, media: list[range]) -> tuple[Outline, bool]:
     track = _video_track(moov)
     table = track[b"mdia"][b"minf"][b"stbl"]
     samples, payload = sample_table_reader.count_samples(table)
-    return Outline(**_told(moov, track, samples, payload)), sample_table_reader.chunks_inside(
+    return Outline(**_fields(moov, track, samples, payload)), sample_table_reader.chunks_inside(
         table, media
     )
 
@@ -159,7 +134,7 @@ def _video_track(moov: Span) -> dict:
     return videos[0]
 
 
-def _told(moov: Span, track: dict, samples: int, payload: int) -> dict[str, object]:
+def _fields(moov: Span, track: dict, samples: int, payload: int) -> dict[str, object]:
     """Return the fields of an outline."""
     from goalreel.mp4 import sample_table_reader
 
@@ -169,7 +144,7 @@ def _told(moov: Span, track: dict, samples: int, payload: int) -> dict[str, obje
     if frames != samples:
         raise ValueError(f"{frames} durations for {samples} samples")
     offsets, first_offset = sample_table_reader.read_composition(table)
-    codec, size, parameter_sets = _descriptions(table[b"stsd"])
+    size, parameter_sets = _descriptions(table[b"stsd"])
     return {
         "frames": frames,
         "timescale": _timescale(media[b"mdhd"]),
@@ -179,7 +154,6 @@ def _told(moov: Span, track: dict, samples: int, payload: int) -> dict[str, obje
         "parameter_sets": parameter_sets,
         "payload": payload,
         "comment": _comment(moov),
-        "codec": codec,
         "size": size,
     }
 
@@ -203,19 +177,17 @@ def _edit_start(track: dict) -> int:
     return times[0]
 
 
-def _descriptions(content: Span) -> tuple[str, tuple[int, int], tuple[bytes, ...]]:
-    """Return the codec, the size and each sample description's configuration."""
-    kinds, found = set(), []
+def _descriptions(content: Span) -> tuple[tuple[int, int], tuple[bytes, ...]]:
+    """Return the size and each sample description's avcC."""
+    sizes, found = set(), []
     for name, entry in boxes_in(content.part(8, len(content) - 8)):
         if name != b"avc1":
             raise ValueError(f"a sample description {name!r} in place of avc1")
-        kinds.add((name.decode(), struct.unpack(">HH", entry.read(24, 4))))
-        inside = dict(boxes_in(entry.part(78, len(entry) - 78)))
-        found.append(inside[b"avcC"].read())
-    if len(kinds) != 1:
-        raise ValueError(f"{len(kinds)} kinds of sample descriptions")
-    ((codec, size),) = kinds
-    return codec, size, tuple(found)
+        sizes.add(struct.unpack(">HH", entry.read(24, 4)))
+        found.append(dict(boxes_in(entry.part(78, len(entry) - 78)))[b"avcC"].read())
+    if len(sizes) != 1:
+        raise ValueError(f"sample descriptions of {len(sizes)} sizes")
+    return sizes.pop(), tuple(found)
 
 
 def _comment(moov: Span) -> str:

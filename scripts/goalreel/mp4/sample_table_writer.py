@@ -1,7 +1,6 @@
-"""A track's sample tables, written: the boxes that tell of chunks and samples.
+"""A track's sample tables, written: the boxes of chunks and samples.
 
-They are gathered a part of the track at a time: a film may have a hundred million samples. Which
-samples make a chunk is told by mp4_chunks; reading these tables is mp4_samples'.
+They are gathered a part of the track at a time: a film may have a hundred million samples.
 
 Source of the boxes: ISO/IEC 14496-12, 8.6.1 (stts, stss), 8.7.3 to 8.7.5 (stsz, stsc, stco, co64).
 """
@@ -40,7 +39,7 @@ class SampleSizes:
 
 
 class SamplesOfChunks:
-    """stsc: the number of samples in each chunk, told where it changes."""
+    """stsc: the number of samples in each chunk, stored where it changes."""
 
     def __init__(self, folder: Path) -> None:
         """Begin without chunks."""

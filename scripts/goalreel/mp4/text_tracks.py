@@ -1,7 +1,7 @@
 """A film's subtitle and chapter tracks: one text for each chapter, gathered in columns.
 
-The media of the chapters stand before those of the film, all of them; each subtitle stands before
-a byte of the video's samples, its cut. Which byte that is, mp4_movie tells.
+The media of the chapters are before those of the film, all of them; each subtitle is before a byte
+of the video's samples, its cut.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,15 +20,15 @@ _UTF8 = bytes([0, 0, 0, 12]) + b"encd" + bytes([0, 0, 1, 0])  # QuickTime: this 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A filmed episode's place in the film, its title card included, in frames, and its title."""
+    """A filmed episode's place in the film."""
 
-    first_frame: int
-    frames: int
+    first_frame: int  # of its title card
+    frames: int  # its title card's included
     title: str
 
 
 class Texts:
-    """The texts of both tracks, and where they stand."""
+    """The texts of both tracks, and where they are."""
 
     def __init__(self, tick: int, folder: Path) -> None:
         """Begin without texts; tick: of the timescale for a frame; folder: for the columns."""
@@ -52,7 +52,7 @@ class Texts:
     def add(self, chapters: Sequence[Chapter], cuts: np.ndarray) -> np.ndarray:
         """Add chapters; return the bytes of all texts before each of them, and before the next.
 
-        cuts: (chapters,) int64, the payload's byte that each one's subtitle stands before.
+        cuts: (chapters,) int64, the payload's byte that each one's subtitle is before.
         """
         names = [boxes.utf8(chapter.title, 0xFFFF) for chapter in chapters]
         texts = [len(name).to_bytes(2, "big") + name for name in names]
@@ -85,13 +85,13 @@ class Texts:
             place += length
 
     def subtitles(self, base: int, wide: bool) -> Box:
-        """Return stbl of the subtitles; base: the file's byte of the text that stands first."""
+        """Return stbl of the subtitles; base: the file's byte of the first text."""
         one = table("stsc", np.array([[1, 1, 1]]))
         places = chunk_places(self._places, base, wide)
         return self._samples(boxes.text_entry("tx3g", True), [*one, *places], 0)
 
     def titles(self, base: int, wide: bool) -> Box:
-        """Return stbl of the chapters, whose samples stand at `base`."""
+        """Return stbl of the chapters, whose samples are at `base`."""
         all_ = table("stsc", np.array([[1, len(self), 1]]))
         places = chunk_places(np.array([0]), base, wide)
         return self._samples(boxes.text_entry("text", False), [*all_, *places], len(_UTF8))

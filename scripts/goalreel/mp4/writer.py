@@ -1,8 +1,7 @@
 """Writing MP4 files: the index, then the media, whose samples are all known before.
 
-Since the index stands first, a browser plays the film while it loads; since sizes are known, the
-media are written once. The index is gathered in columns, which a long film keeps on disk. What the
-index holds stands in mp4_movie, how segments become one track in mp4_join; reading is mp4's.
+Since the index is first, a browser plays the film while it loads; since sizes are known, the media
+are written once. The index is gathered in columns, which a long film keeps on disk.
 """
 
 import os
@@ -33,14 +32,21 @@ def write_mp4(
     comment: str = "",
     chapters: Iterable[Chapter] = (),
 ) -> None:
-    """Write an MP4 file at `path`; with chapters it has a subtitle for each of them, too.
+    """Write an MP4 file; what is held in memory is that of a part of the video.
 
-    video: a track, or its parts, one after another, all as the first but for sizes and
-    keyframes (numbered in each part from 0 on); payload: contiguous buffers and FileRanges, all
-    samples one after another, taken once all parts are; title, comment: the file's, "" for
-    none; chapters: one after another, from the first frame to the last. What is held in memory is
-    that of a part. Raises GoalreelError if these do not fit each other, OSError if a file cannot be
-    read or written.
+    Args:
+        path: the file.
+        video: a track, or its parts, one after another, all as the first but for sizes and
+            keyframes (numbered in each part from 0 on).
+        payload: contiguous buffers and FileRanges, all samples one after another; taken once all
+            parts are.
+        title: the file's, "" for none.
+        comment: the file's, "" for none.
+        chapters: one after another, from the first frame to the last; each is a subtitle too.
+
+    Raises:
+        GoalreelError: these do not fit each other.
+        OSError: a file cannot be read or written.
     """
     parts = [video] if isinstance(video, VideoTrack) else video
     movie = _gathered(parts, chapters, title, comment, Path(path).parent)
@@ -61,16 +67,16 @@ def _gathered(
     parts: Iterable[VideoTrack], chapters: Iterable[Chapter], title: str, comment: str, folder: Path
 ) -> Movie:
     """Return the index of all parts."""
-    movie, told = None, _Chapters(chapters)
+    movie, remaining = None, _Chapters(chapters)
     for part in parts:
         movie = Movie(part, title, comment, folder) if movie is None else movie
         _check_part(part, movie)
         most = ((1 << 32) - 1) // (TICKS * Fraction(part.fps).denominator)
         for piece in _pieces(part):
-            movie.add(piece, list(told.until(movie.frames + len(piece.sizes), most)))
+            movie.add(piece, list(remaining.until(movie.frames + len(piece.sizes), most)))
     if movie is None:
         raise _wrong_length(0)
-    told.check(movie.frames)
+    remaining.check(movie.frames)
     movie.end()
     return movie
 
@@ -173,8 +179,8 @@ def _blocks(payload: Iterable) -> Iterator[memoryview]:
                 taken = source.readinto(buffer[: min(left, _BLOCK)])
                 if not taken:
                     raise GoalreelError(
-                        f"{piece.path}: ends {left} bytes before the end that its index states; "
-                        f"delete it and run snakemake again"
+                        f"{piece.path}: is shorter than its index says; delete it and run "
+                        f"snakemake again"
                     )
                 yield buffer[:taken]
                 left -= taken

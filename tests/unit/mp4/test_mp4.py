@@ -128,7 +128,7 @@ def test_what_is_written_is_what_pyav_and_the_reader_find(
     assert (index.frames, index.durations, index.first_pts) == (frames, (tick,), 0)
     assert index.timescale == TICKS * Fraction(fps).numerator and not index.reordered
     assert (list(index.keyframes), index.comment) == (keyframes, "a comment")
-    assert (index.codec, index.size) == ("avc1", SIZE)
+    assert index.size == SIZE
     assert index.parameter_sets == (made.configuration,)
     wanted = [source[0][i] for i in order]
     assert samples_of(path) == wanted and index.payload == sum(map(len, wanted))
@@ -267,10 +267,10 @@ def test_a_file_cut_at_any_length_is_refused_by_name(source, tmp_path):
             read_index(path)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(place=st.floats(0, 1), value=st.sampled_from([0, 1, 2**31, 2**32 - 1]) | st.integers(0, 999))
-def test_a_forged_index_is_refused_or_points_into_the_file(source, tmp_path_factory, place, value):
-    path = tmp_path_factory.getbasetemp() / "forged.mp4"
+def test_a_damaged_index_is_refused_or_points_into_the_file(source, tmp_path_factory, place, value):
+    path = tmp_path_factory.getbasetemp() / "damaged.mp4"
     made, payload = track(source, [i % 10 for i in range(50)])
     write_mp4(path, replace(made, keyframes=range(0, 50, 5)), payload, "t", "c", chapters_of([50]))
     data = bytearray(path.read_bytes())
@@ -280,26 +280,11 @@ def test_a_forged_index_is_refused_or_points_into_the_file(source, tmp_path_fact
         try:
             index = read_index(path)
         except GoalreelError as error:
-            assert "forged.mp4" in str(error)
+            assert "damaged.mp4" in str(error)
             return
         ends = index.samples.offsets + index.samples.sizes
         assert len(ends) == index.frames and ends.max() <= len(data)
         assert max(index.keyframes, default=0) < index.frames
-
-
-@pytest.mark.parametrize("same", [0, 1, 1700, 2**32 - 1])
-@pytest.mark.parametrize("count", [10**6, 2**32 - 1])
-def test_billions_of_samples_are_no_reason_to_ask_for_memory(source, tmp_path, same, count):
-    made, _ = track(source, [0] * 50)
-    path = tmp_path / "f.mp4"
-    write_mp4(path, replace(made, keyframes=[0]), [source[0][0]] * 50)
-    data = bytearray(path.read_bytes())
-    struct.pack_into(">II", data, data.index(b"stsz") + 8, same, count)
-    for name, place in ((b"stts", 12), (b"stsc", 16)):  # all tell the same story
-        struct.pack_into(">I", data, data.index(name) + place, count)
-    path.write_bytes(data)
-    with traced(10**6), pytest.raises(GoalreelError, match=r"f\.mp4"):
-        read_index(path)
 
 
 @pytest.mark.parametrize(
@@ -333,12 +318,8 @@ def test_chapters_and_payloads_that_do_not_fit_are_refused(source, tmp_path):
             write_mp4(tmp_path / "f.mp4", made, wrong)
     (tmp_path / "short").write_bytes(b"".join(payload)[:-1])
     pieces = [FileRange(tmp_path / "short", 0, len(b"".join(payload)))]
-    with pytest.raises(GoalreelError, match="short: ends 1 bytes before"):
+    with pytest.raises(GoalreelError, match="short: is shorter than its index says"):
         write_mp4(tmp_path / "f.mp4", made, pieces)
-
-
-def one_chapter(frames: int) -> list[Chapter]:
-    return chapters_of([frames])
 
 
 def test_a_film_of_other_bytes_is_never_a_result(source, tmp_path, monkeypatch):
@@ -350,7 +331,7 @@ def test_a_film_of_other_bytes_is_never_a_result(source, tmp_path, monkeypatch):
     encoded(tmp_path / "s.mp4")
     monkeypatch.setattr("goalreel.film.concatenate.write_mp4", longer)
     with pytest.raises(GoalreelError, match="the film is wrong"):
-        join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", one_chapter(10))
+        join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", chapters_of([10]))
     assert not (tmp_path / "f.mp4").exists()
 
 
@@ -378,7 +359,7 @@ def test_pictures_of_another_size_are_refused(tmp_path):
         _Shard(path, read_index(path), path, None)
         for path in (tmp_path / "a.mp4", tmp_path / "c.mp4")
     )
-    with pytest.raises(GoalreelError, match=r"c\.mp4: avc1 of 80x48 pixels, .*a\.mp4 avc1 of 64x4"):
+    with pytest.raises(GoalreelError, match=r"c\.mp4: 80x48 pixels, .*a\.mp4 64x48"):
         _check_segment(other, first, 30)
 
 

@@ -36,6 +36,9 @@ FEW = {"reaches": 6, "shard_size": 3}
 GYMNASIUM = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
 STYLES = {env: make_style(env, GYMNASIUM) for env in (DISCRETE, CONTINUOUS)}
 LOSSLESS = QP | {"qp": 0}
+VIEWS = ("clips", "grid", "swarm", "phase", "stills", "learning", "report")
+TARGETS = ("all", *VIEWS)
+VIEWED = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempts: 1}"}
 HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 
 
@@ -173,6 +176,12 @@ def filmed(once) -> Project:
         return fresh.run("-j", "2", config={"reaches": 8, "shard_size": 4})
 
     return once("filmed", make)
+
+
+@pytest.fixture(scope="session")
+def viewed(once) -> Project:
+    """Return a project with a finished film of 4 reaches and all views; tests only read it."""
+    return once("viewed", lambda fresh: fresh.run("-j", "2", *TARGETS, config=VIEWED))
 
 
 @pytest.fixture(scope="session")

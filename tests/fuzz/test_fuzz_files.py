@@ -1,7 +1,9 @@
 """Any file is read, or refused by its name; what is read can be used."""
 
 import json
+import shutil
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,6 @@ from conftest import DISCRETE
 from fuzzing import examples, junk, mutated_bytes, mutated_json, mutated_npz, put, works_or_tells
 from hypothesis import given
 from hypothesis import strategies as st
-from material import MAINS, made, spec_of
 
 from goalreel.environments.environment import make_environment
 from goalreel.files.svg_plot import read_caption
@@ -28,13 +29,24 @@ from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories
 from goalreel.training.dqn.comparison import curves_of
-from goalreel.training.dqn.metrics import read_metrics
+from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
 
 
-@pytest.fixture(scope="session")
-def run(tmp_path_factory):
-    """Return the folder of a small finished run."""
-    return made(tmp_path_factory.getbasetemp() / "run")
+@pytest.fixture(scope="module")
+def run(viewed, tmp_path_factory) -> Path:
+    """Return a folder with the results of a film and all views, and with files of the user's."""
+    folder = tmp_path_factory.mktemp("run") / "results"
+    shutil.copytree(viewed.folder / "results", folder)
+    (folder / "recording.csv").write_text("episode,seed,action\n" + "0,1,2\n" * 5 + "1,2,0\n" * 9)
+    rows = np.repeat([0, 1], [5, 9])
+    np.savez(folder / "recording.npz", episode=rows, seed=rows + 1, action=np.zeros((14, 1), int))
+    (folder / "states.csv").write_text("episode,position,velocity\n" + "0,-0.5,0\n" * 3)
+    (folder / "policy.py").write_text("def act(obs):\n    return obs[:, 0].astype(int) * 0\n")
+    figures = (6000, 3.0, 2000.0, None, None, -150.0, -160.0)
+    metrics = Metrics("fast", 1, True, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
+    spec = json.dumps({"stage": "dqn", "config": {"variant": "fast", "train.seed": 1}})
+    write_metrics(folder / "metrics.json", metrics, spec, folder / "train" / "log.csv")
+    return folder
 
 
 def _trajectories(path):
@@ -90,8 +102,8 @@ _TABLES = {
     "recording.csv": _recording,
     "states.csv": _recording,
     "tables.json": read_spec,
-    "train/fast/1/metrics.json": lambda path: (curves_of([read_metrics(path)]), read_spec(path)),
-    "steps.svg": lambda path: (read_caption(path), read_spec(path)),
+    "metrics.json": lambda path: (curves_of([read_metrics(path)]), read_spec(path)),
+    "plots/steps.svg": lambda path: (read_caption(path), read_spec(path)),
     "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
     "benchmarks/concat.tsv": lambda path: read_timings(path.parent, ["concat"], 2, 60),
     "segments/00000.mp4": lambda path: (_video(path), read_spec(path)),
@@ -140,10 +152,10 @@ def _fields(draw, table: str):
 
 @examples(sample=300, full=15_000)
 @given(st.data())
-def test_any_spec_is_taken_or_refused(data):
-    stage = data.draw(st.sampled_from(sorted(MAINS)))
-    value = data.draw(mutated_json(spec_of(stage)))
-    text = json.dumps(value)
+def test_any_spec_is_taken_or_refused(run, data):
+    names = ("trajectories/00000.npz", "segments/00000.mp4", "film.mp4", "tables.json")
+    spec = json.loads(read_spec(run / data.draw(st.sampled_from(names))).text)
+    text = json.dumps(data.draw(mutated_json(spec)))
     if data.draw(st.integers(0, 3)) == 0:
         text = data.draw(mutated_bytes(text.encode())).decode("utf-8", "surrogateescape")
     works_or_tells(lambda: parse_spec(text), "--spec", "is not installed", "planned")

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import hashes
+from conftest import TARGETS, VIEWED, VIEWS, hashes
 from project import Project
 from reruns import FILM, rerun
 from trials import replaced
@@ -15,11 +15,8 @@ from goalreel.verification.view_files import check_views
 from goalreel.workflow.stages import STAGES
 
 OUTPUTS = {name: stage.outputs for name, stage in STAGES.items()}
-VIEWS = ("clips", "grid", "swarm", "phase", "stills", "learning", "report")
-TARGETS = ("all", *VIEWS)
-BASE = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempts: 1}"}
 ALL = (*FILM, *VIEWS)
-PLANNED = BASE | {"train": {"checkpoints": [1, 2], "attempts": 1}}  # the same in this process
+PLANNED = VIEWED | {"train": {"checkpoints": [1, 2], "attempts": 1}}  # the same in this process
 NOTHING = {}
 ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
@@ -34,12 +31,6 @@ FOLDERS = ("trajectories", "frames", "segments", "logs", "benchmarks")  # not of
 FILES = {"clips", "stills", "plots", "report", "train", "grid.mp4", "swarm.mp4", "phase.mp4"}
 FILES |= {"learning.mp4", "learning.csv", "learning.sha256"}
 LISTS = ("SHA256SUMS", "learning.sha256")
-
-
-@pytest.fixture(scope="module")
-def viewed(once) -> Project:
-    """Return a project with a finished film and all views."""
-    return once("viewed", lambda fresh: fresh.run("-j", "2", *TARGETS, config=BASE))
 
 
 @pytest.fixture
@@ -57,13 +48,13 @@ def test_a_run_tells_of_every_view_that_it_made(viewed):
 
 def test_the_film_alone_makes_no_view(done):
     shutil.rmtree(done.folder / "results")
-    assert set(done.jobs(config=BASE)) == {
+    assert set(done.jobs(config=VIEWED)) == {
         *["simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes"]
     }
 
 
 def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
-    done.run("report", "--report", "report.zip", config=BASE)
+    done.run("report", "--report", "report.zip", config=VIEWED)
     with zipfile.ZipFile(done.folder / "report.zip") as archive:
         held = {Path(name).name for name in archive.namelist()}
     expected = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
@@ -80,7 +71,7 @@ def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done)
         return {n: h for n, h in found if n not in apart and "/.snakemake" not in n}
 
     shutil.rmtree(done.folder / "results")
-    done.run("-j", "1", *TARGETS, config=BASE)
+    done.run("-j", "1", *TARGETS, config=VIEWED)
     assert made(done) == made(viewed)
     assert len(made(done)) > 20
 
@@ -170,8 +161,8 @@ def test_snakemake_reruns_the_views_that_the_specs_tell(viewed, sources, base):
     edit = {"clips": {"video_length": 9}, "grid": {"columns": 2}}
     planned = rerun(base, sources.specs(PLANNED | edit, ALL))
     given = {"clips": "{video_length: 9}", "grid": "{columns: 2}"}
-    assert viewed.jobs(*TARGETS, config=BASE) == NOTHING
-    assert viewed.jobs(*TARGETS, config=BASE | given) == planned
+    assert viewed.jobs(*TARGETS, config=VIEWED) == NOTHING
+    assert viewed.jobs(*TARGETS, config=VIEWED | given) == planned
 
 
 def test_a_retrained_policy_reruns_what_it_plays(sources):

@@ -44,7 +44,7 @@ def run(viewed, tmp_path_factory) -> Path:
     (folder / "policy.py").write_text("def act(obs):\n    return obs[:, 0].astype(int) * 0\n")
     figures = (6000, 3.0, 2000.0, None, None, -150.0, -160.0)
     metrics = Metrics("fast", 1, True, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
-    spec = json.dumps({"stage": "dqn", "config": {"variant": "fast", "train.seed": 1}})
+    spec = parse_spec('{"stage": "dqn", "config": {"variant": "fast"}, "shard": {}}')
     write_metrics(folder / "metrics.json", metrics, spec, folder / "train" / "log.csv")
     return folder
 

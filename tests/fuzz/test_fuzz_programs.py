@@ -70,7 +70,9 @@ def test_any_file_in_place_of_an_input(viewed, commands, tmp_path, monkeypatch, 
             content = data.draw(
                 (mutated_npz if npz else mutated_bytes)(source if npz else source.read_bytes())
             )
-            argv[place] = str(put(tmp_path / f"x{own.suffix}", content, sealed=own.suffix == ".mp4"))
+            argv[place] = str(
+                put(tmp_path / f"x{own.suffix}", content, sealed=own.suffix == ".mp4")
+            )
         capsys.readouterr()
         handler, status = signal.getsignal(signal.SIGTERM), 0
         try:

@@ -23,7 +23,7 @@ from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
 from goalreel.pictures.render import render_episodes
 from goalreel.policies.policy import make_policy
-from goalreel.provenance.spec import NO_SPEC
+from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.simulation import episodes
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
@@ -146,7 +146,7 @@ def shard(env, reaches=range(3), success=-1e9, **changes):
     """Return a shard of a random policy and its environment."""
     config = {"env": env, **changes}
     environment = make_environment(config)
-    spec = json.dumps({"config": config})
+    spec = parse_spec(json.dumps({"config": config}))
     policy = make_policy(RANDOM)
     return environment, simulate_reaches(
         reaches, 7, environment, policy, 9, "reaches", spec, success

@@ -42,7 +42,7 @@ def simulate_reaches(
         policy: who plays them.
         max_attempts: the most episodes for one slot.
         show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
-        spec: how the trajectories are made, as JSON.
+        spec: how the trajectories are made.
         success: "terminated", "truncated" or the least return that counts as reaching the goal.
 
     Raises:

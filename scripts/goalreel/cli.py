@@ -28,7 +28,7 @@ def say(message: str) -> None:
 
 
 def note_results(results: Path) -> None:
-    """Tell the jobs that this process will start where the workflow's own files stand."""
+    """Set for the jobs that this process will start where the workflow's own files are."""
     os.environ[_RESULTS] = str(results.resolve())
 
 
@@ -102,4 +102,4 @@ def run(main: Callable[[], None]) -> None:
     except _Terminated:
         _fail("terminated (SIGTERM)", stopped=True)
     finally:
-        gc.freeze()  # Python would look through all that was imported once more at its end
+        gc.freeze()  # or Python searches all that was imported at its end: 0.1 s a job

@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 class GoalreelError(Exception):
-    """Bad input or a failed tool, told in words that name the culprit and what to do."""
+    """Bad input or a failed tool; the message names the culprit and what to do."""
 
 
-class Unusable(GoalreelError):  # noqa: N818 - the file is, which is said of it
+class Unusable(GoalreelError):  # noqa: N818 - it is said of the file
     """A file of the run that is not what goalreel wrote there, or not for this run.
 
     path: the file; fault: what is wrong with it; others: more such files that were found with it.

@@ -7,7 +7,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 # Each has a server, a project of its own, or films and frames that take seconds to make.
 TOGETHER = (
-    *("test_artefacts.py", "test_clips.py", "test_cloud_profiles.py", "test_object_storage.py"),
+    *("test_npz.py", "test_clips.py", "test_cloud_profiles.py", "test_object_storage.py"),
     "test_report.py",
 )
 

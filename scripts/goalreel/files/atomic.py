@@ -15,7 +15,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary path beside `path`; move it to `path` on success, remove it on failure.
 
-    The temporary name keeps the suffix, since ffmpeg tells the container from it. The block may
+    The temporary name keeps the suffix, since ffmpeg takes the container from it. The block may
     make further files there, `temporary.with_suffix(...)`: they are removed at its end, and so is
     what an earlier writer of the same path left when it was killed. Raises what the block raises,
     and OSError where the folder cannot be written; one for want of space names `path`.
@@ -65,7 +65,7 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; move it to `path` on success, remove it on failure.
 
-    A folder that stands there is removed first: no system call swaps two. What an earlier writer
+    An existing folder is removed first: no system call swaps two. What an earlier writer
     of the same path left when it was killed is removed too. Raises what the block raises, and
     OSError where the parent cannot be written.
     """

@@ -38,7 +38,7 @@ def write(path: str | os.PathLike, arrays: Mapping[str, np.ndarray]) -> None:
                 member.external_attr = 0o644 << 16
                 content = io.BytesIO()
                 np.lib.format.write_array(content, np.asanyarray(array), allow_pickle=False)
-                # A ZipInfo comes with its own level: it takes the archive's only if told so here.
+                # A ZipInfo comes with its own level: the archive's has to be named here.
                 archive.writestr(member, content.getbuffer(), zipfile.ZIP_DEFLATED, _LEVEL)
             archive.comment = bytes(LENGTH)
         write_seal(temporary)

@@ -16,7 +16,7 @@ from goalreel.files.atomic import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # readers of captions do without matplotlib
 
-# Colours that stay apart for the colour-blind and in grey; no plot needs them to be told apart.
+# Colours that differ for the colour-blind and in grey; no plot depends on them.
 INK, FILL, MARK, GRID = "#1a1a1a", "#4878a8", "#b3420a", "#cccccc"
 _STYLE = {
     "svg.hashsalt": "goalreel",  # ids that are the same in every run

@@ -53,7 +53,7 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
 
 
 def read_outline(path: str | os.PathLike) -> Outline:
-    """Read what an MP4 file's index tells as a whole, in memory that no film's length changes.
+    """Read an MP4 file's index as a whole, in memory that no film's length changes.
 
     Raises as read_index.
     """

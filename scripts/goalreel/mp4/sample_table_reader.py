@@ -83,7 +83,7 @@ def read_samples(table: Mapping[bytes, "Span"]) -> Samples:
 
 
 def read_durations(table: Mapping[bytes, "Span"]) -> tuple[int, tuple[int, ...]]:
-    """Return the number of samples that stts tells of, and their distinct durations."""
+    """Return the number of samples in stts, and their distinct durations."""
     counts, durations = _entries(table[b"stts"], ">u4", 2).T
     return int(counts.sum(dtype=np.int64)), tuple(_distinct(durations).tolist())
 

@@ -1,6 +1,6 @@
 """Checksum files, in the format of sha256sum: for what has no place for a seal in itself.
 
-`sha256sum -c SHA256SUMS` reads them too. The seal of .npz and .mp4 files stands in seal.
+`sha256sum -c SHA256SUMS` reads them too.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ def sha256_of(path: Path) -> str:
 
 
 def write_sums(sums: Path, files: Collection[Path]) -> None:
-    """Write the checksums of files, which must stand in the folder of `sums` or below it.
+    """Write the checksums of files, which must be in the folder of `sums` or below it.
 
     Raises GoalreelError if one does not.
     """
@@ -50,9 +50,9 @@ def with_digests(spec: Spec, files: Iterable[Path]) -> str:
 
     That is for tables, which have no place for a spec in themselves.
     """
-    told = {**spec.value, "sha256": {file.name: sha256_of(file) for file in files}}
-    told["sha256"][_ITSELF] = _digest(told)
-    return canonical(told) + "\n"
+    value = {**spec.value, "sha256": {file.name: sha256_of(file) for file in files}}
+    value["sha256"][_ITSELF] = _digest(value)
+    return canonical(value) + "\n"
 
 
 def has_digests(path: Path) -> bool:
@@ -62,15 +62,16 @@ def has_digests(path: Path) -> bool:
 
 
 def read_digests(path: Path) -> dict[str, str]:
-    """Return the sha256 of each file that such a JSON file tells of.
+    """Return the sha256 of each file that such a JSON file names.
 
     Raises GoalreelError if there is no such file, Unusable unless it is as it was written.
     """
     try:
         text = path.read_bytes().decode("ascii")
-        told = json.loads(text)
-        own, itself = dict(told["sha256"]), told["sha256"].pop(_ITSELF)
-        sound = _digest(told) == itself and text == canonical(told | {"sha256": own}) + "\n"
+        value = json.loads(text)
+        digests = dict(value["sha256"])
+        itself = value["sha256"].pop(_ITSELF)
+        sound = _digest(value) == itself and text == canonical(value | {"sha256": digests}) + "\n"
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -79,15 +80,15 @@ def read_digests(path: Path) -> dict[str, str]:
         raise Unusable(path, f"it holds no checksums ({error!r})") from None
     if not sound:
         raise Unusable(path, "it is corrupt (its sha256 differs from the one that it states)")
-    return told["sha256"]
+    return value["sha256"]
 
 
-def _digest(told: dict) -> str:
-    return hashlib.sha256(canonical(told).encode()).hexdigest()
+def _digest(value: dict) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def read_sums(sums: Path) -> dict[Path, str]:
-    """Return the files that `sums` tells of, and their sha256.
+    """Return the files that `sums` lists, and their sha256.
 
     Raises GoalreelError if it cannot be read, Unusable if it is no checksum file or names others'
     files.

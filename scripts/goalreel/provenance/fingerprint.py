@@ -107,7 +107,7 @@ def _write(node: ast.AST, put: Callable[[str], None], imported: set[str], raised
     for name in kind._fields:
         value = getattr(node, name, None)
         if isinstance(value, ast.AST):
-            if not isinstance(value, ast.expr_context):  # told by the place in the tree
+            if not isinstance(value, ast.expr_context):  # the place in the tree says it
                 put(name)
                 _write(value, put, imported, raised)
         elif type(value) is list:

@@ -21,7 +21,7 @@ def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
 
     Args:
         spec: the stage's; one written by hand names no `made_of`, and nothing is checked.
-        inputs: by the stage that made them, or by that and what tells its results apart: a file,
+        inputs: by the stage that made them, or by that and what distinguishes its results: a file,
             the files of all shards in order, or None for none.
 
     Raises:

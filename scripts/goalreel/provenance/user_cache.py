@@ -10,26 +10,22 @@ from goalreel.files.atomic import replacing
 from goalreel.provenance.spec import Spec
 
 
-def cache_folder() -> Path:
-    """Return goalreel's folder in the user's cache; it need not exist."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("goalreel")
-
-
-def cached_path(spec: Spec) -> Path:
-    """Return where the user's cache keeps what `spec` made; equal specs share a file."""
-    name = f"{spec.stage}-{hashlib.sha256(spec.text.encode()).hexdigest()}.npz"
-    return cache_folder() / name
-
-
 def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None]) -> str:
     """Copy what `spec` asks for from the user's cache to `output`, or make and keep it there.
 
-    read: reads such a file into an object with the `spec` that it was made by, or raises
-    GoalreelError. make: writes `output`. Returns what was done, in a few words.
+    Args:
+        spec: of what is wanted; equal specs share a file.
+        output: the file to write.
+        read: reads such a file into an object with its `spec`, or raises GoalreelError.
+        make: writes `output`.
+
+    Returns:
+        What was done, in a few words.
     """
-    cached = cached_path(spec)
+    from platformdirs import user_cache_path
+
+    name = f"{spec.stage}-{hashlib.sha256(spec.text.encode()).hexdigest()}.npz"
+    cached = user_cache_path("goalreel") / name
     try:
         if read(cached).spec.text != spec.text:
             raise GoalreelError(f"{cached}: made for another spec")

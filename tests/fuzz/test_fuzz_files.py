@@ -86,8 +86,11 @@ _NPZ = {
 
 @pytest.mark.parametrize("name", _NPZ)
 def test_any_npz_is_read_or_refused_by_name(run, tmp_path, name):
+    path = run / name
+    users = name == "recording.npz"  # the others are refused by their seals
+
     @examples(sample=40, full=5000)
-    @given(mutated_npz(run / name))
+    @given(mutated_npz(path) if users else mutated_bytes(path.read_bytes()))
     def check(content):
         path = put(tmp_path / "x.npz", content)
         works_or_tells(lambda: _NPZ[name](path), str(path))

@@ -101,7 +101,7 @@ def test_nested_values_on_the_command_line_get_their_types(project):
     project.run(config=config)
     results = project.folder / "results"
     encode = json.loads(read_index(results / "segments" / "00000.mp4").comment)["config"]
-    assert encode["encode"]["qp"] == 31 and encode["film.fps"] == 60
+    assert encode["film_encoder"]["qp"] == 31 and encode["film.fps"] == 60
     simulate = goalreel.read_trajectories(results / "trajectories" / "00000.npz").spec.value
     assert simulate["config"]["policy"] == {"name": "pump", "epsilon": 0.1}
 
@@ -134,4 +134,8 @@ def test_what_keeps_a_run_from_being_planned_is_told_in_one_message(project):
         "scripts/goalreel/simulation/reaches.py", "import numpy as np", "import numpy as np)"
     )
     output = project.fail("--dry-run")
-    assert "goalreel: " in output and "reaches.py, line" in output and "Traceback" not in output
+    assert (
+        "goalreel: " in output
+        and "reaches.py cannot be read as Python" in output
+        and "Traceback" not in output
+    )

@@ -38,7 +38,7 @@ def shards(tmp_path):
         played = simulated(reaches=range(3 * number, 3 * number + 3))
         spec = specs_of().spec("simulate", of_shard(number))
         write_trajectories(path, dataclasses.replace(played, spec=parse_spec(spec)))
-    return paths
+    return list(paths)
 
 
 def test_what_was_planned_is_taken(shards):

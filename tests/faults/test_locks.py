@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from project import Project
 from trials import BOUND, SMALL, finished, wait_for
 
@@ -15,6 +16,7 @@ def locked(project: Project):
     return process
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_a_lock_that_unlock_removes(project, recovers):
     process = locked(project)
     os.killpg(process.pid, signal.SIGKILL)

@@ -257,6 +257,7 @@ def test_a_deleted_frame_cache_reruns_nothing_nor_does_making_it_again(done):
     assert done.jobs(config=BASE) == NOTHING
 
 
+@pytest.mark.slow
 def test_a_large_file_made_again_with_the_same_content_reruns_nothing(done):
     """Snakemake compares contents up to 1 MB unless profiles/default says otherwise."""
     config = {"reaches": 160, "shard_size": 160}

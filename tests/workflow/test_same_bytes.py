@@ -8,6 +8,7 @@ import sys
 
 import av
 import pandas as pd
+import pytest
 from conftest import CONTINUOUS, hashes
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from project import Project
@@ -39,6 +40,7 @@ def test_the_plain_cpu_of_these_tests_is_really_plain():
     assert not any(features[name] for name in dispatched)
 
 
+@pytest.mark.slow
 def test_continuous_bytes_do_not_depend_on_cpu_dispatch(tmp_path):
     config = {"reaches": 6, "shard_size": 3, "env": CONTINUOUS}
     dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])

@@ -65,8 +65,8 @@ def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(fi
     assert not list(results.rglob(".*")), "no temporary files stay"
 
 
-@pytest.mark.parametrize("name", ['it\'s "here" – $HOME; é 雪 &', "deep/er/folder"])
-def test_any_results_folder_works(project, name):
+def test_any_results_folder_works(project):
+    name = 'it\'s "here" – $HOME; é 雪 &/deep/er'
     config = {"results": name, "reaches": 2, "shard_size": 1}
     project.run(config=config)
     assert (project.folder / name / "film.mp4").is_file()

@@ -64,6 +64,7 @@ def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases
     assert len({p.name for p in folder.iterdir()}) == 7, "no temporary file is left"
 
 
+@pytest.mark.slow
 def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, tmp_path):
     """Also some at 7 fps, whose frames are no whole number of microseconds."""
     for fps, count in ((30, 1000), (7, 100)):

@@ -31,6 +31,9 @@ def env(request):
     made.close()
 
 
+@pytest.mark.parametrize(
+    "env", [DISCRETE, pytest.param(CONTINUOUS, marks=pytest.mark.slow)], indirect=True
+)
 def test_every_picture_of_the_atlas_equals_env_render(env, atlases):
     """Gymnasium draws each picture from a state that has it, float64 or float32."""
     name = env.spec.id

@@ -47,20 +47,19 @@ def test_the_same_seed_gives_the_same_weights(variant):
     assert any(not np.array_equal(w, other.weights[0][n]) for n, w in one.weights[0].items())
 
 
-def test_no_grad_changes_no_weight():
-    """It saves time alone: the targets are detached either way."""
-    one, other = train(SHORT, 1), train(replace(SHORT, no_grad=False), 1)
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({}, {"no_grad": False}),  # which saves time alone: the targets are detached either way
+        pytest.param({}, {"wrapped": False}, marks=pytest.mark.slow),
+        pytest.param({"lanes": 3}, {"wrapped": False}, marks=pytest.mark.slow),
+    ],
+)
+def test_what_only_saves_time_changes_no_weight(changes, same):
+    settings = replace(SHORT, **changes)
+    one, other = train(settings, 1), train(replace(settings, **same), 1)
     for name, weights in one.weights[0].items():
         assert np.array_equal(weights, other.weights[0][name])
-
-
-@pytest.mark.slow
-def test_wrapped_cars_and_lanes_teach_the_same():
-    for lanes in (1, 3):
-        settings = replace(SHORT, lanes=lanes)
-        one, other = train(settings, 1), train(replace(settings, wrapped=False), 1)
-        for name, weights in one.weights[0].items():
-            assert np.array_equal(weights, other.weights[0][name])
 
 
 def test_the_log_has_a_row_for_each_episode_and_second(tmp_path):

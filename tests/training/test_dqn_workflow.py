@@ -50,10 +50,7 @@ def test_what_was_trained_drives(driven):
     [
         ({"policy": "{name: dqn, checkpoint: best}", "train": "{attempts: 1}"}, {}),
         ({"policy": "{name: dqn, checkpoint: last}"}, SIMULATE),
-        ({"policy": "{name: dqn, variant: baseline}"}, TRAIN),
-        ({"dqn": "{frames: 7000}"}, TRAIN),
         ({"dqn": "{frames: 6000, double: true}"}, TRAIN),
-        ({"train": "{seed: 8}"}, TRAIN),
     ],
     ids=str,
 )

@@ -8,14 +8,12 @@ import gymnasium
 import numpy as np
 import pytest
 import test_mario
-from conftest import STYLES
 from test_collectors import SHAPE, config, until, weights
 
 from goalreel.errors import GoalreelError
 from goalreel.training.games import names, warp
 from goalreel.training.games.car_lanes import Lanes, WrappedCars
 from goalreel.training.games.make_lanes import make_lanes
-from goalreel.training.games.mountain_car_pixels import AtlasPixels
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.games.warp import WARPS
 from goalreel.training.pixels.collector import END
@@ -30,9 +28,10 @@ NEEDS_ALE = pytest.mark.skipif(
 )
 
 
-def test_the_car_is_seen_as_gymnasium_draws_it():
-    """The cars' states are held against Gymnasium's in test_lanes."""
-    lanes, cars = make_lanes(GameSettings(CAR, warp="slice"), 7, 3), Lanes(7, 3, 4)
+@pytest.mark.parametrize("warp", [pytest.param("area", marks=NEEDS_OPENCV), "pillow", "slice"])
+def test_the_car_is_seen_as_gymnasium_draws_it(warp):
+    """The cars' states are held against Gymnasium's below."""
+    lanes, cars = make_lanes(GameSettings(CAR, warp=warp), 7, 3), Lanes(7, 3, 4)
     env = gymnasium.make(CAR, render_mode="rgb_array")
     env.reset()
 
@@ -40,7 +39,7 @@ def test_the_car_is_seen_as_gymnasium_draws_it():
         pictures = []
         for position in positions.tolist():
             env.unwrapped.state = (position, 0.0)
-            pictures.append(WARPS["slice"](env.render()))
+            pictures.append(WARPS[warp](env.render()))
         return np.stack(pictures)
 
     rng = np.random.default_rng(0)
@@ -97,15 +96,12 @@ def test_a_games_return_is_what_the_game_paid():
 @pytest.mark.slow
 @NEEDS_ALE
 def test_the_same_seed_gives_the_same_pixels():
-    def digest(seed):
-        lanes, rng = make_lanes(GameSettings(BREAKOUT, warp="slice"), seed, 2), []
-        for number in range(40):
-            step = lanes.step(np.array([number % 4, number % 3]))
-            rng.append((step.next_obs.tobytes(), step.rewards.tobytes(), step.frames))
-        lanes.close()
-        return rng
+    def played(seed):
+        lanes = make_lanes(GameSettings(BREAKOUT, warp="slice"), seed, 2)
+        steps = [lanes.step(np.array([number % 4, number % 3])) for number in range(40)]
+        return [(step.next_obs.tobytes(), step.rewards.tobytes(), step.frames) for step in steps]
 
-    assert digest(1) == digest(1) != digest(2)
+    assert played(1) == played(1) != played(2)
 
 
 @NEEDS_ALE
@@ -202,46 +198,6 @@ def test_lanes_are_gymnasiums_environments(lanes, skip):
             assert np.array_equal(value, getattr(other, name)), name
         seen, ended = one.obs, ended + int((one.terminated | one.truncated).sum())
     assert ended > 2
-
-
-@pytest.mark.parametrize("cars", [Lanes, WrappedCars])
-def test_an_episodes_last_action_lasts_until_its_time_limit(cars):
-    """200 steps are 16 actions of 12 steps, and 8 steps of one more."""
-    made = cars(1, 2, 12)
-    for number in range(1, 35):
-        step = made.step(np.ones(2, np.int8))  # which pushes nowhere
-        cut = number % 17 == 0
-        assert step.truncated.tolist() == [cut, cut] and not step.terminated.any()
-        assert step.lasted.tolist() == [8, 8] if cut else [12, 12]
-        assert np.array_equal(step.rewards, -step.lasted) and step.frames == step.lasted.sum()
-
-
-@pytest.mark.parametrize("name", [pytest.param("area", marks=NEEDS_OPENCV), "pillow", "slice"])
-def test_it_is_gymnasiums_picture_warped(atlases, name):
-    cars = AtlasPixels(atlases[CAR], STYLES[CAR], WARPS[name])
-    env = gymnasium.make(CAR, render_mode="rgb_array")
-    env.action_space.seed(3)
-    positions, wanted = [], []
-    for seed in range(3):
-        env.reset(seed=seed)
-        for _ in range(60):
-            env.step(env.action_space.sample())
-            positions.append(float(env.unwrapped.state[0]))
-            wanted.append(WARPS[name](env.render()))
-    env.close()
-    seen = cars.observe(np.array(positions))
-    assert seen.dtype == np.uint8 and np.array_equal(seen, np.stack(wanted))
-    assert len(np.unique(seen, axis=0)) > 30, "the car is seen to move"
-
-
-@NEEDS_OPENCV
-def test_area_is_stable_baselines3s_warp():
-    import cv2
-
-    picture = np.random.default_rng(0).integers(0, 256, (400, 600, 3), np.uint8)
-    grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
-    wanted = cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA)
-    assert np.array_equal(warp.area(picture), wanted)
 
 
 def test_without_opencv_the_other_warps_are_named(monkeypatch):

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 from project import REPOSITORY
@@ -95,28 +94,6 @@ while not ended:
 print(json.dumps(lost))
 """
     assert mario(code) == 3
-
-
-def test_what_a_collector_imports_runs_there():
-    """NumPy 1.26, no PyTorch and no OpenCV."""
-    folder = Path(REPOSITORY, "scripts", "goalreel", "training", "games")
-    modules = [f"goalreel.training.games.{path.stem}" for path in folder.glob("[a-z]*.py")]
-    pixels = ("collector", "numpy_network", "frame_replay_buffer")
-    modules += [
-        *(
-            f"goalreel.training.shared_memory.{n}"
-            for n in ("child_process", "ring", "blocks", "weights")
-        ),
-        *(f"goalreel.training.pixels.{name}" for name in pixels),
-    ]
-    code = f"""
-import importlib, json, numpy, sys
-for name in {modules}:
-    importlib.import_module(name)
-print(json.dumps([numpy.__version__, "torch" in sys.modules, "cv2" in sys.modules]))
-"""
-    version, *heavy = mario(code)
-    assert version.startswith("1.26.") and heavy == [False, False]
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,9 @@ def test_it_ends_with_a_trainer_that_is_killed(doing):
     assert said == (b"", b"") and trainer.returncode == -9
 
 
-def test_a_player_needs_no_pytorch():
-    code = "import sys; from goalreel.training.dqn import player_main; sys.exit('torch' in sys.modules)"
+@pytest.mark.parametrize("module", ["dqn.player_main", "pixels.collector"])
+def test_processes_that_play_need_no_pytorch(module):
+    code = f"import sys, goalreel.training.{module}; sys.exit('torch' in sys.modules)"
     environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
 

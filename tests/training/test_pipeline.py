@@ -21,10 +21,11 @@ from project import REPOSITORY
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
-from test_collectors import Alone, filled  # noqa: E402
+from test_collectors import Alone  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.files.svg_plot import read_caption  # noqa: E402
+from goalreel.provenance.spec import parse_spec  # noqa: E402
 from goalreel.training.pixels import checkpoint  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
@@ -165,24 +166,6 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
         assert trainer.samples <= ratio * (steps - settings.start) * (1 + 1e-12)
 
 
-def test_steps_are_taken_in_by_the_thousand_at_the_defaults():
-    """Where the rings hold as many, and after the first update."""
-    section = yaml.safe_load((REPOSITORY / "config.yaml").read_text())["pixels"]
-    settings = PipelineSettings(**section)
-    with patch("goalreel.training.pixels.trainer.FrameReplay"):
-        trainer = Trainer(settings, None, 4, 4)
-    rings = filled(settings.collectors, settings.ring)
-    replay = FrameReplay(settings.lanes, 100, (2, 2), 4, 8)
-    feeder = ReplayFeeder(rings, replay, settings.environments)
-    feeder.steps = settings.start
-    for _ in range(12):
-        feeder.limit = trainer.limit()
-        feeder.drain()
-        assert trainer.may_learn(feeder.steps)
-        trainer.updates += 1
-    assert feeder.batches >= 3 and feeder.rows >= 1000 * feeder.batches
-
-
 def test_a_mean_of_few_games_is_none():
     with patch("goalreel.training.pixels.trainer.FrameReplay"):
         trainer = Trainer(SETTINGS, Mock(), 4, 4)
@@ -320,25 +303,6 @@ def saved_identity(folder: Path) -> dict:
     return content["identity"]
 
 
-@pytest.mark.parametrize(
-    ("others", "said"),
-    [
-        ({"game": "MountainCar-v1"}, "did you mean 'MountainCar-v0'"),
-        ({"buffer": 10**10}, "a replay buffer of 9,999,999,999 steps takes"),
-        ({"buffer": 1000, "environments": 200}, "it needs more than"),
-        ({"python": "/no/python"}, "pixels.python: /no/python cannot be run"),
-    ],
-)
-def test_bad_options_are_named(tmp_path, capsys, monkeypatch, others, said):
-    import pixels
-
-    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
-    arguments = command(tmp_path, **others)[3:]
-    with pytest.raises(GoalreelError, match=re.escape(said)):
-        pixels.main(arguments)
-    assert not list(tmp_path.iterdir())
-
-
 def sample(**others) -> Sample:
     names = "seconds frames batches samples drops buffer queue loss td_error episodes return_"
     values = dict.fromkeys(f"{names} distance epsilon blocked learning restarts".split(), 0)
@@ -385,7 +349,7 @@ def test_a_policys_network_is_the_learners(tmp_path):
         *((-120.0, 2000, best), last),
     )
     files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
-    said = write_results(*files, trained, '{"config":{},"shard":{},"stage":"pixels"}')
+    said = write_results(*files, trained, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
     assert "4,000 frames in 2.0 s, 2,000 FPS" in said and "best mean return -120.0" in said
     policy = read_policy(files[0])
     assert (policy.frames, policy.means, policy.actions) == ((2000, 4000), (-120.0, -150.0), 3)

@@ -50,33 +50,21 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
 @pytest.mark.parametrize(
     ("edit", "jobs"),
     [
-        ({}, {}),
-        ({"backpressure": "drop"}, {"pixels": 1}),
-        ({"seed": 8}, {"pixels": 1}),
-        ({"target_every": 3}, {"pixels": 1}),
-        ({"warp": "slice"}, {"pixels": 1}),
+        ({"train": "{seed: 8}", "policy": "{name: random}", "seed": 1}, {}),
+        (config(backpressure="drop"), {"pixels": 1}),
     ],
     ids=str,
 )
 def test_config_edit(learned, edit, jobs):
-    assert learned.jobs("pixels", config=config(**edit)) == jobs
+    assert learned.jobs("pixels", config=config() | edit) == jobs
 
 
 @pytest.mark.slow
 @NEEDS_TORCH
-@pytest.mark.parametrize(("cores", "threads"), [("16", 16), ("3", 3)])
-def test_it_has_all_cores_of_a_run(learned, cores, threads):
+def test_it_has_all_cores_of_a_run(learned):
     """For 2 collectors and the learner."""
-    options = ("--forcerun", "pixels", "--workflow-profile", "none")
-    said = learned.run("pixels", "-n", "--cores", cores, *options, config=config())
-    assert f"threads: {threads}\n" in said
-
-
-@pytest.mark.slow
-@NEEDS_TORCH
-def test_other_options_make_no_training_again(learned):
-    others = {"train": "{seed: 8}", "policy": "{name: random}", "seed": 1}
-    assert learned.jobs("pixels", config=config() | others) == {}
+    options = ("--forcerun", "pixels", "--workflow-profile", "none", "--cores", "16")
+    assert "threads: 16\n" in learned.run("pixels", "-n", *options, config=config())
 
 
 def test_no_film_needs_it(project):

@@ -3,7 +3,6 @@
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
 
 from goalreel.training.games.ale import make_ale
 from goalreel.training.games.emulated import wrap
@@ -81,38 +80,3 @@ def test_each_wrapper_of_observations_is_stable_baselines3s():
         ours, theirs = mine(ours), getattr(sb3, name)(theirs)
         episodes, _ = play_alike(ours, theirs, 100)
     assert episodes
-
-
-class Counting(gymnasium.Env):
-    """Shows the number of its frame, everywhere; an episode has ten."""
-
-    observation_space, action_space = Box(0, 255, (2, 2, 3), np.uint8), Discrete(2)
-    asked, frame = 0, 0
-
-    def reset(self, *, seed=None, options=None):
-        """Begin at frame 0."""
-        self.frame = 0
-        return self.frame, {}
-
-    def step(self, action):
-        """Go on by a frame, for a reward of 1."""
-        self.frame += 1
-        return self.frame, 1.0, self.frame == 10, False, {}
-
-    def render(self):
-        """Show the frame, and count that it was asked for."""
-        self.asked += 1
-        return np.full((2, 2, 3), 100 - self.frame, np.uint8)
-
-
-def test_only_frames_that_are_shown_are_asked_for():
-    game = Counting()
-    env = MaxAndSkipEnv(game, 4, maximum=False, rendered=True)
-    env.reset()
-    shown = [env.step(0)[0][0, 0, 0] for _ in range(2)]
-    assert shown == [96, 92] and game.asked == 3, "a reset and two steps of four frames"
-    frame, reward, terminated, *_ = env.step(0)
-    assert terminated and reward == 2.0 and frame[0, 0, 0] == 90, "the last frame of an episode"
-    env = MaxAndSkipEnv(game, 4, rendered=True)
-    env.reset()
-    assert env.step(0)[0][0, 0, 0] == 97, "the maximum of frames 3 and 4"

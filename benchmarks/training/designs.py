@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from benchmarks.sample import ENV
 from benchmarks.training.ordinary import SHAPE, STACK, WAITING, FramesOnce, Players, StackReplay
 from goalreel.training.games.settings import GameSettings
-from goalreel.training.pixels.collectors import CollectorConfig, Collectors
+from goalreel.training.pixels.collector import Assignment
+from goalreel.training.pixels.collectors import Collectors
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay
 from goalreel.training.pixels.replay_feeder import ReplayFeeder
 from goalreel.training.pixels.settings import BATCH, LearnerSettings
@@ -173,8 +174,6 @@ def _source(
         return Queued(design, held.enter_context(Players(*told)))
     game = asdict(GameSettings(ENV).filled())
     capacity = max(WAITING // count // lanes, 1) * lanes  # in all as many as the queue holds
-    config = CollectorConfig(
-        *(sys.executable, game, (0,), count, lanes, SHAPE, STACK, capacity),
-        block=True,
-    )
-    return Ringed(held.enter_context(Collectors(config, weights, options.epsilon)), lanes)
+    assignment = Assignment(game, (0,), lanes, SHAPE, STACK, capacity, block=True)
+    collectors = Collectors(sys.executable, count, assignment, weights, options.epsilon)
+    return Ringed(held.enter_context(collectors), lanes)

@@ -96,8 +96,7 @@ def contenders() -> dict[str, Callable[[], int]]:
 def playing(number: int) -> Callable[[], int]:
     """Return what plays ten steps of all environments, as a training does past its exploration."""
     from goalreel.training.dqn.learner import Learner
-    from goalreel.training.dqn.playing import Player, transitions
-    from goalreel.training.dqn.replay_buffer import StateReplay
+    from goalreel.training.dqn.playing import Player, StateReplay, transitions
     from goalreel.training.dqn.settings import VARIANTS
 
     settings = replace(VARIANTS["baseline"], lanes=number, exploration=1e-9)
@@ -118,8 +117,7 @@ def playing(number: int) -> Callable[[], int]:
 def learning() -> Callable[[], int]:
     """Return what takes the gradient steps that are due by `train_every` frames."""
     from goalreel.training.dqn.learner import Learner
-    from goalreel.training.dqn.playing import Player, transitions
-    from goalreel.training.dqn.replay_buffer import StateReplay
+    from goalreel.training.dqn.playing import Player, StateReplay, transitions
     from goalreel.training.dqn.settings import VARIANTS
 
     settings, dice = VARIANTS["baseline"], np.random.default_rng(1)

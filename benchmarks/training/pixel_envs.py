@@ -15,8 +15,7 @@ import benchmarks.sample  # noqa: F401 - which tells Python where goalreel is
 
 # isort: split
 from goalreel.training.games import wrappers
-from goalreel.training.games.ale import make_ale
-from goalreel.training.games.emulated import GameRecord
+from goalreel.training.games.emulated import GameRecord, make_ale
 from goalreel.training.games.warp import WARPS
 
 CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"

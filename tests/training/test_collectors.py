@@ -13,17 +13,18 @@ import pytest
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import (
     CONTROL,
     COUNTERS,
     END,
     EPISODE,
+    EPISODES,
     Assignment,
     Collector,
 )
-from goalreel.training.pixels.collectors import CollectorConfig, Collectors, actions_of
+from goalreel.training.pixels.collectors import Collectors, actions_of
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay, step_fields
 from goalreel.training.pixels.numpy_network import Actor
 from goalreel.training.pixels.replay_feeder import ReplayFeeder
@@ -50,11 +51,17 @@ def weights(actions: int = 3) -> dict[str, np.ndarray]:
     return {name: (array * 0.01).astype(np.float32) for name, array in found.items()}
 
 
-def config(**others) -> CollectorConfig:
-    """Return one collector of a few cars."""
-    told = {"python": sys.executable, "game": GAME, "seed": (1, 0), "collectors": 1}
-    told |= {"environments": LANES, "shape": SHAPE, "stack": STACK, "capacity": 300, "block": True}
-    return CollectorConfig(**told | others)
+def started(
+    python: str = sys.executable,
+    collectors: int = 1,
+    epsilon: float = 1.0,
+    actions: int = 3,
+    **others,
+):
+    """Return the collectors of a few cars, to be entered."""
+    told = {"game": GAME, "seed": (1, 0), "lanes": LANES, "shape": SHAPE, "stack": STACK}
+    told = Assignment(**told | {"capacity": 300, "block": True} | others)
+    return Collectors(python, collectors, told, weights(actions), epsilon)
 
 
 def until(holds, collectors: Collectors | None = None) -> None:
@@ -72,14 +79,14 @@ class Alone:
 
     def __init__(self, capacity: int, block: bool, epsilon: float, alive=lambda: True):
         """Make memory, car lanes and collector."""
-        self.ring, self.episodes = Ring(step_fields(SHAPE), capacity), Ring(EPISODE, 64)
+        self.ring, self.episodes = Ring(step_fields(SHAPE), capacity), Ring(EPISODE, EPISODES)
         fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
         fds |= {n: blocks.create(blocks.layout(f)[1]) for n, f in
                 (("counters", COUNTERS), ("control", CONTROL))}  # fmt: skip
         self.weights = SharedWeights(fields_of(weights()))
         self.weights.write(weights())
         told = Assignment(
-            *(GAME, [5], LANES, SHAPE, STACK, capacity, 64, block, fields_of(weights())),
+            *(GAME, [5], LANES, SHAPE, STACK, capacity, block, fields_of(weights())),
             fds | {"weights": self.weights.fd},
         )
         told = Assignment.of(told.to_json())
@@ -167,7 +174,7 @@ def test_it_waits_for_no_weights_of_a_trainer_that_is_gone():
 
 @pytest.mark.slow
 def test_a_full_ring_blocks_or_drops_and_both_are_counted():
-    with Collectors(config(), weights(), 1.0) as collectors:
+    with started() as collectors:
         until(lambda: collectors.counted()["blocked"] > 2e8, collectors)
         held = collectors.counted()
         assert len(collectors.rings[0]) == 300 and held["drops"] == 0
@@ -177,7 +184,7 @@ def test_a_full_ring_blocks_or_drops_and_both_are_counted():
         while feeder.steps < 2000:
             feeder.drain()
         assert collectors.counted()["steps"] >= 2000, "it goes on where there is room"
-    with Collectors(config(block=False), weights(), 1.0) as collectors:
+    with started(block=False) as collectors:
         until(lambda: collectors.counted()["drops"] > 600, collectors)
         assert len(collectors.rings[0]) == 300 and collectors.counted()["blocked"] == 0
 
@@ -185,7 +192,7 @@ def test_a_full_ring_blocks_or_drops_and_both_are_counted():
 @pytest.mark.slow
 @PROC
 def test_collectors_have_one_thread_and_another_is_started_for_one_that_dies():
-    with Collectors(config(capacity=3000), weights(), 1.0) as collectors:
+    with started(capacity=3000) as collectors:
         until(lambda: collectors.counted()["steps"], collectors)
         member = collectors._handles[0]
         told = Path(f"/proc/{member.process.pid}/environ").read_bytes().split(b"\0")
@@ -211,7 +218,7 @@ def test_one_that_does_nothing_but_die_is_given_up(tmp_path):
     python.chmod(0o755)
     with (
         pytest.raises(GoalreelError, match=r"collector 0 ended 3 times .*status 3.*no car today"),
-        Collectors(config(python=str(python)), weights(), 1.0) as collectors,
+        started(str(python)) as collectors,
     ):
         until(lambda: False, collectors)
     with pytest.raises(GoalreelError, match=r"python cannot play Mount.*status 3\): no car today"):
@@ -225,8 +232,8 @@ def test_one_that_does_nothing_but_die_is_given_up(tmp_path):
 TRAINER = """
 import sys, time
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from test_collectors import Collectors, config, weights
-with Collectors(config(collectors=2), weights(), 1.0) as collectors:
+from test_collectors import started
+with started(collectors=2) as collectors:
     while not all(int(m.counters["steps"][0]) for m in collectors._handles):
         time.sleep(0.01)
     print(*[m.process.pid for m in collectors._handles], flush=True)

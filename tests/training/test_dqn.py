@@ -19,8 +19,14 @@ from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_
 from goalreel.provenance.spec import parse_spec  # noqa: E402
 from goalreel.training.dqn import training  # noqa: E402
 from goalreel.training.dqn.metrics import metrics_of  # noqa: E402
-from goalreel.training.dqn.playing import Played, choose, epsilon_at, transitions  # noqa: E402
-from goalreel.training.dqn.replay_buffer import Batch, StateReplay  # noqa: E402
+from goalreel.training.dqn.playing import (  # noqa: E402
+    Batch,
+    Played,
+    StateReplay,
+    choose,
+    epsilon_at,
+    transitions,
+)
 from goalreel.training.dqn.settings import VARIANTS, settings_of  # noqa: E402
 from goalreel.training.dqn.training import (  # noqa: E402
     COLUMNS,

@@ -8,16 +8,17 @@ import gymnasium
 import numpy as np
 import pytest
 import test_mario
-from test_collectors import SHAPE, config, until, weights
+from test_collectors import SHAPE, started, until
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games import names, warp
+from goalreel.training.games import settings as game_settings
+from goalreel.training.games import warp
 from goalreel.training.games.car_lanes import Lanes, WrappedCars
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.games.warp import WARPS
 from goalreel.training.pixels.collector import END
-from goalreel.training.pixels.collectors import Collectors, actions_of
+from goalreel.training.pixels.collectors import actions_of
 
 CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"
 NEEDS_OPENCV = pytest.mark.skipif(
@@ -110,7 +111,7 @@ def test_ales_games_are_named_as_gymnasium_registers_them():
 
     gymnasium.register_envs(ale_py)
     registered = {name for name in gymnasium.registry if name.startswith("ALE/")}
-    assert set(names.ale_games()) >= registered
+    assert set(game_settings.ale_games()) >= registered
 
 
 @pytest.mark.parametrize(
@@ -125,8 +126,7 @@ def test_a_collectors_process_plays_the_game(python, values):
     """Half of the actions are the network's, which such an interpreter computes with NumPy."""
     game = dataclasses.asdict(GameSettings(**values).filled())
     actions, lanes = actions_of(python, game), 2
-    told = config(python=python, game=game, environments=lanes)
-    with Collectors(told, weights(actions), 0.5) as collectors:
+    with started(python, 1, 0.5, actions, game=game, lanes=lanes) as collectors:
         (ring,) = collectors.rings
         until(lambda: len(ring) >= 120, collectors)
         rows = {name: column.copy() for name, column in ring.items(120).items()}
@@ -176,7 +176,7 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gym_super_mario_bros", None)
     with pytest.raises(GoalreelError, match=f"requirements-mario.txt; {sys.executable} cannot imp"):
         make_lanes(GameSettings("SuperMarioBros-1-1-v0"), 0, 1)
-    monkeypatch.setattr(names, "ale_games", tuple)
+    monkeypatch.setattr(game_settings, "ale_games", tuple)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(GoalreelError, match="needs the package ale-py, which is not installed"):
         make_lanes(GameSettings(BREAKOUT), 0, 1)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 
 from goalreel.policies.network import Network  # noqa: E402
 from goalreel.training.dqn.learner import Learner  # noqa: E402
-from goalreel.training.dqn.replay_buffer import Batch  # noqa: E402
+from goalreel.training.dqn.playing import Batch  # noqa: E402
 from goalreel.training.dqn.settings import Settings  # noqa: E402
 
 SMALL = Settings(hidden=(16, 16))

@@ -37,7 +37,7 @@ from goalreel.training.pixels.monitor import (  # noqa: E402
     write_rows,
 )
 from goalreel.training.pixels.numpy_network import Actor  # noqa: E402
-from goalreel.training.pixels.policy_file import read_policy, write_policy  # noqa: E402
+from goalreel.training.pixels.policy_file import read_policy  # noqa: E402
 from goalreel.training.pixels.replay_feeder import ReplayFeeder  # noqa: E402
 from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
@@ -226,11 +226,13 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     first = stopped_by(signal.SIGTERM, tmp_path, r"frames, .* [1-9]\d* batches")
     frames = stopped_by(signal.SIGINT, tmp_path, f"resumed after {first:,} frames")
     assert frames >= first
-    held = checkpoint.read_checkpoint(tmp_path / "saved.pt", saved_identity(tmp_path))
-    count, steps = held.replay["count"], held.progress["sums"]["steps"]
+    _, replay, progress = checkpoint.read_checkpoint(
+        tmp_path / "saved.pt", saved_identity(tmp_path)
+    )
+    count, steps = replay["count"], progress["sums"]["steps"]
     assert 4 * steps == frames and steps <= count.sum() <= 1.03 * steps + 3
     sampled = [row["frames"] for row in rows_of(tmp_path / "saved.csv")]
-    assert sampled[-1] == frames and len(sampled) == len(held.progress["rows"]) >= 3
+    assert sampled[-1] == frames and len(sampled) == len(progress["rows"]) >= 3
 
     import pixels
 
@@ -356,17 +358,6 @@ def test_a_policys_network_is_the_learners(tmp_path):
     assert all(np.array_equal(policy.best[name], best[name]) for name in best)
     seen = np.random.default_rng(0).integers(0, 256, (2, 4, 84, 84), np.uint8)
     assert np.array_equal(Actor.of(policy.last).values(seen), Actor.of(last).values(seen))
-    for change, fault in (
-        ({"stack": 10**9}, "a stack of 1000000000 frames"),
-        ({"actions": 4}, "its best values are"),
-        ({"best": {}}, "its arrays do not fit together"),
-        ({"best": best | {"hidden.weight": best["hidden.bias"]}}, "do not fit together"),
-        ({"last": {}}, "its arrays do not fit together"),
-        ({"last": PixelLearner(HOW, 5, 1).weights()}, "its last values are"),
-    ):
-        write_policy(tmp_path / "bad.npz", replace(policy, **change))
-        with pytest.raises(GoalreelError, match=f"bad.npz: cannot be used: .*{fault}"):
-            read_policy(tmp_path / "bad.npz")
     files[0].write_bytes(files[0].read_bytes()[:-9])
     with pytest.raises(GoalreelError, match="truncated or corrupt"):
         read_policy(files[0])

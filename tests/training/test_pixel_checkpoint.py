@@ -86,7 +86,7 @@ def test_a_training_resumes_as_it_was(path, learner, replay):
 
 
 def test_the_replay_is_mapped_not_copied(path):
-    for array in read_checkpoint(path, IDENTITY).replay.values():
+    for array in read_checkpoint(path, IDENTITY)[1].values():
         assert isinstance(array, np.memmap) and not array.flags.writeable
 
 
@@ -133,7 +133,7 @@ def test_one_of_another_training_is_refused(path, game, changes, actions, said):
 
 def test_another_device_may_go_on(path):
     faster = settings(autocast=True, compile=True, device=None)
-    assert read_checkpoint(path, identity_of(GAME, faster, ACTIONS)).progress["frames"] == 12_000
+    assert read_checkpoint(path, identity_of(GAME, faster, ACTIONS))[2]["frames"] == 12_000
 
 
 def test_a_missing_one_is_named(tmp_path):

@@ -4,8 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from goalreel.training.games.ale import make_ale
-from goalreel.training.games.emulated import wrap
+from goalreel.training.games.emulated import make_ale, wrap
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.games.wrappers import (
     ClipRewardEnv,

@@ -9,7 +9,7 @@ from jsonschema.validators import extend
 
 from goalreel.errors import GoalreelError, nearest
 from goalreel.pictures.captions import check_template
-from goalreel.training.games.names import family_of
+from goalreel.training.games.settings import family_of
 from goalreel.workflow.options_table import allowed, words_of
 
 _MOST_LEVELS = 20

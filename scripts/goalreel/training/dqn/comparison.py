@@ -49,7 +49,7 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """Return the cells below HEADER."""
         return (
-            *(title_of(self.variant), f"{self.fps:,.0f}", _percent(self.faster)),
+            *(TITLES[self.variant], f"{self.fps:,.0f}", _percent(self.faster)),
             "not solved" if self.minutes is None else f"{self.minutes:.2f}",
             *(_percent(self.longer), f"{self.solved} of {self.runs}", f"{self.last:.1f}"),
         )
@@ -66,11 +66,6 @@ class Curve:
     mean: np.ndarray  # of the mean returns
     low: np.ndarray  # the band around it
     high: np.ndarray
-
-
-def title_of(variant: str) -> str:
-    """Return a variant's name in tables and plots."""
-    return TITLES.get(variant, variant)
 
 
 def rows_of(trainings: Iterable[Metrics]) -> list[Row]:
@@ -132,7 +127,7 @@ def explained(rows: Sequence[Row]) -> str:
     """Return what the table's columns mean, in a few sentences."""
     runs = sorted({row.runs for row in rows})
     many = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
-    free = ", ".join(title_of(row.variant) for row in rows if not row.deterministic)
+    free = ", ".join(TITLES[row.variant] for row in rows if not row.deterministic)
     return (
         f"Each figure is the median of {many} training{'s' if runs[-1] > 1 else ''}. FPS: frames "
         f"of the environment for each second. Time: wall clock up to the first greedy evaluation "

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
-from goalreel.training.dqn.replay_buffer import Batch
+from goalreel.training.dqn.playing import Batch
 from goalreel.training.dqn.settings import Settings
 
 ACTIONS, OBSERVATION = 3, 2

@@ -9,8 +9,6 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
 
 import numpy as np
 
@@ -75,13 +73,11 @@ def write(ring: Ring, played: Played) -> None:
     ring.commit(1)
 
 
-def assignment(settings: Settings, seed: int, weights: Fields, fds: Mapping[str, int]) -> str:
-    """Return a player's argument, JSON; fds: descriptors of "steps", "control" and "weights"."""
-    return json.dumps([asdict(settings), seed, weights, fds])
-
-
 def play(text: str) -> None:
-    """Play until the trainer has ended. Raises AbandonedError if it ended while writing weights."""
+    """Play until the trainer has ended. Raises AbandonedError if it ended while writing weights.
+
+    `text` is JSON: settings, seed, fields of the weights, and the descriptors of the memory.
+    """
     values, seed, weights, fds = json.loads(text)
     settings = Settings(**values | {"hidden": tuple(values["hidden"])})
     ring = Ring(step_fields(settings.lanes), capacity_of(settings), fds["steps"])

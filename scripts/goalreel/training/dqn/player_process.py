@@ -4,11 +4,13 @@ The two share memory without a name, by descriptors, so none is left behind, how
 """
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 
 import numpy as np
 
@@ -43,13 +45,9 @@ class PlayerProcess:
     def __enter__(self) -> "PlayerProcess":
         """Start it, and let it play once it is ready. Raises GoalreelError if it ends before."""
         fds = {"steps": self.ring.fd, "control": self._control_fd, "weights": self._weights.fd}
-        text = player_main.assignment(self._settings, self._seed, self._fields, fds)
-        self.process = child_process.start(
-            sys.executable,
-            "goalreel.training.dqn.player_main",
-            text,
-            pass_fds=fds.values(),
-        )
+        text = json.dumps([asdict(self._settings), self._seed, self._fields, fds])
+        module = "goalreel.training.dqn.player_main"
+        self.process = child_process.start(sys.executable, module, text, pass_fds=fds.values())
         try:
             while not self._control["ready"][0]:
                 self._wait()

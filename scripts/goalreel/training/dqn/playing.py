@@ -1,4 +1,4 @@
-"""Epsilon-greedy play in the trainer's process, and the transitions that it gives."""
+"""Epsilon-greedy play in the trainer's process, the transitions that it gives, their buffer."""
 
 import contextlib
 from collections.abc import Callable
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.training.dqn.replay_buffer import Batch
 from goalreel.training.dqn.settings import Settings
 from goalreel.training.games.car_lanes import Lanes, Step, WrappedCars
 
@@ -77,6 +76,17 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
     return actions
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Transitions."""
+
+    obs: np.ndarray  # (n, 2) float32
+    actions: np.ndarray  # (n,) int64
+    rewards: np.ndarray  # (n,) float32
+    next_obs: np.ndarray  # (n, 2) float32
+    discounts: np.ndarray  # (n,) float32, of the value of next_obs: 0 where the episode terminated
+
+
 def transitions(played: Played, discount: float) -> Batch:
     """Return the transitions of a step of all lanes; a time limit ends no episode's value.
 
@@ -91,3 +101,32 @@ def transitions(played: Played, discount: float) -> Batch:
         step.next_obs,
         discounts.astype(np.float32),
     )
+
+
+class StateReplay:
+    """The latest `size` transitions."""
+
+    def __init__(self, size: int):
+        """Reserve all memory."""
+        self._rows = Batch(
+            *(np.zeros((size, 2), np.float32), np.zeros(size, np.int64)),
+            *(np.zeros(size, np.float32), np.zeros((size, 2), np.float32)),
+            np.zeros(size, np.float32),
+        )
+        self._size, self._count = size, 0
+
+    def __len__(self) -> int:
+        """Return the number of transitions that are held."""
+        return min(self._count, self._size)
+
+    def append(self, batch: Batch) -> None:
+        """Add transitions, at most as many as fit."""
+        places = (self._count + np.arange(len(batch.actions))) % self._size
+        for name, column in vars(self._rows).items():
+            column[places] = getattr(batch, name)
+        self._count += len(places)
+
+    def sample(self, count: int, rng: np.random.Generator) -> Batch:
+        """Return `count` transitions, each as likely as another, with repetition."""
+        places = rng.integers(len(self), size=count)
+        return Batch(*(column[places] for column in vars(self._rows).values()))

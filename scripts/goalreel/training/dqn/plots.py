@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
-from goalreel.training.dqn.comparison import LEVEL, Curve, Row, explained, title_of
+from goalreel.training.dqn.comparison import LEVEL, TITLES, Curve, Row, explained
 from goalreel.training.dqn.metrics import SOLVED
 
 # M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind; with the dashes
@@ -21,7 +21,7 @@ def plot_bars(path: str | os.PathLike, rows: Sequence[Row], spec: str) -> None:
     with styled():
         figure = Figure((9, 1.4 + 0.45 * len(rows)))
         left, right = figure.subplots(1, 2, sharey=True)
-        places, titles = range(len(rows)), [title_of(row.variant) for row in rows]
+        places, titles = range(len(rows)), [TITLES[row.variant] for row in rows]
         _bars(left, places, [row.fps for row in rows], [f"{row.fps:,.0f}" for row in rows])
         labels = ["not solved" if row.minutes is None else f"{row.minutes:.2f}" for row in rows]
         _bars(right, places, [row.minutes or 0 for row in rows], labels)
@@ -57,7 +57,7 @@ def plot_curves(path: str | os.PathLike, curves: Sequence[Curve], spec: str) -> 
                 "linestyle": _DASHES[number // len(_COLOURS) % len(_DASHES)],
             }
             for axes, across in ((left, curve.frames / 1000), (right, curve.minutes)):
-                label = title_of(curve.variant) if axes is left else None
+                label = TITLES[curve.variant] if axes is left else None
                 axes.plot(across, curve.mean, lw=1.6, label=label, **style)
                 axes.fill_between(
                     across, curve.low, curve.high, color=style["color"], alpha=0.12, lw=0
@@ -75,7 +75,7 @@ def plot_curves(path: str | os.PathLike, curves: Sequence[Curve], spec: str) -> 
 
 def _description(curves: Sequence[Curve]) -> str:
     ends = ", ".join(
-        f"{title_of(curve.variant)} {curve.mean[-1]:.1f} "
+        f"{TITLES[curve.variant]} {curve.mean[-1]:.1f} "
         f"({curve.low[-1]:.1f} to {curve.high[-1]:.1f})"
         for curve in curves
     )

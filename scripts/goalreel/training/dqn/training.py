@@ -14,8 +14,7 @@ from goalreel.policies.network import Network
 from goalreel.training.dqn.learner import Learner
 from goalreel.training.dqn.metrics import SOLVED
 from goalreel.training.dqn.player_process import PlayerProcess
-from goalreel.training.dqn.playing import Played, Player, transitions
-from goalreel.training.dqn.replay_buffer import StateReplay
+from goalreel.training.dqn.playing import Played, Player, StateReplay, transitions
 from goalreel.training.dqn.settings import Settings
 
 EVALUATE_EVERY = 5_000
@@ -143,7 +142,11 @@ def train(settings: Settings, seed: int) -> Trained:
         Dues(EVALUATE_EVERY),
     )
     trained, frame = Trained(log), 0
-    with player_of(settings, seed, learner, rng) as player:
+    with (
+        PlayerProcess(settings, seed, learner.weights())
+        if settings.parallel
+        else Player(settings, seed, learner.values, rng)
+    ) as player:
         while frame < settings.frames:
             played = player.next()
             replay.append(transitions(played, settings.discount))
@@ -160,15 +163,6 @@ def train(settings: Settings, seed: int) -> Trained:
                     clock.without(_evaluate, trained, learner, frame, clock.seconds)
         trained.frames, trained.seconds = frame, clock.seconds
     return trained
-
-
-def player_of(
-    settings: Settings, seed: int, learner: Learner, rng: np.random.Generator
-) -> Player | PlayerProcess:
-    """Return the player of a training, a context manager."""
-    if settings.parallel:
-        return PlayerProcess(settings, seed, learner.weights())
-    return Player(settings, seed, learner.values, rng)
 
 
 def _evaluate(trained: Trained, learner: Learner, frame: int, seconds: float) -> None:

@@ -1,15 +1,39 @@
 """Games of an emulator, each stepped by itself: the stack of wrappers, and lanes of it."""
 
+import importlib
+
 import gymnasium
 import numpy as np
 
+from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.training.games import wrappers
-from goalreel.training.games.ale import make_ale
 from goalreel.training.games.lanes import Episode, PixelStep
 from goalreel.training.games.mario import MarioEnv
-from goalreel.training.games.names import MARIO
-from goalreel.training.games.settings import GameSettings
+from goalreel.training.games.settings import MARIO, GameSettings
 from goalreel.training.games.warp import WARPS
+
+
+def make_ale(game: str) -> gymnasium.Env:
+    """Make a game of ALE's; its observations are the console's memory.
+
+    An action lasts a frame, since our wrapper skips, and is never repeated by chance, as was once
+    called NoFrameskip-v4 and Stable-Baselines3's AtariWrapper expects; ids ending in -v5 would skip
+    four frames and repeat an action with probability 1/4 on their own. The emulator draws each
+    frame in any case, but one that is not rendered is not copied. Raises GoalreelError where ale-py
+    is not installed, and for a game that it does not have.
+    """
+    find_spec(game)
+    emulator = importlib.import_module("ale_py")
+    emulator.ALEInterface.setLoggerMode(emulator.LoggerMode.Error)  # no banner at the first game
+    env = gymnasium.make(
+        game,
+        frameskip=1,
+        repeat_action_probability=0.0,
+        obs_type="ram",
+        render_mode="rgb_array",
+        disable_env_checker=True,
+    )
+    return env.unwrapped
 
 
 class GameRecord(gymnasium.Wrapper):

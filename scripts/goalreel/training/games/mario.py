@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.names import MARIO_ROMS
+from goalreel.training.games.settings import MARIO_ROMS
 
 _RAM = 2048
 
@@ -34,7 +34,7 @@ class MarioEnv(gymnasium.Env):
     observation_space = Box(0, 255, (_RAM,), np.uint8)
 
     def __init__(self, game: str):
-        """Make a game of names.MARIO_GAMES. Raises GoalreelError where its packages are missing."""
+        """Make one of MARIO_GAMES. Raises GoalreelError where its packages are missing."""
         emulator, joypad, movements = _packages()
         stage = re.search(r"-(\d)-(\d)-", game)
         target = tuple(map(int, stage.groups())) if stage else None

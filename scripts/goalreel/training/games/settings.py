@@ -1,9 +1,24 @@
-"""Which game is played, and its wrappers: plain values, as in JSON."""
+"""Which games there are, and the settings of one and its wrappers: plain values, as in JSON.
 
+A game's name is checked also where it is not played, so none of the packages is imported: the car
+is goalreel's own, ALE's games are known where ale-py is installed, those of gym-super-mario-bros
+everywhere.
+"""
+
+import importlib.util
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from goalreel.training.games.names import ALE, CAR, MARIO, family_of
+from goalreel.errors import GoalreelError, nearest
 
+CAR, ALE, MARIO = "car", "ale", "mario"
+CAR_GAME = "MountainCar-v0"
+# Version n of an id draws less than the one before: all, fewer details, pixels, rectangles.
+MARIO_ROMS = ("vanilla", "downsample", "pixel", "rectangle")
+_STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
+MARIO_GAMES = tuple(
+    f"SuperMarioBros{stage}-v{version}" for version in range(len(MARIO_ROMS)) for stage in _STAGES
+)
 # What is left open is as in Stable-Baselines3's AtariWrapper for ALE's games, None for what a
 # single game may have or not. An emulated game begins alike each time; only ALE's flicker.
 _NOTHING = dict.fromkeys(("maximum", "episodic_life", "fire", "clip_reward"), False) | {"noop": 0}
@@ -41,3 +56,31 @@ class GameSettings:
         """Return them with what was left open; None is left where the game itself decides."""
         values = _OPEN[self.family]
         return replace(self, **{k: v for k, v in values.items() if getattr(self, k) is None})
+
+
+def family_of(game: str) -> str:
+    """Return the family of a game's id. Raises GoalreelError, naming the nearest, for others.
+
+    Where ale-py is not installed, any id of the form "ALE/...-v5" passes.
+    """
+    if game == CAR_GAME:
+        return CAR
+    if game in MARIO_GAMES:
+        return MARIO
+    ale = ale_games()
+    formed = isinstance(game, str) and game.startswith("ALE/") and game.endswith("-v5")
+    if formed and (not ale or game in ale):
+        return ALE
+    hint = nearest(game, [CAR_GAME, *MARIO_GAMES, *ale])
+    raise GoalreelError(
+        f"game: unknown value {game!r}{hint}; allowed: {CAR_GAME}, an id of ale-py "
+        f"such as 'ALE/Breakout-v5', 'SuperMarioBros-1-1-v0' and kin"
+    )
+
+
+def ale_games() -> tuple[str, ...]:
+    """Return the ids of the ROMs that ale-py brings, as it forms them; none without ale-py."""
+    package = importlib.util.find_spec("ale_py")
+    folders = package.submodule_search_locations if package else None
+    roms = sorted(Path(folders[0], "roms").glob("*.bin")) if folders else ()
+    return tuple(f"ALE/{rom.stem.title().replace('_', '')}-v5" for rom in roms)

@@ -17,7 +17,7 @@ import io
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -33,15 +33,6 @@ _REPLAY = "archive/replay/"  # PyTorch refuses members outside of the folder
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LOCAL_HEADER = 30  # bytes; then the member's name and its extra field (APPNOTE.TXT, 4.3.7)
 _FREE = ("autocast", "compile", "device")  # how it is computed: may change on the way
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """The content of a file."""
-
-    learner: dict  # for PixelLearner.load
-    replay: dict[str, np.ndarray]  # for FrameReplay.restore, memory maps
-    progress: dict
 
 
 def identity_of(game: Mapping, settings: LearnerSettings, actions: int) -> dict:
@@ -80,8 +71,10 @@ def write_checkpoint(
         write_seal(temporary)
 
 
-def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> Checkpoint:
-    """Read a checkpoint, of which `identity` must hold.
+def read_checkpoint(
+    path: str | os.PathLike, identity: Mapping
+) -> tuple[dict, dict[str, np.ndarray], dict]:
+    """Return the learner, the replay (memory maps) and the progress of a checkpoint.
 
     Raises GoalreelError, naming the file, if it is missing, truncated, of another training, or
     holds anything that could run.
@@ -99,9 +92,10 @@ def read_checkpoint(path: str | os.PathLike, identity: Mapping) -> Checkpoint:
         _check_identity(content["identity"], identity)
         with zipfile.ZipFile(path) as archive:
             members = [i for i in archive.infolist() if i.filename.startswith(_REPLAY)]
-        replay = {_name(member): _mapped(path, member) for member in members}
+        names = [member.filename.removeprefix(_REPLAY).removesuffix(".npy") for member in members]
+        replay = {n: _mapped(path, member) for n, member in zip(names, members, strict=True)}
         progress = _changed(content["progress"], torch.Tensor, lambda tensor: tensor.numpy())
-        return Checkpoint(content["learner"], replay, progress)
+        return content["learner"], replay, progress
     except Unusable as error:
         raise _refused(path, error.fault) from None
     except GoalreelError as error:
@@ -116,13 +110,13 @@ def resume(path: str | os.PathLike, identity: Mapping, learner, replay) -> dict:
 
     Raises GoalreelError as `read_checkpoint` does, and if its content is not of their shapes.
     """
-    saved = read_checkpoint(path, identity)
+    state, arrays, progress = read_checkpoint(path, identity)
     try:
-        learner.load(saved.learner)
-        replay.restore(saved.replay)
+        learner.load(state)
+        replay.restore(arrays)
     except GoalreelError as error:
         raise _refused(Path(path), str(error)) from None
-    return saved.progress
+    return progress
 
 
 def _refused(path: Path, fault: str) -> GoalreelError:
@@ -155,10 +149,6 @@ def _changed(value, kind: type, change):
     if isinstance(value, list | tuple):
         return type(value)(_changed(inner, kind, change) for inner in value)
     return value
-
-
-def _name(member: zipfile.ZipInfo) -> str:
-    return member.filename.removeprefix(_REPLAY).removesuffix(".npy")
 
 
 def _mapped(path: Path, member: zipfile.ZipInfo) -> np.ndarray:

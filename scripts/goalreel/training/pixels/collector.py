@@ -10,13 +10,12 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.lanes import PixelLanes
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.lanes import PixelLanes, make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import step_fields
 from goalreel.training.pixels.numpy_network import Actor
@@ -36,22 +35,25 @@ COUNTERS: Fields = dict.fromkeys(("frames", "steps", "drops", "blocked"), ("<i8"
 take, and nanoseconds that it waited for room. A collector that is restarted counts on."""
 EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ()), "frames": ("<i8", ())}
 """A game that has ended; see lanes.Episode."""
+EPISODES = 1024  # that a collector's second ring holds
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a collector gets on its command line, as JSON."""
+    """What a collector gets on its command line, as JSON.
+
+    The trainer leaves `weights` and `fds` open; `seed` is the session's then.
+    """
 
     game: Mapping  # GameSettings as a dict
-    seed: list[int]  # which no other start has
+    seed: tuple[int, ...]  # which no other start has
     lanes: int
     shape: tuple[int, int]  # of a frame
     stack: int  # frames of an observation
     capacity: int  # steps of its ring
-    episodes: int  # of its other ring
     block: bool  # wait when the ring is full, rather than drop
-    weights: Mapping  # fields of the shared weights
-    fds: Mapping[str, int]  # of "steps", "episodes", "counters", "control" and "weights"
+    weights: Mapping = field(default_factory=dict)  # fields of the shared weights
+    fds: Mapping[str, int] = field(default_factory=dict)  # of the memory, by its purpose
 
     def to_json(self) -> str:
         """Return it as JSON."""
@@ -72,7 +74,7 @@ class Collector:
         """Join the shared memory; waits for room, or for weights, end when `alive` is false."""
         fds = assignment.fds
         self._steps = Ring(step_fields(assignment.shape), assignment.capacity, fds["steps"])
-        self._episodes = Ring(EPISODE, assignment.episodes, fds["episodes"])
+        self._episodes = Ring(EPISODE, EPISODES, fds["episodes"])
         self._counters = blocks.arrays(fds["counters"], COUNTERS)
         self._epsilon = blocks.arrays(fds["control"], CONTROL)["epsilon"]
         self._weights = SharedWeights(assignment.weights, fds["weights"])

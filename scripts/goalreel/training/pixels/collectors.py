@@ -9,37 +9,28 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.training.pixels.collector import CONTROL, COUNTERS, EPISODE, REFUSED, Assignment
+from goalreel.training.pixels.collector import (
+    CONTROL,
+    COUNTERS,
+    EPISODE,
+    EPISODES,
+    REFUSED,
+    Assignment,
+)
 from goalreel.training.pixels.frame_replay_buffer import step_fields
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
-_EPISODES = 1024  # of a collector, between two calls of `ended`
 _STARTS = 3  # in a row without a step, after which a collector is given up
 _ANSWER = 120.0  # seconds for a game to print its number of actions
 _TAIL = 2000  # characters of a collector's stderr in a message
-
-
-@dataclass(frozen=True)
-class CollectorConfig:
-    """Which collectors to start."""
-
-    python: str  # their interpreter
-    game: Mapping  # GameSettings as a dict
-    seed: tuple[int, ...]  # of this session of the training
-    collectors: int
-    environments: int  # of each
-    shape: tuple[int, int]  # of a frame
-    stack: int  # frames of an observation
-    capacity: int  # steps of each ring
-    block: bool  # wait when the ring is full, rather than drop
 
 
 @dataclass
@@ -64,13 +55,20 @@ class Collectors:
         restarts: how many died.
     """
 
-    def __init__(self, config: CollectorConfig, weights: Mapping[str, np.ndarray], epsilon: float):
+    def __init__(
+        self,
+        python: str,
+        collectors: int,
+        assignment: Assignment,
+        weights: Mapping[str, np.ndarray],
+        epsilon: float,
+    ):
         """Make the shared memory, with the first weights and share of random actions in it."""
-        self._config, self.restarts, self._stopped = config, 0, False
-        self._fields = fields_of(weights)
-        self._weights = SharedWeights(self._fields)
+        self._python, self.restarts, self._stopped = python, 0, False
+        self._assignment = replace(assignment, weights=fields_of(weights))
+        self._weights = SharedWeights(self._assignment.weights)
         self._control_fd, self._control = blocks.shared(CONTROL)
-        self._handles = [self._handle() for _ in range(config.collectors)]
+        self._handles = [self._handle() for _ in range(collectors)]
         self.publish(weights)
         self.explore(epsilon)
 
@@ -113,7 +111,7 @@ class Collectors:
         games = []
         for handle in self._handles:
             while len(handle.episodes):
-                rows = handle.episodes.items(_EPISODES)
+                rows = handle.episodes.items(EPISODES)
                 columns = [rows[name].tolist() for name in EPISODE]
                 games += zip(*columns, strict=True)
                 handle.episodes.release(len(columns[0]))
@@ -146,27 +144,24 @@ class Collectors:
             os.close(fd)
 
     def _handle(self) -> _Handle:
-        steps = Ring(step_fields(self._config.shape), self._config.capacity)
+        steps = Ring(step_fields(self._assignment.shape), self._assignment.capacity)
         stderr = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe that nobody reads would fill up
-        return _Handle(steps, Ring(EPISODE, _EPISODES), *blocks.shared(COUNTERS), stderr)
+        return _Handle(steps, Ring(EPISODE, EPISODES), *blocks.shared(COUNTERS), stderr)
 
     def _start(self, rank: int) -> None:
-        config, handle = self._config, self._handles[rank]
+        handle = self._handles[rank]
         fds = {
             **{"steps": handle.ring.fd, "episodes": handle.episodes.fd},
             **{"counters": handle.counters_fd, "control": self._control_fd},
             "weights": self._weights.fd,
         }
-        assignment = Assignment(
-            *(config.game, [*config.seed, rank, handle.restarts], config.environments),
-            *(config.shape, config.stack, config.capacity, _EPISODES, config.block),
-            *(self._fields, fds),
-        )
+        seed = (*self._assignment.seed, rank, handle.restarts)
+        assignment = replace(self._assignment, seed=seed, fds=fds)
         handle.stderr.seek(0)
         handle.stderr.truncate()
         handle.starts, handle.steps = handle.starts + 1, int(handle.counters["steps"][0])
         handle.process = _process(
-            *(config.python, "collect", assignment.to_json()),
+            *(self._python, "collect", assignment.to_json()),
             **{"pass_fds": fds.values(), "stderr": handle.stderr},
         )
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.training.games.warp import SIDE
-from goalreel.training.pixels.collectors import CollectorConfig, Collectors
+from goalreel.training.pixels.collector import Assignment
+from goalreel.training.pixels.collectors import Collectors
 from goalreel.training.pixels.monitor import Monitor, Sample, gpu_use
 from goalreel.training.pixels.replay_feeder import ReplayFeeder
 from goalreel.training.pixels.settings import PipelineSettings
@@ -86,14 +87,14 @@ class Session:
     def run(self, asked: Sequence[str]) -> None:
         """Train until all is learned, or `asked` has a signal's name. Raises GoalreelError."""
         settings, trainer = self.settings, self._trainer
-        config = CollectorConfig(
-            *(settings.interpreter, self._game, (settings.seed, self._before.sessions)),
-            *(settings.collectors, settings.environments, (SIDE, SIDE)),
-            *(trainer.replay.stack, settings.ring, settings.backpressure == "block"),
+        assignment = Assignment(
+            *(self._game, (settings.seed, self._before.sessions), settings.environments),
+            *((SIDE, SIDE), trainer.replay.stack, settings.ring, settings.backpressure == "block"),
         )
+        chosen = settings.interpreter, settings.collectors, assignment
         epsilon = settings.epsilon(trainer.frames(self._before.steps))
         self._began = time.monotonic()
-        with Collectors(config, trainer.learner.weights(), epsilon) as collectors:
+        with Collectors(*chosen, trainer.learner.weights(), epsilon) as collectors:
             feeder = ReplayFeeder(collectors.rings, trainer.replay, settings.environments)
             feeder.steps = self._before.steps
             feeder.limit = trainer.limit()

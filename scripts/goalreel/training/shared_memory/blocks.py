@@ -30,11 +30,7 @@ def create(size: int) -> int:
     else:  # macOS: a file whose name is gone already
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    try:
-        os.truncate(fd, size)
-    except OSError:
-        os.close(fd)
-        raise
+    os.truncate(fd, size)
     return fd
 
 

@@ -14,7 +14,7 @@ from multiprocessing.reduction import DupFd
 import numpy as np
 
 from benchmarks.sample import ENV
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import Batch, FrameReplay, step_fields
 from goalreel.training.pixels.numpy_network import Actor

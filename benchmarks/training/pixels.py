@@ -76,7 +76,7 @@ def _wrapped(skip: int) -> Stack:
 
 
 def _atlas(count: int, skip: int) -> Stacked:
-    from goalreel.training.games.lanes import make_lanes
+    from goalreel.training.games.make_lanes import make_lanes
     from goalreel.training.games.settings import GameSettings
 
     return Stacked(make_lanes(GameSettings(CAR, skip, warp="area"), 0, count), FRAMES)

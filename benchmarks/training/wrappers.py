@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def car() -> dict[str, Callable[[], int]]:
     """Return what plays Mountain Car: Gymnasium's pictures in wrappers, and the atlas's."""
-    from goalreel.training.games.lanes import make_lanes
+    from goalreel.training.games.make_lanes import make_lanes
     from goalreel.training.games.mountain_car import pixels
     from goalreel.training.games.settings import GameSettings
 

@@ -13,7 +13,7 @@ import pytest
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.lanes import make_lanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import (
     CONTROL,

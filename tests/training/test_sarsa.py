@@ -156,13 +156,9 @@ def test_an_action_is_the_same_alone_and_in_company():
     assert not greedy(np.zeros((3, TILES)))(seen, environment).any(), "the first of equals"
 
 
-def test_policies_come_back_as_they_were_and_in_the_same_bytes(trained, tmp_path):
-    for name in ("one", "two"):
-        write_policies(tmp_path / f"{name}.npz", trained)
-        write_log(tmp_path / f"{name}.csv", trained.log)
-    for suffix in (".npz", ".csv"):
-        one, two = ((tmp_path / name).with_suffix(suffix) for name in ("one", "two"))
-        assert one.read_bytes() == two.read_bytes()
+def test_policies_come_back_as_they_were(trained, tmp_path):
+    write_policies(tmp_path / "one.npz", trained)
+    write_log(tmp_path / "one.csv", trained.log)
     back = read_policies(tmp_path / "one.npz")
     assert back.spec == trained.spec and back.weights.dtype == np.float64
     assert np.array_equal(back.ages, CHECKPOINTS)

@@ -6,13 +6,6 @@ import pytest
 
 from goalreel.training.games.emulated import make_ale, wrap
 from goalreel.training.games.settings import GameSettings
-from goalreel.training.games.wrappers import (
-    ClipRewardEnv,
-    EpisodicLifeEnv,
-    FireResetEnv,
-    MaxAndSkipEnv,
-    NoopResetEnv,
-)
 
 WHY = "the game that wrappers are compared on comes with ale-py (requirements-train.in)"
 pytest.importorskip("ale_py", reason=WHY)
@@ -62,20 +55,3 @@ def test_the_whole_stack_is_stable_baselines3s(changes):
     theirs = sb3.AtariWrapper(raw(), **settings)
     episodes, games = play_alike(ours, theirs, 400, lambda frame: frame[..., 0])
     assert games >= 1 and (changes or episodes > 2 * games), "lives and games were lost"
-
-
-def test_each_wrapper_of_observations_is_stable_baselines3s():
-    sb3 = pytest.importorskip(
-        "stable_baselines3.common.atari_wrappers", reason="takes requirements-train-test.in"
-    )
-    ours, theirs = raw(), raw()
-    for name, mine in {
-        "NoopResetEnv": NoopResetEnv,
-        "MaxAndSkipEnv": MaxAndSkipEnv,
-        "EpisodicLifeEnv": EpisodicLifeEnv,
-        "FireResetEnv": FireResetEnv,
-        "ClipRewardEnv": ClipRewardEnv,
-    }.items():
-        ours, theirs = mine(ours), getattr(sb3, name)(theirs)
-        episodes, _ = play_alike(ours, theirs, 100)
-    assert episodes

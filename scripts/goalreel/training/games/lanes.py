@@ -9,8 +9,6 @@ from typing import Protocol
 
 import numpy as np
 
-from goalreel.training.games.settings import CAR, GameSettings
-
 
 @dataclass(frozen=True)
 class Episode:
@@ -50,17 +48,3 @@ class PixelLanes(Protocol):
 
     def close(self) -> None:
         """Free what the environments hold."""
-
-
-def make_lanes(game: GameSettings, seed: int, lanes: int) -> PixelLanes:
-    """Return `lanes` environments of a game; the same seed and actions give the same pixels.
-
-    Raises GoalreelError where a package is missing.
-    """
-    if game.family == CAR:
-        from goalreel.training.games.mountain_car import CarLanes
-
-        return CarLanes(game, seed, lanes)
-    from goalreel.training.games.emulated import EmulatedLanes
-
-    return EmulatedLanes(game, seed, lanes)

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.lanes import PixelLanes, make_lanes
+from goalreel.training.games.lanes import PixelLanes
+from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import step_fields
 from goalreel.training.pixels.numpy_network import Actor

@@ -101,7 +101,7 @@ class LockStep:
 
 
 def new_trainer() -> Trainer:
-    return Trainer(SETTINGS, PixelLearner(HOW, 3, SETTINGS.seed), HOW.stack, 4)
+    return Trainer(SETTINGS, PixelLearner(HOW, 3, SETTINGS.seed), HOW.stack)
 
 
 def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tmp_path):
@@ -130,7 +130,7 @@ def test_updates_are_due_by_the_replay_ratio():
     assert trainer.limit() == 100 + 520, "4 * 32 / 0.25, in strides of 20"
     assert trainer.frames(10) == 40
     assert trainer.update() is False, "there is nothing in the buffer"
-    free = Trainer(replace(SETTINGS, replay_ratio=None), trainer.learner, 4, 4)
+    free = Trainer(replace(SETTINGS, replay_ratio=None), trainer.learner, 4)
     assert free.limit() == 1000 and not free.may_learn(99) and free.may_learn(100)
     assert free.done(1000, learned=True) and not free.done(999, learned=False)
     assert not trainer.done(1000, learned=True) and trainer.done(1000, learned=False)
@@ -154,7 +154,7 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
         SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
     )
     with patch("goalreel.training.pixels.trainer.FrameReplay"):
-        trainer = Trainer(replace(settings, frames=10**12), None, 4, 4)
+        trainer = Trainer(replace(settings, frames=10**12), None, 4)
     steps = 0
     for _ in range(60):
         while steps < min(trainer.limit(), trainer._due()):
@@ -168,7 +168,7 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
 
 def test_a_mean_of_few_games_is_none():
     with patch("goalreel.training.pixels.trainer.FrameReplay"):
-        trainer = Trainer(SETTINGS, Mock(), 4, 4)
+        trainer = Trainer(SETTINGS, Mock(), 4)
     trainer.ended([(-100.0, 0.0, 400)] * 19)
     assert np.isnan(trainer.mean) and trainer.means() == (-100.0, 0.0)
     trainer.updates = 2
@@ -342,14 +342,13 @@ def test_a_policys_network_is_the_learners(tmp_path):
     from goalreel.training.pixels.session import Sums
     from goalreel.training.pixels.training import Trained, write_results
 
-    learner = PixelLearner(HOW, 3, 1)
-    last = learner.weights()
+    trainer = new_trainer()
+    last = trainer.learner.weights()
     best = {name: array + 1 for name, array in last.items()}
-    game = {"game": "MountainCar-v0"}
-    trained = Trained(
-        *(game, 3, 4, 1, 4000, 5, 160, 30, Sums(seconds=2.0, steps=1000), [], -150.0),
-        *((-120.0, 2000, best), last),
-    )
+    trainer.best = (-120.0, 2000, best)
+    trainer.ended([(-150.0, 0.0, 800)] * 30)
+    sums = Sums(seconds=2.0, steps=1000)
+    trained = Trained({"game": "MountainCar-v0"}, 3, 1, trainer, sums, [], 4000, last)
     files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
     said = write_results(*files, trained, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
     assert "4,000 frames in 2.0 s, 2,000 FPS" in said and "best mean return -120.0" in said

@@ -19,7 +19,7 @@ from goalreel.training.shared_memory import blocks
 from goalreel.training.shared_memory.blocks import Fields
 from goalreel.training.shared_memory.child_process import parent_is_alive
 from goalreel.training.shared_memory.ring import Ring
-from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights
+from goalreel.training.shared_memory.weights import AbandonedError, Latest, SharedWeights
 
 CONTROL: Fields = dict.fromkeys(("ready", "playing"), ("<i8", (1,)))
 """ready: written by the player once its environments are reset; playing: by the trainer."""
@@ -42,28 +42,6 @@ def capacity_of(settings: Settings) -> int:
     return max(2, _FRAMES_AHEAD // (settings.lanes * settings.frame_skip))
 
 
-class Latest:
-    """The network of the latest published weights.
-
-    Raises weights.AbandonedError if the trainer ended while it wrote them.
-    """
-
-    def __init__(self, weights: SharedWeights):
-        """Take the first."""
-        self._weights = weights
-        self._take()
-
-    def _take(self) -> None:
-        self._version, weights = self._weights.read(parent_is_alive)
-        self._network = Network.of(weights, np.float32)
-
-    def values(self, obs: np.ndarray) -> np.ndarray:
-        """Return the values of actions, (n, 3) float32, for (n, 2) float32 observations."""
-        if self._weights.version != self._version:
-            self._take()
-        return self._network.values(obs)
-
-
 def write(ring: Ring, played: Played) -> None:
     """Put a step into a ring that has room."""
     step = vars(played.step)
@@ -82,9 +60,11 @@ def play(text: str) -> None:
     settings = Settings(**values | {"hidden": tuple(values["hidden"])})
     ring = Ring(step_fields(settings.lanes), capacity_of(settings), fds["steps"])
     control = blocks.arrays(fds["control"], CONTROL)
-    latest = Latest(SharedWeights(blocks.fields_of_json(weights), fds["weights"]))
+    shared = SharedWeights(blocks.fields_of_json(weights), fds["weights"])
+    latest = Latest(shared, lambda weights: Network.of(weights, np.float32), parent_is_alive)
     rng = np.random.default_rng([seed, 1])  # the trainer's has the seed alone
-    player = Player(settings, seed, latest.values, rng)
+    latest.get()  # a set that is of no use ends the process before it is ready
+    player = Player(settings, seed, lambda obs: latest.get().values(obs), rng)
     control["ready"][0] = 1
     while True:
         # The ring of a trainer that has ended stays full, so the player always gets to this check.

@@ -29,13 +29,8 @@ class Evaluation:
     """Of the policy after some training."""
 
     frames: int  # of training
-    returns: np.ndarray  # (episodes,) float64
-    seconds: float = 0.0  # of training
-
-    @property
-    def mean(self) -> float:
-        """The mean return."""
-        return float(self.returns.mean())
+    seconds: float  # of training
+    mean: float  # return
 
 
 class Log:
@@ -168,15 +163,15 @@ def train(settings: Settings, seed: int) -> Trained:
 def _evaluate(trained: Trained, learner: Learner, frame: int, seconds: float) -> None:
     """Evaluate the policy and keep its weights."""
     weights = learner.weights()
-    evaluation = evaluate(Network.of(weights).act, frame, seconds)
+    evaluation = Evaluation(frame, seconds, float(evaluate(Network.of(weights).act).mean()))
     trained.evaluations.append(evaluation)
     trained.weights.append(weights)
     if trained.solved is None and evaluation.mean >= SOLVED:
         trained.solved = frame, seconds
 
 
-def evaluate(act, frames: int, seconds: float = 0.0, episodes: int = EPISODES) -> Evaluation:
-    """Play fixed seeds, all at once, after so many frames and seconds of training.
+def evaluate(act, episodes: int = EPISODES) -> np.ndarray:
+    """Play fixed seeds, all at once, and return the returns, (episodes,) float64.
 
     `act` gives (n, 2) float32 observations their actions, (n,) int8, one for each frame.
     """
@@ -189,4 +184,4 @@ def evaluate(act, frames: int, seconds: float = 0.0, episodes: int = EPISODES) -
         state, open_ = state.take(going), open_[going]
         if not len(open_):
             break
-    return Evaluation(frames, returns, seconds)
+    return returns

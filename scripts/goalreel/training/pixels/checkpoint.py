@@ -57,7 +57,7 @@ def write_checkpoint(
     """
     torch = import_torch("to write a checkpoint")
     content = {"kind": KIND, "version": VERSION, "identity": dict(identity)}
-    content |= {"learner": dict(learner), "progress": _changed(progress, np.ndarray, torch.tensor)}
+    content |= {"learner": dict(learner), "progress": changed(progress, np.ndarray, torch.tensor)}
     packed = io.BytesIO()  # of a path, the archive's folder would have the name
     torch.save(content, packed)
     with replacing(path) as temporary:
@@ -94,7 +94,7 @@ def read_checkpoint(
             members = [i for i in archive.infolist() if i.filename.startswith(_REPLAY)]
         names = [member.filename.removeprefix(_REPLAY).removesuffix(".npy") for member in members]
         replay = {n: _mapped(path, member) for n, member in zip(names, members, strict=True)}
-        progress = _changed(content["progress"], torch.Tensor, lambda tensor: tensor.numpy())
+        progress = changed(content["progress"], torch.Tensor, lambda tensor: tensor.numpy())
         return content["learner"], replay, progress
     except Unusable as error:
         raise _refused(path, error.fault) from None
@@ -140,14 +140,14 @@ def _check_identity(actual, expected: Mapping) -> None:
         raise GoalreelError(f"it is of another training: {', '.join(differences)}")
 
 
-def _changed(value, kind: type, change):
+def changed(value, kind: type, change):
     """Return nested dicts, lists and tuples in which each `kind` is changed."""
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, Mapping):
-        return {name: _changed(inner, kind, change) for name, inner in value.items()}
+        return {name: changed(inner, kind, change) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_changed(inner, kind, change) for inner in value)
+        return type(value)(changed(inner, kind, change) for inner in value)
     return value
 
 

@@ -23,7 +23,7 @@ from goalreel.training.pixels.numpy_network import Actor
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.blocks import Fields
 from goalreel.training.shared_memory.ring import Ring
-from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights
+from goalreel.training.shared_memory.weights import AbandonedError, Latest, SharedWeights
 
 REFUSED = 78  # exit status of bad input, which no new start can mend; EX_CONFIG of sysexits.h
 END = -1  # the action of a row that holds an episode's last frame alone, and is no step
@@ -78,8 +78,8 @@ class Collector:
         self._episodes = Ring(EPISODE, EPISODES, fds["episodes"])
         self._counters = blocks.arrays(fds["counters"], COUNTERS)
         self._epsilon = blocks.arrays(fds["control"], CONTROL)["epsilon"]
-        self._weights = SharedWeights(assignment.weights, fds["weights"])
-        self._version, self._actor = 0, None
+        weights = SharedWeights(assignment.weights, fds["weights"])
+        self._actor = Latest(weights, Actor.of, alive)
         self._lanes, self._alive, self._block = lanes, alive, assignment.block
         self._rng = np.random.default_rng(assignment.seed)
         self._numbers = np.arange(assignment.lanes, dtype=np.int32)
@@ -120,16 +120,9 @@ class Collector:
         random = self._rng.random(lanes) < self._epsilon[0]
         actions = self._rng.integers(self._lanes.actions, size=lanes, dtype=np.int16)
         if not random.all():
-            values = self._latest().values(self._stacks[~random])
+            values = self._actor.get().values(self._stacks[~random])
             actions[~random] = values.argmax(axis=1)
         return actions
-
-    def _latest(self) -> Actor:
-        """Return the network of the latest weights."""
-        if self._actor is None or self._weights.version != self._version:
-            self._version, weights = self._weights.read(self._alive)
-            self._actor = Actor.of(weights)
-        return self._actor
 
     def _last_frames(self, cut: np.ndarray, next_obs: np.ndarray) -> dict[str, np.ndarray]:
         """Return the rows of the last frames of episodes that were truncated."""

@@ -21,6 +21,7 @@ from torch.nn import functional
 from goalreel.cli import say
 from goalreel.errors import GoalreelError
 from goalreel.training.games.warp import SIDE
+from goalreel.training.pixels.checkpoint import changed
 from goalreel.training.pixels.frame_replay_buffer import Batch
 from goalreel.training.pixels.network import PixelNetwork, weights_for_acting
 from goalreel.training.pixels.settings import LearnerSettings
@@ -171,15 +172,12 @@ class PixelLearner:
 
     def state(self) -> dict:
         """Return a copy, on the CPU, of all that `load` needs."""
-        return _copied(
-            {
-                "network": self.model.state_dict(),
-                "target": self._target.state_dict(),
-                "optimiser": self._optimiser.state_dict(),
-                "scaler": self._scaler.state_dict(),
-                "updates": self.updates,
-            }
-        )
+        state = {
+            **{"network": self.model.state_dict(), "target": self._target.state_dict()},
+            **{"optimiser": self._optimiser.state_dict(), "scaler": self._scaler.state_dict()},
+            "updates": self.updates,
+        }
+        return changed(state, torch.Tensor, lambda tensor: tensor.detach().to("cpu", copy=True))
 
     def load(self, state: dict) -> None:
         """Resume from a state. Raises GoalreelError if it is not of a learner like this one."""
@@ -198,14 +196,3 @@ def computes_in_half(device: torch.device) -> bool:
     """Return whether a device has instructions for its half precision; else it is emulated."""
     abilities = torch.cpu.get_capabilities()  # "avx512_bf16", "amx_bf16" and such
     return device.type != "cpu" or any(has for name, has in abilities.items() if "bf16" in name)
-
-
-def _copied(value):
-    """Return a copy of nested dicts and lists, tensors on the CPU."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().to("cpu", copy=True)
-    if isinstance(value, dict):
-        return {name: _copied(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_copied(inner) for inner in value]
-    return value

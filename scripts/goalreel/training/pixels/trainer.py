@@ -31,12 +31,12 @@ class Trainer:
         learned: of the latest update.
     """
 
-    def __init__(self, settings: PipelineSettings, learner, stack: int, frame_skip: int):
+    def __init__(self, settings: PipelineSettings, learner, stack: int):
         """Begin with an empty buffer.
 
         Raises GoalreelError for a buffer that the machine's memory does not hold.
         """
-        self._settings, self.learner, self._frame_skip = settings, learner, frame_skip
+        self._settings, self.learner = settings, learner
         size = settings.buffer // settings.lanes
         margin = max(1, min(_MARGIN, size // 8))
         self.replay = FrameReplay(settings.lanes, size, (SIDE, SIDE), stack, margin)
@@ -56,7 +56,7 @@ class Trainer:
 
         The last step of an episode counts as many, although it may be shorter.
         """
-        return steps * self._frame_skip
+        return steps * self._settings.frame_skip
 
     def may_learn(self, steps: int) -> bool:
         """Return whether an update is due after so many steps."""
@@ -78,7 +78,7 @@ class Trainer:
         a time is a large batch.
         """
         settings = self._settings
-        last = -(-settings.frames // self._frame_skip)
+        last = -(-settings.frames // settings.frame_skip)
         if settings.replay_ratio is None:
             return last
         ahead = self._due() - settings.start + 3 * settings.samples / settings.replay_ratio

@@ -34,17 +34,17 @@ class Trained:
 
     game: Mapping  # GameSettings as a dict
     actions: int  # of the game
-    stack: int  # frames of an observation
     collectors: int
-    frames: int  # taken in
-    updates: int
-    samples: int
-    games: int  # that have ended
+    trainer: Trainer
     sums: Sums
     rows: list  # of the monitor's table
-    mean: float  # return of the latest games, nan of too few
-    best: tuple[float, int, Mapping[str, np.ndarray]]  # the highest mean, its frames and weights
+    frames: int  # taken in
     last: Mapping[str, np.ndarray]  # weights
+
+    @property
+    def best(self) -> tuple[float, int, Mapping[str, np.ndarray]]:
+        """The highest mean return, its frames and weights: the last ones where games are few."""
+        return self.trainer.best or (self.trainer.mean, self.frames, self.last)
 
     def metrics(self) -> dict:
         """Return the figures of metrics.json.
@@ -54,16 +54,16 @@ class Trained:
         the time, of a collector and of the learner; `best` and `last` mean returns, None where no
         game or too few had ended.
         """
-        sums, seconds = self.sums, max(self.sums.seconds, 1e-9)
+        trainer, sums, seconds = self.trainer, self.sums, max(self.sums.seconds, 1e-9)
         return {
             **{"frames": self.frames, "steps": sums.steps, "played": sums.played},
             **{"seconds": sums.seconds, "fps": self.frames / seconds},
-            **{"updates": self.updates, "samples": self.samples},
-            **{"samples_per_s": self.samples / seconds, "games": self.games},
+            **{"updates": trainer.updates, "samples": trainer.samples},
+            **{"samples_per_s": trainer.samples / seconds, "games": trainer.games},
             **{"drops": sums.drops, "restarts": sums.restarts, "sessions": sums.sessions},
             "blocked": sums.blocked / seconds / max(self.collectors, 1),
             **{"learning": sums.learning / seconds, "best_frames": self.best[1]},
-            **{"best": _known(self.best[0]), "last": _known(self.mean)},
+            **{"best": _known(self.best[0]), "last": _known(trainer.mean)},
         }
 
 
@@ -85,7 +85,7 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
         # On a CPU compiling takes a minute and gains little.
         how = settings.learner(compile=torch.cuda.is_available())
         learner = PixelLearner(how, actions, settings.seed)
-        trainer = Trainer(settings, learner, how.stack, game.frame_skip)
+        trainer = Trainer(settings, learner, how.stack)
         options = {n: value for n, value in asdict(settings).items() if n not in _FREE}
         identity = checkpoint.identity_of(asdict(game), how, actions)
         identity |= {f"pixels.{name}": value for name, value in options.items()} | {"code": code}
@@ -99,12 +99,8 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
                 raise GoalreelError(f"{failure}{outcome}")
             say(f"the training failed{outcome}")
             raise failure
-        last = learner.weights()
-        return Trained(
-            *(asdict(game), actions, how.stack, settings.collectors, frames),
-            *(trainer.updates, trainer.samples, trainer.games, session.sums, session.rows),
-            *(trainer.mean, trainer.best or (trainer.mean, frames, last), last),
-        )
+        outcome = (trainer, session.sums, session.rows, frames, learner.weights())
+        return Trained(asdict(game), actions, settings.collectors, *outcome)
 
 
 def table_of(saved: Path) -> Path:
@@ -151,12 +147,12 @@ def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -
 
 def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, spec: Spec) -> str:
     """Write policy, table and metrics; return a summary in a line."""
-    mean, frames, best = trained.best
+    trainer, (mean, frames, best) = trained.trainer, trained.best
     write_policy(
         policy,
         PixelPolicy(
-            *(canonical(trained.game), trained.actions, trained.stack),
-            *((frames, trained.frames), (mean, trained.mean), best, trained.last, spec.text),
+            *(canonical(trained.game), trained.actions, trainer.replay.stack),
+            *((frames, trained.frames), (mean, trainer.mean), best, trained.last, spec.text),
         ),
     )
     write_rows(table, trained.rows)
@@ -167,7 +163,7 @@ def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, sp
     highest = "none" if figures["best"] is None else f"{figures['best']:.1f}"
     return (
         f"{trained.game['game']}: {trained.frames:,} frames in {figures['seconds']:,.1f} s, "
-        f"{figures['fps']:,.0f} FPS; {trained.updates:,} updates from {trained.samples:,} samples; "
+        f"{figures['fps']:,.0f} FPS; {trainer.updates:,} updates from {trainer.samples:,} samples; "
         f"best mean return {highest}"
     )
 

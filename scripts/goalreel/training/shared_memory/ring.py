@@ -36,10 +36,8 @@ class Ring:
     def __init__(self, fields: Fields, capacity: int, fd: int | None = None):
         """Make a ring, or join the one of a descriptor.
 
-        Raises ValueError for no capacity, and for a descriptor of less memory than the ring's.
+        Raises ValueError for a descriptor of less memory than the ring's.
         """
-        if capacity < 1:
-            raise ValueError(f"a ring of {capacity} items")
         rows = {name: (dtype, (capacity, *shape)) for name, (dtype, shape) in fields.items()}
         counters = {"head": ("<i8", (1,)), "tail": ("<i8", (1,))}
         self.capacity = capacity

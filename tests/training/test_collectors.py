@@ -319,23 +319,3 @@ def test_all_rings_are_served_alike_however_little_may_be_moved(count, window):
         served = [before - len(ring) for before, ring in zip(held, rings, strict=True)]
         assert max(served) - min(served) <= count
     assert max(served) == min(served) and sum(served) == turns * window
-
-
-def test_what_one_ring_has_not_another_gives():
-    rings = filled(3, 2000)
-    rings[0].release(2000)
-    rings[1].release(1990)
-    feeder = ReplayFeeder(rings, FrameReplay(3, 300, (2, 2), STACK, 8), 1)
-    feeder.limit = 1200
-    assert feeder.drain() == 1200 and feeder.batches == 1
-    assert [len(ring) for ring in rings] == [0, 0, 810]
-
-
-def test_a_failure_in_the_thread_reaches_the_trainer():
-    ring = Ring(step_fields(SHAPE), 10)
-    ring.push({n: np.full((1, *s), 7, d) for n, (d, s) in step_fields(SHAPE).items()})
-    feeder = ReplayFeeder([ring], FrameReplay(1, 100, SHAPE, STACK, 8), 1)
-    feeder.start()
-    with pytest.raises(IndexError):
-        until(feeder.check)
-    feeder.stop()

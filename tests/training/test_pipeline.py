@@ -226,9 +226,8 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     first = stopped_by(signal.SIGTERM, tmp_path, r"frames, .* [1-9]\d* batches")
     frames = stopped_by(signal.SIGINT, tmp_path, f"resumed after {first:,} frames")
     assert frames >= first
-    _, replay, progress = checkpoint.read_checkpoint(
-        tmp_path / "saved.pt", saved_identity(tmp_path)
-    )
+    identity = saved(tmp_path)["identity"]
+    _, replay, progress = checkpoint.read_checkpoint(tmp_path / "saved.pt", identity)
     count, steps = replay["count"], progress["sums"]["steps"]
     assert 4 * steps == frames and steps <= count.sum() <= 1.03 * steps + 3
     sampled = [row["frames"] for row in rows_of(tmp_path / "saved.csv")]
@@ -279,7 +278,7 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
             pixels.main(arguments)
     said = capsys.readouterr().err
     frames = re.search(r"the training failed after ([\d,]+) of 1,000,000,000 frames; it is", said)
-    assert saved_progress(tmp_path)["trainer"]["updates"] == 3
+    assert saved(tmp_path)["progress"]["trainer"]["updates"] == 3
     assert len(rows_of(tmp_path / "saved.csv")) >= 1
 
     def lost(self, rows, first_lane=0):
@@ -293,16 +292,11 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
             pixels.main(arguments)
     said = capsys.readouterr().err
     assert f"saved.pt: resumed after {frames[1]} frames" in said and "it is saved in" in said
-    assert saved_progress(tmp_path)["trainer"]["updates"] > 3
+    assert saved(tmp_path)["progress"]["trainer"]["updates"] > 3
 
 
-def saved_progress(folder: Path) -> dict:
-    return torch.load(folder / "saved.pt", weights_only=True)["progress"]
-
-
-def saved_identity(folder: Path) -> dict:
-    content = torch.load(folder / "saved.pt", weights_only=True)
-    return content["identity"]
+def saved(folder: Path) -> dict:
+    return torch.load(folder / "saved.pt", weights_only=True)
 
 
 def sample(**others) -> Sample:

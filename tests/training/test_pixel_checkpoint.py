@@ -97,19 +97,6 @@ def test_users_read_it_with_pytorch_and_numpy_alone(path, replay, learner):
         assert archive.testzip() is None
 
 
-def test_the_last_one_stays_until_the_next_is_whole(path, content, learner):
-    class Broken(np.ndarray):
-        """An array that cannot be read."""
-
-        def __getattribute__(self, name):
-            raise OSError("no more")
-
-    with pytest.raises(OSError, match="no more"):
-        broken = np.zeros(3).view(Broken)
-        write_checkpoint(path, IDENTITY, learner.state(), {"frame": broken}, {})
-    assert path.read_bytes() == content and len(list(path.parent.iterdir())) == 1
-
-
 @pytest.mark.parametrize(
     ("game", "changes", "actions", "said"),
     [

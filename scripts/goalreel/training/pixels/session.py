@@ -61,34 +61,26 @@ class Sums:
     restarts: int = 0  # of collectors
 
 
+@dataclass
 class Session:
-    """One session; `run` is called once.
+    """One session; `run` is called once."""
 
-    Attributes:
-        settings: of the training.
-        sums: up to the latest sample.
-        rows: of the monitor's table.
-    """
+    settings: PipelineSettings
+    game: Mapping  # GameSettings as a dict
+    trainer: Trainer
+    sums: Sums  # of the sessions before, then up to the latest sample
+    rows: Sequence[Sequence]  # of the monitor's table
+    table: Path  # its file
 
-    def __init__(
-        self,
-        settings: PipelineSettings,
-        game: Mapping,
-        trainer: Trainer,
-        sums: Sums,
-        rows: Sequence[Sequence],
-        table: Path,
-    ):
-        """Take what is trained, the sums and rows of the sessions before, and the table's file."""
-        self.settings, self._game, self._trainer, self._table = settings, game, trainer, table
-        self._before, self.sums, self.rows = sums, sums, rows
-        self._learning, self._gpu = 0.0, gpu_use()
+    def __post_init__(self):
+        """Keep the sums of the sessions before."""
+        self._before, self._learning, self._gpu = self.sums, 0.0, gpu_use()
 
     def run(self, asked: Sequence[str]) -> None:
         """Train until all is learned, or `asked` has a signal's name. Raises GoalreelError."""
-        settings, trainer = self.settings, self._trainer
+        settings, trainer = self.settings, self.trainer
         assignment = Assignment(
-            *(self._game, (settings.seed, self._before.sessions), settings.environments),
+            *(self.game, (settings.seed, self._before.sessions), settings.environments),
             *((SIDE, SIDE), trainer.replay.stack, settings.ring, settings.backpressure == "block"),
         )
         chosen = settings.interpreter, settings.collectors, assignment
@@ -100,7 +92,7 @@ class Session:
             feeder.limit = trainer.limit()
             feeder.start()
             first = self._sample(collectors, feeder)
-            monitor = Monitor(first, settings.frames, self.rows, self._table)
+            monitor = Monitor(first, settings.frames, self.rows, self.table)
             try:
                 while not (asked or self._turn(collectors, feeder, monitor)):
                     pass
@@ -113,7 +105,7 @@ class Session:
 
     def _turn(self, collectors: Collectors, feeder: ReplayFeeder, monitor: Monitor) -> bool:
         """Learn once if that is due, or wait a little; return whether all is done."""
-        trainer = self._trainer
+        trainer = self.trainer
         feeder.check()
         collectors.watch()
         trainer.ended(collectors.ended())
@@ -130,17 +122,17 @@ class Session:
 
     def _learn(self, steps: int, collectors: Collectors) -> bool:
         begun = time.monotonic()
-        learned = self._trainer.update()
+        learned = self.trainer.update()
         if learned:
             self._learning += time.monotonic() - begun
-            weights = self._trainer.new_weights(steps)
+            weights = self.trainer.new_weights(steps)
             if weights is not None:
                 collectors.publish(weights)
         return learned
 
     def _sample(self, collectors: Collectors, feeder: ReplayFeeder) -> Sample:
         """Return the present state, and keep the sums."""
-        before, trainer, counted = self._before, self._trainer, collectors.counted()
+        before, trainer, counted = self._before, self.trainer, collectors.counted()
         self.sums = sums = Sums(
             sessions=before.sessions + 1,
             seconds=before.seconds + time.monotonic() - self._began,

@@ -4,15 +4,38 @@ moviepy needs an older Pillow than goalreel. What Gymnasium hands to it is what 
 stand-in for its one class keeps that.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import av
 import numpy as np
+import pytest
 from project import REPOSITORY
+
+# Programs in ffmpeg's place (conftest.fake_ffmpeg), and what the error says of them.
+BROKEN = [
+    ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
+    ("kill -9 $$", "killed by SIGKILL"),
+    ("exit 0", "not a whole MP4|without an error|frames"),
+]
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """Mount a file system of 64 kB for the block, or skip the test."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("only root can mount a small file system, and not on every machine")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 class _Clip:

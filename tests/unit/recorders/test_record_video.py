@@ -6,13 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import decoded, fake_ffmpeg
-from recordings import (
-    decoded_rgb,
-    equal,
-    filmed,
-    kept,
-    stand_in_for_moviepy,
-)
+from recordings import BROKEN, decoded_rgb, equal, filmed, kept, stand_in_for_moviepy
 
 from goalreel import GoalreelError, RecordVideo
 
@@ -215,7 +209,6 @@ def test_a_finished_video_is_named_if_asked_for(tmp_path, capfd):
     ("odd", "message"),
     [
         (np.zeros((32, 48, 3)), r"frame 3: ndarray of float64, shape \(32, 48, 3\)"),
-        (np.zeros((32, 48), np.uint8), r"frame 3: ndarray of uint8, shape \(32, 48\)"),
         (np.zeros((34, 48, 3), np.uint8), r"allowed: uint8, shape \(32, 48, 3\), as the frames"),
     ],
 )
@@ -238,13 +231,9 @@ def test_a_bad_frame_is_told_and_the_environment_goes_on(tmp_path, odd, message)
 
 @pytest.mark.parametrize(
     ("script", "message"),
-    [
-        ("head -c 99 >&2 2> /dev/null; echo 'No space left' >&2; exit 1", "No space left"),
-        ("kill -9 $$", "killed by SIGKILL"),
-        ("exit 0", "ended without an error"),
-    ],
+    [*BROKEN, ("head -c 99 >&2 2> /dev/null; echo 'No space left' >&2; exit 1", "No space left")],
 )
-def test_a_broken_encoder_is_an_error_from_step_and_leaves_no_file(
+def test_a_broken_encoder_is_an_error_from_step_or_close_and_leaves_no_file(
     tmp_path, monkeypatch, script, message
 ):
     fake_ffmpeg(tmp_path, monkeypatch, script)
@@ -252,20 +241,9 @@ def test_a_broken_encoder_is_an_error_from_step_and_leaves_no_file(
     with pytest.raises(GoalreelError, match=message):
         for _ in play(env, 30):
             pass
-    assert list((tmp_path / "out").iterdir()) == []
-    env.step(0)
-    env.close()
-
-
-def test_a_broken_encoder_is_an_error_from_close_too(tmp_path, monkeypatch):
-    script = "cat > /dev/null; echo 'No space left on device' >&2; exit 1"
-    fake_ffmpeg(tmp_path, monkeypatch, script)
-    env = RecordVideo(Noise(), str(tmp_path / "out"))
-    for _ in play(env, 30):
-        pass
-    with pytest.raises(GoalreelError, match="No space left on device"):
         env.close()
     assert list((tmp_path / "out").iterdir()) == []
+    env.step(0)
     env.close()
 
 

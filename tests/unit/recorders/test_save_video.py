@@ -1,13 +1,10 @@
 """save_video writes what Gymnasium's writes: the same files of the same frames."""
 
 import itertools
-import os
-import subprocess
 import sys
 import warnings
 
 import av
-import gymnasium
 import numpy as np
 import psutil
 import pytest
@@ -16,7 +13,17 @@ from conftest import decoded, fake_ffmpeg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from project import REPOSITORY
-from recordings import PEAK, decoded_rgb, equal, filmed, kept, said_by, stand_in_for_moviepy
+from recordings import (
+    BROKEN,
+    PEAK,
+    decoded_rgb,
+    equal,
+    filmed,
+    kept,
+    said_by,
+    small_disk,
+    stand_in_for_moviepy,
+)
 
 from goalreel import GoalreelError, save_video
 from goalreel.encoding.x264 import PRESETS
@@ -33,49 +40,6 @@ def noise(count, height=16, width=24, seed=0):
 
 def always(_):
     return True
-
-
-def episodes(env, steps):
-    """Step at random; yield (frames, first step, episode) of each episode that ended."""
-    env.reset(seed=1)
-    env.action_space.seed(1)
-    first = episode = 0
-    for step in range(steps):
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            yield env.render(), first, episode
-            first, episode = step + 1, episode + 1
-            env.reset()
-    env.close()
-
-
-def test_by_default_the_capped_cubic_episodes_are_saved(tmp_path):
-    env = gymnasium.make("CartPole-v1", render_mode="rgb_array_list")
-    saved = {}
-    for frames, first, episode in episodes(env, 199):
-        save_video(frames, tmp_path, fps=50, step_starting_index=first, episode_index=episode)
-        saved[f"rl-video-episode-{episode}.mp4"] = len(frames)
-    wanted = {f"rl-video-episode-{n}.mp4" for n in (0, 1, 8) if n < len(saved)}
-    assert {path.name for path in tmp_path.iterdir()} == wanted and len(wanted) == 3
-    for name in wanted:
-        assert len(decoded(tmp_path / name)) == saved[name]
-
-
-def test_a_step_trigger_counts_over_all_episodes(tmp_path):
-    env = gymnasium.make("CartPole-v1", render_mode="rgb_array_list", max_episode_steps=20)
-    for frames, first, episode in episodes(env, 199):
-        save_video(
-            frames,
-            tmp_path,
-            step_trigger=lambda step: step % 100 == 0,
-            fps=50,
-            step_starting_index=first,
-            episode_index=episode,
-        )
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "rl-video-step-0.mp4",
-        "rl-video-step-100.mp4",
-    }
 
 
 @given(
@@ -121,10 +85,8 @@ def test_lossless_is_lossless_at_any_size_and_rate(tmp_path):
         save_video(frames, tmp_path, fps=fps, qp=0, name_prefix="a")
         with av.open(str(tmp_path / "a-episode-0.mp4")) as container:
             stream = container.streams.video[0]
-            assert (stream.codec_context.format.name, stream.codec_context.colorspace) == (
-                "gbrp",
-                0,
-            )
+            context = stream.codec_context
+            assert (context.format.name, context.colorspace) == ("gbrp", 0)
             assert stream.average_rate == pytest.approx(fps) and stream.frames == 5
         shown = decoded_rgb(tmp_path / "a-episode-0.mp4")
         assert all(np.array_equal(a, b) for a, b in zip(shown, frames, strict=True))
@@ -198,13 +160,9 @@ def test_more_than_eight_snippets_at_once_take_a_list(tmp_path):
     ("bad", "message"),
     [
         (np.zeros((16, 24, 3)), r"frame 4: ndarray of float64, shape \(16, 24, 3\)"),
-        (np.zeros((16, 24), np.uint8), r"of uint8, shape \(16, 24\); allowed: uint8"),
         (np.zeros((16, 24, 4), np.uint8), r"of uint8, shape \(16, 24, 4\); allowed: uint8"),
         (np.zeros((24, 16, 3), np.uint8), r"shape \(24, 16, 3\); allowed: uint8, shape \(16, 24,"),
-        (np.zeros((0, 24, 3), np.uint8), r"shape \(0, 24, 3\)"),
-        ("a frame", "frame 4: str of"),
         (None, "frame 4: NoneType of object"),
-        ([[1], [2, 3]], "frame 4: list of object"),
     ],
 )
 @pytest.mark.parametrize("as_iterator", [False, True])
@@ -213,10 +171,8 @@ def test_a_bad_frame_is_told_and_finished_snippets_stay(tmp_path, bad, message, 
     frames = iter(frames) if as_iterator else frames
     with pytest.raises(GoalreelError, match=message):
         save_video(frames, tmp_path, step_trigger=always, video_length=2, fps=30)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "rl-video-step-0.mp4",
-        "rl-video-step-1.mp4",
-    }
+    finished = {path.name for path in tmp_path.iterdir()}
+    assert finished == {"rl-video-step-0.mp4", "rl-video-step-1.mp4"}
 
 
 def test_an_error_among_the_frames_leaves_no_file_and_no_process(tmp_path):
@@ -234,10 +190,8 @@ def test_an_error_among_the_frames_leaves_no_file_and_no_process(tmp_path):
     ("options", "message"),
     [
         ({"fps": 0}, "fps: 0; allowed: 0.001 to 1000"),
-        ({"fps": float("nan")}, "fps: nan"),
-        ({"fps": "30"}, "fps: '30'"),
-        ({"qp": 52}, "qp: 52; allowed: a whole number from 0"),
-        ({"qp": 0.5}, "qp: 0.5"),
+        ({"fps": None}, "fps: None"),
+        ({"qp": 0.5}, "qp: 0.5; allowed: a whole number from 0"),
         ({"preset": "fastest"}, "preset: 'fastest'; allowed: ultrafast"),
         ({"video_length": -1}, "video_length: -1"),
         ({"save_logger": "line"}, "save_logger: 'line'; allowed: None, 'bar'"),
@@ -259,12 +213,7 @@ def test_the_presets_are_those_of_the_configuration():
 
 @pytest.mark.parametrize(
     ("script", "message"),
-    [
-        ("cat > /dev/null; echo 'No space left on device' >&2; exit 1", "No space left on device"),
-        ("kill -9 $$", "killed by SIGKILL"),
-        ("exit 0", "not a whole MP4|without an error"),
-        ('head -c 7200000 | "$REAL" "$@"', "without an error after 1|; 10 came out"),
-    ],
+    [*BROKEN, ('head -c 7200000 | "$REAL" "$@"', "without an error after 1|; 10 came out")],
 )
 @pytest.mark.parametrize("as_iterator", [False, True])
 def test_a_broken_encoder_is_an_error_and_leaves_no_file(
@@ -277,19 +226,11 @@ def test_a_broken_encoder_is_an_error_and_leaves_no_file(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
 def test_a_full_disk_is_an_error_and_leaves_no_file(tmp_path):
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this machine does not let root mount a tmpfs")
-    try:
+    with small_disk(tmp_path / "small") as folder:
         with pytest.raises(GoalreelError, match="No space left"):
             save_video(noise(20, 80, 120), folder, fps=30, qp=0)
         assert list(folder.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_the_bar_goes_to_standard_error_and_without_it_all_is_quiet(tmp_path, capfd):

@@ -103,6 +103,21 @@ def stream_of(size: tuple[int, int], units: list[bytes], fps: int = 30) -> bytes
     return annex_b([sps(Stream(size, fps)), pps(), *units])
 
 
+def packets_of(path: Path) -> list[av.Packet]:
+    """Return the packets of a video."""
+    with av.open(str(path)) as container:
+        return [packet for packet in container.demux(video=0) if packet.size]
+
+
+def nal_types(packet: bytes) -> set[int]:
+    """Return the types of a packet's NAL units, which have their lengths before them."""
+    found, place = set(), 0
+    while place < len(packet):
+        found.add(packet[place + 4] & 31)
+        place += 4 + int.from_bytes(packet[place : place + 4], "big")
+    return found
+
+
 def byte_stream(path: Path) -> bytes:
     """Return a film as an Annex B stream, told by FFmpeg's own filter."""
     with av.open(str(path)) as container:

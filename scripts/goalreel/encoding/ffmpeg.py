@@ -48,17 +48,16 @@ def version() -> str:
     return f"{answer.split()[2].decode()} ({hashlib.sha256(answer).hexdigest()[:12]})"
 
 
-def run(arguments: list[str], frames: Iterable = (), folder: str | os.PathLike = ".") -> int:
-    """Run ffmpeg with `arguments` in `folder`, write `frames` (buffers) to its standard input.
+def run(arguments: list[str], frames: Iterable, output: IO[bytes] | None = None) -> int:
+    """Run ffmpeg, write `frames` (buffers) to its standard input; return the number of frames.
 
-    Returns:
-        The number of frames written.
+    output: an open file for its standard output.
 
     Raises:
         GoalreelError: ffmpeg cannot be started, exits with an error, is killed, or does not take
             all frames; with its standard error and the command.
     """
-    with Stream(arguments, folder) as stream:
+    with Stream(arguments, output=output) as stream:
         for frame in frames:
             stream.write(frame)
         return stream.finish()
@@ -68,10 +67,7 @@ def output(arguments: list[str], frames: Iterable) -> tuple[bytes, int]:
     """Run ffmpeg as `run` does; return what it wrote to its standard output, and frames written."""
     # A file, not a pipe: whoever writes to one pipe and reads from another may wait for ever.
     with tempfile.TemporaryFile() as file:
-        with Stream(arguments, output=file) as stream:
-            for frame in frames:
-                stream.write(frame)
-            written = stream.finish()
+        written = run(arguments, frames, file)
         file.seek(0)
         return file.read(), written
 
@@ -109,15 +105,13 @@ class Stream:
     def __init__(
         self,
         arguments: list[str],
-        folder: str | os.PathLike = ".",
         apart: bool = False,
         output: IO[bytes] | None = None,
     ) -> None:
-        """Start ffmpeg with `arguments` in `folder`.
+        """Start ffmpeg.
 
         Args:
             arguments: without the program.
-            folder: where it runs.
             apart: in a process group of its own, so that Ctrl-C reaches only the caller, who then
                 finishes what was written.
             output: an open file for its standard output.
@@ -135,14 +129,16 @@ class Stream:
                 stdin=subprocess.PIPE,
                 stdout=output or subprocess.DEVNULL,
                 stderr=self._errors,
-                cwd=folder,
                 process_group=0 if apart else None,
             )
         except OSError as error:
             self._errors.close()
             raise GoalreelError(f"ffmpeg cannot be started: {error}") from None
         self._pipe = self._process.stdin
-        _enlarge(self._pipe)
+        with contextlib.suppress(ImportError, OSError, AttributeError):  # only Linux can
+            import fcntl
+
+            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         _STREAMS.add(self)
 
     def __enter__(self) -> "Stream":
@@ -234,13 +230,6 @@ def _let_go() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
-
-
-def _enlarge(pipe) -> None:
-    with contextlib.suppress(ImportError, OSError, AttributeError):  # only Linux can
-        import fcntl
-
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _failure(command: list[str], status: int, stderr: str) -> str:

@@ -63,8 +63,10 @@ def encode_video(
     rate = Fraction(fps)
     with replacing(path) as temporary:
         times = temporary.with_suffix(".keyframes")
-        times.write_text(_keyframe_times(keyframes, fps))
+        # Each forces the first frame at or after it; half a frame early is safe from rounding.
+        seconds = (max(frame - 0.5, 0) / fps for frame in keyframes)
         # From a file, since an argument ends at 128 kB.
+        times.write_text(",".join(f"{second:.6f}" for second in seconds))
         output = ["-c:v", "libx264", *_BT709, "-/force_key_frames", str(times.resolve())]
         target = _mp4_file(temporary, rate, encode, output, comment)
         written = ffmpeg.run(_raw_frames("yuv420p", size, rate, _BT709) + target, frames)
@@ -119,14 +121,6 @@ def _mp4_file(
         *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * rate.numerator)],
         *["-f", "mp4", "-y", f"file:{path.resolve()}"],
     ]
-
-
-def _keyframe_times(frames: Sequence[int], fps: int) -> str:
-    """Return the times, in seconds, that make ffmpeg force a keyframe at each of `frames`.
-
-    It forces the first frame at or after a time. Half a frame earlier is safe from rounding.
-    """
-    return ",".join(f"{max(frame - 0.5, 0) / fps:.6f}" for frame in frames)
 
 
 def check_frames(

@@ -8,7 +8,6 @@ column or row once more.
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,15 +25,6 @@ _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True)
-class _Planes:
-    """Patches in yuv420p, end to end: luma of h * w, blue and red of h / 2 * w / 2 samples each."""
-
-    luma: np.ndarray
-    blue: np.ndarray
-    red: np.ndarray
-
-
 class Yuv420p:
     """A frame cache's frames in yuv420p: `view[i]` is (H * 3 / 2, W) uint8, planes Y, U, V.
 
@@ -50,7 +40,7 @@ class Yuv420p:
         self._shape = (height * 3 // 2, width)
         self._background = planar(_to_even(cache.background)).reshape(-1)
         parts = [layer.patches for layer in cache.layers]
-        if (height, width) != shape:
+        if (height, width) != shape:  # patches of odd sides are at its lower or right border
             parts = [_patches_to_even(patches) for patches in parts]
         self._patches = [patch_planes(patches) for patches in parts]
 
@@ -60,10 +50,8 @@ class Yuv420p:
 
     def __getitem__(self, frame: int) -> np.ndarray:
         """Return one frame, an array of its own."""
-        if not -len(self) <= frame < len(self):
-            raise IndexError(f"frame {frame} of a cache of {len(self)} frames")
-        frame %= len(self)
-        return next(self.frames(range(frame, frame + 1))).copy()
+        number = range(len(self))[frame]
+        return next(self.frames(range(number, number + 1))).copy()
 
     def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
         """Yield frames in one buffer that is written anew for each: use it before the next."""
@@ -96,14 +84,13 @@ def _to_even(pixels: np.ndarray) -> np.ndarray:
 
 
 def _patches_to_even(patches: Patches) -> Patches:
-    """Return patches without odd sides, which only those at an odd frame's border have."""
     boxes = patches.boxes + patches.boxes % 2 * [0, 0, 1, 1]
     pixels = [patches.pixels[:0]]
-    for (_, _, height, width), start, end in zip(
-        patches.boxes.tolist(), patches.offsets, patches.offsets[1:], strict=False
-    ):
-        box = patches.pixels[start:end].reshape(height, width, 3)
-        pixels.append(_to_even(box).reshape(-1, 3) if box.size else box.reshape(-1, 3))
+    bounds = itertools.pairwise(patches.offsets.tolist())
+    for shape, (start, end) in zip(patches.boxes[:, 2:].tolist(), bounds, strict=True):
+        if end > start:
+            box = patches.pixels[start:end].reshape(*shape, 3)
+            pixels.append(_to_even(box).reshape(-1, 3))
     return Patches(boxes.astype(np.int32), np.concatenate(pixels))
 
 
@@ -111,8 +98,7 @@ def planar(frame: np.ndarray) -> np.ndarray:
     """Return an RGB frame, (H, W, 3) uint8, H and W even, as (H * 3 / 2, W) uint8 in yuv420p."""
     height, width = frame.shape[:2]
     box = np.array([[0, 0, height, width]], np.int32)
-    converted = _convert(Patches(box, frame.reshape(-1, 3)))
-    flat = np.concatenate([converted.luma, converted.blue, converted.red])
+    flat = np.concatenate(_convert(Patches(box, frame.reshape(-1, 3))))
     return flat.reshape(height * 3 // 2, width)
 
 
@@ -121,7 +107,22 @@ def patch_planes(patches: Patches) -> list[tuple]:
 
     place: two slices of the plane; samples: (h, w) uint8.
     """
-    return _split(patches, _convert(patches))
+    parts, (luma, blue, red) = [], _convert(patches)
+    bounds = itertools.pairwise(patches.offsets.tolist())
+    for (top, left, height, width), (start, end) in zip(
+        patches.boxes.tolist(), bounds, strict=True
+    ):
+        place = (slice(top, top + height), slice(left, left + width))
+        half = (slice(top // 2, (top + height) // 2), slice(left // 2, (left + width) // 2))
+        small, quarter = (height // 2, width // 2), slice(start // 4, end // 4)
+        parts.append(
+            (
+                (place, luma[start:end].reshape(height, width)),
+                (half, blue[quarter].reshape(small)),
+                (half, red[quarter].reshape(small)),
+            )
+        )
+    return parts
 
 
 def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -150,49 +151,26 @@ def pad16(picture: np.ndarray) -> np.ndarray:
 
     The last row and column are repeated below and to the right, where a decoder crops.
     """
-    luma, blue, red = planes(picture)
+    luma, *chroma = planes(picture)
     down, across = -luma.shape[0] % 16, -luma.shape[1] % 16
     half = ((0, down // 2), (0, across // 2))
-    return joined(
-        np.pad(luma, ((0, down), (0, across)), "edge"),
-        np.pad(blue, half, "edge"),
-        np.pad(red, half, "edge"),
-    )
+    padded = np.pad(luma, ((0, down), (0, across)), "edge")
+    return joined(padded, *(np.pad(plane, half, "edge") for plane in chroma))
 
 
-def _split(patches: Patches, planes: _Planes) -> list[tuple]:
-    """Return for each patch its (place, samples) in each of the three planes."""
-    parts = []
-    bounds = itertools.pairwise(patches.offsets.tolist())
-    for (top, left, height, width), (start, end) in zip(
-        patches.boxes.tolist(), bounds, strict=True
-    ):
-        place = (slice(top, top + height), slice(left, left + width))
-        half = (slice(top // 2, (top + height) // 2), slice(left // 2, (left + width) // 2))
-        small, quarter = (height // 2, width // 2), slice(start // 4, end // 4)
-        luma = place, planes.luma[start:end].reshape(height, width)
-        blue = half, planes.blue[quarter].reshape(small)
-        red = half, planes.red[quarter].reshape(small)
-        parts.append((luma, blue, red))
-    return parts
-
-
-def _convert(patches: Patches) -> _Planes:
-    heights, widths = patches.boxes[:, 2].astype(np.int64), patches.boxes[:, 3].astype(np.int64)
+def _convert(patches: Patches) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return patches in yuv420p, end to end: luma of h * w, blue and red of a quarter of that."""
+    heights, widths = patches.boxes[:, 2:].astype(np.int64).T
     luma = _weigh(patches.pixels, _LUMA, 16, 1)
     # Widths are even, so that neighbours in the flat array are neighbours in a row ...
     pairs = patches.pixels[0::2].astype(np.uint16) + patches.pixels[1::2]
     # ... and each pair of rows is an upper and a lower run of width / 2 sums.
     runs = np.repeat(widths // 2, heights // 2)
-    upper = np.repeat(patches.offsets[:-1] // 2, heights // 2) + _row_starts(heights // 2, widths)
-    first = ranges(upper, runs)
+    pair = ranges(np.zeros_like(heights), heights // 2)  # 0, 1, ... in each patch
+    steps, starts = (np.repeat(n, heights // 2) for n in (widths, patches.offsets[:-1] // 2))
+    first = ranges(starts + pair * steps, runs)
     blocks = pairs[first] + pairs[first + np.repeat(runs, runs)]
-    return _Planes(luma, _weigh(blocks, _BLUE, 128, 4), _weigh(blocks, _RED, 128, 4))
-
-
-def _row_starts(counts: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return 0, step, 2 * step, ... `count` times for each pair, end to end."""
-    return ranges(np.zeros(len(counts), np.int64), counts) * np.repeat(steps, counts)
+    return luma, _weigh(blocks, _BLUE, 128, 4), _weigh(blocks, _RED, 128, 4)
 
 
 def _weigh(pixels: np.ndarray, weights: np.ndarray, offset: int, share: int) -> np.ndarray:

@@ -23,11 +23,6 @@ class Part:
         return range(self.first // shard_size, -(-self.end // shard_size))
 
 
-def part_name(part: int) -> str:
-    """Return a part's name, which is its wildcard too: 00000, 00001, ..."""
-    return shard_name(part)
-
-
 def parts_of(reaches: int, per_file: int) -> list[Part]:
     """Return the parts of a run of so many reaches."""
     firsts = range(0, reaches, per_file)
@@ -35,5 +30,5 @@ def parts_of(reaches: int, per_file: int) -> list[Part]:
 
 
 def film_file(reach: int, per_file: int | None) -> str:
-    """Return the film that shows a reach, by its path in the results."""
-    return WHOLE if per_file is None else f"films/{part_name(reach // per_file)}.mp4"
+    """Return the film that shows a reach, by its path in the results; parts are named as shards."""
+    return WHOLE if per_file is None else f"films/{shard_name(reach // per_file)}.mp4"

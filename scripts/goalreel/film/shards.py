@@ -28,9 +28,7 @@ class ShardPaths(Sequence[Path]):
 
     def __getitem__(self, number: int) -> Path:
         """Return a file."""
-        if not -self.count <= number < self.count:
-            raise IndexError(number)
-        shard = int(self.first.stem) + number % self.count
+        shard = int(self.first.stem) + range(self.count)[number]
         return self.first.with_name(shard_name(shard) + self.first.suffix)
 
 

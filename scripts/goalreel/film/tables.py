@@ -18,8 +18,7 @@ from goalreel.simulation.trajectories import Attempts, read_summary
 EPISODE_COLUMNS = [
     *["reach", "attempt", "seed", "env", "initial_position", "steps", "return"],
     *["terminated", "truncated", "shard", "first_frame", "frames", "start_s", "card_frames"],
-    "reached",
-    "film",
+    *["reached", "film"],
 ]
 ATTEMPT_COLUMNS = [*EPISODE_COLUMNS[:10], "reached"]
 

@@ -55,6 +55,7 @@ class Encoder:
         self._encode = {"preset": preset, "qp": _quantiser(qp)}
         self._first = first
         self._shape: tuple[int, ...] = ()
+        self._odd = (0, 0)  # rows and columns that yuv420p, which wants even sides, adds
         self._draft: Path | None = None
         self._stream: ffmpeg.Stream | None = None
         self._owner = os.getpid()
@@ -76,7 +77,10 @@ class Encoder:
             pixels = _rgb_frame(frame, self._first + self.written, self._shape)
             if self._stream is None:
                 self._start(pixels.shape)
-            self._stream.write(self._padded(pixels))
+            if any(self._odd):
+                down, across = self._odd
+                pixels = np.pad(pixels, ((0, down), (0, across), (0, 0)), "edge")
+            self._stream.write(pixels)
         except GoalreelError:  # not an interrupt, after which the frames so far are still good
             self.abort()
             raise
@@ -119,7 +123,11 @@ class Encoder:
         handle, name = tempfile.mkstemp(".part", f".{self._path.name}.", self._path.parent)
         os.close(handle)
         self._draft, self._shape = Path(name), shape
-        arguments = recording(self._draft, self._size(), self._rate, self._encode)
+        height, width = shape[:2]
+        if self._encode["qp"]:
+            self._odd = height % 2, width % 2
+        size = width + self._odd[1], height + self._odd[0]
+        arguments = recording(self._draft, size, self._rate, self._encode)
         self._stream = ffmpeg.Stream(arguments, apart=True)
 
     def _name(self) -> None:
@@ -128,20 +136,6 @@ class Encoder:
                 os.replace(self._draft, place)
         except OSError as error:
             raise GoalreelError(f"{self._path}: cannot be written: {error}") from None
-
-    def _size(self) -> tuple[int, int]:
-        """Return the video's (width, height), which yuv420p wants even."""
-        height, width = self._shape[:2]
-        if self._encode["qp"]:
-            return width + width % 2, height + height % 2
-        return width, height
-
-    def _padded(self, pixels: np.ndarray) -> np.ndarray:
-        width, height = self._size()
-        if pixels.shape[:2] == (height, width):
-            return pixels
-        down, across = height - pixels.shape[0], width - pixels.shape[1]
-        return np.pad(pixels, ((0, down), (0, across), (0, 0)), "edge")
 
 
 def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:

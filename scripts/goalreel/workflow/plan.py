@@ -6,7 +6,6 @@ from pathlib import Path
 
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
-from goalreel.film.parts import part_name
 from goalreel.film.shards import shard_name
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes
 from goalreel.workflow.specs import Specs
@@ -83,7 +82,7 @@ class Plan:
     def all_parts(self, pattern: str) -> Callable[[object], list[str]]:
         """Return an input function of the file of every part: `pattern` holds {part}."""
         return lambda wildcards: [
-            pattern.format(part=part_name(i))
+            pattern.format(part=shard_name(i))
             for i in range(len(_or_end(lambda: self._specs.parts)))
         ]
 

@@ -19,7 +19,7 @@ from goalreel.encoding.choice import cards, choose, x264
 from goalreel.environments.gymnasium_ids import environment_files, environment_tools
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
-from goalreel.film.parts import Part, part_name, parts_of
+from goalreel.film.parts import Part, parts_of
 from goalreel.film.shards import shard_name
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.fingerprint import fingerprint
@@ -56,7 +56,7 @@ class Specs:
     def part(self, name: str) -> Part:
         """Return the part of a name. Raises GoalreelError if the film has none of it."""
         if int(name) >= len(self.parts):
-            raise GoalreelError(f"no part {name}: the last is {part_name(len(self.parts) - 1)}")
+            raise GoalreelError(f"no part {name}: the last is {shard_name(len(self.parts) - 1)}")
         return self.parts[int(name)]
 
     @property

@@ -8,23 +8,12 @@ from dataclasses import replace
 import av
 import numpy as np
 import pytest
-from conftest import (
-    CONTINUOUS,
-    DISCRETE,
-    HARSH,
-    QP,
-    decoded,
-    rendered,
-    shard,
-    simulated,
-)
+from assembling import nal_types, packets_of
+from conftest import CONTINUOUS, DISCRETE, HARSH, QP, decoded, rendered, shard, simulated
 
-from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
-from goalreel.film import concatenate as film_joining
 from goalreel.film.concatenate import concatenate
 from goalreel.film.segment import encode_segment
-from goalreel.mp4.reader import read_index
 from goalreel.simulation.trajectories import write_trajectories
 
 
@@ -95,21 +84,6 @@ def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, t
             path.with_suffix(".npz").unlink()
 
 
-def packets_of(path) -> list:
-    """Return the packets of a video."""
-    with av.open(str(path)) as container:
-        return [packet for packet in container.demux(video=0) if packet.size]
-
-
-def nal_types(packet: bytes) -> set[int]:
-    """Return the types of a packet's NAL units, which have their lengths before them."""
-    found, place = set(), 0
-    while place < len(packet):
-        found.add(packet[place + 4] & 31)
-        place += 4 + int.from_bytes(packet[place : place + 4], "big")
-    return found
-
-
 def test_failed_attempts_are_chapters_too(atlases, tmp_path):
     policy = {"name": "pump", "epsilon": 0.5}
     trajectories = simulated(reaches=range(2), policy=policy, show="attempts")
@@ -123,14 +97,6 @@ def test_failed_attempts_are_chapters_too(atlases, tmp_path):
     assert len(titles) == len(trajectories)
     failed = [title.endswith(" · failed") for title in titles]
     assert failed == (~trajectories.episodes.terminated).tolist()
-
-
-def test_probes_of_unlike_machines_are_never_mixed(atlases, tmp_path):
-    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
-    write_trajectories(shards[1][0], replace(simulated(reaches=range(1, 2)), probe="f" * 64))
-    with pytest.raises(GoalreelError, match="libm round differently"):
-        join(shards, tmp_path / "f.mp4")
-    assert not (tmp_path / "f.mp4").exists()
 
 
 @pytest.mark.parametrize(
@@ -154,35 +120,18 @@ def test_segments_that_do_not_belong_together_are_refused(atlases, tmp_path, cha
     assert str(shards[1][1]) in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"reaches": range(3, 4)}, "does not show the trajectories of its shard"),
-        ({"reaches": range(1, 2), "seed": 8}, "does not show the trajectories of its shard"),
-        ({"env": CONTINUOUS, "reaches": range(1, 2)}, "differs from"),
-    ],
-)
-def test_trajectories_from_elsewhere_are_refused(atlases, tmp_path, change, message):
+def test_trajectories_from_elsewhere_are_refused(atlases, tmp_path):
     shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
-    write_trajectories(shards[1][0], simulated(**change))
-    with pytest.raises(GoalreelError, match=message):
-        join(shards, tmp_path / "f.mp4")
+    second = range(1, 2)
+    for other, message in (
+        (simulated(reaches=range(3, 4)), "does not show the trajectories of its shard"),
+        (simulated(reaches=second, seed=8), "does not show the trajectories of its shard"),
+        (simulated(CONTINUOUS, second), "differs from"),
+        (replace(simulated(reaches=second), probe="f" * 64), "libm round differently"),
+    ):
+        write_trajectories(shards[1][0], other)
+        with pytest.raises(GoalreelError, match=message):
+            join(shards, tmp_path / "f.mp4")
+        assert not (tmp_path / "f.mp4").exists()
     with pytest.raises(GoalreelError, match="are of MountainCar-v0"):
         join(shards[:1], tmp_path / "f.mp4", env=CONTINUOUS)
-
-
-def test_a_film_that_comes_out_short_is_never_a_result(atlases, tmp_path, monkeypatch):
-    shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
-    short = shards[0][1].read_bytes()
-    monkeypatch.setattr(film_joining, "write_mp4", lambda path, *_: path.write_bytes(short))
-    with pytest.raises(GoalreelError, match="the film is wrong"):
-        join(shards, tmp_path / "f.mp4")
-    assert not (tmp_path / "f.mp4").exists()
-
-
-def test_specs_travel_in_the_comment(filmed):
-    results = filmed.folder / "results"
-    files = {"encode": results / "segments" / "00000.mp4", "concat": results / "film.mp4"}
-    specs = {stage: json.loads(read_index(path).comment) for stage, path in files.items()}
-    assert [spec["stage"] for spec in specs.values()] == list(specs)
-    assert specs["encode"]["tools"]["ffmpeg"] == ffmpeg.version()

@@ -44,8 +44,8 @@ def background(name: str) -> np.ndarray:
 @cache
 def idr(name: str) -> bytes:
     """Return a background as the one slice of an IDR picture."""
-    (part,) = code_intra([background(name)], SIZE, 16)
-    return slice_nal(SliceHeader("I", 0, idr_pic_id=1, ref_idc=3, qp=16), part.data)
+    (data,) = code_intra([background(name)], SIZE, 16)
+    return slice_nal(SliceHeader("I", 0, idr_pic_id=1, ref_idc=3, qp=16), data)
 
 
 @cache
@@ -74,7 +74,7 @@ def patch(rng: np.random.Generator, kind: str, box: Sequence[int], colour: Seque
 
 
 @st.composite
-def boxes(draw, region: Region = WHOLE) -> tuple[int, int, int, int]:
+def boxes(draw) -> tuple[int, int, int, int]:
     """Return a box on even pixels, anywhere in the picture."""
     top = 2 * draw(st.integers(0, HEIGHT // 2 - 1))
     left = 2 * draw(st.integers(0, WIDTH // 2 - 1))
@@ -138,13 +138,11 @@ def picture(data: np.ndarray, place: int, region: Region, qp: int, colours=()) -
     return units
 
 
-def touched(patches: Sequence, region: Region) -> np.ndarray:
+def touched(patch: Sequence, region: Region) -> np.ndarray:
     """Return which pixels lie in macroblocks that a patch touches in a region, (H, W) bool."""
+    (rows, columns), _ = patch[0]
     found = np.zeros((ROWS, COLUMNS), bool)
-    for (rows, columns), _ in (each[0] for each in patches):
-        top, bottom = rows.start // 16, (rows.stop + 15) // 16
-        left, right = columns.start // 16, (columns.stop + 15) // 16
-        found[top:bottom, left:right] = True
+    found[rows.start // 16 : -(-rows.stop // 16), columns.start // 16 : -(-columns.stop // 16)] = 1
     numbers = np.arange(WHOLE.size).reshape(ROWS, COLUMNS)
     found &= (numbers >= region.first) & (numbers < region.first + region.size)
     return found.repeat(16, axis=0).repeat(16, axis=1)
@@ -153,19 +151,23 @@ def touched(patches: Sequence, region: Region) -> np.ndarray:
 QUICK = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+def stream_in_turn(case: dict) -> bytes:
+    """Return a stream of a case's background and its patches, a picture each."""
+    name, region, qp = case["name"], case["region"], case["qp"]
+    colours, units = weights(name, case["colours"]), [idr(name)]
+    for place, data in enumerate(slices(name, case["patches"], region, qp, colours), start=1):
+        units += picture(data, place, region, qp, colours)
+    return stream_of(SIZE, units)
+
+
 @QUICK
 @given(cases())
 def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
     name, patches, region = case["name"], case["patches"], case["region"]
-    colours = weights(name, case["colours"])
-    coded = slices(name, patches, region, case["qp"], colours)
-    units = [idr(name)]
-    for place, data in enumerate(coded, start=1):
-        units += picture(data, place, region, case["qp"], colours)
-    found = strictly(stream_of(SIZE, units))
+    found = strictly(stream_in_turn(case))
     assert len(found) == 1 + len(patches)
     for one, decoded in zip(patches, found[1:], strict=True):
-        inside = touched([one], region)
+        inside = touched(one, region)
         for plane, track in zip(planes(decoded), planes(shown(name)), strict=True):
             step = HEIGHT // len(plane)
             assert np.array_equal(plane[~inside[::step, ::step]], track[~inside[::step, ::step]])
@@ -175,12 +177,7 @@ def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
 @settings(QUICK, max_examples=40)
 @given(cases())
 def test_both_decoders_show_the_same(case):
-    name, region = case["name"], case["region"]
-    colours = weights(name, case["colours"])
-    units = [idr(name)]
-    for place, data in enumerate(slices(name, case["patches"], region, case["qp"], colours), 1):
-        units += picture(data, place, region, case["qp"], colours)
-    stream = stream_of(SIZE, units)
+    stream = stream_in_turn(case)
     assert np.array_equal(openh264_or_skip(stream, SIZE), strictly(stream))
 
 
@@ -265,35 +262,15 @@ def test_a_patch_outside_of_a_slice_leaves_all_of_it_skipped():
         assert np.array_equal(strictly(stream_of(SIZE, units))[1], shown("light"))
 
 
-def kraft(lengths: np.ndarray) -> float:
-    """Return the Kraft sum of codewords' lengths, those of 0 bits left out."""
-    lengths = lengths[lengths > 0]
-    return float((0.5**lengths).sum())
-
-
-def codes():
-    """Yield every table of variable length: its name, lengths and values."""
-    for number in range(5):
-        name = f"coeff_token {number}"
-        yield name, cavlc_tables.TOKEN_LENGTHS[number], cavlc_tables.TOKEN_VALUES[number]
-    for name in ("ZEROS", "DC_ZEROS", "RUN"):
-        lengths = getattr(cavlc_tables, f"{name}_LENGTHS")
-        values = getattr(cavlc_tables, f"{name}_VALUES")
-        for row in range(len(lengths)):
-            yield f"{name} {row}", lengths[row], values[row]
-
-
-@pytest.mark.parametrize(("name", "lengths", "values"), list(codes()))
-def test_no_codeword_of_cavlc_begins_another(name, lengths, values):
-    words = [
-        format(value, f"0{length}b")
-        for value, length in zip(values.ravel().tolist(), lengths.ravel().tolist(), strict=True)
-        if length
-    ]
-    assert len(words) > 1
-    assert (values[lengths > 0] < 1 << lengths[lengths > 0]).all()
-    assert not [(a, b) for a in words for b in words if a is not b and b.startswith(a)]
-    assert 0.9 < kraft(lengths) <= 1, "hardly a bit is wasted"
+@pytest.mark.parametrize("table", ["TOKEN", "ZEROS", "DC_ZEROS", "RUN"])
+def test_no_codeword_of_cavlc_begins_another(table):
+    codes = (getattr(cavlc_tables, f"{table}_{name}") for name in ("LENGTHS", "VALUES"))
+    for lengths, values in zip(*codes, strict=True):
+        pairs = zip(lengths.ravel().tolist(), values.ravel().tolist(), strict=True)
+        words = [format(value, f"0{length}b") for length, value in pairs if length]
+        assert len(words) > 1
+        assert not [(a, b) for a in words for b in words if a is not b and b.startswith(a)]
+        assert 0.9 < sum(0.5 ** len(word) for word in words) <= 1, "hardly a bit is wasted"
 
 
 def test_every_pattern_of_coded_blocks_has_a_number_of_its_own():

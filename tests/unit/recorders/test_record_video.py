@@ -205,20 +205,14 @@ def test_a_finished_video_is_named_if_asked_for(tmp_path, capfd):
         assert out == "" and err.endswith(said) and bool(err) == bool(said)
 
 
-@pytest.mark.parametrize(
-    ("odd", "message"),
-    [
-        (np.zeros((32, 48, 3)), r"frame 3: ndarray of float64, shape \(32, 48, 3\)"),
-        (np.zeros((34, 48, 3), np.uint8), r"allowed: uint8, shape \(32, 48, 3\), as the frames"),
-    ],
-)
-def test_a_bad_frame_is_told_and_the_environment_goes_on(tmp_path, odd, message):
+def test_a_bad_frame_is_told_and_the_environment_goes_on(tmp_path):
     env = RecordVideo(Noise(), str(tmp_path), step_trigger=lambda step: step == 5)
     env.reset()
     env.start_recording("first")
     for _ in range(3):
         env.step(0)
-    env.unwrapped.odd = odd
+    env.unwrapped.odd = np.zeros((34, 48, 3), np.uint8)
+    message = r"frame 3: .*\(34, 48, 3\); allowed: uint8, shape \(32, 48, 3\), as the frames"
     with pytest.raises(GoalreelError, match=message):
         env.step(0)
     assert not env.recording and list(tmp_path.iterdir()) == []

@@ -42,11 +42,19 @@ def code_atlas(
     """
     if not all(1 <= qp <= 51 for qp in quantisers):
         raise GoalreelError(f"quantisers {quantisers}; allowed: 1 to 51")
-    track = planes(pad16(planar(card)))
-    cuts = _macroblock_rows(clear, len(card))
-    _check_rows(atlas, min(SIDE * cuts[1], len(card)))
-    slices = _code_card(card, quantisers[1], cuts[0])
-    decoded = planes(_decoded(slices, track[0].shape, cuts[0], quantisers[1]))
+    picture = pad16(planar(card))
+    track = planes(picture)
+    captions, hud = clear
+    # Macroblock rows: of the captions' slice, and of the pictures' slices.
+    cuts = -(-captions // SIDE), -(-hud // SIDE) if hud == len(card) else hud // SIDE
+    lowest, boxes = min(SIDE * cuts[1], len(card)), atlas.patches.boxes
+    if (bottom := int((boxes[:, 0] + boxes[:, 2]).max())) > lowest:
+        raise GoalreelError(
+            f"pictures reach down to row {bottom}, their slices to {lowest}; set encode.encoder: "
+            f"x264, or choose no HUD, or another size"
+        )
+    slices = _code_card(picture, quantisers[1], cuts[0])
+    decoded = planes(_decoded(slices, track[0].shape[::-1], cuts[0], quantisers[1]))
     patches = patch_planes(atlas.patches)
     colours = _colours(patches, track)
     empty = CodedAtlas({}, quantisers, cuts, colours, decoded, slices, spec)
@@ -55,34 +63,16 @@ def code_atlas(
     return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
 
 
-def _macroblock_rows(clear: tuple[int, int], height: int) -> tuple[int, int]:
-    """Return the macroblock rows of the captions' slice, and of the pictures' slices."""
-    captions, hud = clear
-    return -(-captions // SIDE), -(-height // SIDE) if hud == height else hud // SIDE
-
-
-def _check_rows(atlas: Atlas, lowest: int) -> None:
-    boxes = atlas.patches.boxes
-    bottom = int((boxes[:, 0] + boxes[:, 2]).max())
-    if bottom > lowest:
-        raise GoalreelError(
-            f"pictures reach down to row {bottom}, their slices to {lowest}; set encode.encoder: "
-            f"x264, or choose no HUD, or another size"
-        )
-
-
-def _code_card(card: np.ndarray, qp: int, caption_rows: int) -> tuple:
+def _code_card(picture: np.ndarray, qp: int, caption_rows: int) -> tuple:
     """Return the data of the card's I slices: the captions' rows, and those below."""
-    picture = pad16(planar(card))
     height, width = picture.shape[0] * 2 // 3, picture.shape[1]
     cuts = ((0, SIDE * caption_rows), (SIDE * caption_rows, height))
     parts = (code_intra([rows(picture, a, b)], (width, b - a), qp, thorough=True) for a, b in cuts)
-    return tuple(part.data for (part,) in parts)
+    return tuple(data for (data,) in parts)
 
 
-def _decoded(card: tuple, shape: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
+def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
     """Return the card as it decodes, whole macroblocks in yuv420p."""
-    size = shape[1], shape[0]
     starts = (0, caption_rows * size[0] // SIDE)
     slices = [
         slice_nal(SliceHeader("I", first, idr_pic_id=0, ref_idc=3, qp=qp), data)
@@ -100,7 +90,8 @@ def _colours(patches: list, track: Planes) -> tuple:
     under = _most_frequent([_packed(*track)], 1)[0]
     parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
     others = [colour for colour in _most_frequent(parts, _COLOURS + 1) if colour != under]
-    return tuple(plain(_unpacked(c), _unpacked(under)) for c in others[:_COLOURS])
+    below, *above = ((c >> 16, c >> 8 & 255, c & 255) for c in (under, *others[:_COLOURS]))
+    return tuple(plain(colour, below) for colour in above)
 
 
 def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
@@ -109,10 +100,6 @@ def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
     even = (corner == luma[1::2, ::2]) & (corner == luma[::2, 1::2]) & (corner == luma[1::2, 1::2])
     packed = corner.astype(np.int64) << 16 | blue.astype(np.int64) << 8 | red
     return packed[even]
-
-
-def _unpacked(colour: int) -> tuple[int, int, int]:
-    return colour >> 16, colour >> 8 & 255, colour & 255
 
 
 def _most_frequent(parts: list[np.ndarray], count: int) -> list[int]:

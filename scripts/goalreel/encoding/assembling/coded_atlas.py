@@ -78,16 +78,13 @@ def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
     slices, bounds = arrays["slices"].tobytes(), arrays["offsets"].tolist()
     cut = zip(bounds, bounds[1:], strict=False)
     first, second = arrays["bits"].tolist()
-    middle = -(-first // 8)
+    card = zip(np.split(arrays["card"], [-(-first // 8)]), (first, second), strict=True)
     return CodedAtlas(
         {d.tobytes(): slices[a:b] for d, (a, b) in zip(arrays["digests"], cut, strict=True)},
         tuple(arrays["quantisers"].tolist()),
         tuple(arrays["rows"].tolist()),
         tuple(tuple(map(tuple, colour)) for colour in arrays["colours"].tolist()),
         (arrays["luma"], arrays["blue"], arrays["red"]),
-        (
-            np.unpackbits(arrays["card"][:middle], count=first),
-            np.unpackbits(arrays["card"][middle:], count=second),
-        ),
+        tuple(np.unpackbits(packed, count=count) for packed, count in card),
         parse_spec(str(arrays["spec"]), path),
     )

@@ -5,8 +5,6 @@ have few pictures and combine freely. They are coded with a shard, since the val
 are known only then. The card holds the HUD as at the reset, and a slice what has changed.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
@@ -16,15 +14,6 @@ from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Patch, Planes, Region
 from goalreel.h264.slices import SliceHeader
 from goalreel.pictures.layers import Layer
-
-
-@dataclass(frozen=True)
-class _Field:
-    """A part of the HUD, over all of its rows."""
-
-    left: int  # column of macroblocks where it begins
-    right: int  # column before which it ends
-    layers: tuple[Layer, ...]
 
 
 def hud_slices(
@@ -41,52 +30,49 @@ def hud_slices(
 
     Returns:
         For each slice the part of each frame, (frames,) int64.
-
     """
     if not layers:
         return []
     track = planes(pad16(planar(background)))
     rows, columns = (length // SIDE for length in track[0].shape)
-    fields = [(field, *_values(field, track)) for field in _fields(layers, columns)]
+    fields = [(*span, *_values(members, track)) for *span, members in _fields(layers, columns)]
     qp = sum(coded_atlas.quantisers) // 2  # as coarse as a car, letters would have dirty edges
     parts = []
     for row in range(coded_atlas.rows[1], rows):
-        for field, patches, index in fields:
-            region = Region(row, field.left, 1, field.right - field.left, columns)
+        for left, right, patches, index in fields:
+            region = Region(row, left, 1, right - left, columns)
             header = SliceHeader("P", region.first, 1, qp=qp)
             data = code_patches(coded_atlas.planes, track, patches, region, qp)
             parts.append(np.array([store.add_slice(header, bits) for bits in data])[index])
     return parts
 
 
-def _fields(layers: list[Layer], columns: int) -> list[_Field]:
-    """Return the fields from left to right; layers that share a macroblock share a field."""
+def _fields(layers: list[Layer], columns: int) -> list[tuple]:
+    """Return the fields from left to right; layers that share a macroblock share a field.
+
+    Each over all rows of the HUD: from which column of macroblocks, to which, and its layers.
+    """
     spans: list[tuple[int, int, tuple[Layer, ...]]] = []
-    for left, right, layer in sorted(map(_span, layers), key=lambda span: span[0]):
+    for layer in sorted(layers, key=lambda layer: layer.patches.boxes[:, 1].min() // SIDE):
+        _, start, _, width = layer.patches.boxes.T
+        left, right = int(start.min()) // SIDE, -(-int((start + width).max()) // SIDE)
         if spans and left < spans[-1][1]:
             start, end, others = spans.pop()
             spans.append((start, max(end, right), (*others, layer)))
         else:
             spans.append((left, right, (layer,)))
     borders = [0, *(left for left, _, _ in spans[1:]), columns]
-    parts = zip(borders, borders[1:], spans, strict=False)
-    return [_Field(left, right, members) for left, right, (_, _, members) in parts]
+    return list(zip(borders, borders[1:], (members for _, _, members in spans), strict=False))
 
 
-def _span(layer: Layer) -> tuple[int, int, Layer]:
-    """Return the columns of macroblocks that a layer touches, from and to, and the layer."""
-    _, left, _, width = layer.patches.boxes.T
-    return int(left.min()) // SIDE, -(-int((left + width).max()) // SIDE), layer
-
-
-def _values(field: _Field, track: Planes) -> tuple[list[Patch], np.ndarray]:
+def _values(layers: tuple[Layer, ...], track: Planes) -> tuple[list[Patch], np.ndarray]:
     """Return a field's distinct pictures, each a patch over all its layers, and each frame's."""
-    code = np.zeros(len(field.layers[0].index), np.int64)
-    for layer in field.layers:
+    code = np.zeros(len(layers[0].index), np.int64)
+    for layer in layers:
         code = code * len(layer.patches) + layer.index
     _, first, index = np.unique(code, return_index=True, return_inverse=True)
-    members = [(patch_planes(layer.patches), layer.index[first]) for layer in field.layers]
-    boxes = np.concatenate([layer.patches.boxes for layer in field.layers])
+    members = [(patch_planes(layer.patches), layer.index[first]) for layer in layers]
+    boxes = np.concatenate([layer.patches.boxes for layer in layers])
     top, left = boxes[:, :2].min(axis=0).tolist()
     bottom, right = (boxes[:, :2] + boxes[:, 2:]).max(axis=0).tolist()
     box = (slice(top, bottom), slice(left, right))

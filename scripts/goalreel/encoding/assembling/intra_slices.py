@@ -13,50 +13,32 @@ from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import intra_stream
 from goalreel.errors import GoalreelError
 from goalreel.h264.nal import IDR, PPS, SPS, Nal, split
-from goalreel.h264.slice_reader import IntraSlice, read_pps, read_slice, read_sps
+from goalreel.h264.slice_reader import read_pps, read_slice, read_sps
 
 
 def code_intra(
     pictures: Iterable[np.ndarray], size: tuple[int, int], qp: int, thorough: bool = False
-) -> list[IntraSlice]:
-    """Return each picture as an I slice.
+) -> list[np.ndarray]:
+    """Return each picture as the data of an I slice, (n,) uint8 of 0 and 1.
 
     Args:
-        pictures: yuv420p, (H * 3 / 2, W) uint8 each.
+        pictures: yuv420p, (H * 3 / 2, W) uint8 and contiguous each.
         size: (width, height), multiples of 16.
         qp: 1 to 51 (x264 takes 0 for another profile).
         thorough: some percent smaller in fifty times the time, for what is coded once.
 
     Raises:
-        GoalreelError: a picture is of another size, ffmpeg fails, or x264 codes something else
-            than it was asked.
+        GoalreelError: ffmpeg fails, or x264 codes something else than it was asked.
     """
-    width, height = size
-    if width % 16 or height % 16 or min(size) < 16:
-        raise GoalreelError(f"size: {width}x{height}; allowed: multiples of 16")
-    if not 1 <= qp <= 51:
-        raise GoalreelError(f"qp: {qp}; allowed: 1 to 51")
-    stream, written = ffmpeg.output(
-        intra_stream(size, qp, thorough), _checked(pictures, (height * 3 // 2, width))
-    )
+    stream, written = ffmpeg.output(intra_stream(size, qp, thorough), pictures)
     slices = list(_taken(split(stream), size, qp))
     if len(slices) != written:
         raise GoalreelError(f"x264 coded {len(slices)} slices of {written} pictures")
     return slices
 
 
-def _checked(pictures: Iterable[np.ndarray], shape: tuple[int, int]) -> Iterator[np.ndarray]:
-    for number, picture in enumerate(pictures):
-        if picture.dtype != np.uint8 or picture.shape != shape:
-            raise GoalreelError(
-                f"picture {number}: {picture.dtype} of shape {picture.shape}; "
-                f"allowed: uint8, {shape}"
-            )
-        yield np.ascontiguousarray(picture)
-
-
-def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSlice]:
-    """Yield the slices of x264's stream. Raises GoalreelError if they cannot stand elsewhere."""
+def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[np.ndarray]:
+    """Yield the slices' data of x264's stream. Raises GoalreelError if they fit nowhere else."""
     sps = pps = None
     read_sps_once, read_pps_once = cache(read_sps), cache(read_pps)  # they come with each picture
     for unit in units:
@@ -72,7 +54,7 @@ def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSl
                     f"x264 coded {16 * columns}x{16 * rows} pixels at qp {picture.qp}; "
                     f"expected: {size[0]}x{size[1]} at qp {qp}"
                 )
-            yield picture
+            yield picture.data
 
 
 def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:

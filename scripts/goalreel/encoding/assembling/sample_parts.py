@@ -42,22 +42,19 @@ class Samples:
     def joined(self) -> Iterator[bytearray]:
         """Yield all samples, joined, a batch at a time."""
         for start in range(0, len(self.rows), _BATCH):
-            batch = slice(start, start + _BATCH)
-            yield self._joined(self.rows[batch], self.counts[batch])
-
-    def _joined(self, rows: np.ndarray, counts: np.ndarray) -> bytearray:
-        numbers = rows.ravel()
-        joined = bytearray().join(self.parts[numbers].tolist())
-        slices = np.flatnonzero(self.orders[numbers] != NO_ORDER)
-        places = self.orders[numbers[slices]]
-        sizes = self.part_sizes[numbers]
-        byte, bit = (np.cumsum(sizes) - sizes)[slices] + places // 8, places % 8
-        window = (2 * counts[slices // rows.shape[1]] & _ORDER) << (8 - bit)
-        buffer = np.frombuffer(joined, np.uint8)
-        for shift in (16, 8, 0):
-            buffer[byte] |= ((window >> shift) & 0xFF).astype(np.uint8)
-            byte = byte + 1
-        return joined
+            rows, counts = (each[start : start + _BATCH] for each in (self.rows, self.counts))
+            numbers = rows.ravel()
+            joined = bytearray().join(self.parts[numbers].tolist())
+            slices = np.flatnonzero(self.orders[numbers] != NO_ORDER)
+            places = self.orders[numbers[slices]]
+            sizes = self.part_sizes[numbers]
+            byte, bit = (np.cumsum(sizes) - sizes)[slices] + places // 8, places % 8
+            window = (2 * counts[slices // rows.shape[1]] & _ORDER) << (8 - bit)
+            buffer = np.frombuffer(joined, np.uint8)
+            for shift in (16, 8, 0):
+                buffer[byte] |= ((window >> shift) & 0xFF).astype(np.uint8)
+                byte = byte + 1
+            yield joined
 
 
 class PartStore:

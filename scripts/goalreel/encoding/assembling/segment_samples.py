@@ -42,10 +42,17 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Traject
         trajectories: the shard's, to name an episode in an error.
 
     Raises:
-        GoalreelError: an episode has no card or too many pictures, or the coded atlas lacks one.
-
+        GoalreelError: an episode has no card or too many pictures, or the coded atlas lacks one, or
+            the cache has no pictures of a car.
     """
-    picture, caption, hud = layers_of(cache)
+    layers = {layer.name: layer for layer in cache.layers}
+    if _PICTURE not in layers:
+        raise GoalreelError(
+            f"a frame cache of the layers {', '.join(layers) or 'none'}: only one with "
+            f"{_PICTURE!r}, of a Mountain Car, can be assembled"
+        )
+    picture, caption = layers.pop(_PICTURE), layers.pop(_CAPTION, None)
+    hud = list(layers.values())
     starts, lengths, store = cache.offsets[:-1], np.diff(cache.offsets), PartStore()
     _check_lengths(lengths, trajectories)
     on_card = [NOTHING, *(layer.index[starts[0]] for layer in hud)]
@@ -64,20 +71,6 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Traject
     rows[~changed, 0] = _skipped(Region(0, 0, height, width, width), store)
     rows[starts, 0] = _idr_pictures(caption, cache, coded_atlas, store)
     return store.samples(rows, np.arange(len(cache)) - np.repeat(starts, lengths))
-
-
-def layers_of(cache: FrameCache) -> tuple[Layer, Layer | None, list[Layer]]:
-    """Return the pictures, the caption if there is one, and the HUD's layers.
-
-    Raises GoalreelError if the cache has no pictures.
-    """
-    layers = {layer.name: layer for layer in cache.layers}
-    if _PICTURE not in layers:
-        raise GoalreelError(
-            f"a frame cache of the layers {', '.join(layers) or 'none'}: only one with "
-            f"{_PICTURE!r}, of a Mountain Car, can be assembled"
-        )
-    return layers.pop(_PICTURE), layers.pop(_CAPTION, None), list(layers.values())
 
 
 def _check_lengths(lengths: np.ndarray, trajectories: Trajectories) -> None:
@@ -165,4 +158,4 @@ def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> lis
             yield joined(*captioned)
 
     size = luma.shape[1], height
-    return [part.data for part in code_intra(pictures(), size, coded_atlas.quantisers[1])]
+    return code_intra(pictures(), size, coded_atlas.quantisers[1])

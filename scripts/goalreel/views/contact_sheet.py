@@ -8,7 +8,6 @@ import numpy as np
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.text import Colour, draw_text
 
-MOST = 20  # rows
 _WIDEST = 320  # pixels of a thumbnail; smaller frames are not enlarged
 _NARROWEST = 120  # of a column, for what is written below
 _SIZE = 15  # of the captions, in pixels

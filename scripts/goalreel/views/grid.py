@@ -17,7 +17,6 @@ from goalreel.views.filmed_episodes import FilmedEpisodes
 from goalreel.views.grid_page import GUTTER, Cell, Layout, page_parts
 from goalreel.views.scaled_frames import ScaledPictures
 
-MOST = 20  # rows, and columns
 _WIDEST, _HIGHEST = 1920, 1080  # of the whole picture
 _NARROWEST, _LOWEST = 64, 16  # of a cell; x264 takes no picture below 16
 
@@ -25,11 +24,8 @@ _NARROWEST, _LOWEST = 64, 16  # of a cell; x264 takes no picture below 16
 def layout(rows: int, columns: int, frame: tuple[int, int]) -> Layout:
     """Return the grid whose cells are as large as fit, but no larger than the frames.
 
-    frame: the frames' width and height. Raises GoalreelError if there are too many cells.
+    frame: the frames' width and height. Raises GoalreelError if the cells would be too small.
     """
-    for name, count in (("rows", rows), ("columns", columns)):
-        if not 1 <= count <= MOST:
-            raise GoalreelError(f"grid.{name} is {count}; allowed: 1 to {MOST}")
     room = (_WIDEST + GUTTER) // columns - GUTTER, (_HIGHEST + GUTTER) // rows - GUTTER
     scales = (room[0], frame[0]), (room[1], frame[1]), (1, 1)
     over, under = min(scales, key=lambda scale: scale[0] / scale[1])
@@ -56,7 +52,7 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
         The numbers of frames and of pages.
 
     Raises:
-        GoalreelError: if the grid has too many cells or a frame cache cannot be used.
+        GoalreelError: if the grid's cells would be too small or a frame cache cannot be used.
     """
     spec.check_tool("ffmpeg", ffmpeg.version())
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.pictures.captions import caption
-from goalreel.views.contact_sheet import MOST, draw_sheet, sheet_row
+from goalreel.views.contact_sheet import draw_sheet, sheet_row
 from goalreel.views.filmed_episodes import FilmedEpisodes, Place
 from goalreel.views.poster import draw_poster
 from goalreel.views.preview import preview
@@ -31,13 +30,7 @@ def save_poster(filmed: FilmedEpisodes, path: str | os.PathLike, comment: str) -
 def save_contact_sheet(
     filmed: FilmedEpisodes, path: str | os.PathLike, chosen: Sequence[Place], comment: str
 ) -> None:
-    """Write a contact sheet of the chosen episodes, in this order, PNG; comment: its spec.
-
-    Raises:
-        GoalreelError: if there are none or more than MOST.
-    """
-    if not 1 <= len(chosen) <= MOST:
-        raise GoalreelError(f"a contact sheet of {len(chosen)} episodes; allowed: 1 to {MOST}")
+    """Write a contact sheet of the chosen episodes, in this order, PNG; comment: its spec."""
     rows = {
         episode.place: sheet_row(episode.cache, episode.frames, caption(CAPTION, episode.row))
         for episode in filmed.episodes(sorted(set(chosen)))

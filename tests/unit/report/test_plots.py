@@ -17,7 +17,7 @@ from goalreel.files.svg_plot import read_caption
 from goalreel.report import plot_data, plots
 from goalreel.report import reach_rate as rates
 from goalreel.report.plot_data import Portrait, read_portrait, read_steps
-from goalreel.report.reach_rate import policy_label, reach_rate, wilson
+from goalreel.report.reach_rate import reach_rate, wilson
 from goalreel.simulation.trajectories import write_trajectories
 
 NAMES = ("steps", "initial_position", "phase", "reach_rate")
@@ -161,7 +161,3 @@ def test_what_is_no_table_or_plot_is_refused_by_name(tmp_path):
         bad.write_text(text)
         with pytest.raises(GoalreelError, match=r"bad: not a plot"):
             read_caption(bad)
-
-
-def test_policies_are_told_with_their_parameters():
-    assert policy_label({"name": "pump", "epsilon": 0.05}) == "pump, epsilon 0.05"

@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -280,10 +281,8 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path, filmed):
     assert last.get_attribute("aria-label").startswith("Reach 49999, attempt 1: reached, ")
     assert last.get_attribute("aria-posinset") == "100000"
     one(driver, "#outcome").send_keys("failed")
-    failed = all_of(driver, "[role=option]")
-    assert {option.find_element("css selector", ".failed").text for option in failed} == {
-        "✗ failed"
-    }
+    rows_shown, failed = all_of(driver, "[role=option]"), all_of(driver, "[role=option] .failed")
+    assert len(rows_shown) == len(failed) and {mark.text for mark in failed} == {"✗ failed"}
     one(driver, "#seed").send_keys(str(rows["seed"][77_776]))
     (found,) = all_of(driver, "[role=option]")
     assert found.get_attribute("aria-label").startswith("Reach 38888: failed, ")
@@ -304,7 +303,7 @@ def test_a_film_that_the_browser_cannot_play_is_said_to_be_so(driver, report, tm
 
 def test_the_same_inputs_give_the_same_bytes_and_the_film_takes_no_room(filmed, plots, tmp_path):
     results, arguments = filmed.folder / "results", arguments_of(filmed.folder / "results", plots)
-    for name in ("one", "two"):
+    for name in ("one", "two", "two"):
         main([*arguments, str(tmp_path / name)])
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
@@ -316,10 +315,7 @@ def test_the_same_inputs_give_the_same_bytes_and_the_film_takes_no_room(filmed, 
 
 
 def test_where_no_link_can_be_the_film_is_copied(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError("Invalid cross-device link")
-
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", Mock(side_effect=OSError("Invalid cross-device link")))
     (tmp_path / "film").write_bytes(b"film")
     atomic.place(tmp_path / "film", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == b"film"
@@ -338,17 +334,8 @@ def test_the_page_tells_every_spec_tool_and_stage(filmed, report):
     assert f"<td>{tables['tools']['pandas']}</td><td>episodes</td>" in page
     encoded = (filmed.folder / "results" / "benchmarks" / "encode").glob("*.tsv")
     seconds = sum(pd.read_csv(path, sep="\t")["s"][0] for path in encoded)
-    assert (
-        f'<th scope="row">encode</th>\n<td class="number">2</td>\n<td class="number">{seconds:,.2f}'
-        in page
-    )
-
-
-def test_text_from_outside_is_never_markup(filmed, plots, tmp_path):
-    env = '<script>alert("x")</script>'
-    main([*arguments_of(filmed.folder / "results", plots, env=env), str(tmp_path / "report")])
-    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    assert "<script>alert" not in page and "&lt;script&gt;alert" in page
+    row = '<th scope="row">encode</th>\n<td class="number">2</td>\n<td class="number">'
+    assert f"{row}{seconds:,.2f}" in page
 
 
 HOSTILE = """</title></script><script>document.title = 'run'</script> "' {{ env }}"""
@@ -388,6 +375,7 @@ def test_a_script_that_gets_into_the_page_does_not_run(driver, report, tmp_path)
 
 def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots, tmp_path):
     results, folder = filmed.folder / "results", tmp_path / "report"
+    (tmp_path / ".report.goalreel-killed").mkdir()  # left by a run that was killed
     main([*arguments_of(results, plots), str(folder)])
     with pytest.raises(GoalreelError, match="lists 8 reaches, not 9"):
         main([*arguments_of(results, plots, reaches=9), str(folder)])
@@ -397,19 +385,3 @@ def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots
         main([*arguments_of(results, [folder / "report.js"]), str(folder)])
     assert (folder / "index.html").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
-
-
-def test_a_folder_appears_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "folder"
-    for text in ("first", "second"):
-        with atomic.replacing_folder(target) as temporary:
-            (temporary / "file").write_text(text)
-        assert (target / "file").read_text() == text
-    with pytest.raises(KeyError), atomic.replacing_folder(target) as temporary:
-        (temporary / "file").write_text("third")
-        raise KeyError
-    (tmp_path / ".folder.goalreel-killed").mkdir()
-    with atomic.replacing_folder(target) as temporary:
-        (temporary / "other").touch()
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-    assert [path.name for path in target.iterdir()] == ["other"]

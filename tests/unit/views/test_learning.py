@@ -153,16 +153,6 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
     assert [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters] == starts
 
 
-def test_without_cards_the_attempts_follow_each_other(policies, atlases, film):
-    bare = filmed(policies, atlases[DISCRETE], card=0)
-    assert len(bare.cache) == len(film.cache) - CARD * len(film.chapters)
-    for short, long in zip(rows_of(bare), rows_of(film), strict=True):
-        first, last = short["first_frame"], short["first_frame"] + short["frames"] - 1
-        shift = long["first_frame"] - first
-        for frame in (first, last):
-            assert np.array_equal(bare.cache[frame], film.cache[frame + shift])
-
-
 def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
     foreign = replace(policies, spec=parse_spec(canonical({"config": {"env": CONTINUOUS}})))
     with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):

@@ -3,7 +3,6 @@
 from collections import deque
 
 import gymnasium
-import matplotlib
 import numpy as np
 import pytest
 from conftest import DISCRETE, simulated
@@ -70,7 +69,7 @@ def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
     trails = read_trails(written(tmp_path, shard), DISCRETE)
     frames = inked(trails)
     for step in range(0, len(frames) - 1, 5):
-        heads = pixel(np.array([state for state, _ in states_at(shard, step)]))
+        heads = pixel(np.array([*states_at(shard, step)]))
         assert not (frames[step] & ~around(heads, 6) & ~frames[step + 1]).any()
         assert frames[step][around(heads, 1.2)].all()
     totals = [int(frame.sum()) for frame in frames]
@@ -110,10 +109,3 @@ def test_colours_tell_the_steps_by_lightness_alone():
     assert (np.diff(lightness) > 0).all() and np.ptp(lightness) > 100
     assert lightness.max() < 200, "seen on white"
     assert len(np.unique(colours(np.full(3, 115)), axis=0)) == 1
-
-
-def test_the_users_matplotlibrc_changes_no_pixel(tmp_path):
-    trails = read_trails(written(tmp_path, simulated(reaches=range(1))), DISCRETE)
-    with matplotlib.rc_context({"font.size": 30, "text.hinting": "none", "axes.facecolor": "red"}):
-        other = portrait(trails)
-    assert np.array_equal(other, portrait(trails)) and other.shape == (400, 600, 3)

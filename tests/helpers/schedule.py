@@ -1,15 +1,12 @@
-"""How xdist shares the tests out: all of some modules go to one worker, which has what they share.
+"""How xdist distributes the tests: modules that share a costly fixture go to one worker.
 
-xdist 3.8's own marks for that have no effect under pytest 9.2.
+The marks that xdist (3.8) has for that have no effect under pytest 9.2.
 """
 
 from xdist.scheduler import LoadScopeScheduling
 
-# Each has a server, a project of its own, or films and frames that take seconds to make.
-TOGETHER = (
-    *("test_npz.py", "test_clips.py", "test_cloud_profiles.py", "test_object_storage.py"),
-    "test_report.py",
-)
+_COSTLY = ("clips", "cloud_profiles", "object_storage", "report", "slurm")  # a server, films, ...
+_TOGETHER = tuple(f"test_{name}.py" for name in _COSTLY)
 
 
 class ByModule(LoadScopeScheduling):
@@ -17,4 +14,4 @@ class ByModule(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0]
-        return module if module.endswith(TOGETHER) else nodeid
+        return module if module.endswith(_TOGETHER) else nodeid

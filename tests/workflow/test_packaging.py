@@ -4,6 +4,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from project import REPOSITORY
@@ -55,22 +57,34 @@ def test_a_cluster_runs_with_the_versions_of_a_laptop():
 RULES = [REPOSITORY / "Snakefile", *sorted((REPOSITORY / "rules").glob("*.smk"))]
 RULE = re.compile(r'"(?:\.\./)?envs/(\w+)\.yaml".*?\$SCRIPTS/(\w+)\.py', re.S)
 DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
-DISTRIBUTIONS |= {"cv2": "opencv-python-headless"}
+DISTRIBUTIONS |= {"cv2": "opencv-python-headless", "yaml": "pyyaml"}
 BY_NAME = {"training": {"ale-py"}}  # imported by its name where a game asks for it
 
 
-def imported_packages(stage: str) -> set[str]:
-    """Return the distributions that a stage's program can import."""
+def imported_packages(paths: Iterable[Path]) -> set[str]:
+    """Return the distributions that modules import."""
     names = set()
-    for name, path in modules(REPOSITORY / "scripts" / f"{stage}.py").items():
-        if name == "goalreel.files.svg_plot":
-            continue  # all stages read captions, which takes no matplotlib; who draws imports it
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Import):
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add(node.module.split(".")[0])
     return {DISTRIBUTIONS.get(n, n) for n in names - set(sys.stdlib_module_names) - {"goalreel"}}
+
+
+def of_stage(stage: str) -> list[Path]:
+    """Return the modules that a stage's program can import."""
+    found = modules(REPOSITORY / "scripts" / f"{stage}.py")
+    # All stages read captions, which takes no matplotlib; who draws imports it.
+    return [path for name, path in found.items() if name != "goalreel.files.svg_plot"]
+
+
+def test_the_requirements_name_what_is_imported_and_nothing_else():
+    imported = imported_packages((REPOSITORY / "scripts").rglob("*.py"))
+    of_training = chosen("requirements-train.in")
+    started = {"snakemake", "snakemake-logger-plugin-rich"}
+    assert imported - of_training | started == chosen("requirements.in")
 
 
 @pytest.mark.parametrize("environment", ["film", "report", "training"])
@@ -84,7 +98,8 @@ def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions
         for name, stage in RULE.findall(rule)
         if name == environment
     ]
-    expected = set().union(*map(imported_packages, stages)) | BY_NAME.get(environment, set())
+    paths = [path for stage in stages for path in of_stage(stage)]
+    expected = imported_packages(paths) | BY_NAME.get(environment, set())
     assert {package.split("==")[0] for package in packages} == expected
     files = [REPOSITORY / name for name in ("requirements.txt", "requirements-train.in")]
     lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]

@@ -270,7 +270,7 @@ def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
     results = filmed.folder / "results"
     table = pd.read_csv(results / "episodes.csv")
     index = read_index(results / "film.mp4")
-    assert len(index.parameter_sets) == 1 and index.codec == "avc1"
+    assert len(index.parameter_sets) == 1
     assert list(index.keyframes) == (table["first_frame"] - table["card_frames"]).tolist()
     with av.open(str(results / "film.mp4")) as container:
         (subtitles,) = container.streams.subtitles

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, of_shard, simulated
+from gymnasium_frames import drawn
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
@@ -45,14 +46,9 @@ def pictures(style, positions):
         yield track, frame
 
 
-def gymnasium_pictures(env, positions):
+def drawn_by_gymnasium(env, positions):
     """Yield Gymnasium's picture of each position, and first one without a car."""
-    made = gymnasium.make(env, render_mode="rgb_array")
-    made.reset(seed=0)
-    for position in [5.0, *positions]:
-        made.unwrapped.state = np.array([position, 0.0])
-        yield made.render()
-    made.close()
+    return drawn(env, (np.array([position, 0.0]) for position in [5.0, *positions]))
 
 
 def centre(weights, box=()):
@@ -95,7 +91,7 @@ def car_axes(position):
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_car_and_wheels_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
     positions = drawn_positions(-1.13, 0.35, 200)  # the whole car in the picture, off the flag
-    theirs = gymnasium_pictures(env, positions)
+    theirs = drawn_by_gymnasium(env, positions)
     bare = next(theirs)
     hill = (bare != 255).any(axis=2)
     for axis in (0, 1):
@@ -126,7 +122,7 @@ def test_car_and_wheels_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_hill_and_flag_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
-    their = next(gymnasium_pictures(env, []))
+    their = next(drawn_by_gymnasium(env, []))
     ((mine, _),) = pictures(vector(env), np.zeros(1))
     lines = [shares(mine, LIGHT.line[0], 190), shares(their, 0, 255)]
     flag = int((gymnasium.make(env).unwrapped.goal_position - MIN_POSITION) * SCALE)
@@ -177,11 +173,8 @@ def test_the_scene_goes_on_to_the_borders_and_stays_in_the_middle():
 def luminance(colour):
     """Return a colour's relative luminance (WCAG 2.2)."""
     c = np.array(colour) / 255
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ [
-        0.2126,
-        0.7152,
-        0.0722,
-    ]
+    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
 
 
 def contrast(one, other):
@@ -231,10 +224,3 @@ def test_the_spec_names_the_package_that_draws():
         specs = Specs(config, REPOSITORY / "scripts")
         for spec in (specs.spec("atlas", None), specs.spec("render", of_shard(0))):
             assert set(json.loads(spec)["tools"]) == {"numpy", package}
-
-
-def test_an_unknown_style_or_environment_is_refused():
-    with pytest.raises(GoalreelError, match="unknown style 'pencil'; allowed: gymnasium, vector"):
-        make_style(DISCRETE, options() | {"style": "pencil"})
-    with pytest.raises(GoalreelError, match="CartPole-v1 has no atlas: .* show MountainCar-v0"):
-        make_style("CartPole-v1", options())

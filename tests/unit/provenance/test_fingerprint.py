@@ -135,15 +135,6 @@ def test_what_cannot_be_followed_is_an_error(small, statement, fault):
         fingerprint_of(small)
 
 
-def test_it_does_not_depend_on_where_the_project_stands(small, tmp_path):
-    moved = tmp_path / "elsewhere"
-    before = fingerprint_of(small)
-    moved.mkdir()
-    (small / "stage.py").rename(moved / "stage.py")
-    (small / "goalreel").rename(moved / "goalreel")
-    assert fingerprint_of(moved) == before
-
-
 STAGES = sorted(path.stem for path in (REPOSITORY / "scripts").glob("*.py"))
 
 
@@ -202,16 +193,13 @@ def reworded(text: str) -> str:
 @pytest.mark.parametrize(
     ("name", "edit", "policy", "stages"),
     [
-        ("policies/stable_baselines3.py", reworded, "pump", set()),
         ("policies/stable_baselines3.py", more, "pump", set()),
         ("policies/tile_policy.py", more, "pump", set()),
         ("simulation/recording_file.py", more, "pump", set()),
         ("simulation/reaches.py", reworded, "pump", set()),
         ("training/sarsa.py", more, "pump", set()),
         ("errors.py", more, "pump", set()),
-        ("cli.py", more, "pump", set()),
         ("files/npz.py", more, "pump", set()),
-        ("provenance/spec.py", more, "pump", set()),
         ("workflow/resources.py", more, "pump", set()),
         ("simulation/reaches.py", more, "pump", {"simulate"}),
         ("policies/tile_policy.py", more, "sarsa", {"simulate"}),
@@ -253,22 +241,3 @@ def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkey
             spec_of(arguments)
     monkeypatch.setenv("GOALREEL_SOURCES", sources_hash(scripts))
     assert spec_of(arguments).code == "0" * 64
-
-
-POLICY = """
-import os, sys
-
-print("noted:", os.environ.get("GOALREEL_SOURCES"), file=sys.stderr)
-
-
-def act(observations):
-    return (observations[:, 1] > 0) * 2
-"""
-
-
-def test_the_workflow_notes_its_sources_for_its_jobs(project):
-    (project.folder / "push.py").write_text(POLICY)
-    config = {"reaches": 1, "policy": "{name: file, file: push.py}"}
-    project.run("results/trajectories/00000.npz", config=config)
-    said = (project.folder / "results/logs/simulate/00000.log").read_text()
-    assert f"noted: {sources_hash(project.folder / 'scripts')}" in said

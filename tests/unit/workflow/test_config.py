@@ -71,7 +71,6 @@ CAR = "MountainCar-v0"
 LISTS = "a list of episode numbers, {every: k}, {best: k}, {worst: k}, {median: k} or null"
 FAULTS = [
     ({"reachs": 5}, "reachs: unknown key; did you mean 'reaches'?; allowed: results, env, "),
-    ({"encode": {"pq": 5}}, "encode.pq: unknown key; did you mean 'qp'?; allowed: encoder, "),
     ({"reaches": 0}, f"reaches: 0 is out of range; {WHOLE}"),
     ({"reaches": "many"}, f"reaches: 'many' is a string; {WHOLE}"),
     ({"reaches": "٣"}, "reaches: '٣' is a string"),
@@ -81,11 +80,9 @@ FAULTS = [
     ({"reaches": float("inf")}, f"reaches: inf is not a finite number; {WHOLE}"),
     ({"seed": 2**53}, "seed: 9007199254740992 is out of range; allowed: an integer from 0 to 900"),
     ({"env": "MountianCar-v0"}, "env: unknown value 'MountianCar-v0'; did you mean 'MountainCar-"),
-    ({"env": 5}, "env: unknown value '5'"),
     ({"env": "no_such_module:X-v0"}, "env: 'no_such_module:X-v0' cannot be imported"),
     ({"policy": "pump"}, "policy: 'pump' is a string; allowed: a mapping such as {name: value}"),
     ({"policy": {"name": "pmup"}}, "policy.name: unknown value 'pmup'; did you mean 'pump'?; allo"),
-    ({"policy": {"name": None}}, "policy.name: null is not allowed; allowed: pump, near_optimal, "),
     ({"policy": {"epsilon": float("nan")}}, "policy.epsilon: nan is not a finite number; allowed"),
     ({"policy": {"force": 0.5}}, f"policy.force: 'pump' has no such parameter in {CAR}; allowed: "),
     (
@@ -103,16 +100,12 @@ FAULTS = [
     ),
     ({"policy": {"name": "file"}}, "policy.file: null; 'file' needs the path of its file"),
     ({"policy": {"name": "file", "file": "x.py"}}, "policy.file: 'x.py': cannot be read (No such"),
-    ({"policy": {"name": "file", "file": "a\0b"}}, "policy.file: 'a\\x00b': cannot be read (em"),
-    ({"policy": {"name": "file", "file": ["x"]}}, 'policy.file: ["x"] is a list; allowed: a path'),
     ({"policy": {"algorithm": "ppo"}}, "policy.algorithm: unknown value 'ppo'; allowed: PPO, DQN,"),
     (
         {"policy": {"checkpoint": 0}},
         "policy.checkpoint: 0 is out of range; allowed: best, last or a number of frames",
     ),
-    ({"encode": {"preset": "placebo"}}, "encode.preset: unknown value 'placebo'; allowed: null, u"),
     ({"encode": {"qp": 99}}, "encode.qp: 99 is out of range; allowed: an integer from 0 to 51 or "),
-    ({"encode": {"qp": "high"}}, "encode.qp: 'high' is a string; allowed: an integer from 0 to 51"),
     (
         {"encode": {"encoder": "assemble", "qp": 20}},
         "encode.qp: qp is an option of x264, so encode.encoder cannot be 'assemble'",
@@ -129,8 +122,6 @@ FAULTS = [
     ),
     ({"reaches": 10**9}, "shard_size: 250 divides 1,000,000,000 reaches into 4,000,000 shards"),
     ({"overlay": {"caption": "{rech}"}}, "overlay.caption: unknown field 'rech'; did you mean 're"),
-    ({"overlay": {"caption": "{reach"}}, "overlay.caption: '{reach' is not a template: expected"),
-    ({"overlay": {"caption": "é"}}, "overlay.caption: the font has no 'é', as in 'é'; allowed: AS"),
     (
         {"grid": {"caption": "{sede}"}},
         f"grid.caption: unknown field 'sede'; did you mean 'seed'?; {FIELDS}",
@@ -151,10 +142,6 @@ FAULTS = [
     ),
     ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: 0 is out of range"),
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: -1 is out of range; allowed: an"),
-    (
-        {"clips": {"step_trigger": "all"}},
-        "clips.step_trigger: 'all' is a string; allowed: a list of step numbers, {every: k} or null",
-    ),
     ({"clips": {"name_prefix": "a/b"}}, "clips.name_prefix: 'a/b' does not fit; allowed: 1 to 50"),
     (
         {"train": {"checkpoints": []}},
@@ -163,13 +150,11 @@ FAULTS = [
     ({"train": {"checkpoints": [5, 5]}}, "train.checkpoints: [5, 5] has duplicates; allowed: a li"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is a string; allowed: true or false"),
     ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: unknown value 'MountainCar-v1'; did yo"),
-    ({"pixels": {"game": 3}}, "pixels.game: unknown value '3'"),
     ({"render": {"style": "vectr"}}, "render.style: unknown value 'vectr'; did you mean 'vector'?"),
     (
         {"render": {"width": 1920}},
         "render.width: 1920 does not fit; allowed: 600 with the style gymnasium (render.style: vec",
     ),
-    ({"render": {"width": 7680}}, "render.width: 7680 is out of range"),
     (
         {"render": {"style": "vector", "width": 855}},
         "render.width: 855 is odd; allowed: an even integer from 160 to 3840",
@@ -180,10 +165,8 @@ FAULTS = [
     ),
     *(({"results": name}, f"results: {name!r} {FOLDER}") for name in ("a{b}c", "", "-x", "~/x")),
     ({"results": "a\0b"}, f"results: 'a\\x00b' {FOLDER}"),
-    ({"results": ["a"]}, 'results: ["a"] is a list'),
     ({"env_kwargs": {"gravity": 1}}, f"env_kwargs.gravity: {CAR} has no such argument; allowed: g"),
     ({"env_kwargs": {"goal_velocity": 0.08}}, "env_kwargs.goal_velocity: 0.08 is out of range"),
-    ({"env_kwargs": 3}, "env_kwargs: 3 is an integer; allowed: a mapping"),
     (
         {"env": "CartPole-v1", "policy": RANDOM, "env_kwargs": {"gravity": 1}},
         "env_kwargs.gravity: CartPole-v1 has no such argument; allowed: sutton_barto_reward",
@@ -196,7 +179,6 @@ FAULTS = [
         {"success": "foo"},
         "success: unknown value 'foo'; allowed: terminated, truncated or a number",
     ),
-    ({"success": "inf"}, "success: inf is not a finite number; allowed: terminated, truncated or"),
     ({"stills": {"episode_trigger": DEEP}}, "stills: nested too deep; allowed: 20 levels of list"),
 ]
 
@@ -252,8 +234,8 @@ def test_one_meaning_has_one_spelling():
         ({"results": 2025}, {"results": "2025"}),
         ({"clips": {"step_trigger": ["5", 7.0]}}, {"clips": {"step_trigger": [5, 7]}}),
         (
-            {"clips": {"episode_trigger": {"best": "5"}}},
-            {"clips": {"episode_trigger": {"best": 5}}},
+            {"stills": {"episode_trigger": {"best": "5"}}},
+            {"stills": {"episode_trigger": {"best": 5}}},
         ),
         ({"clips": {"episode_trigger": "null"}}, {"clips": {"episode_trigger": None}}),
         ({"overlay": {"hud": "True"}}, {"overlay": {"hud": True}}),
@@ -282,21 +264,23 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
 
 
-@pytest.mark.skipif(bool(find_spec("ale_py")), reason="ale-py is installed")
-def test_atari_says_what_to_install():
-    assert "needs the package ale-py" in faults(env="ALE/Breakout-v5", policy=RANDOM)
-
-
-@pytest.mark.skipif(bool(find_spec("Box2D")), reason="Box2D is installed")
-def test_an_environment_whose_library_is_missing_says_what_to_install():
-    said = faults(env="LunarLander-v3", policy=RANDOM)
-    assert "'LunarLander-v3' cannot be imported" in said and "pip install" in said
-
-
-@pytest.mark.skipif(bool(find_spec("stable_baselines3")), reason="stable-baselines3 is installed")
-def test_a_saved_model_says_what_to_install():
-    said = faults(policy={"name": "sb3", "file": str(SCHEMA)})
-    assert "needs the package stable-baselines3" in said and "pip install" in said
+@pytest.mark.parametrize(
+    ("library", "given", "message"),
+    [
+        ("ale_py", {"env": "ALE/Breakout-v5", "policy": RANDOM}, "needs the package ale-py"),
+        ("Box2D", {"env": "LunarLander-v3", "policy": RANDOM}, "'LunarLander-v3' cannot be imp"),
+        (
+            "stable_baselines3",
+            {"policy": {"name": "sb3", "file": str(SCHEMA)}},
+            "needs the package stable-baselines3",
+        ),
+    ],
+)
+def test_what_needs_a_library_says_what_to_install(library, given, message):
+    if find_spec(library):
+        pytest.skip(f"{library} is installed")
+    said = faults(**given)
+    assert message in said and "pip install" in said
 
 
 def test_only_the_vector_style_has_other_sizes_and_palettes():
@@ -308,10 +292,6 @@ def test_only_the_vector_style_has_other_sizes_and_palettes():
     assert "has 3 faults" in said
 
 
-def test_a_shard_may_be_larger_than_the_film():
-    assert load(reaches=1, shard_size=5000)["shard_size"] == 5000
-
-
 def test_every_policy_of_the_schema_is_known_to_the_code():
     schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]["policy"]
     assert list(PARAMETERS) == schema["properties"]["name"]["enum"]
@@ -321,11 +301,5 @@ def test_every_policy_of_the_schema_is_known_to_the_code():
         make_policy({"name": name, "epsilon": 0.5})
     with pytest.raises(GoalreelError, match="policy.file: nothing.py is not a Python file"):
         make_policy({"name": "file", "file": "nothing.py", "function": "act"})
-    with pytest.raises(GoalreelError, match="sarsa must be trained first"):
-        make_policy({"name": "sarsa", "epsilon": 0.0})
-    with pytest.raises(GoalreelError, match="dqn must be trained first"):
-        make_policy({"name": "dqn", "epsilon": 0.0, "variant": "fast", "checkpoint": "best"})
     assert tuple(schema["properties"]["variant"]["enum"]) == tuple(VARIANTS)
     assert tuple(schema["properties"]["algorithm"]["enum"]) == ALGORITHMS
-    with pytest.raises(GoalreelError, match="policy.name: unknown value 'pmup'"):
-        make_policy({"name": "pmup", "epsilon": 0.5})

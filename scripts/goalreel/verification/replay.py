@@ -106,14 +106,8 @@ def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
 
     first, *others = [Image.fromarray(frame) for frame in frames]
     with replacing(path) as temporary:
-        first.save(
-            temporary,
-            "GIF",
-            save_all=True,
-            append_images=others,
-            duration=max(round(100 / fps), 2) * 10,
-            loop=0,
-        )
+        duration = max(round(100 / fps), 2) * 10
+        first.save(temporary, "GIF", save_all=True, append_images=others, duration=duration, loop=0)
 
 
 def _unknown(actions: np.ndarray) -> bool:

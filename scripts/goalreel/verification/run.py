@@ -12,6 +12,7 @@ from pathlib import Path
 
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, Unusable
+from goalreel.files.seal import check_seal
 from goalreel.film.parts import WHOLE
 from goalreel.film.parts_index import index_of
 from goalreel.provenance.checksums import read_digests
@@ -87,7 +88,7 @@ def _shards_left(results: Path, stage: str, plan: Plan) -> Iterator[Path]:
 
 def _check_left(left: tuple[str, Path]) -> Verdict:
     verdict = Verdict(left[0], spare={left[1]})
-    verdict.check(left[1], lambda: files.check_whole(left[1]))
+    verdict.check(left[1], lambda: check_seal(left[1]))
     return verdict
 
 
@@ -124,7 +125,7 @@ def _check_film(
 
 def _decoded(path: Path, shard: dict[str, int], plan: Plan, threads: int) -> int:
     """Return a film's frames, its file checked and every frame decoded."""
-    files.check_whole(path)
+    check_seal(path)
     files.check_made(path, "concat", plan, shard)
     frames, complaints = ffmpeg.decoded(path, threads)
     if complaints:
@@ -184,6 +185,6 @@ def _check_pictures(results: Path, plan: Plan) -> list[Verdict]:
 
 
 def _check_planned(path: Path, stage: str, plan: Plan) -> None:
-    files.check_whole(path)
+    check_seal(path)
     if stage in plan.made_of:
         files.check_made(path, stage, plan)

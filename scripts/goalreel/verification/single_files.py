@@ -54,11 +54,6 @@ class Plan:
         }
 
 
-def check_whole(path: Path) -> None:
-    """Raise GoalreelError if there is no such file, Unusable unless its seal fits every byte."""
-    check_seal(path)
-
-
 def check_made(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> None:
     """Raise Unusable unless a file was made by the stage as it is planned now.
 
@@ -75,14 +70,14 @@ def check_made(path: Path, stage: str, plan: Plan, shard: Mapping | None = None)
 
 def sound_trajectories(path: Path, plan: Plan, shard: int) -> Trajectories:
     """Return a shard's trajectories, all of their file checked. Raises as the above."""
-    check_whole(path)
+    check_seal(path)
     check_made(path, "simulate", plan, plan.reaches_of(shard))
     return read_trajectories(path)
 
 
 def check_cache(path: Path, plan: Plan, shard: int, trajectories: Trajectories | None) -> int:
     """Return a frame cache's frames, all of its file checked against its trajectories."""
-    check_whole(path)
+    check_seal(path)
     check_made(path, "render", plan, plan.reaches_of(shard))
     cache = open_cache(path)
     if trajectories is not None:
@@ -97,7 +92,7 @@ def check_cache(path: Path, plan: Plan, shard: int, trajectories: Trajectories |
 
 def check_segment(path: Path, plan: Plan, shard: int, trajectories: Trajectories | None) -> int:
     """Return a segment's frames, all of its file checked against its trajectories."""
-    check_whole(path)
+    check_seal(path)
     check_made(path, "encode", plan, plan.reaches_of(shard))
     frames = read_index(path).frames
     if trajectories is not None:

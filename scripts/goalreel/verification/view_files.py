@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
+from goalreel.files.seal import check_seal
 from goalreel.provenance.checksums import SUMS, has_digests, read_digests, read_sums
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.verification import single_files as files
@@ -33,7 +34,7 @@ def _check_view(results: Path, stage: str, plan: Plan) -> Verdict:
             if path.is_dir() and not path.is_symlink():
                 _check_folder(verdict, path, plan)
             elif path.suffix in _SEALED:
-                verdict.check(path, lambda p=path: files.check_whole(p))
+                verdict.check(path, lambda p=path: check_seal(p))
                 _note_age(verdict, path, plan)
             elif path.suffix == ".json" and has_digests(path):
                 verdict.check(path, lambda p=path: _check_digests(p))

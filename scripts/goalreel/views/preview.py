@@ -51,13 +51,7 @@ def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[b
 
 
 def _animation(
-    cache: FrameCache,
-    frames: range,
-    fps: int,
-    width: int,
-    count: int,
-    lossless: bool,
-    comment: str,
+    cache: FrameCache, frames: range, fps: int, width: int, count: int, lossless: bool, comment: str
 ) -> tuple[bytes, tuple[int, int]]:
     """Return a WebP file and its width and height."""
     from PIL import Image

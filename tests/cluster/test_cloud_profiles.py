@@ -28,7 +28,7 @@ from snakemake.cli import get_argument_parser
 from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 from snakemake_interface_storage_plugins.registry import StoragePluginRegistry
 
-told = {}
+profiles_read = {}
 for profile in sys.argv[1:]:
     output = io.StringIO()
     try:
@@ -42,10 +42,10 @@ for profile in sys.argv[1:]:
             plugin = providers.get_plugin(args.default_storage_provider)
             if plugin.settings_cls:  # fs has none
                 plugin.validate_settings(plugin.get_settings(args).get_settings())
-        told[profile] = {"executor": args.executor, "storage": args.default_storage_provider}
+        profiles_read[profile] = {"executor": args.executor, "storage": args.default_storage_provider}
     except (SystemExit, Exception) as error:
-        told[profile] = {"error": output.getvalue()[-300:] + repr(error)}
-print(json.dumps(told))
+        profiles_read[profile] = {"error": output.getvalue()[-300:] + repr(error)}
+print(json.dumps(profiles_read))
 """
 
 
@@ -64,8 +64,8 @@ def read(tmp_path_factory) -> dict:
     completed = subprocess.run(
         [cluster_bin() / "python", "-c", READ, *folders], capture_output=True, text=True, check=True
     )
-    told = json.loads(completed.stdout.splitlines()[-1])
-    return {path.name: told[str(path)] for path in folders}
+    found = json.loads(completed.stdout.splitlines()[-1])
+    return {path.name: found[str(path)] for path in folders}
 
 
 @pytest.mark.slow
@@ -147,8 +147,8 @@ def threads_of(rule: str) -> int:
     ]
     if "    threads: plan.cores(" in body:
         return Plan.cores(None)
-    told = re.search(r"^    threads: (\d+)$", body, re.M)
-    return int(told[1]) if told else 1
+    threads = re.search(r"^    threads: (\d+)$", body, re.M)
+    return int(threads[1]) if threads else 1
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def test_a_job_refuses_options_that_were_edited_since_it_was_submitted(project, 
     environment = with_qsub(tmp_path, edit)
     target = "results/trajectories/00000.npz"
     project.fail(*PROFILE, "--retries", "0", target, config=FEW, **environment)
-    told = (tmp_path / "output").read_text()
-    assert "the configuration has changed since the run that submitted this job began" in told
-    assert "Traceback" not in told
+    log = (tmp_path / "output").read_text()
+    assert "the configuration has changed since the run that submitted this job began" in log
+    assert "Traceback" not in log
     assert not (project.folder / target).exists()

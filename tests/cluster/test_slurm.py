@@ -68,8 +68,8 @@ def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project,
     cluster.command("scancel", first)
     others = [*before, first, second]
     again = cluster.wait(lambda: cluster.jobs(but=others), "it is tried again", process)
-    assert cluster.told(first)["JobState"] == "CANCELLED"
-    asked = [int(cluster.told(job)["MinMemoryNode"].rstrip("M")) for job in (first, again[0])]
+    assert cluster.facts(first)["JobState"] == "CANCELLED"
+    asked = [int(cluster.facts(job)["MinMemoryNode"].rstrip("M")) for job in (first, again[0])]
     assert asked[1] == 2 * asked[0]
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate()
@@ -97,7 +97,7 @@ def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster
     config = FEW | {"policy": "{name: file, file: greedy.py}"}
     before = cluster.jobs()
     run(project, cluster, *SLURM, TRAJECTORIES, config=config)
-    first, second = (cluster.told(job) for job in cluster.jobs(but=before))
+    first, second = (cluster.facts(job) for job in cluster.jobs(but=before))
     assert first["JobState"] != "COMPLETED" == second["JobState"]
     assert (first["MinMemoryNode"], second["MinMemoryNode"]) == ("500M", "1000M")
     assert "exceeded memory limit" in kept_log(project), "of the first attempt"
@@ -109,6 +109,7 @@ def test_a_run_whose_submitter_is_killed_resumes(project, cluster, once):
     cluster.wait(lambda: cluster.jobs("running"), "a job runs", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    run(project, cluster, *SLURM, "--unlock", config=FEW)
     run(project, cluster, *SLURM, config=FEW)
     compare(project, once, FEW)
 
@@ -128,9 +129,9 @@ def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, clus
         cluster.command("scontrol", "update", "PartitionName=main", "State=UP")
     output, _ = process.communicate()
     assert process.returncode != 0, output
-    told = kept_log(project)
-    assert "has changed since the run that submitted this job began" in told
-    assert "Traceback" not in told
+    log = kept_log(project)
+    assert "has changed since the run that submitted this job began" in log
+    assert "Traceback" not in log
     assert not (project.folder / TRAJECTORIES).exists()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fuzzing import deep, examples, junk, keys, leaves, works_or_tells
+from fuzzing import deep, examples, junk, keys, leaves, works_or_names
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,7 +71,7 @@ _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tupl
 @examples(sample=150, full=20_000)
 @given(st.fixed_dictionaries({}, optional=_OPTIONS), st.dictionaries(_KEYS, junk, max_size=1))
 def test_any_configuration_is_taken_or_refused_by_name(given_, others):
-    config = works_or_tells(lambda: load_config(given_ | others, _PATH), "the configuration has")
+    config = works_or_names(lambda: load_config(given_ | others, _PATH), "the configuration has")
     if config is not None:  # then the workflow can plan with it
         canonical(config)
         cards(config, choose(config))
@@ -91,11 +91,11 @@ def test_one_wrong_value_is_refused_by_its_key(data):
     ]
     key, inner = data.draw(st.sampled_from(names))
     value = data.draw(junk | deep)
-    told = f"{key}.{inner}" if inner else key
+    name = f"{key}.{inner}" if inner else key
     asked = {key: {inner: value} if inner else value}
     # A value can break what another key is for; these two are named then.
     others = (f"\n  {key}:", "encode.encoder:", "policy.", "render.", "shard_size:")
-    config = works_or_tells(lambda: load_config(asked, _PATH), f"\n  {told}", *others)
+    config = works_or_names(lambda: load_config(asked, _PATH), f"\n  {name}", *others)
     if config is not None:
         canonical(config)
         cards(config, choose(config))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import DISCRETE
-from fuzzing import examples, junk, mutated_bytes, mutated_json, mutated_npz, put, works_or_tells
+from fuzzing import examples, junk, mutated_bytes, mutated_json, mutated_npz, put, works_or_names
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,8 +93,8 @@ def test_any_npz_is_read_or_refused_by_name(run, tmp_path, name):
     @given(mutated_npz(path) if users else mutated_bytes(path.read_bytes()))
     def check(content):
         path = put(tmp_path / "x.npz", content)
-        works_or_tells(lambda: _NPZ[name](path), str(path))
-        works_or_tells(lambda: read_spec(path), str(path))
+        works_or_names(lambda: _NPZ[name](path), str(path))
+        works_or_names(lambda: read_spec(path), str(path))
 
     check()
 
@@ -137,7 +137,7 @@ def test_any_table_text_or_video_is_read_or_refused_by_name(run, tmp_path, name)
     @given(strategy)
     def check(content):
         path = put(tmp_path / name.rpartition("/")[2], content, sealed=name.endswith(".mp4"))
-        works_or_tells(lambda: _TABLES[name](path), str(path))
+        works_or_names(lambda: _TABLES[name](path), str(path))
 
     check()
 
@@ -161,4 +161,4 @@ def test_any_spec_is_taken_or_refused(run, data):
     text = json.dumps(data.draw(mutated_json(spec)))
     if data.draw(st.integers(0, 3)) == 0:
         text = data.draw(mutated_bytes(text.encode())).decode("utf-8", "surrogateescape")
-    works_or_tells(lambda: parse_spec(text), "--spec", "is not installed", "planned")
+    works_or_names(lambda: parse_spec(text), "--spec", "is not installed", "planned")

@@ -119,7 +119,7 @@ def nal_types(packet: bytes) -> set[int]:
 
 
 def byte_stream(path: Path) -> bytes:
-    """Return a film as an Annex B stream, told by FFmpeg's own filter."""
+    """Return a film as an Annex B stream, by FFmpeg's own filter."""
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         filtered = BitStreamFilterContext("h264_mp4toannexb", stream)

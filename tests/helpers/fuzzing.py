@@ -191,13 +191,13 @@ def bounded():
         signal.signal(signal.SIGALRM, before)
 
 
-def works_or_tells(call, *names: str) -> object:
+def works_or_names(call, *names: str) -> object:
     """Call; it returns, or raises a GoalreelError that holds one of `names`. Return what it did."""
     with bounded():
         try:
             return call()
         except GoalreelError as error:
-            told = str(error)
-            assert len(told) < _MESSAGE, told
-            assert not names or any(name in told for name in names), told
+            message = str(error)
+            assert len(message) < _MESSAGE, message
+            assert not names or any(name in message for name in names), message
             return None

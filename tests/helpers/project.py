@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from forks import run_snakemake
@@ -16,16 +17,8 @@ from forks import run_snakemake
 REPOSITORY = Path(__file__).parents[2]
 # Python as most users run it, which would write its caches if the workflow let it.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-SOURCES = [
-    "Snakefile",
-    "config.yaml",
-    "config.schema.yaml",
-    "rules",
-    "scripts",
-    "envs",
-    "profiles",
-    "docs",
-]
+SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml"]
+SOURCES += ["rules", "scripts", "envs", "profiles", "docs"]
 
 
 def _heed_ctrl_c() -> None:
@@ -49,6 +42,12 @@ def _lend_bytecode(folder: Path, cache: Path) -> None:
         target = Path(importlib.util.cache_from_source(str(source)))
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(kept, target)
+
+
+def _words(options: Iterable[str], config: dict | None) -> list[str]:
+    """Return the words of a command line, the configuration's last."""
+    values = [f"{key}={value}" for key, value in (config or {}).items()]
+    return [*options, *(["--config", *values] if values else [])]
 
 
 class Project:
@@ -97,20 +96,12 @@ class Project:
         edited.write_text(text.replace(old, new, 1), encoding="utf-8")
         edited.replace(self.folder / name)  # at once, also for a run that is reading it
 
-    def _words(self, *options: str, config: dict | None) -> list[str]:
-        """Return the words of a command line, the configuration's last."""
-        values = [f"{key}={value}" for key, value in (config or {}).items()]
-        return [*options, *(["--config", *values] if values else [])]
-
-    def _environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return _ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)} | environment
-
     def start(self, *options: str, config: dict | None = None, within=(), **environment: str):
         """Start Snakemake, by the command `within` if there is one, and return the process."""
         return subprocess.Popen(
-            [*within, str(self.python), "-m", "snakemake", *self._words(*options, config=config)],
+            [*within, str(self.python), "-m", "snakemake", *_words(options, config)],
             cwd=self.folder,
-            env=self._environment(environment),
+            env=_ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)} | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -118,35 +109,35 @@ class Project:
             preexec_fn=_heed_ctrl_c,
         )
 
-    def ended(
+    def _ended(
         self, *options: str, config: dict | None = None, **environment: str
     ) -> tuple[int, str]:
-        """Run Snakemake and return its exit status and all that it says."""
+        """Run Snakemake and return its exit status and its output."""
         if environment or self.python != sys.executable:  # which shape how Python starts
             process = self.start(*options, config=config, **environment)
             output, _ = process.communicate()
             return process.returncode, output
-        words = self._words(*options, config=config)
-        return run_snakemake(self.folder, words, self._environment({}))
+        environment = _ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)}
+        return run_snakemake(self.folder, _words(options, config), environment)
 
     def run(self, *options: str, config: dict | None = None, **environment: str) -> str:
-        """Run Snakemake, which must succeed, and return all that it says."""
-        status, completed = self.ended(*options, config=config, **environment)
-        assert status == 0, completed
-        return completed
+        """Run Snakemake, which must succeed, and return its output."""
+        status, output = self._ended(*options, config=config, **environment)
+        assert status == 0, output
+        return output
 
     def fail(self, *options: str, config: dict | None = None, **environment: str) -> str:
-        """Run Snakemake, which must fail, and return all that it says."""
-        status, completed = self.ended(*options, config=config, **environment)
-        assert status != 0, completed
-        return completed
+        """Run Snakemake, which must fail, and return its output."""
+        status, output = self._ended(*options, config=config, **environment)
+        assert status != 0, output
+        return output
 
     def jobs(self, *options: str, config: dict | None = None, **environment: str) -> dict:
         """Return how many jobs of each rule a run would have, `all` left out."""
-        completed = self.run("--dry-run", *options, config=config, **environment)
-        if "Nothing to be done" in completed:
+        output = self.run("--dry-run", *options, config=config, **environment)
+        if "Nothing to be done" in output:
             return {}
-        table = completed[completed.index("Job stats") : completed.index("total")]
+        table = output[output.index("Job stats") : output.index("total")]
         rows = re.findall(r"^\s*(\w+(?: \w+)*)\s+(\d+)\s*$", table, re.M)
         counts = {rule.replace(" ", "_"): int(number) for rule, number in rows}
         return {rule: number for rule, number in counts.items() if rule != "all"}

@@ -153,11 +153,11 @@ class Cluster:
 
     def jobs(self, state: str = "all", but: Iterable[str] = ()) -> list[str]:
         """Return the ids of the jobs in a state, the oldest first, without those of `but`."""
-        told = self.command("squeue", "-h", f"--states={state}", "-o", "%i")
-        return sorted(set(told.split()).difference(but), key=int)
+        output = self.command("squeue", "-h", f"--states={state}", "-o", "%i")
+        return sorted(set(output.split()).difference(but), key=int)
 
-    def told(self, job: str) -> dict[str, str]:
-        """Return what SLURM tells of a job, by its names."""
+    def facts(self, job: str) -> dict[str, str]:
+        """Return the facts that SLURM shows of a job, by name."""
         words = self.command("scontrol", "show", "job", job).split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 

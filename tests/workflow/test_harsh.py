@@ -36,5 +36,5 @@ def test_harsh_values_go_through_a_whole_run_as_they_are(project):
     assert made["policy"]["file"] == f"{HARSH}.py"
     for video in (results / "segments" / "00000.mp4", clip):
         with av.open(str(video)) as container:  # another reader of what ffmpeg was given
-            told = json.loads(container.metadata["comment"])
-        assert told["config"]["overlay.caption"] == CAPTION
+            spec = json.loads(container.metadata["comment"])
+        assert spec["config"]["overlay.caption"] == CAPTION

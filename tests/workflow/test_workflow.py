@@ -126,7 +126,7 @@ def test_make_hands_its_options_to_snakemake():
     assert ".venv/bin/snakemake --config reaches=20" in completed.stdout
 
 
-def test_what_keeps_a_run_from_being_planned_is_told_in_one_message(project):
+def test_what_keeps_a_run_from_being_planned_is_one_message(project):
     output = project.fail("--dry-run", IMAGEIO_FFMPEG_EXE="/no/such/ffmpeg")
     assert "goalreel: ffmpeg cannot be run" in output and "/no/such/ffmpeg" in output
     assert "Traceback" not in output

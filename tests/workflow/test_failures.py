@@ -105,6 +105,13 @@ def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(tmp_path):
     assert not events.failures and events.done == 1
 
 
+def test_an_error_that_comes_with_a_jobs_failure_is_no_message_of_its_own():
+    events = JobEvents()
+    events.handle(record("error", exception="RuleException"))
+    events.handle(record("error", exception="MissingOutputException"))
+    assert events.messages == ["error"]
+
+
 def test_a_log_of_an_earlier_run_is_not_this_runs_cause(tmp_path):
     events, log = JobEvents(), tmp_path / "log"
     log.write_text("of yesterday")

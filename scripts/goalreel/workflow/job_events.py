@@ -89,7 +89,8 @@ class JobEvents(logging.Handler):
             self._groups[job["jobid"]] = (str(record.groupid), list(record.aux_logs), external)
 
     def _error(self, record) -> None:
-        self.messages.append(record.getMessage())
+        if getattr(record, "exception", "") != "RuleException":  # which comes with a job's failure
+            self.messages.append(record.getMessage())
 
 
 _TAKE = {

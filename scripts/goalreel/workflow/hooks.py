@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from goalreel.cli import note_results
 from goalreel.errors import GoalreelError
-from goalreel.provenance.fingerprint import note_sources, sources_as_noted
+from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config
 from goalreel.workflow.object_storage import (
@@ -68,6 +70,7 @@ def plan_run(workflow, config: Mapping) -> Plan:
     note_results(Path(complete["results"]))
     # Nothing is written beside the sources, where many nodes may read them at the same time.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    remember_trees(user_cache_path("goalreel"))
     plan = Plan(complete, scripts)
     workflow.localrules(*plan.local_rules)
     # A cluster's job has its node's cores already: its process runs the commands itself, where the

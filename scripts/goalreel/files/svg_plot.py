@@ -69,7 +69,7 @@ def read_caption(path: str | os.PathLike) -> Caption:
     """Return what a plot says of itself. Raises GoalreelError if the file is no such plot."""
     try:
         tree = ElementTree.fromstring(Path(path).read_bytes())  # noqa: S314 - expat itself bounds entities
-    except (OSError, ElementTree.ParseError) as error:
+    except (OSError, ElementTree.ParseError, LookupError, ValueError) as error:  # of encodings
         raise GoalreelError(f"{path}: not a plot ({error}); delete it") from None
     found = [tree.find(f".//{_DUBLIN_CORE}{name}") for name in ("title", "description", "source")]
     if any(element is None for element in found):

@@ -56,7 +56,8 @@ def _view(path: Path) -> str:
         with path.open(newline="", encoding="utf-8") as stream:
             videos = sum(1 for _ in csv.DictReader(stream))
         return f"{path}, {_counted(videos, 'video')}"
-    return f"{path}, {path.stat().st_size / 1e6:,.1f} MB"
+    megabytes = path.stat().st_size / 1e6
+    return f"{path}, {megabytes:,.1f} MB" if megabytes >= 0.1 else str(path)
 
 
 def _count(table: Path) -> tuple[int, int, int]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.gymnasium_ids import find_spec
+from goalreel.environments.opengl import choose_opengl, close_at_exit
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 
@@ -60,6 +61,10 @@ class GymnasiumEnvironment:
     most_lanes: ClassVar = 16  # a policy may work on a batch; Gymnasium steps them one by one
     idle_share: ClassVar = 0.0  # an instance is not stepped after its end
 
+    def __post_init__(self) -> None:
+        """Have an OpenGL chosen, before anything imports the environment's module."""
+        choose_opengl()
+
     def make(self):
         """Return a new instance. Raises GoalreelError if Gymnasium cannot make one."""
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
@@ -83,6 +88,7 @@ class GymnasiumEnvironment:
             raise GoalreelError(
                 f"env: {self.id} cannot be made{given}: {type(error).__name__}: {error}"
             ) from error
+        close_at_exit(env)
         if env.render_mode != "rgb_array":
             raise GoalreelError(
                 f"env: {self.id} cannot be filmed: its render mode is {env.render_mode!r}, "

@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import math
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -19,8 +20,15 @@ from pathlib import Path
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError, nearest
 
-# Families of ids that a package registers when it is imported, and what to install for it.
-_FAMILIES = {"ALE": ("ale_py", "ale-py")}
+# Families of ids, up to "/" or "-", that a module registers when it is imported.
+_FAMILIES = {"ALE": "ale_py", "MiniGrid": "minigrid", "BabyAI": "minigrid"}
+# What to install for a module that an environment imports.
+_PACKAGES = {
+    "ale_py": "ale-py",
+    "minigrid": "minigrid",
+    "Box2D": "box2d",
+    "mujoco": "gymnasium[mujoco]",  # with imageio, by which it draws
+}
 # What Gymnasium's own families import late, when they simulate or draw.
 _LATE = {
     "gymnasium.envs.classic_control": ("pygame",),
@@ -33,8 +41,8 @@ _LATE = {
 def find_spec(env: str):
     """Return Gymnasium's EnvSpec of an id, and the class or function that makes the environment.
 
-    Imports what registers it: ale_py for "ALE/...", `module` for "module:Name-v0", which may also
-    be in the working directory.
+    Imports what registers it: ale_py for "ALE/...", minigrid for "MiniGrid-...", `module` for
+    "module:Name-v0", which may also be in the working directory.
 
     Raises:
         GoalreelError: no such id, or it cannot be imported or filmed; the message lacks the key.
@@ -46,13 +54,8 @@ def find_spec(env: str):
     try:
         if module:
             _import(module)
-        family, package = _FAMILIES.get(name.split("/")[0], (None, None))
-        if family and "/" in name:
-            if not importlib.util.find_spec(family):
-                raise GoalreelError(
-                    f"{env!r} needs the package {package}, which is not installed for "
-                    f"{sys.executable}: pip install {package}"
-                )
+        family = _FAMILIES.get(re.split("[/-]", name)[0])
+        if family:
             gymnasium.register_envs(importlib.import_module(family))
         if name not in registry:
             known = [f"{module}:{n}" if module else n for n in registry]
@@ -65,6 +68,12 @@ def find_spec(env: str):
     except GoalreelError:
         raise
     except Exception as error:  # the user's module, or a library that it lacks
+        missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's own names no module
+        if missing in _PACKAGES:
+            raise GoalreelError(
+                f"{env!r} needs the package {_PACKAGES[missing]}, which is not installed for "
+                f"{sys.executable}: pip install '{_PACKAGES[missing]}'"
+            ) from error
         reason = f"{type(error).__name__}: {error}"
         raise GoalreelError(f"{env!r} cannot be imported ({reason})") from error
     metadata = getattr(creator, "metadata", None)

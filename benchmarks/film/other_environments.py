@@ -36,7 +36,9 @@ def main(argv: list[str] | None = None) -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     shards = max(1, options.reaches // options.cores)
     contenders = {
-        "goalreel, one shard": lambda folder: goalreel(folder, options, ()),
+        "goalreel, one shard": lambda folder: goalreel(
+            folder, options, (f"shard_size={options.reaches}",)
+        ),
         f"goalreel, {options.cores} shards": lambda folder: goalreel(
             folder, options, (f"shard_size={shards}",)
         ),

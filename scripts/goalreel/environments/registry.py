@@ -12,6 +12,10 @@ from dataclasses import dataclass
 
 MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
+# Reaches in a shard where the user sets none, by the id alone, so that a longer run makes only new
+# shards. Gymnasium steps and draws some hundred frames a second, so 7 long episodes of CartPole in
+# ten seconds, and 100 are 15 shards, about one for each of 16 cores. ALE's pictures are smaller.
+_PLAYED_SHARD, _ALE_SHARD, _COMPUTED_SHARD = 7, 10, 250
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Description:
     has_atlas: bool = False  # whether it has so few pictures that all are drawn beforehand
     goal_position: float | None = None  # of a Mountain Car, else None
     float32_states: bool = False  # whether its states turn float32 at the first step
+    shard_size: int = _COMPUTED_SHARD  # the default number of reaches in a shard
 
     @property
     def is_mountain_car(self) -> bool:
@@ -41,4 +46,6 @@ MOUNTAIN_CARS = {
 
 def describe(env: str) -> Description:
     """Return what is known of an environment; an unknown id is left to Gymnasium."""
-    return MOUNTAIN_CARS.get(env) or Description(env)
+    is_ale = env.rpartition(":")[2].startswith("ALE/")
+    played = Description(env, shard_size=_ALE_SHARD if is_ale else _PLAYED_SHARD)
+    return MOUNTAIN_CARS.get(env, played)

@@ -42,6 +42,8 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
         if check is not _policy_faults or "env" not in faults:
             for key, message in check(config, schema):
                 faults.setdefault(key, message)
+    if not faults and config["shard_size"] is None:
+        config["shard_size"] = describe(config["env"]).shard_size
     for check in (_encoder_faults, _shard_faults, _film_faults):
         faults = faults or dict(check(config))
     if faults:

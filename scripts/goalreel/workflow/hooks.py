@@ -29,7 +29,7 @@ from goalreel.workflow.object_storage import (
     with_stored_logs,
 )
 from goalreel.workflow.plan import Plan
-from goalreel.workflow.run_summary import film_summary, view_summary
+from goalreel.workflow.run_summary import film_summary, shard_summary, view_summary
 from goalreel.workflow.stages import STAGES, VIEWS
 
 _STARTED = time.time()
@@ -149,6 +149,9 @@ def print_summary(plan: Plan, workflow) -> None:
     try:
         if _is_new(results / "verify.csv") and verified.is_file():
             _print_last(verified.read_text(encoding="utf-8").rstrip())
+        settings = workflow.resource_settings  # of a cluster, nodes are the jobs at a time
+        cores = min(filter(None, (settings.nodes, settings.cores)), default=1)
+        _print_last(shard_summary(results, plan.config, cores, _STARTED))
         if _is_new(film) and (results / "episodes.csv").is_file():
             _print_last(film_summary(results, len(plan.shards), plan.encoder))
         _print_last(view_summary(results, _STARTED))

@@ -61,6 +61,29 @@ def test_the_options_page_has_every_option_with_its_meaning():
     assert "| `policy.checkpoint` | `best` | `best`, `last` or a number of frames |" in page
 
 
+@pytest.mark.parametrize(
+    ("env", "size"),
+    [("MountainCar-v0", 250), ("MountainCarContinuous-v0", 250), ("CartPole-v1", 7)]
+    + [("ALE/Pong-v5", 10), ("ale_py:ALE/Pong-v5", 10)],
+)
+def test_shards_have_a_size_that_fits_the_environment_and_not_the_run(env, size):
+    if "ALE" in env:
+        pytest.importorskip("ale_py")
+    policy = {"name": "pump" if "Mountain" in env else "random"}
+    small, large = (load(env=env, policy=policy, reaches=reaches) for reaches in (1, 10_000))
+    assert small["shard_size"] == large["shard_size"] == size
+    assert load(env=env, policy=policy, shard_size="null") == load(env=env, policy=policy)
+    assert load(env=env, policy=policy, shard_size=3)["shard_size"] == 3
+    shard = [Specs(c, REPOSITORY / "scripts").spec("encode", of_shard(0)) for c in (small, large)]
+    assert [f'"count":{n}' in spec for n, spec in zip((1, size), shard, strict=True)] == [True] * 2
+    option = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]["shard_size"]
+    assert f"{size} for" in option["description"]
+
+
+def test_a_hundred_episodes_keep_16_cores_busy_and_no_core_twice():
+    assert 15 <= -(-100 // load(env="CartPole-v1", policy=RANDOM)["shard_size"]) <= 16
+
+
 DEEP: list = []
 for _ in range(1000):
     DEEP = [DEEP]

@@ -13,7 +13,6 @@ is deleted.
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.sample import ENV, RESULTS, MismatchError
 from benchmarks.table import available_cores, csv_text, describe_machine, markdown
-from benchmarks.timed_run import timed_run
+from benchmarks.timed_run import measured_run
 
 _BYTES = 150_000  # of disk for a reach, with some to spare
 HEADER = ("reaches", "shard size", "step", "jobs", "s per 1,000 reaches", "CPU s per 1,000 reaches")
@@ -104,40 +103,26 @@ def film(
     from goalreel.mp4.reader import read_index
     from goalreel.report.timings import read_timings
 
-    peaks = folder / "peaks"
-    peaks.mkdir(parents=True)
-    environment = {
-        "XDG_CACHE_HOME": str(cache),
-        "PYTHONPATH": str(Path(__file__).resolve().with_name("peaks")),
-        "GOALREEL_PEAKS": str(peaks),
-    }
     config = [f"reaches={reaches}", f"shard_size={shard_size}"]
-    seconds = timed_run(folder, cores, config, environment)
-    needs = needed(peaks)
+    seconds, processes = measured_run(folder, cores, config, cache)
     path = folder / "results" / "film.mp4"
     frames = read_index(path).frames
     shards = -(-reaches // shard_size)
     timings = read_timings(folder / "results" / "benchmarks", shards, frames)[:-1]
-    ((peak, cpu),) = needs["snakemake"]  # whose CPU time holds that of all its jobs
-    largest = max(peak for jobs in needs.values() for peak, _ in jobs)
+    (snakemake,) = processes["snakemake"]  # whose children are all its jobs
+    cpu = snakemake.own + snakemake.children
+    largest = max(process.peak for started in processes.values() for process in started)
     jobs = sum(timing.jobs for timing in timings)
     rows = [Row("run", jobs, seconds, cpu, largest, path.stat().st_size)]
     for timing in timings:
-        peaks_, cpus = zip(*needs[timing.stage], strict=True)
-        if len(peaks_) != timing.jobs:
-            raise MismatchError(f"{timing.stage}: {timing.jobs} jobs, {len(peaks_)} measured")
-        rows.append(Row(timing.stage, timing.jobs, timing.seconds, sum(cpus), max(peaks_)))
+        started = processes[timing.stage]
+        if len(started) != timing.jobs:
+            raise MismatchError(f"{timing.stage}: {timing.jobs} jobs, {len(started)} measured")
+        spent = sum(process.own + process.children for process in started)
+        peak = max(process.peak for process in started)
+        rows.append(Row(timing.stage, timing.jobs, timing.seconds, spent, peak))
     own = cpu - sum(row.cpu for row in rows[1:])
-    return [*rows, Row("Snakemake", 1, seconds, own, peak)], frames
-
-
-def needed(peaks: Path) -> dict[str, list[tuple[int, float]]]:
-    """Return of each program the peak and the CPU seconds of each of its processes."""
-    found: dict[str, list[tuple[int, float]]] = {}
-    for path in sorted(peaks.glob("*.json")):
-        told = json.loads(path.read_text(encoding="utf-8"))
-        found.setdefault(path.name.partition(".")[0], []).append((told["peak"], told["cpu"]))
-    return found
+    return [*rows, Row("Snakemake", 1, seconds, own, snakemake.peak)], frames
 
 
 def notes(options: argparse.Namespace, frames: list[int], machine: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 Python imports this module as it starts where PYTHONPATH names its folder: so a run is measured
 without a change to it. A file is named after the program and says, in JSON, peak: bytes of memory
-held at most; cpu: seconds, user and system, of the process and of those that it waited for.
+held at most; own, children: CPU seconds, user and system, of the process and of those that it
+waited for.
 """
 
 import atexit
@@ -23,10 +24,14 @@ def _leave() -> None:
     except OSError:
         peak = 0
     times = os.times()
-    cpu = times.user + times.system + times.children_user + times.children_system
+    told = {
+        "peak": peak,
+        "own": times.user + times.system,
+        "children": times.children_user + times.children_system,
+    }
     program = Path(sys.argv[0].removesuffix(f"{os.sep}__main__.py")).stem  # python -m snakemake
     path = Path(os.environ["GOALREEL_PEAKS"], f"{program}.{os.getpid()}.{time.monotonic_ns()}.json")
-    path.write_text(json.dumps({"peak": peak, "cpu": cpu}), encoding="utf-8")
+    path.write_text(json.dumps(told), encoding="utf-8")
 
 
 if "GOALREEL_PEAKS" in os.environ:

@@ -36,6 +36,7 @@ class Film:
     peer_episodes: int  # of them, played by the peers
     max_steps: int | None = None  # of an episode; None for the environment's own limit
     rule: str | None = None  # of balance.py: an expression of `obs`; None for random actions
+    fresh: bool = False  # an instance keeps something of its episodes: a new one for each
 
     @property
     def name(self) -> str:
@@ -90,6 +91,8 @@ def replayed(film: Film, episodes: Sequence[Episode]):
             self.number = self.step_number = 0
 
         def reset(self, **_):
+            if film.fresh:
+                self.env = make(film)
             self.step_number = 0
             self.env.reset(seed=episodes[self.number].seed)
             return np.zeros(1, np.float32), {}

@@ -47,7 +47,7 @@ FILMS = (
     Film("CartPole-v1", 100, 5, rule="obs[..., 2] + 0.5 * obs[..., 3] > 0"),
     Film("Acrobot-v1", 20, 5),
     Film("LunarLander-v3", 100, 20),
-    Film("BipedalWalker-v3", 100, 10, max_steps=100),
+    Film("BipedalWalker-v3", 100, 10, max_steps=100, fresh=True),
     Film("ALE/Breakout-v5", 100, 20),
     Film("ALE/Pong-v5", 100, 20, max_steps=200),
     Film("minigrid:MiniGrid-DoorKey-8x8-v0", 100, 20, max_steps=100),
@@ -325,6 +325,7 @@ def notes(found: list[Found], options: argparse.Namespace, machine: str) -> list
     times = f"Medians of {options.runs} runs, in turns" if options.runs > 1 else "One run"
     limits = ", ".join(f"{e.film.name} {e.film.max_steps}" for e in found if e.film.max_steps)
     played = ", ".join(f"{each.film.name} {each.film.peer_episodes}" for each in found)
+    fresh = ", ".join(each.film.name for each in found if each.film.fresh)
     rule = next((each.film.rule for each in found if each.film.rule), None)
     apart = [e.film.name for e in found if "EnvPool" in e.taken and e.pixels is None]
     return [
@@ -332,7 +333,11 @@ def notes(found: list[Found], options: argparse.Namespace, machine: str) -> list
         + (f"; CartPole by `{rule}`" if rule else "")
         + (f". At most so many steps an episode: {limits}." if limits else "."),
         "Frames: goalreel's, without title cards. The peers replay some of the same episodes, "
-        f"spread over the film, on one core, and every reward was compared: {played} episodes.",
+        f"spread over the film, on one core, and every reward was compared: {played} episodes."
+        + (
+            f" Each episode of {fresh} gets a new instance: a used one plays otherwise."
+            * bool(fresh)
+        ),
         "floor: Gymnasium's step and render alone; µs of CPU time per frame, and frames per second "
         "on one core. RecordVideo: Gymnasium's, one process at its defaults (x264's preset medium, "
         "an MP4 for each episode), on one core, its start not timed.",

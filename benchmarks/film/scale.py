@@ -102,13 +102,14 @@ def film(
     """
     from goalreel.mp4.reader import read_index
     from goalreel.report.timings import read_timings
+    from goalreel.workflow.stages import FILM
 
     config = [f"reaches={reaches}", f"shard_size={shard_size}"]
     seconds, processes = measured_run(folder, cores, config, cache)
     path = folder / "results" / "film.mp4"
     frames = read_index(path).frames
     shards = -(-reaches // shard_size)
-    timings = read_timings(folder / "results" / "benchmarks", shards, frames)[:-1]
+    timings = read_timings(folder / "results" / "benchmarks", FILM, shards, frames)[:-1]
     (snakemake,) = processes["snakemake"]  # whose children are all its jobs
     cpu = snakemake.own + snakemake.children
     largest = max(process.peak for started in processes.values() for process in started)

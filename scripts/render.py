@@ -1,7 +1,6 @@
-"""Render one shard: look up the picture of every state and write the frame cache.
+"""Render one shard of Mountain Car: find the picture of every state, write the frame cache.
 
-Episodes of other environments than Mountain Car are played again and drawn by Gymnasium, without
-an atlas. By hand:
+By hand:
 
     python scripts/render.py --atlas atlas.npz --trajectories trajectories.npz frames.npz --spec '{
         "stage": "render",
@@ -18,25 +17,23 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "render")
-    options.add_argument(
-        "--atlas", type=Path, nargs="?", help="atlas of all pictures (Mountain Car)"
-    )
+    options.add_argument("--atlas", type=Path, required=True, help="atlas of all pictures")
     options.add_argument("--trajectories", type=Path, required=True)
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel.environments.gymnasium_ids import environment_files
+    from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.render import render_shard
-    from goalreel.policies.watched_files import check_files
+    from goalreel.pictures.render import render_states
+    from goalreel.pictures.styles import make_style
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.simulation.trajectories import read_trajectories
 
     spec = spec_of(arguments)
     check_inputs(spec, simulate=arguments.trajectories, atlas=arguments.atlas)
-    check_files(spec, environment_files(spec.config["env"]))
     trajectories = read_trajectories(arguments.trajectories)
-    cache = render_shard(trajectories, spec.config, arguments.atlas, spec)
+    style = make_style(spec.config["env"], spec.config["render"])
+    cache = render_states(trajectories, read_atlas(arguments.atlas), style, spec)
     write_cache(arguments.output, cache)
     cli.say(f"{len(cache)} frames from {len(cache.layers[0].patches)} distinct pictures")
 

@@ -26,18 +26,18 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.verification.replay import find_episode, frame_rate, replay, save_gif, save_pngs
 
     fps = frame_rate(arguments.results)
-    episode = find_episode(arguments.results, arguments.reach, arguments.attempt)
-    frames = replay(episode)
+    recorded = find_episode(arguments.results, arguments.reach, arguments.attempt)
+    frames, episode = replay(recorded), recorded.episode
     if arguments.gif:
         where = arguments.gif
         save_gif(where, frames, fps)
     else:
-        default = arguments.results / "replay" / f"reach-{episode.reach}-seed-{episode.seed}"
+        default = arguments.results / "replay" / f"reach-{recorded.reach}-seed-{episode.seed}"
         where = arguments.png or default
         save_pngs(where, frames)
     cli.say(
-        f"reach {episode.reach}, attempt {episode.attempt}, seed {episode.seed}: "
-        f"{len(episode.actions)} steps of {episode.config['env']} equal Gymnasium's; "
+        f"reach {recorded.reach}, attempt {recorded.attempt}, seed {episode.seed}: "
+        f"{len(episode.actions)} steps of {recorded.config['env']} equal Gymnasium's; "
         f"{len(frames)} frames in {where}"
     )
 

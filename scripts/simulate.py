@@ -1,6 +1,6 @@
 """Simulate one shard: play its reaches' episodes and write their trajectories.
 
-By hand, the first 20 reaches:
+What Gymnasium plays it also draws, into the shard's frame cache. By hand, the first 20 reaches:
 
     python scripts/simulate.py trajectories.npz --spec '{"stage": "simulate",
         "config": {"env": "MountainCar-v0", "seed": 2025, "film.show": "reaches",
@@ -19,10 +19,12 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--policy", type=Path, nargs="?", help="trained policy, of sarsa and dqn")
     options.add_argument("--max-attempts", type=int, default=100, help="attempts at one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
+    options.add_argument("--frames", type=Path, nargs="?", help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
 
     from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_ids import environment_files
+    from goalreel.pictures.camera import filming
     from goalreel.policies.policy import make_policy
     from goalreel.policies.watched_files import check_files, policy_files
     from goalreel.provenance.input_checks import check_inputs
@@ -37,20 +39,19 @@ def main(argv: list[str] | None = None) -> None:
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
     check_files(spec, policy_files(policy) | environment_files(spec.config["env"]))
-    if policy["name"] == "recorded":
-        recording = read_recording(policy["file"])
-        trajectories = play_recording(recording, reaches, environment, spec, success)
-    else:
-        trajectories = simulate_reaches(
-            reaches,
-            spec.config["seed"],
-            environment,
-            make_policy(policy, arguments.policy),
-            arguments.max_attempts,
-            spec.config["film.show"],
-            spec,
-            success,
-        )
+    show = spec.config["film.show"]
+    everything = policy["name"] == "recorded" or show == "attempts"
+    with filming(arguments.frames, environment, None if everything else success) as camera:
+        if policy["name"] == "recorded":
+            recording = read_recording(policy["file"])
+            played = reaches, environment, spec, success, camera
+            trajectories = play_recording(recording, *played)
+        else:
+            player = make_policy(policy, arguments.policy)
+            played = environment, player, arguments.max_attempts, show, spec, success, camera
+            trajectories = simulate_reaches(reaches, spec.config["seed"], *played)
+        if camera is not None:
+            camera.write(trajectories.digest(), spec)
     write_trajectories(arguments.output, trajectories)
     cli.say(
         f"{count} reaches in {len(trajectories.attempts.reach)} episodes, "

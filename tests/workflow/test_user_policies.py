@@ -328,7 +328,8 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
         assert made.episodes.return_.tolist() == ours.returns.tolist()
     assert len(rendered(made, atlases, env)) == len(rows)
     states, actions, rewards = made.episode(0)
-    episode = Recorded({"env": env}, 0, 0, -1, states, actions, rewards, (True, False))
+    episode = Episode(-1, states, actions, rewards, True, False)
+    recorded = Recorded({"env": env}, 0, 0, episode)
     with pytest.raises(GoalreelError, match="recorded as states"):
         replay(episode)
 

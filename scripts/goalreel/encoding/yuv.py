@@ -7,13 +7,14 @@ column or row once more.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from goalreel.arrays import ranges
+from goalreel.pictures.blocks import SIDE, Drawn, grid
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, Patches
+from goalreel.pictures.layers import NOTHING, Layer, Patches
 
 _KR, _KB = 0.2126, 0.0722
 _KG = 1 - _KR - _KB
@@ -23,6 +24,7 @@ _BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
 _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
 # Pixels that are converted at a time, so that the temporaries stay in the CPU's cache.
 _CHUNK = 1 << 16
+_HALVES = (SIDE // 2, SIDE // 2)  # of a block in the planes of chroma
 
 
 class Yuv420p:
@@ -39,7 +41,9 @@ class Yuv420p:
         self._cache = cache
         self._shape = (height * 3 // 2, width)
         self._background = planar(_to_even(cache.background)).reshape(-1)
-        parts = [layer.patches for layer in cache.layers]
+        self._drawn = [layer for layer in cache.layers if isinstance(layer, Drawn)]
+        self._layers = [layer for layer in cache.layers if isinstance(layer, Layer)]
+        parts = [layer.patches for layer in self._layers]
         if (height, width) != shape:  # patches of odd sides are at its lower or right border
             parts = [_patches_to_even(patches) for patches in parts]
         self._patches = [patch_planes(patches) for patches in parts]
@@ -55,26 +59,65 @@ class Yuv420p:
 
     def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
         """Yield frames in one buffer that is written anew for each: use it before the next."""
-        buffer = self._background.copy()
-        canvas, clean = (planes(flat.reshape(self._shape)) for flat in (buffer, self._background))
+        buffer, under = self._background.copy(), self._background.copy()
+        canvas, clean = (planes(flat.reshape(self._shape)) for flat in (buffer, under))
+        drawn = [_DrawnPlanes(layer, clean) for layer in self._drawn]
         before = [NOTHING] * len(self._patches)
-        indices = [layer.index.tolist() for layer in self._cache.layers]
+        indices = [layer.index.tolist() for layer in self._layers]
         for frame in which if which is not None else range(len(self)):
             now = [index[frame] for index in indices]
+            if any([layer.show(frame) for layer in drawn]):
+                np.copyto(buffer, under)
+                before = None
             if now != before:
-                for parts in self._parts(before):
-                    for plane, under, (place, _) in zip(canvas, clean, parts, strict=True):
-                        plane[place] = under[place]
+                for parts in self._parts(before or ()):
+                    for plane, below, (place, _) in zip(canvas, clean, parts, strict=True):
+                        plane[place] = below[place]
                 for parts in self._parts(now):
                     for plane, (place, samples) in zip(canvas, parts, strict=True):
                         plane[place] = samples
                 before = now
             yield buffer.reshape(self._shape)
 
-    def _parts(self, numbers: list[int]) -> list[tuple]:
+    def _parts(self, numbers: Sequence[int]) -> list[tuple]:
         """Return a frame's patches, given each layer's number."""
-        layers = zip(self._patches, numbers, strict=True)
+        layers = zip(self._patches, numbers, strict=False)
         return [patches[number] for patches, number in layers if number != NOTHING]
+
+
+class _DrawnPlanes:
+    """A layer of drawn pictures, kept in planes from frame to frame: only changes are pasted."""
+
+    def __init__(self, layer: Drawn, target: Sequence[np.ndarray]):
+        """Begin without a picture; target: the planes that are written, Y, U and V."""
+        self._layer, self._target = layer, target
+        rows, columns = grid(layer.size)
+        # Whole blocks, of which the target is the upper left part.
+        self._whole = [np.empty((rows * n, columns * n), np.uint8) for n in (SIDE, *_HALVES)]
+        self._tiles = [
+            plane.reshape(rows, n, columns, n).swapaxes(1, 2)
+            for plane, n in zip(self._whole, (SIDE, *_HALVES), strict=True)
+        ]
+        self._group, self._done = -1, 0
+
+    def show(self, frame: int) -> bool:
+        """Paste what changes up to a frame; return whether anything did."""
+        group, picture = self._layer.find(frame)
+        changes = self._layer.group(group)
+        end = changes.up_to(picture)
+        if group != self._group or end < self._done:
+            self._group, self._done = group, 0
+            self._blocks = _block_planes(changes.blocks)
+        if end == self._done:
+            return False
+        _, places, numbers = changes.changes[:, self._done : end]
+        row, column = np.divmod(places, self._tiles[0].shape[1])
+        for tiles, blocks in zip(self._tiles, self._blocks, strict=True):
+            tiles[row, column] = blocks[numbers]  # of several changes of a place the last stays
+        for plane, whole in zip(self._target, self._whole, strict=True):
+            plane[:] = whole[: plane.shape[0], : plane.shape[1]]
+        self._done = end
+        return True
 
 
 def _to_even(pixels: np.ndarray) -> np.ndarray:
@@ -123,6 +166,17 @@ def patch_planes(patches: Patches) -> list[tuple]:
             )
         )
     return parts
+
+
+def _block_planes(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (m, 16, 16, 3) blocks in yuv420p: (m, 16, 16) and two of (m, 8, 8)."""
+    luma = _weigh(blocks.reshape(-1, 3), _LUMA, 16, 1).reshape(blocks.shape[:3])
+    pairs = blocks[:, 0::2].astype(np.uint16) + blocks[:, 1::2]
+    quads = pairs[:, :, 0::2] + pairs[:, :, 1::2]
+    flat = quads.reshape(-1, 3)
+    return luma, *(
+        _weigh(flat, weights, 128, 4).reshape(quads.shape[:3]) for weights in (_BLUE, _RED)
+    )
 
 
 def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

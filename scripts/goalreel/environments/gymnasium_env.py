@@ -1,9 +1,10 @@
-"""An environment of Gymnasium's, made for each episode anew and stepped by Gymnasium itself.
+"""An environment of Gymnasium's, stepped by Gymnasium itself.
 
-A fresh instance per episode is what makes an episode depend on its seed alone: some environments
-keep something of what they played before.
+An episode is to depend on its seed alone, and some environments keep something of what they played
+before. So each gets a new instance, unless it was shown that a used one gives the same.
 """
 
+import contextlib
 import os
 import textwrap
 import traceback
@@ -36,18 +37,36 @@ class Step:
 
 
 def _step(env, action: object, seed: int) -> tuple:
-    """Return what `env.step(action)` gives. Raises GoalreelError, with its traceback, if it raises.
-
-    seed: the episode's, for the message
-    """
-    try:
+    """Return what `env.step(action)` gives; seed: the episode's, for the error's message."""
+    with _told(env, "step", seed):
         return env.step(action)
-    except Exception as error:  # whatever an environment may raise
+
+
+def _reset(env, seed: int) -> object:
+    """Return the observation of `env.reset(seed=seed)`."""
+    with _told(env, "reset", seed):
+        return env.reset(seed=seed)[0]
+
+
+@contextlib.contextmanager
+def _told(env, what: str, seed: int) -> Iterator[None]:
+    """Raise whatever an environment raises as GoalreelError, with its traceback."""
+    try:
+        yield
+    except Exception as error:
         trace = textwrap.indent(traceback.format_exc().rstrip(), "  ")
         raise GoalreelError(
-            f"env: {env.spec.id if env.spec else env}: its step raised {type(error).__name__} in "
+            f"env: {env.spec.id if env.spec else env}: its {what} raised {type(error).__name__} in "
             f"the episode of seed {seed}:\n{trace}"
         ) from None
+
+
+@dataclass
+class Used:
+    """Instances that have played an episode, and whether they may play another."""
+
+    instances: list = field(default_factory=list)
+    trusted: bool | None = None  # None as long as it was not tried
 
 
 @dataclass(frozen=True)
@@ -57,8 +76,11 @@ class GymnasiumEnvironment:
     id: str
     kwargs: Mapping = field(default_factory=dict)
     max_steps: int | None = None  # None for the limit that it is registered with
+    used: Used = field(default_factory=Used, compare=False, repr=False)
 
-    most_lanes: ClassVar = 16  # a policy may work on a batch; Gymnasium steps them one by one
+    # A policy may work on a batch; Gymnasium steps them one by one, and some instances take
+    # seconds to make.
+    most_lanes: ClassVar = 4
     idle_share: ClassVar = 0.0  # an instance is not stepped after its end
 
     def __post_init__(self) -> None:
@@ -123,7 +145,7 @@ class GymnasiumEnvironment:
         return size if size <= _MOST_NUMBERS else 0
 
     def lanes(self, seeds: np.ndarray) -> "_Instances":
-        """Return a new instance for each seed, reset with it."""
+        """Return an instance for each seed, reset with it."""
         return _Instances(self, [_Instance(self, seed) for seed in seeds.tolist()])
 
     def recorded(self, env, observation: object) -> np.ndarray:
@@ -156,11 +178,16 @@ class GymnasiumEnvironment:
         env.close()
         return obs
 
-    def play(self, seed: int, actions: np.ndarray, pictures: bool = False) -> Iterator[Step]:
-        """Yield what a new instance gives at its reset with `seed` and after each stored action."""
-        env = self.make()
+    def play(
+        self, seed: int, actions: np.ndarray, pictures: bool = False, instance=None
+    ) -> Iterator[Step]:
+        """Yield what an instance gives at its reset with `seed` and after each stored action.
+
+        instance: one of `make`; None for a new one, which is closed at the end.
+        """
+        env = instance or self.make()
         try:
-            observation, _ = env.reset(seed=seed)
+            observation = _reset(env, seed)
             picture = env.render() if pictures else None
             yield Step(0, self.recorded(env, observation), 0.0, False, False, picture)
             for number, action in enumerate(actions, 1):
@@ -169,15 +196,39 @@ class GymnasiumEnvironment:
                 state = self.recorded(env, observation)
                 yield Step(number, state, float(reward), *map(bool, over), picture)
         finally:
+            if instance is None:
+                env.close()
+
+    def trust(self, used: bool) -> None:
+        """Decide whether instances play one episode after another; those at hand may be closed."""
+        self.used.trusted = used
+        if not used:
+            self.close()
+
+    def close(self) -> None:
+        """Close the instances that wait for another episode."""
+        while self.used.instances:
+            self.used.instances.pop().close()
+
+    def acquire(self):
+        """Return an instance for an episode."""
+        used = self.used
+        return used.instances.pop() if used.trusted and used.instances else self.make()
+
+    def release(self, env) -> None:
+        """Take an instance that has played."""
+        if self.used.trusted is False:
             env.close()
+        else:
+            self.used.instances.append(env)
 
 
 class _Instance:
     """An environment's instance that plays one episode."""
 
     def __init__(self, environment: GymnasiumEnvironment, seed: int):
-        self.seed, self.env = seed, environment.make()
-        self.observation, _ = self.env.reset(seed=seed)
+        self.seed, self.env = seed, environment.acquire()
+        self.observation = _reset(self.env, seed)
         self.state = environment.recorded(self.env, self.observation)
 
 
@@ -208,6 +259,9 @@ class _Instances:
         chosen = [self.instances[lane] for lane in np.flatnonzero(lanes)]
         return _Instances(self.environment, chosen)
 
+    def pictures(self) -> list:
+        return [instance.env.render() for instance in self.instances]
+
     def close(self) -> None:
         for instance in self.instances:
-            instance.env.close()
+            self.environment.release(instance.env)

@@ -4,12 +4,13 @@ NumPy's own savez stamps each member with the time; this writer does not, and en
 seal. No objects are written or read.
 """
 
+import contextlib
 import io
 import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from tokenize import TokenError
 
 import numpy as np
@@ -31,15 +32,26 @@ _HEADER = ("kind", "version")
 
 def write(path: str | os.PathLike, arrays: Mapping[str, np.ndarray]) -> None:
     """Write `arrays` as a compressed .npz whose bytes depend on nothing but the arrays."""
+    with writing(path) as add:
+        for name, array in arrays.items():
+            add(name, array)
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike) -> Iterator[Callable[[str, np.ndarray], None]]:
+    """Yield the function that adds an array to a new .npz file, by its name."""
     with replacing(path) as temporary:
         with zipfile.ZipFile(temporary, "w") as archive:
-            for name, array in arrays.items():
+
+            def add(name: str, array: np.ndarray) -> None:
                 member = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
                 member.external_attr = 0o644 << 16
                 content = io.BytesIO()
                 np.lib.format.write_array(content, np.asanyarray(array), allow_pickle=False)
                 # A ZipInfo comes with its own level: the archive's has to be named here.
                 archive.writestr(member, content.getbuffer(), zipfile.ZIP_DEFLATED, _LEVEL)
+
+            yield add
             archive.comment = bytes(LENGTH)
         write_seal(temporary)
 
@@ -60,12 +72,42 @@ def read(
         GoalreelError: there is no such file, or it cannot be read.
         Unusable: it is truncated, corrupt, of another kind or version, or holds objects.
     """
+    with _told(path, kind), zipfile.ZipFile(path) as archive:
+        _check_kind(path, archive, kind, version)
+        if not names:
+            check_seal(path)
+        return {name: read_array(archive, name) for name in names or names_in(archive)}
+
+
+class Reader:
+    """A file whose arrays are read when they are needed; its seal is checked first.
+
+    Raises as `read` does, whatever is asked for.
+    """
+
+    def __init__(self, path: str | os.PathLike, kind: str, version: int):
+        """Open a file that goalreel wrote."""
+        self._path, self._kind = path, kind
+        with _told(path, kind):
+            self._archive = zipfile.ZipFile(path)
+            _check_kind(path, self._archive, kind, version)
+            check_seal(path)
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether there is an array of this name."""
+        return f"{name}.npy" in self._archive.namelist()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return an array."""
+        with _told(self._path, self._kind):
+            return read_array(self._archive, name)
+
+
+@contextlib.contextmanager
+def _told(path: str | os.PathLike, kind: str) -> Iterator[None]:
+    """Raise what a file's reading raises as `read` documents it."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            _check_kind(path, archive, kind, version)
-            if not names:
-                check_seal(path)
-            return {name: read_array(archive, name) for name in names or names_in(archive)}
+        yield
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except KeyError as error:

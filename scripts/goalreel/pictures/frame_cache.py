@@ -1,39 +1,56 @@
 """The frame cache: what is on every frame of a shard, in a few bytes a frame.
 
-A frame is the background with each layer's patch pasted over it, in order. The file is a
+A frame is a picture with each layer's patch pasted over it, in order. The picture is the same
+background everywhere, or, where Gymnasium draws, told by the blocks that changed. The file is a
 compressed .npz without objects:
 
     kind, version     "frames" and the version of this layout
     spec              JSON: how the file was made
     source            digest of the trajectories that it shows, "" for frames from elsewhere
     offsets           (episodes + 1,) int64: episode e is frames offsets[e]:offsets[e + 1]
+
+and with a background
+
     background        (H, W, 3) uint8
     layers            (layers,) names, in the order of pasting; and for each of them
     NAME_boxes        (patches, 4) int32: top, left, height, width
     NAME_pixels       (pixels, 3) uint8, the patches' pixels end to end
     NAME_index        (frames,) int32: the frame's patch, or -1 for none
+
+or with drawn pictures, in groups that stand alone (see blocks.py)
+
+    size              (2,) int64: H and W
+    groups            (groups, 2) int64: the first frame of each, in order, and its number N;
+                      an episode begins with a group; and for each of them
+    changes_N         (3, n) int32: the frame, counted in the group, the place, counted along the
+                      rows of blocks, and the number of the block that is there from then on
+    blocks_N          (m, 16, 16, 3) uint8
 """
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from goalreel.arrays import ranges
 from goalreel.files import npz
-from goalreel.pictures.layers import NOTHING, Layer, Patches
+from goalreel.pictures.blocks import Drawn, Group
+from goalreel.pictures.layers import Layer, Patches
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
-VERSION = 1
-_KIND = "frames"
+VERSION = 2
+KIND = "frames"
+_GROUPS = 4  # that are kept of a file: neighbours, and those of several readers
 
 
 @dataclass(frozen=True)
 class FrameCache:
     """The frames of a shard. `cache[i]` is (H, W, 3) uint8, `cache[a:b]` is (n, H, W, 3)."""
 
-    background: np.ndarray  # (H, W, 3) uint8
-    layers: tuple[Layer, ...]  # in the order of pasting
+    background: np.ndarray  # (H, W, 3) uint8; the first picture where pictures are drawn
+    layers: tuple[Layer | Drawn, ...]  # in the order of pasting
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's frames start
     source: str = ""  # digest of the trajectories that it shows
     spec: Spec = NO_SPEC  # how it was made
@@ -65,18 +82,13 @@ class FrameCache:
     def _compose(self, frame: int) -> np.ndarray:
         picture = self.background.copy()
         for layer in self.layers:
-            patch = int(layer.index[frame])
-            if patch != NOTHING:
-                layer.patches.paste(picture, patch)
+            layer.paste(picture, frame)
         return picture
 
 
 def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
-    """Write a frame cache; the same cache gives the same bytes."""
-    arrays = npz.header(_KIND, VERSION) | {
-        "spec": np.array(cache.spec.text),
-        "source": np.array(cache.source),
-        "offsets": np.asarray(cache.offsets, np.int64),
+    """Write a frame cache with a background; the same cache gives the same bytes."""
+    arrays = _header(cache.spec, cache.source, cache.offsets) | {
         "background": cache.background,
         "layers": np.array([layer.name for layer in cache.layers], dtype=np.str_),
     }
@@ -87,9 +99,62 @@ def write_cache(path: str | os.PathLike, cache: FrameCache) -> None:
     npz.write(path, arrays)
 
 
+class DrawnFrames:
+    """A frame cache of drawn pictures while it is written, an episode at a time.
+
+    The episodes may come in any order; `finish` says where in the film they stand.
+    """
+
+    def __init__(self, add):
+        """Take the function of npz.writing."""
+        self._add = add
+        self._episodes: list[list[int]] = []  # the frames of each group
+        self._groups = 0
+        self.size: tuple[int, int] | None = None  # H and W of all pictures
+
+    def add(self, groups: Iterator[tuple[int, Group]]) -> None:
+        """Write an episode's groups, each with the number of its frames."""
+        lengths = []
+        for frames, group in groups:
+            self._add(f"changes_{self._groups}", group.changes)
+            self._add(f"blocks_{self._groups}", group.blocks)
+            self._groups += 1
+            lengths.append(frames)
+        self._episodes.append(lengths)
+
+    def finish(self, order: np.ndarray, source: str, spec: Spec) -> None:
+        """Write what tells the groups' order.
+
+        Args:
+            order: (episodes,) the film's episodes, by their numbers in the order of their coming.
+            source: the digest of the trajectories that they show.
+            spec: how the frames are made.
+        """
+        counts = np.array([len(lengths) for lengths in self._episodes])
+        numbers = ranges((np.cumsum(counts) - counts)[order], counts[order])
+        lengths = np.concatenate([np.array(self._episodes[e]) for e in order])
+        frames = [sum(self._episodes[e]) for e in order]
+        offsets = np.concatenate([[0], np.cumsum(frames)])
+        arrays = _header(spec, source, offsets) | {
+            "size": np.array(self.size),
+            "groups": np.stack([np.cumsum(lengths) - lengths, numbers], axis=1),
+        }
+        for name, array in arrays.items():
+            self._add(name, array)
+
+
 def open_cache(path: str | os.PathLike) -> FrameCache:
-    """Read a frame cache. Raises GoalreelError, naming the file, if it cannot be used."""
-    arrays = npz.read(path, _KIND, VERSION)
+    """Read a frame cache; drawn pictures are read from the file as they are needed.
+
+    Raises GoalreelError, naming the file, if it cannot be used.
+    """
+    arrays = npz.Reader(path, KIND, VERSION)
+    offsets, source = arrays["offsets"], str(arrays["source"])
+    spec = parse_spec(str(arrays["spec"]), path)
+    if "size" in arrays:
+        pictures = _drawn(arrays, int(offsets[-1]))
+        background = pictures.group(0).compose(0, pictures.size)
+        return FrameCache(background, (pictures,), offsets, source, spec)
     layers = (
         Layer(
             name,
@@ -98,5 +163,26 @@ def open_cache(path: str | os.PathLike) -> FrameCache:
         )
         for name in arrays["layers"].tolist()
     )
-    source, spec = str(arrays["source"]), parse_spec(str(arrays["spec"]), path)
-    return FrameCache(arrays["background"], tuple(layers), arrays["offsets"], source, spec)
+    return FrameCache(arrays["background"], tuple(layers), offsets, source, spec)
+
+
+def _header(spec: Spec, source: str, offsets: np.ndarray) -> dict[str, np.ndarray]:
+    return npz.header(KIND, VERSION) | {
+        "spec": np.array(spec.text),
+        "source": np.array(source),
+        "offsets": np.asarray(offsets, np.int64),
+    }
+
+
+def _drawn(arrays: npz.Reader, frames: int) -> Drawn:
+    """Return the layer of a file of drawn pictures."""
+    starts, numbers = arrays["groups"].T
+    height, width = arrays["size"].tolist()
+
+    @lru_cache(_GROUPS)
+    def group(index: int) -> Group:
+        number = numbers[index]
+        return Group(arrays[f"changes_{number}"], arrays[f"blocks_{number}"])
+
+    ends = np.append(starts, frames)
+    return Drawn("picture", (height, width), ends, group, np.arange(frames))

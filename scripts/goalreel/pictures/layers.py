@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 
 NOTHING = -1  # the index of a frame on which a layer shows no patch
 
@@ -67,6 +66,12 @@ class Layer:
     patches: Patches
     index: np.ndarray  # (frames,) int32, the patch of each frame or NOTHING
 
+    def paste(self, canvas: np.ndarray, frame: int) -> None:
+        """Write a frame's patch into `canvas`, (H, W, 3) uint8."""
+        patch = int(self.index[frame])
+        if patch != NOTHING:
+            self.patches.paste(canvas, patch)
+
 
 def join(parts: Iterable[Patches]) -> Patches:
     """Return the patches of all `parts`, end to end."""
@@ -105,28 +110,3 @@ def cut_patches(background: np.ndarray, pictures: Iterable[tuple[int, int, np.nd
     return Patches(
         np.array(boxes, np.int32).reshape(-1, 4), np.concatenate([empty, *pixels], dtype=np.uint8)
     )
-
-
-def layer_from_frames(name: str, background: np.ndarray, frames: Iterable[np.ndarray]) -> Layer:
-    """Return a layer that shows arbitrary frames over a background, one patch per distinct frame.
-
-    frames: (H, W, 3) uint8 each, taken one at a time and not kept. Raises GoalreelError if a
-    frame's shape or dtype differs from the background's.
-    """
-    known: dict[tuple, int] = {}
-    parts: list[Patches] = []
-    index = []
-    for number, frame in enumerate(frames):
-        if frame.shape != background.shape or frame.dtype != np.uint8:
-            raise GoalreelError(
-                f"frame {number} is {frame.dtype} of shape {frame.shape}; "
-                f"the background is uint8 of shape {background.shape}"
-            )
-        patch = cut_patches(background, [(0, 0, frame)])
-        content = (patch.boxes.tobytes(), patch.pixels.tobytes())
-        if content not in known:
-            known[content] = len(parts)
-            parts.append(patch)
-        index.append(known[content])
-    patches = join(parts) if parts else cut_patches(background, [])
-    return Layer(name, patches, np.array(index, np.int32))

@@ -11,6 +11,7 @@ import numpy as np
 
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
+from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_at_reset, hud_layers
@@ -79,14 +80,16 @@ def clear_rows(background: np.ndarray, env: str, hud: bool) -> tuple[int, int]:
     return top + height, min(lowest, default=len(background))
 
 
-def _with_cards(layer: Layer, offsets: np.ndarray, cards: int, shown: int | np.ndarray) -> Layer:
-    """Return a layer with `cards` more frames before each episode; `shown` is their patch."""
+def _with_cards(
+    layer: Layer | Drawn, offsets: np.ndarray, cards: int, shown: int | np.ndarray
+) -> Layer | Drawn:
+    """Return a layer with `cards` more frames before each episode; `shown` is on them."""
     episodes = np.arange(len(offsets) - 1)
-    index = np.empty(len(layer.index) + cards * len(episodes), np.int32)
+    index = np.empty(len(layer.index) + cards * len(episodes), layer.index.dtype)
     starts = offsets[:-1] + cards * episodes
     index[(starts[:, None] + np.arange(cards)).ravel()] = np.repeat(
         np.broadcast_to(shown, episodes.shape), cards
     )
     moved = np.repeat(cards * (episodes + 1), np.diff(offsets))
     index[np.arange(len(layer.index)) + moved] = layer.index
-    return Layer(layer.name, layer.patches, index)
+    return replace(layer, index=index)

@@ -7,15 +7,47 @@ it.
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from goalreel.environments.environment import Environment
+from goalreel.environments.environment import Environment, Lanes
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 
 _ROWS = 1024  # steps that memory is allocated for at first
 _MOST_STEPS = 1_000_000  # an episode that goes on so long has no end of its own
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode as it is recorded."""
+
+    seed: int
+    states: np.ndarray  # (steps + 1, width) float64, row 0 the reset state
+    actions: np.ndarray  # (steps, *stored_shape)
+    rewards: np.ndarray  # (steps,) float64
+    terminated: bool  # by its last step
+    truncated: bool
+
+
+class Camera(Protocol):
+    """Films episodes while they are played, a batch at a time."""
+
+    def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
+        """Return whether a batch is filmed while it is played; lanes: (lanes,) its episodes."""
+
+    def shoot(self, lanes: np.ndarray, batch: Lanes) -> None:
+        """Take the next picture of each episode that goes on."""
+
+    def end(self, lane: int, episode: Episode, returned: float) -> None:
+        """Take note that an episode has ended, and what it returned."""
+
+    def finish(self) -> None:
+        """Take note that all episodes of the batch have ended."""
+
+    def arrange(self, place: np.ndarray) -> None:
+        """Take the order of the film: place[i] tells which of those kept is its episode i."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +69,7 @@ def simulate_episodes(
     environment: Environment,
     policy: Policy,
     most_steps: np.ndarray | None = None,
+    camera: Camera | None = None,
 ) -> Episodes:
     """Play one episode from each seed, many of them side by side.
 
@@ -49,6 +82,7 @@ def simulate_episodes(
         policy: of `make_policy`.
         most_steps: (episodes,) after how many steps to stop, if the environment does not end an
             episode before; None to play them to their end.
+        camera: what films them, None for nothing.
 
     Raises:
         GoalreelError: an episode does not end, or the environment or the policy fails.
@@ -69,8 +103,11 @@ def simulate_episodes(
         together = (first <= all_lanes) & (all_lanes < first + environment.most_lanes)
         lanes, generators = all_lanes[together], all_generators.take(together)
         everyone = slice(first, first + len(lanes))  # faster than the lanes' numbers
+        filming = camera is not None and camera.begin(lanes, seeds[lanes])
         with contextlib.closing(environment.lanes(seeds[lanes])) as batch:
             _write(states[0], everyone, batch.states())
+            if filming:
+                camera.shoot(lanes, batch)
             running, t = np.ones(len(lanes), bool), 0
             while running.any():
                 if t == (environment.max_steps or _MOST_STEPS):
@@ -85,17 +122,26 @@ def simulate_episodes(
                 actions[t, everyone], rewards[t, everyone] = chosen, reward
                 t += 1
                 _write(states[t], everyone, batch.states())
+                if filming:
+                    camera.shoot(lanes, batch)
                 returns[lanes] += np.where(running, reward, 0.0)
                 over = running & (goal | limit)
                 if most_steps is not None:
                     over |= running & (most_steps[lanes] == t)
                 ended = lanes[over]
                 steps[ended], terminated[ended], truncated[ended] = t, goal[over], limit[over]
+                for lane in ended if camera is not None else ():
+                    played = states[: t + 1, :, lane], actions[:t, lane], rewards[:t, lane]
+                    over_by = bool(terminated[lane]), bool(truncated[lane])
+                    episode = Episode(int(seeds[lane]), *played, *over_by)
+                    camera.end(int(lane), episode, float(returns[lane]))
                 running &= ~over
                 if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(lanes):
                     batch, generators = batch.take(running), generators.take(running)
                     lanes = everyone = lanes[running]
                     running = np.ones(len(lanes), bool)
+        if camera is not None:
+            camera.finish()
 
     longest = int(steps.max(initial=0))
     return Episodes(

@@ -17,7 +17,7 @@ from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.simulation.episodes import Episodes, simulate_episodes
+from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories
 
 _SLOTS = 4096  # that are filled together, which bounds the memory
@@ -32,6 +32,7 @@ def simulate_reaches(
     show: str = "reaches",
     spec: Spec = NO_SPEC,
     success: str | float = "terminated",
+    camera: Camera | None = None,
 ) -> Trajectories:
     """Fill the slots of a shard.
 
@@ -44,6 +45,7 @@ def simulate_reaches(
         show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
         spec: how the trajectories are made.
         success: "terminated", "truncated" or the least return that counts as reaching the goal.
+        camera: what films the episodes, None for nothing.
 
     Raises:
         GoalreelError: slots stay open after `max_attempts` episodes.
@@ -53,7 +55,7 @@ def simulate_reaches(
     parts = []
     for first in range(reaches.start, reaches.stop, _SLOTS):
         slots = np.arange(first, min(first + _SLOTS, reaches.stop))
-        parts += _fill(slots, root_seed, environment, policy, max_attempts, show, success)
+        parts += _fill(slots, root_seed, environment, policy, max_attempts, show, success, camera)
     attempts = _concatenate([rows for rows, _ in parts])
     kept = zip(*(kept for _, kept in parts), strict=True)
     states, actions, rewards = (np.concatenate(arrays) for arrays in kept)
@@ -73,17 +75,23 @@ def simulate_reaches(
     episodes = attempts.take(filmed)
     # Episodes were kept in the order of their making; the film goes by reach and attempt.
     place = np.argsort(np.argsort(order[filmed]))
+    if camera is not None:
+        camera.arrange(place)
     return assemble(states, actions, rewards, place, episodes, attempts, spec)
 
 
 def simulate_attempts(
-    attempts: Attempts, environment: Environment, policy: Policy, spec: Spec
+    attempts: Attempts,
+    environment: Environment,
+    policy: Policy,
+    spec: Spec,
+    camera: Camera | None = None,
 ) -> Trajectories:
     """Simulate attempts again from their seeds; the result films them all, in their order.
 
     Raises GoalreelError if an episode differs from its row.
     """
-    episodes = simulate_episodes(attempts.seed, environment, policy)
+    episodes = simulate_episodes(attempts.seed, environment, policy, camera=camera)
     if not (
         np.array_equal(episodes.steps, attempts.steps)
         and np.array_equal(episodes.returns, attempts.return_)
@@ -106,11 +114,11 @@ def _hint(environment, success: str | float) -> str:
     return f"a reach needs success: {success}"
 
 
-def has_reached(episodes: Episodes, success: str | float) -> np.ndarray:
-    """Return which episodes reached the goal, (episodes,) bool."""
+def has_reached(success: str | float, terminated, truncated, returned) -> np.ndarray:
+    """Return which episodes reached the goal, given (episodes,) arrays or one episode's values."""
     if isinstance(success, str):
-        return {"terminated": episodes.terminated, "truncated": episodes.truncated}[success]
-    return episodes.returns >= success
+        return {"terminated": terminated, "truncated": truncated}[success]
+    return returned >= success
 
 
 def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) -> Attempts:
@@ -126,15 +134,18 @@ def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) ->
         return_=episodes.returns,
         terminated=episodes.terminated,
         truncated=episodes.truncated,
-        reached=has_reached(episodes, success),
+        reached=has_reached(
+            success, episodes.terminated, episodes.truncated, episodes.returns
+        ),
     )
 
 
-def _fill(slots, root_seed, environment, policy, max_attempts, show, success):
+def _fill(slots, root_seed, environment, policy, max_attempts, show, success, camera):
     """Return (rows, kept episodes) of each round: attempt a of all slots that are still open."""
     rounds = []
     for attempt in range(max_attempts):
-        episodes = simulate_episodes(episode_seeds(root_seed, slots, attempt), environment, policy)
+        seeds = episode_seeds(root_seed, slots, attempt)
+        episodes = simulate_episodes(seeds, environment, policy, camera=camera)
         rows = outcomes(slots, attempt, episodes, environment, success)
         keep = rows.reached if show == "reaches" else np.ones(len(slots), bool)
         rounds.append((rows, valid(episodes, keep)))

@@ -13,7 +13,7 @@ from goalreel.environments.environment import Environment
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import Episodes, simulate_episodes
+from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
 from goalreel.simulation.reaches import assemble, outcomes, valid
 from goalreel.simulation.recording_file import Recording
 from goalreel.simulation.trajectories import Trajectories
@@ -22,7 +22,12 @@ NO_ACTION = -1  # in MountainCarContinuous-v0 NaN: what states were recorded wit
 
 
 def play_recording(
-    recording: Recording, reaches: range, environment: Environment, spec: Spec, success: str | float
+    recording: Recording,
+    reaches: range,
+    environment: Environment,
+    spec: Spec,
+    success: str | float,
+    camera: Camera | None = None,
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
 
@@ -36,7 +41,7 @@ def play_recording(
     if recording.states is not None:
         episodes = _shown(recording, reaches, environment)
     else:
-        episodes = _played(recording, reaches, environment)
+        episodes = _played(recording, reaches, environment, camera)
     rows = outcomes(np.array(reaches), 0, episodes, environment, success)
     everyone = np.ones(len(reaches), bool)
     place = np.arange(len(reaches))
@@ -80,7 +85,9 @@ class _Script:
         return self.actions[cursor.lanes, cursor.step], _Cursor(cursor.lanes, cursor.step + 1)
 
 
-def _played(recording: Recording, reaches: range, environment: Environment) -> Episodes:
+def _played(
+    recording: Recording, reaches: range, environment: Environment, camera: Camera | None
+) -> Episodes:
     """Return recorded actions as the environment plays them from their seeds."""
     parts = [_actions(recording, episode, environment) for episode in reaches]
     lengths = np.array([len(part) for part in parts])
@@ -88,7 +95,7 @@ def _played(recording: Recording, reaches: range, environment: Environment) -> E
     for row, part in enumerate(parts):
         script[row, : len(part)] = part
     seeds = recording.seeds[reaches.start : reaches.stop]
-    episodes = simulate_episodes(seeds, environment, _Script(script), lengths)
+    episodes = simulate_episodes(seeds, environment, _Script(script), lengths, camera)
     for row in np.flatnonzero(episodes.steps < lengths)[:1].tolist():
         raise GoalreelError(
             f"policy.file: {recording.path}, episode {reaches[row]}: it has {lengths[row]} "

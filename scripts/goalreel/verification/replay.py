@@ -15,8 +15,9 @@ from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.film.shards import shard_name
 from goalreel.film.tables import ATTEMPT_COLUMNS
-from goalreel.pictures.render import replayed
+from goalreel.pictures.camera import replayed
 from goalreel.provenance.embedded_specs import read_spec
+from goalreel.simulation.episodes import Episode
 from goalreel.simulation.recording_file import UNKNOWN_SEED
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
@@ -28,11 +29,7 @@ class Recorded:
     config: Mapping  # of its trajectories: env, env_kwargs, max_steps, policy
     reach: int
     attempt: int
-    seed: int
-    states: np.ndarray  # (steps + 1, ...)
-    actions: np.ndarray  # (steps, ...)
-    rewards: np.ndarray  # (steps,)
-    ending: tuple[bool, bool]  # whether its last step terminated and truncated it
+    episode: Episode
 
 
 def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
@@ -58,8 +55,8 @@ def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
     shard = shard_name(int(row["shard"]))
     trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
     config, ending = trajectories.spec.config, (bool(row["terminated"]), bool(row["truncated"]))
-    steps = _steps(trajectories, config, row)
-    return Recorded(config, reach, attempt, int(row["seed"]), *steps, ending)
+    episode = Episode(int(row["seed"]), *_steps(trajectories, config, row), *ending)
+    return Recorded(config, reach, attempt, episode)
 
 
 def frame_rate(results: Path) -> int:
@@ -73,22 +70,21 @@ def frame_rate(results: Path) -> int:
         ) from None
 
 
-def replay(episode: Recorded) -> list[np.ndarray]:
+def replay(recorded: Recorded) -> list[np.ndarray]:
     """Step Gymnasium through a recorded episode and return its frames, (H, W, 3) uint8 each.
 
     Raises GoalreelError at the first state or reward that is not bit for bit the recorded one,
     and if the episode ends elsewhere or otherwise.
     """
+    config, episode = recorded.config, recorded.episode
     if episode.seed == UNKNOWN_SEED or _unknown(episode.actions):
         raise GoalreelError(
-            f"reach {episode.reach} was recorded as states: there are no actions to replay"
+            f"reach {recorded.reach} was recorded as states: there are no actions to replay"
         )
-    config = episode.config
     environment = GymnasiumEnvironment(
         config["env"], config.get("env_kwargs") or {}, config.get("max_steps")
     )
-    recorded = episode.states, episode.actions, episode.rewards, episode.ending
-    return [step.picture for step in replayed(environment, episode.seed, *recorded)]
+    return [step.picture for step in replayed(environment, episode)]
 
 
 def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:

@@ -3,6 +3,8 @@
 A filmed attempt's frames are in its shard's cache; another is simulated again from its seed.
 """
 
+import contextlib
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +14,12 @@ import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
+from goalreel.pictures.atlas import read_atlas
+from goalreel.pictures.camera import filming
 from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.pictures.overlay import captions, overlaid
-from goalreel.pictures.render import render_shard
+from goalreel.pictures.render import render_states
+from goalreel.pictures.styles import make_style
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.reaches import simulate_attempts
@@ -64,17 +69,24 @@ class RunAttempts:
             last = first + len(trajectories.attempts.reach)
             rows = wanted[(wanted >= first) & (wanted < last)] - first
             if len(rows):
-                yield self._of_shard(trajectories, frames_path, rows, first)
+                with contextlib.ExitStack() as files:
+                    yield self._of_shard(trajectories, frames_path, rows, first, files)
             first = last
 
     def _of_shard(
-        self, trajectories: Trajectories, cache_path: Path, rows: np.ndarray, first: int
+        self,
+        trajectories: Trajectories,
+        cache_path: Path,
+        rows: np.ndarray,
+        first: int,
+        files: contextlib.ExitStack,
     ) -> list[AttemptFrames]:
         attempts, filmed = trajectories.attempts.take(rows), set(_pairs(trajectories.episodes))
         is_filmed = np.array([pair in filmed for pair in _pairs(attempts)])
         sources = [(trajectories, open_cache(cache_path))] if is_filmed.any() else []
         if not is_filmed.all():
-            sources.append(self._again(trajectories, attempts.take(~is_filmed)))
+            again = self._again(trajectories, attempts.take(~is_filmed))
+            sources.append(files.enter_context(again))
         numbers = dict(zip(_pairs(attempts), (rows + first).tolist(), strict=True))
         env, caption, hud = (self.config[k] for k in ("env", "overlay.caption", "overlay.hud"))
         found = []
@@ -87,16 +99,26 @@ class RunAttempts:
                     found.append(AttemptFrames(numbers[pair], row, frames, start, size))
         return sorted(found, key=lambda attempt: attempt.episode)
 
+    @contextlib.contextmanager
     def _again(
         self, trajectories: Trajectories, attempts: Attempts
-    ) -> tuple[Trajectories, FrameCache]:
-        """Return attempts that were not filmed, simulated and rendered as the film's were."""
+    ) -> Iterator[tuple[Trajectories, FrameCache]]:
+        """Yield attempts that were not filmed, simulated and drawn as the film's were."""
         config = trajectories.spec.config
         environment = make_environment(config)
         policy = make_policy(config["policy"], self.learned)
-        again = simulate_attempts(attempts, environment, policy, trajectories.spec)
-        drawn = {**config, "render": self.config["render"]}
-        return again, render_shard(again, drawn, self.atlas, NO_SPEC)
+        played = attempts, environment, policy, trajectories.spec
+        if self.atlas is not None:
+            again = simulate_attempts(*played)
+            style = make_style(config["env"], self.config["render"])
+            yield again, render_states(again, read_atlas(self.atlas), style, NO_SPEC)
+            return
+        with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
+            path = Path(folder, "frames.npz")
+            with filming(path, environment) as camera:
+                again = simulate_attempts(*played, camera)
+                camera.write(again.digest(), NO_SPEC)
+            yield again, open_cache(path)
 
 
 def _pairs(rows: Attempts) -> list[tuple[int, int]]:

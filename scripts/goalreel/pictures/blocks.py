@@ -1,0 +1,189 @@
+"""Blocks: pictures as the 16x16 blocks that changed since the picture before.
+
+From one picture of an environment to the next few blocks change, and few of them were never seen
+before. A group is a run of pictures that stands alone: its first one is told in whole, and equal
+blocks are kept once. Blocks at an odd border are filled up with their last row and column.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+
+SIDE = 16  # pixels, as a macroblock of H.264
+_BYTES = SIDE * 3  # of a block's row
+# A group ends after so many pictures, or when it has so many distinct blocks (6 MB): that bounds
+# the memory of whoever writes and reads it, and what it takes to compose a picture.
+_MOST_PICTURES, _MOST_BLOCKS = 256, 8192
+
+
+@dataclass(frozen=True)
+class Group:
+    """A run of pictures; every place of the first one is among the changes."""
+
+    changes: np.ndarray  # (3, n) int32: the picture, the place and the block of each change
+    blocks: np.ndarray  # (m, 16, 16, 3) uint8, all different
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """How many changes there are up to each picture, itself included; (pictures,)."""
+        pictures = np.arange(self.changes[0, -1] + 1)
+        return np.searchsorted(self.changes[0], pictures, "right")
+
+    def equals(self, other: "Group") -> bool:
+        """Tell whether it has the same pictures as another group."""
+        same = np.array_equal(self.changes, other.changes)
+        return same and np.array_equal(self.blocks, other.blocks)
+
+    def up_to(self, picture: int) -> int:
+        """Return how many changes there are up to a picture, itself included."""
+        return int(self.ends[min(picture, len(self.ends) - 1)])
+
+    def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
+        """Return a picture, (H, W, 3) uint8; size: H and W."""
+        height, width = size
+        rows, columns = grid(size)
+        _, places, blocks = self.changes[:, : self.up_to(picture)]
+        latest = np.empty(rows * columns, np.int32)
+        latest[places] = blocks  # of several changes of a place the last one stays
+        tiles = self.blocks[latest].reshape(rows, columns, SIDE, _BYTES).swapaxes(1, 2)
+        padded = tiles.reshape(rows * SIDE, columns * SIDE, 3)
+        return np.ascontiguousarray(padded[:height, :width])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A layer of whole pictures, which lies beneath all others; its groups are read when needed."""
+
+    name: str
+    size: tuple[int, int]  # H and W
+    starts: np.ndarray  # (groups + 1,) int64, the number of each group's first picture
+    group: Callable[[int], Group]
+    index: np.ndarray  # (frames,) int64, the picture of each frame
+
+    def find(self, frame: int) -> tuple[int, int]:
+        """Return the group of a frame's picture, and the picture's number in it."""
+        picture = int(self.index[frame])
+        number = int(np.searchsorted(self.starts, picture, "right")) - 1
+        return number, picture - int(self.starts[number])
+
+    def paste(self, canvas: np.ndarray, frame: int) -> None:
+        """Write a frame's picture into `canvas`, (H, W, 3) uint8."""
+        number, picture = self.find(frame)
+        canvas[:] = self.group(number).compose(picture, self.size)
+
+
+def grid(size: tuple[int, int]) -> tuple[int, int]:
+    """Return the rows and columns of blocks of a picture; size: its height and width."""
+    return -(-size[0] // SIDE), -(-size[1] // SIDE)
+
+
+def groups_of(pictures: Iterator[np.ndarray]) -> Iterator[tuple[int, Group]]:
+    """Yield groups of pictures, (H, W, 3) uint8 of one size, and the number of pictures in each."""
+    recorder = Recorder()
+    for picture in pictures:
+        if full := recorder.add(picture):
+            yield full
+    yield from recorder.rest()
+
+
+class Recorder:
+    """Makes groups of pictures that come one at a time."""
+
+    def __init__(self):
+        """Begin without a picture."""
+        self._changed: _Changes | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._blocks: dict[bytes, int] = {}
+        self._changes: list[np.ndarray] = []
+        self._pictures = 0
+
+    def add(self, picture: np.ndarray) -> tuple[int, Group] | None:
+        """Take a picture, which may be drawn over afterwards.
+
+        Returns a group that was full before it, with the number of its pictures, or None.
+        """
+        full = None
+        if self._pictures == _MOST_PICTURES or len(self._blocks) >= _MOST_BLOCKS:
+            full = self._group()
+        if self._changed is None:
+            self._changed = _Changes(picture.shape[:2])
+        places, blocks = self._changed.since_last(picture, whole=self._pictures == 0)
+        data, known = blocks.tobytes(), self._blocks
+        size = SIDE * _BYTES
+        found = [
+            known.setdefault(data[start : start + size], len(known))
+            for start in range(0, len(data), size)
+        ]
+        number = np.full(len(places), self._pictures)
+        self._changes.append(np.array([number, places, found], np.int32))
+        self._pictures += 1
+        return full
+
+    def rest(self) -> list[tuple[int, Group]]:
+        """Return what has not been returned yet: one group, or none."""
+        return [self._group()] if self._pictures else []
+
+    def _group(self) -> tuple[int, Group]:
+        blocks = np.frombuffer(b"".join(self._blocks), np.uint8).reshape(-1, SIDE, SIDE, 3)
+        made = self._pictures, Group(np.concatenate(self._changes, axis=1), blocks)
+        self._begin()
+        return made
+
+
+class _Changes:
+    """Finds what changed from one picture to the next."""
+
+    def __init__(self, size: tuple[int, int]):
+        self._height, width = size
+        self._rows, self._columns = grid(size)
+        self._bytes = width * 3
+        # As wide as divides a row: 64 bits where the width is a multiple of 8.
+        self._word = next(t for t in ("u8", "u4", "u2", "u1") if self._bytes % int(t[1]) == 0)
+        self._words = self._bytes // int(self._word[1])
+        self._each = _BYTES // int(self._word[1])  # words in a block's row
+        shape = self._rows * SIDE, self._columns * _BYTES
+        self._last = np.zeros(shape, np.uint8)  # the picture before, filled up to whole blocks
+        self._tiles = self._last.reshape(self._rows, SIDE, self._columns, _BYTES).swapaxes(1, 2)
+        self._unequal = np.zeros((shape[0], self._words), bool)
+        self._stripes = np.zeros((self._rows, self._columns * self._each), bool)
+
+    def since_last(self, picture: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the places that changed, in order, and their blocks, (n, 16, 48) uint8.
+
+        whole: return every place.
+        """
+        pixels = np.ascontiguousarray(picture).reshape(self._height, self._bytes)
+        before = self._last[: self._height, : self._bytes]
+        if whole:
+            places = np.arange(self._rows * self._columns)
+        else:
+            np.not_equal(
+                pixels.view(self._word),
+                before.view(self._word),
+                out=self._unequal[: self._height],
+            )
+            stripes = self._unequal.reshape(self._rows, SIDE, self._words)
+            np.logical_or.reduce(stripes, axis=1, out=self._stripes[:, : self._words])
+            # Pairs of truth values, block by block: a reduction over short rows takes thrice as long.
+            pairs = self._stripes.reshape(-1, self._each).view(np.uint16)
+            places = np.flatnonzero(reduce(np.bitwise_or, pairs.T))
+        if len(places) == 0:
+            return places, self._tiles[:0, 0]
+        row, column = np.divmod(places, self._columns)
+        top, bottom = row[0] * SIDE, min((row[-1] + 1) * SIDE, self._height)
+        before[top:bottom] = pixels[top:bottom]
+        if column.max() == self._columns - 1:
+            self._fill_right(top, bottom)
+        if bottom == self._height:
+            self._last[bottom:] = self._last[bottom - 1]
+        return places, self._tiles[row, column]
+
+    def _fill_right(self, top: int, bottom: int) -> None:
+        """Repeat the last column of these rows up to the end of its blocks."""
+        rows = self._last[top:bottom]
+        margin = rows[:, self._bytes :].reshape(len(rows), -1, 3)
+        margin[:] = rows[:, None, self._bytes - 3 : self._bytes]

@@ -1,0 +1,252 @@
+"""The camera: episodes that Gymnasium plays, drawn while they are played.
+
+To draw an attempt that fails is in vain; to play one again that was kept and not drawn costs its
+steps. So a batch is drawn while it is played as long as all that drawing has taken, times the share
+of attempts that failed, is no more than what stepping has taken, times the share that was kept.
+Else those that are kept are played again. Either way the frames are the same.
+"""
+
+import contextlib
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from goalreel.environments.environment import Environment, Lanes
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
+from goalreel.errors import GoalreelError
+from goalreel.files import npz
+from goalreel.pictures.blocks import Group, Recorder
+from goalreel.pictures.frame_cache import DrawnFrames
+from goalreel.provenance.spec import Spec
+from goalreel.simulation.episodes import Episode
+from goalreel.simulation.reaches import has_reached
+
+_MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a temporary file
+
+
+class Camera:
+    """Films the episodes of a shard; see simulation.episodes.Camera.
+
+    The shard's first episode is played once more, in an instance that has played another one, and
+    everything is compared: if it is the same, instances play one episode after another. If not,
+    it must be the same in a new instance.
+
+    Raises GoalreelError if an episode does not depend on its seed alone, and if a picture is not
+    uint8 (H, W, 3) of the same size as all others.
+    """
+
+    def __init__(
+        self,
+        environment: GymnasiumEnvironment,
+        frames: DrawnFrames,
+        success: str | float | None = None,
+    ):
+        """Begin without a frame.
+
+        Args:
+            environment: what the episodes are played in.
+            frames: where their pictures go.
+            success: what counts as reaching the goal; other episodes are dropped. None keeps all.
+        """
+        self._environment, self._frames, self._success = environment, frames, success
+        self._takes: dict[int, _Take] = {}  # the batch's pictures, by lane
+        self._kept: dict[int, Episode] = {}  # the batch's episodes that are kept, by lane
+        self._sample: tuple[Episode, _Take] | None = None  # the shard's first episode
+        self._count = self._attempts = 0
+        self._drawing = self._stepping = 0.0  # seconds
+        self._order: np.ndarray | None = None
+
+    def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
+        """Return whether a batch is drawn while it is played."""
+        self._takes, self._kept = {}, {}
+        failed = self._attempts - self._count
+        drawn = self._drawing * failed <= self._stepping * self._count
+        self._first = int(lanes[0]) if self._attempts == 0 else None
+        if drawn:
+            places = (f"{self._environment.id}: the episode of seed {seed}" for seed in seeds)
+            takes = (_Take(self._frames, place) for place in places)
+            self._takes = dict(zip(lanes.tolist(), takes, strict=True))
+        self._since = time.perf_counter()
+        return drawn
+
+    def shoot(self, lanes: np.ndarray, batch: Lanes) -> None:
+        """Take the next picture of each episode that goes on."""
+        began = time.perf_counter()
+        for lane, picture in zip(lanes.tolist(), batch.pictures(), strict=True):
+            self._takes[lane].add(picture)
+        now = time.perf_counter()
+        self._stepping += began - self._since
+        self._drawing += now - began
+        self._since = now
+
+    def end(self, lane: int, episode: Episode, returned: float) -> None:
+        """Keep an episode, or drop its pictures at once."""
+        if lane == self._first:
+            self._sample = episode, self._takes[lane]
+        self._attempts += 1
+        ending = episode.terminated, episode.truncated
+        if self._success is None or has_reached(self._success, *ending, returned):
+            self._count += 1
+            self._kept[lane] = episode
+        else:
+            self._takes.pop(lane, None)
+
+    def finish(self) -> None:
+        """Write the pictures of the batch's episodes that are kept."""
+        if self._sample is not None:
+            self._play_again(*self._sample)
+            self._sample = None
+        for lane, episode in sorted(self._kept.items(), key=lambda item: item[0]):
+            take = self._takes.pop(lane, None) or self._film(episode)
+            self._frames.add(take.groups())
+
+    def arrange(self, order: np.ndarray) -> None:
+        """Take the order of the film: its episodes, by their numbers among those kept."""
+        self._order = order
+
+    def write(self, source: str, spec: Spec) -> None:
+        """End the frame cache; source, spec: see DrawnFrames.finish."""
+        order = np.arange(self._count) if self._order is None else self._order
+        self._frames.finish(order, source, spec)
+        self._environment.close()
+
+    def _film(self, episode: Episode) -> "_Take":
+        """Return the pictures of an episode that was played without them."""
+        take = _Take(self._frames, f"{self._environment.id}: the episode of seed {episode.seed}")
+        instance = self._environment.acquire()
+        for step in replayed(self._environment, episode, instance):
+            take.add(step.picture)
+        self._environment.release(instance)
+        return take
+
+    def _play_again(self, episode: Episode, take: "_Take") -> None:
+        """Find out whether instances can be used again, and whether an episode repeats itself."""
+        used, trusted = self._environment.used.instances, False
+        if len(used) > 1:  # the last of them has played another episode
+            try:
+                self._compare(episode, take, used[-1])
+                trusted = True
+            except GoalreelError:  # in a new instance it may be the same
+                pass
+        if not trusted:
+            self._compare(episode, take, None)
+        self._environment.trust(trusted)
+
+    def _compare(self, episode: Episode, take: "_Take", instance) -> None:
+        again = _Take(self._frames, take.place)
+        for step in replayed(self._environment, episode, instance):
+            again.add(step.picture)
+        first = 0
+        for (frames, one), (_, other) in zip(take.groups(), again.groups(), strict=False):
+            if not one.equals(other):
+                size = self._frames.size
+                unequal = (f for f in range(frames) if (one.compose(f, size) != other.compose(f, size)).any())
+                raise GoalreelError(
+                    f"{take.place}, step {first + next(unequal)}: Gymnasium draws another picture "
+                    f"when it plays it again; {_SEED_ALONE}"
+                )
+            first += frames
+
+
+@contextlib.contextmanager
+def filming(
+    path: str | os.PathLike | None,
+    environment: Environment,
+    success: str | float | None = None,
+) -> Iterator[Camera | None]:
+    """Yield a camera that writes a frame cache to `path`, which `Camera.write` completes.
+
+    path: None for no camera. environment, success: see Camera.
+    """
+    if path is None:
+        yield None
+        return
+    with npz.writing(path) as add:
+        yield Camera(environment, DrawnFrames(add), success)
+
+
+class _Take:
+    """The pictures of one episode, as groups in memory or in a temporary file."""
+
+    def __init__(self, frames: DrawnFrames, place: str):
+        """Begin without a picture; place: what messages call the episode."""
+        self._frames, self.place = frames, place
+        self._recorder, self._taken = Recorder(), 0
+        self._file = tempfile.SpooledTemporaryFile(_MEMORY)  # noqa: SIM115 (closed with the take)
+        self._groups: list[int] = []  # the frames of each
+
+    def add(self, picture: object) -> None:
+        """Take the next picture."""
+        self._frames.size = self._checked(picture).shape[:2]
+        self._write(filter(None, [self._recorder.add(picture)]))
+        self._taken += 1
+
+    def _write(self, groups: Iterable[tuple[int, Group]]) -> None:
+        for frames, group in groups:
+            self._groups.append(frames)
+            np.save(self._file, group.changes, allow_pickle=False)
+            np.save(self._file, group.blocks, allow_pickle=False)
+
+    def groups(self) -> Iterator[tuple[int, Group]]:
+        """Yield the groups, each with its number of frames."""
+        self._write(self._recorder.rest())
+        self._file.seek(0)
+        for frames in self._groups:
+            arrays = (np.load(self._file, allow_pickle=False) for _ in range(2))
+            yield frames, Group(*arrays)
+
+    def _checked(self, picture: object) -> np.ndarray:
+        array, place = np.asarray(picture), f"{self.place}, step {self._taken}"
+        if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
+            kind = type(picture).__name__ if array.dtype == object else array.dtype
+            raise GoalreelError(
+                f"{place}: env.render() returned {kind} of shape {array.shape}; "
+                f"allowed: uint8 of shape (height, width, 3)"
+            )
+        size = self._frames.size
+        if size not in (None, array.shape[:2]):
+            raise GoalreelError(
+                f"{place}: env.render() returned {array.shape[1]}x{array.shape[0]} pixels, and "
+                f"{size[1]}x{size[0]} in the shard's first frame; all frames must have one size"
+            )
+        return array
+
+
+_SEED_ALONE = "an environment can be filmed only if its episodes depend on their seed alone"
+
+
+def replayed(
+    environment: GymnasiumEnvironment, episode: Episode, instance=None
+) -> Iterator[Step]:
+    """Yield every step of a recorded episode as Gymnasium plays it again, with its picture.
+
+    instance: of `environment`, None for a new one. Raises GoalreelError at the first step that is
+    not bit for bit the recorded one.
+    """
+    place = f"{environment.id}: the episode of seed {episode.seed}, step"
+    rewards = itertools.chain([0.0], episode.rewards)
+    ending, last = (episode.terminated, episode.truncated), len(episode.actions)
+    steps = environment.play(episode.seed, episode.actions, pictures=True, instance=instance)
+    for step, state, reward in zip(steps, episode.states, rewards, strict=True):
+        here = f"{place} {step.step}"
+        _compare(here, "the observation", step.state, state)
+        _compare(here, "the reward", step.reward, reward)
+        over = (step.terminated, step.truncated)
+        _compare(here, "(terminated, truncated)", over, ending if step.step == last else (0, 0))
+        yield step
+
+
+def _compare(place: str, what: str, again: object, recorded: object) -> None:
+    if not np.array_equal(np.asarray(again, float), np.asarray(recorded, float), equal_nan=True):
+        raise GoalreelError(
+            f"{place}: Gymnasium gives {what} {_shown(again)}, the recording has "
+            f"{_shown(recorded)}; {_SEED_ALONE}"
+        )
+
+
+def _shown(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -7,11 +7,12 @@ films/ and films.csv, where `film.reaches_per_file` is set) and the tables of ep
 
 
 rule simulate:
-    """Play a shard's episodes, bit for bit as Gymnasium would."""
+    """Play a shard's episodes, bit for bit as Gymnasium would; draw them where Gymnasium plays."""
     input:
         plan.trained_policy(SARSA_POLICY, DQN_POLICY),
     output:
-        TRAJECTORIES,
+        trajectories=TRAJECTORIES,
+        frames=plan.if_drawn(FRAMES),
     log:
         f"{RESULTS}/logs/simulate/{{shard}}.log",
     benchmark:
@@ -30,7 +31,7 @@ rule simulate:
         'python "$SCRIPTS/simulate.py" --spec {params.spec:q}'
         " --policy {input:q}"
         " --max-attempts {resources.max_attempts}"
-        " {output:q} 2> {log:q}"
+        " {output.trajectories:q} --frames {output.frames:q} 2> {log:q}"
 
 
 rule atlas:
@@ -50,31 +51,6 @@ rule atlas:
         spec=plan.spec("atlas"),
     shell:
         'python "$SCRIPTS/atlas.py" --spec {params.spec:q}' " {output:q} 2> {log:q}"
-
-
-rule render:
-    """Find the picture of every state of a shard."""
-    input:
-        atlas=plan.with_atlas(rules.atlas.output),
-        trajectories=TRAJECTORIES,
-    output:
-        FRAMES,
-    log:
-        f"{RESULTS}/logs/render/{{shard}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/render/{{shard}}.tsv"
-    conda:
-        "../envs/film.yaml"
-    resources:
-        mem_mb=plan.memory("render"),
-        runtime=plan.minutes("render"),
-    params:
-        spec=plan.spec("render"),
-    shell:
-        'python "$SCRIPTS/render.py" --spec {params.spec:q}'
-        " --atlas {input.atlas:q}"
-        " --trajectories {input.trajectories:q}"
-        " {output:q} 2> {log:q}"
 
 
 rule coded_atlas:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import CONTINUOUS, DISCRETE, LOSSLESS, decoded
+from frames import film
 from gymnasium import spaces
 from project import REPOSITORY
 
@@ -21,7 +22,6 @@ from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
-from goalreel.pictures.render import render_episodes
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.simulation import episodes
@@ -154,12 +154,14 @@ def shard(env, reaches=range(3), success=-1e9, **changes):
 
 
 @pytest.mark.parametrize("env", ENVS)
-def test_episode_equals_gymnasium_and_frames_equal_its_render(env):
-    environment, made = shard(env, max_steps=40)
-    cache = render_episodes(made, environment, NO_SPEC)
-    assert len(made) == 3 and len(cache) == len(made.states)
+def test_episode_equals_gymnasium_and_frames_equal_its_render(env, tmp_path):
+    """Six episodes, so that the last ones are played in instances that were used."""
+    environment = make_environment({"env": env, "max_steps": 40})
+    made, cache = film(tmp_path / "f.npz", environment, range(6))
+    assert environment.used.trusted
+    assert len(made) == 6 and len(cache) == len(made.states)
     frames = iter(cache)
-    for e in range(3):
+    for e in range(6):
         states, actions, rewards = made.episode(e)
         peer = gymnasium.make(env, render_mode="rgb_array", max_episode_steps=40)
         obs, _ = peer.reset(seed=int(made.episodes.seed[e]))
@@ -222,23 +224,27 @@ def test_mountain_car_played_by_gymnasium_is_mountain_car_computed_here(env):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name))
 
 
-def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch):
-    environment, whole = shard("CartPole-v1", range(4))
-    frames = list(render_episodes(whole, environment, NO_SPEC))
+def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch, tmp_path):
+    def made(name, reaches):
+        return film(tmp_path / name, make_environment({"env": "CartPole-v1"}), reaches)
+
+    whole, frames = made("whole.npz", range(7))
     monkeypatch.setattr(GymnasiumEnvironment, "most_lanes", 3)
     monkeypatch.setattr(episodes, "_ROWS", 8)
-    parts = [shard("CartPole-v1", range(i, i + 2))[1] for i in (0, 2)]
+    parts = [made(f"{i}.npz", range(i, min(i + 4, 7))) for i in (0, 4)]
     for name in ("states", "actions", "rewards"):
-        joined = np.concatenate([getattr(part, name) for part in parts])
+        joined = np.concatenate([getattr(part, name) for part, _ in parts])
         assert np.array_equal(joined, getattr(whole, name))
-    pictures = itertools.chain(*(render_episodes(part, environment, NO_SPEC) for part in parts))
+    pictures = itertools.chain(*(cache for _, cache in parts))
     assert all(np.array_equal(a, b) for a, b in zip(frames, pictures, strict=True))
-    assert np.array_equal(shard("CartPole-v1", range(4))[1].states, whole.states)
+    monkeypatch.undo()
+    made("alike.npz", range(7))
+    files = [(tmp_path / f"{name}.npz").read_bytes() for name in ("whole", "alike")]
+    assert files[0] == files[1]
 
 
 def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp_path):
-    environment, made = shard("TestPictured-v0")
-    cache = render_episodes(made, environment, NO_SPEC)
+    made, cache = film(tmp_path / "f.npz", make_environment({"env": "TestPictured-v0"}))
     peer = gymnasium.make("TestPictured-v0", render_mode="rgb_array")
     expected = []
     for e in range(3):
@@ -272,10 +278,10 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
         ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "seed alone"]),
     ],
 )
-def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts):
-    environment, made = shard(env, range(6))
+def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts, tmp_path):
     with pytest.raises(GoalreelError) as error:
-        render_episodes(made, environment, NO_SPEC)
+        film(tmp_path / "f.npz", make_environment({"env": env}), range(6))
+    assert not (tmp_path / "f.npz").exists()
     for part in [f"{env}: the episode of seed ", *parts]:
         assert part in str(error.value)
 
@@ -309,7 +315,7 @@ def test_arguments_go_to_the_environment_and_wrong_ones_are_told():
 
 @pytest.mark.parametrize("env", ["TestTold-v0", "TestBytes-v0", "TestSquare-v0"])
 def test_observations_and_actions_of_every_form_come_back_from_the_file(tmp_path, env):
-    environment, made = shard(env)
+    made = shard(env)[1]
     write_trajectories(tmp_path / "t.npz", made)
     back = read_trajectories(tmp_path / "t.npz")
     for name in ("states", "actions", "rewards"):
@@ -317,7 +323,6 @@ def test_observations_and_actions_of_every_form_come_back_from_the_file(tmp_path
         assert np.array_equal(getattr(back, name), getattr(made, name))
     assert back.states.shape == (18, 0 if env == "TestTold-v0" else 1)
     assert back.actions.shape == ((15,) if env == "TestTold-v0" else (15, 2))
-    assert len(render_episodes(back, environment, NO_SPEC)) == 18
 
 
 def test_trajectories_without_observations_differ_by_their_seeds():
@@ -421,7 +426,7 @@ def test_an_environment_of_ones_own_is_filmed_and_watched(project):
     assert project.jobs(config=config) == {}
     (project.folder / "my_env.py").write_text(MODULE.replace("100 * self.on", "90 * self.on"))
     jobs = project.jobs(config=config)
-    assert (jobs["simulate"], jobs["render"]) == (1, 1)
+    assert jobs["simulate"] == 1
 
 
 @pytest.mark.parametrize("changed", ["mine.py", "my_env"])

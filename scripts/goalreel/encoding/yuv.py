@@ -41,7 +41,7 @@ class Yuv420p:
         self._cache = cache
         self._shape = (height * 3 // 2, width)
         self._background = planar(_to_even(cache.background)).reshape(-1)
-        self._drawn = [layer for layer in cache.layers if isinstance(layer, Drawn)]
+        self._drawn = next((layer for layer in cache.layers if isinstance(layer, Drawn)), None)
         self._layers = [layer for layer in cache.layers if isinstance(layer, Layer)]
         parts = [layer.patches for layer in self._layers]
         if (height, width) != shape:  # patches of odd sides are at its lower or right border
@@ -61,12 +61,12 @@ class Yuv420p:
         """Yield frames in one buffer that is written anew for each: use it before the next."""
         buffer, under = self._background.copy(), self._background.copy()
         canvas, clean = (planes(flat.reshape(self._shape)) for flat in (buffer, under))
-        drawn = [_DrawnPlanes(layer, clean) for layer in self._drawn]
+        drawn = _DrawnPlanes(self._drawn, clean) if self._drawn else None
         before = [NOTHING] * len(self._patches)
         indices = [layer.index.tolist() for layer in self._layers]
         for frame in which if which is not None else range(len(self)):
             now = [index[frame] for index in indices]
-            if any([layer.show(frame) for layer in drawn]):
+            if drawn and drawn.show(frame):
                 np.copyto(buffer, under)
                 before = None
             if now != before:

@@ -168,7 +168,7 @@ class _Changes:
             )
             stripes = self._unequal.reshape(self._rows, SIDE, self._words)
             np.logical_or.reduce(stripes, axis=1, out=self._stripes[:, : self._words])
-            # Pairs of truth values, block by block: a reduction over short rows takes thrice as long.
+            # Truth values in pairs: a reduction over short rows takes thrice as long.
             pairs = self._stripes.reshape(-1, self._each).view(np.uint16)
             places = np.flatnonzero(reduce(np.bitwise_or, pairs.T))
         if len(places) == 0:

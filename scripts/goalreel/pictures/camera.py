@@ -17,6 +17,7 @@ import numpy as np
 
 from goalreel.environments.environment import Environment, Lanes
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.pictures.blocks import Group, Recorder
@@ -64,7 +65,8 @@ class Camera:
         """Return whether a batch is drawn while it is played."""
         self._takes, self._kept = {}, {}
         failed = self._attempts - self._count
-        drawn = self._drawing * failed <= self._stepping * self._count
+        # One more, so that the first few to fail do not decide.
+        drawn = self._drawing * failed <= self._stepping * (self._count + 1)
         self._first = int(lanes[0]) if self._attempts == 0 else None
         if drawn:
             places = (f"{self._environment.id}: the episode of seed {seed}" for seed in seeds)
@@ -144,7 +146,11 @@ class Camera:
         for (frames, one), (_, other) in zip(take.groups(), again.groups(), strict=False):
             if not one.equals(other):
                 size = self._frames.size
-                unequal = (f for f in range(frames) if (one.compose(f, size) != other.compose(f, size)).any())
+                unequal = (
+                    f
+                    for f in range(frames)
+                    if (one.compose(f, size) != other.compose(f, size)).any()
+                )
                 raise GoalreelError(
                     f"{take.place}, step {first + next(unequal)}: Gymnasium draws another picture "
                     f"when it plays it again; {_SEED_ALONE}"
@@ -160,11 +166,14 @@ def filming(
 ) -> Iterator[Camera | None]:
     """Yield a camera that writes a frame cache to `path`, which `Camera.write` completes.
 
-    path: None for no camera. environment, success: see Camera.
+    path: None for no camera. environment, success: see Camera. Raises GoalreelError for an
+    environment that Gymnasium does not draw.
     """
     if path is None:
         yield None
         return
+    if describe(environment.id).has_atlas:
+        raise GoalreelError(f"{environment.id} is drawn from an atlas, by scripts/render.py")
     with npz.writing(path) as add:
         yield Camera(environment, DrawnFrames(add), success)
 
@@ -219,9 +228,7 @@ class _Take:
 _SEED_ALONE = "an environment can be filmed only if its episodes depend on their seed alone"
 
 
-def replayed(
-    environment: GymnasiumEnvironment, episode: Episode, instance=None
-) -> Iterator[Step]:
+def replayed(environment: GymnasiumEnvironment, episode: Episode, instance=None) -> Iterator[Step]:
     """Yield every step of a recorded episode as Gymnasium plays it again, with its picture.
 
     instance: of `environment`, None for a new one. Raises GoalreelError at the first step that is

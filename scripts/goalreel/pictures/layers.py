@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-
 NOTHING = -1  # the index of a frame on which a layer shows no patch
 
 

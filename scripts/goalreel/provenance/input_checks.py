@@ -29,6 +29,8 @@ def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
     """
     faults: list[Unusable] = []
     for stage, paths in inputs.items():
+        if stage == "render" and stage not in spec.made_of:
+            stage = "simulate"  # which draws what Gymnasium plays
         if stage in spec.made_of and paths is not None:
             faults += _unusable(spec, stage, paths)
     if faults:

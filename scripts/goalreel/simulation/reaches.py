@@ -134,9 +134,7 @@ def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) ->
         return_=episodes.returns,
         terminated=episodes.terminated,
         truncated=episodes.truncated,
-        reached=has_reached(
-            success, episodes.terminated, episodes.truncated, episodes.returns
-        ),
+        reached=has_reached(success, episodes.terminated, episodes.truncated, episodes.returns),
     )
 
 

@@ -99,9 +99,18 @@ class Plan:
         """Return the first shard's file: `pattern` holds {shard}."""
         return pattern.format(shard=shard_name(0))
 
+    @property
+    def has_atlas(self) -> bool:
+        """Whether all pictures of the environment are drawn beforehand."""
+        return describe(self.config["env"]).has_atlas
+
     def with_atlas(self, files):
         """Return files that exist for environments with an atlas, and none for others."""
-        return files if describe(self.config["env"]).has_atlas else []
+        return files if self.has_atlas else []
+
+    def if_drawn(self, files):
+        """Return files that exist for environments without an atlas, and none for others."""
+        return [] if self.has_atlas else files
 
     def if_assembled(self, files):
         """Return files that exist for assembled films, and none for others."""

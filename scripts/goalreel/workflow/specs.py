@@ -26,6 +26,8 @@ from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
 from goalreel.workflow.stages import ARTISTS, GYMNASIUM, STAGES
 
+_CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
+
 
 class Specs:
     """The specs of all stages of a run."""
@@ -132,6 +134,7 @@ class Specs:
         learner = policy["name"] if policy["name"] in ("sarsa", "dqn") else "sarsa"
         player = {"simulate": policy["name"], "clips": policy["name"], "learning": learner}
         without = other_policies(player[stage]) if stage in player else []
+        without += [_CAMERA] if describe(env).computed else []
         made_of = {name: self._digest(name) for name in self._inputs(stage)}
         if stage == "training_table":
             made_of = {
@@ -158,7 +161,7 @@ class Specs:
         missing = {"pixels", "training_table"}
         missing |= set() if self.encoder.assembled else {"coded_atlas"}
         if not describe(self._config["env"]).has_atlas:
-            missing |= {"atlas", "swarm"}
+            missing |= {"atlas", "render", "swarm"}
         if learner != "dqn":
             missing.add("dqn")
         if learner == "dqn" if stage == "learning" else learner != "sarsa" and stage != "verify":

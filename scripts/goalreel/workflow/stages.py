@@ -292,13 +292,12 @@ STAGES["verify"] = Stage(
 )
 # The package that draws a style, the tool "artist" of the stages above.
 ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
-# Where Gymnasium plays and draws, these stages take this in place of the above.
+# Where Gymnasium plays it also draws, and there is no stage `render`.
 GYMNASIUM = {
-    "simulate": replace(STAGES["simulate"], inputs=(), tools=("numpy", "gymnasium")),
-    "render": replace(
-        STAGES["render"],
-        config=_ENVIRONMENT,
-        inputs=("simulate",),
+    "simulate": replace(
+        STAGES["simulate"],
+        inputs=(),
         tools=("numpy", "gymnasium"),
+        outputs=(*STAGES["simulate"].outputs, *STAGES["render"].outputs),
     ),
 }

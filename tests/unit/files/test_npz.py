@@ -4,16 +4,14 @@ import io
 import zipfile
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, resealed, simulated
 
-import goalreel
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.pictures.atlas import read_atlas, write_atlas
 from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
-from goalreel.pictures.layers import Layer, Patches, layer_from_frames
+from goalreel.pictures.layers import Layer, Patches
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories, write_trajectories
 
@@ -158,30 +156,6 @@ def test_a_cached_shard_takes_at_most_200_bytes_a_frame(tmp_path, atlases):
         assert (tmp_path / "f.npz").stat().st_size / len(cache) <= 200
 
 
-def test_any_environments_frames_go_into_a_cache_and_come_back(tmp_path):
-    env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
-    env.reset(seed=1)
-    env.action_space.seed(1)
-    frames = [env.render()]
-    for _ in range(60):
-        if any(env.step(env.action_space.sample())[2:4]):
-            env.reset()
-        frames.append(env.render())
-    frames += frames[:10]
-    layer = layer_from_frames("scene", frames[0], iter(frames))
-    assert len(layer.patches) <= 61, "frames that come again are stored once"
-    cache = FrameCache(frames[0], (layer,), np.array([0, 30, len(frames)]))
-    write_cache(tmp_path / "c.npz", cache)
-    back = goalreel.open_cache(tmp_path / "c.npz")
-    assert len(back) == len(frames)
-    assert all(np.array_equal(a, b) for a, b in zip(back, frames, strict=True))
-    assert np.array_equal(back[5:50:7], np.stack(frames[5:50:7]))
-    assert np.array_equal(back[-1], frames[-1])
-    assert back.episode(1) == range(30, len(frames))
-    with pytest.raises(IndexError):
-        back[len(frames)]
-
-
 def test_layers_are_pasted_in_order_and_may_be_absent(tmp_path):
     background = np.zeros((8, 10, 3), np.uint8)
 
@@ -200,13 +174,6 @@ def test_layers_are_pasted_in_order_and_may_be_absent(tmp_path):
     assert not none.any()
 
 
-def test_frames_of_odd_sizes_go_into_a_cache_and_come_back(tmp_path):
-    frames = np.random.default_rng(0).integers(0, 2, (40, 5, 7, 3), dtype=np.uint8)
-    layer = layer_from_frames("scene", frames[0], frames)
-    write_cache(tmp_path / "c.npz", FrameCache(frames[0], (layer,), np.array([0, 40])))
-    assert np.array_equal(goalreel.open_cache(tmp_path / "c.npz")[:], frames)
-
-
 def test_a_recording_that_unpacks_to_more_than_memory_takes_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("goalreel.simulation.recording_file._MOST_BYTES", 1000)
     np.savez_compressed(tmp_path / "r.npz", episode=np.zeros(1000), seed=np.zeros(1000))
@@ -219,12 +186,6 @@ def test_temporary_files_of_others_are_left_alone(tmp_path):
     foreign.write_text("an editor's")
     write_trajectories(tmp_path / "t.npz", simulated())
     assert foreign.read_text() == "an editor's"
-
-
-def test_a_frame_of_another_shape_is_refused():
-    background = np.zeros((8, 10, 3), np.uint8)
-    with pytest.raises(GoalreelError, match=r"frame 1 is uint8 of shape \(8, 12, 3\)"):
-        layer_from_frames("x", background, [background, np.zeros((8, 12, 3), np.uint8)])
 
 
 def test_npz_files_need_no_goalreel_to_be_read(tmp_path):

@@ -8,6 +8,7 @@ import av
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, HARSH, QP, decoded, fake_ffmpeg, rendered, simulated
+from frames import layer_of
 from recordings import BROKEN, small_disk
 
 from goalreel.encoding import ffmpeg
@@ -16,7 +17,6 @@ from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import layer_from_frames
 from goalreel.simulation.trajectories import write_trajectories
 
 
@@ -30,7 +30,7 @@ def test_yuv_is_bt709_to_the_nearest_integer(shape):
     frames[3] = frames[0]
     frames[3, 1:20, 3:4] = 255
     frames[4:, :2] = frames[0, :2]  # a patch at the lower border only
-    layer = layer_from_frames("noise", frames[0], frames)
+    layer = layer_of("noise", frames[0], frames)
     view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 6])))
     matrix = np.array([[0.2126, 0.7152, 0.0722]])
     odd = (0, shape[0] % 2), (0, shape[1] % 2), (0, 0)

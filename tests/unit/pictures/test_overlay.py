@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import DISCRETE, rendered, simulated
+from frames import layer_of
 from gymnasium_frames import played
 
 from goalreel.encoding.choice import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_layers
-from goalreel.pictures.layers import layer_from_frames
 from goalreel.pictures.overlay import captions, overlaid
 from goalreel.pictures.text_patches import Canvas
 
@@ -112,7 +112,7 @@ def test_the_return_is_the_sum_of_the_rewards(atlases):
 def test_other_environments_hold_their_first_frame_and_get_a_plate(trajectories):
     rng = np.random.default_rng(0)
     frames = rng.integers(100, 200, (trajectories.offsets[-1], 60, 160, 3), np.uint8)
-    layer = layer_from_frames("picture", frames[0], frames)
+    layer = layer_of("picture", frames[0], frames)
     cache = FrameCache(frames[0], (layer,), trajectories.offsets, trajectories.digest())
     shown = laid_over(cache, trajectories, "{steps}", cards=2, env="Other-v0")
     first = shown.episode(1).start
@@ -141,7 +141,7 @@ def test_the_huds_parts_never_cover_each_other_nor_leave_the_picture(trajectorie
 @pytest.mark.parametrize("size", [(2, 2), (3, 5), (8, 600), (400, 4)])
 def test_even_the_smallest_pictures_get_what_fits(trajectories, size):
     frame = np.full((*size, 3), 90, np.uint8)
-    layer = layer_from_frames("picture", frame, [frame] * int(trajectories.offsets[-1]))
+    layer = layer_of("picture", frame, [frame] * int(trajectories.offsets[-1]))
     cache = FrameCache(frame, (layer,), trajectories.offsets, trajectories.digest())
     shown = laid_over(cache, trajectories, "{seed}", cards=1, env="Other-v0")
     assert shown[0].shape == (*size, 3)

@@ -12,12 +12,12 @@ import gymnasium_frames
 import numpy as np
 import pytest
 from conftest import DISCRETE, GYMNASIUM, LOSSLESS, decoded, rendered, simulated
+from frames import layer_of
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.frame_cache import FrameCache, write_cache
-from goalreel.pictures.layers import layer_from_frames
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.simulation.reaches import simulate_attempts
@@ -100,7 +100,7 @@ def checksum(frame: np.ndarray) -> str:
 
 def in_yuv(frames: list[np.ndarray]) -> list[np.ndarray]:
     """Return frames in yuv420p, as the encoder takes them."""
-    layer = layer_from_frames("frames", frames[0], frames)
+    layer = layer_of("frames", frames[0], frames)
     return list(Yuv420p(FrameCache(frames[0], (layer,), np.array([0, len(frames)]))))
 
 

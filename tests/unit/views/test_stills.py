@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import DISCRETE
+from frames import layer_of
 from gymnasium_frames import played as played_by_gymnasium
 from PIL import Image, ImageSequence
 from test_grid import run_of
 
 import stills as program
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import layer_from_frames
 from goalreel.provenance.spec import canonical
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views import contact_sheet
@@ -43,7 +43,7 @@ def played(files, place) -> list[np.ndarray]:
 
 def cache_of(frames: list[np.ndarray]) -> FrameCache:
     """Return a cache of one episode."""
-    layer = layer_from_frames("all", frames[0], frames)
+    layer = layer_of("all", frames[0], frames)
     return FrameCache(frames[0], (layer,), np.array([0, len(frames)]))
 
 

@@ -1,0 +1,45 @@
+"""Frame caches of any frames, and of episodes that Gymnasium plays."""
+
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.files import npz
+from goalreel.pictures.blocks import groups_of
+from goalreel.pictures.camera import filming
+from goalreel.pictures.frame_cache import DrawnFrames, FrameCache, open_cache
+from goalreel.pictures.layers import Layer, cut_patches, join
+from goalreel.policies.policy import make_policy
+from goalreel.provenance.spec import NO_SPEC
+from goalreel.simulation.reaches import simulate_reaches
+from goalreel.simulation.trajectories import Trajectories
+
+
+def layer_of(name: str, background: np.ndarray, frames) -> Layer:
+    """Return a layer that shows any frames over a background, a patch for each."""
+    patches = [cut_patches(background, [(0, 0, frame)]) for frame in frames]
+    return Layer(name, join(patches), np.arange(len(patches), dtype=np.int32))
+
+
+def film(
+    path: Path, environment, reaches=range(3), success=-1e9, policy=None, attempts=9, spec=NO_SPEC
+) -> tuple[Trajectories, FrameCache]:
+    """Return a shard's trajectories and frames, drawn by Gymnasium; a random policy plays."""
+    player = make_policy(policy or {"name": "random"})
+    with filming(path, environment, success) as camera:
+        made = simulate_reaches(
+            reaches, 7, environment, player, attempts, "reaches", spec, success, camera
+        )
+        camera.write(made.digest(), spec)
+    return made, open_cache(path)
+
+
+def drawn(path: Path, *episodes) -> FrameCache:
+    """Return a frame cache of episodes' pictures, (H, W, 3) uint8 each, all of one size."""
+    with npz.writing(path) as add:
+        frames = DrawnFrames(add)
+        frames.size = episodes[0][0].shape[:2]
+        for pictures in episodes:
+            frames.add(groups_of(iter(pictures)))
+        frames.finish(np.arange(len(episodes)), "", NO_SPEC)
+    return open_cache(path)

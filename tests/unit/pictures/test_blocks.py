@@ -1,0 +1,111 @@
+"""Drawn pictures come back from the cache pixel for pixel, however they are asked for."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from frames import drawn
+
+from goalreel.encoding.yuv import Yuv420p, _to_even, planar
+from goalreel.pictures import blocks
+from goalreel.pictures.blocks import groups_of
+
+SIZES = [(31, 45), (16, 16), (1, 1), (17, 33), (64, 80), (50, 500)]
+
+
+def pictures(size, count, seed=0):
+    """Return pictures of which a few pixels change, or none, or all, from one to the next."""
+    rng = np.random.default_rng(seed)
+    frame, made = rng.integers(0, 256, (*size, 3), np.uint8), []
+    for number in range(count):
+        y, x = rng.integers(0, size[0]), rng.integers(0, size[1])
+        if number % 5:
+            frame[y : y + 3, x : x + 9] = number % 3
+        if number % 23 == 22:
+            frame = rng.integers(0, 2, (*size, 3), np.uint8) * 255
+        made.append(frame.copy())
+    return made
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
+    episodes = [pictures(size, count, seed) for seed, count in enumerate((40, 1, 7, 8))]
+    cache = drawn(tmp_path / "c.npz", *episodes)
+    wanted = [frame for episode in episodes for frame in episode]
+    assert len(cache) == 56 and [len(cache.episode(e)) for e in range(4)] == [40, 1, 7, 8]
+    assert np.array_equal(cache[:], np.stack(wanted))
+    assert np.array_equal(cache[50:3:-9], np.stack(wanted[50:3:-9]))
+    for frame in np.random.default_rng(1).permutation(56).tolist():
+        assert np.array_equal(cache[frame], wanted[frame])
+    assert np.array_equal(cache[-1], wanted[-1])
+    assert np.array_equal(cache.background, wanted[0])
+    with pytest.raises(IndexError):
+        cache[56]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_planes_that_are_kept_are_those_of_the_whole_frame(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
+    frames = pictures(size, 40)
+    view = Yuv420p(drawn(tmp_path / "c.npz", frames))
+    wanted = [planar(_to_even(frame)) for frame in frames]
+    for shown, frame in zip(view.frames(), wanted, strict=True):
+        assert np.array_equal(shown, frame)
+    # Some are left out, and it goes backwards, as clips do.
+    for which in (range(3, 40, 6), range(39, -1, -4)):
+        for shown, number in zip(view.frames(which), which, strict=True):
+            assert np.array_equal(shown, wanted[number])
+
+
+def test_a_group_ends_before_it_has_too_many_blocks_and_begins_with_a_whole_picture(monkeypatch):
+    monkeypatch.setattr(blocks, "_MOST_BLOCKS", 100)
+    frames = [np.random.default_rng(i).integers(0, 256, (64, 80, 3), np.uint8) for i in range(30)]
+    groups = list(groups_of(iter(frames)))
+    assert sum(count for count, _ in groups) == 30
+    first = 0
+    for count, group in groups:
+        assert len(group.blocks) < 100 + 20
+        assert (group.changes[0] == 0).sum() == 20
+        assert np.array_equal(group.compose(count - 1, (64, 80)), frames[first + count - 1])
+        first += count
+
+
+def test_equal_blocks_are_kept_once_and_equal_pictures_cost_nothing():
+    still = np.zeros((160, 160, 3), np.uint8)
+    moving = [still.copy() for _ in range(40)]
+    for number, frame in enumerate(moving):
+        column = 16 * (number // 4 % 10)
+        frame[32:48, column : column + 16] = 255
+    ((count, group),) = groups_of(iter(moving))
+    assert count == 40 and len(group.blocks) == 2
+    assert group.changes.shape[1] == 100 + 2 * 9
+
+
+def test_memory_follows_the_blocks_of_a_group_not_the_number_of_frames(tmp_path):
+    def peak(frames):
+        base = np.random.default_rng(0).integers(0, 256, (128, 128, 3), np.uint8)
+
+        def play():
+            for number in range(frames):
+                frame = base.copy()
+                frame[:16, :16] = number % 256
+                yield frame
+
+        class Episode:
+            def __iter__(self):
+                return play()
+
+            def __getitem__(self, _):
+                return base
+
+        tracemalloc.start()
+        cache = drawn(tmp_path / "c.npz", Episode())
+        for _ in Yuv420p(cache).frames():
+            pass
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    few, many = peak(1000), peak(6000)
+    assert many - few < 1_000_000, (few, many)

@@ -1,0 +1,160 @@
+"""What Gymnasium plays is drawn once, and no episode knows what was played before it."""
+
+# ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
+
+import gymnasium
+import numpy as np
+import pytest
+from frames import film
+from gymnasium import spaces
+
+from goalreel.environments.environment import make_environment
+from goalreel.errors import GoalreelError
+from goalreel.pictures import camera
+
+CALLS = {"step": 0, "render": 0, "made": 0}
+
+
+class Walk(gymnasium.Env):
+    """Walks for eight steps; half of the episodes terminate, as the seed has it."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space = spaces.Box(-1, 99, (1,), np.float64)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, render_mode=None, share=0.5):
+        self.render_mode, self.share, self.played = render_mode, share, 0
+        CALLS["made"] += 1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.colour, self.at = int(256 * self.np_random.random()), 0
+        self.wins = self.np_random.random() < self.share
+        self.played += 1
+        return np.array([0.0]), {}
+
+    def step(self, action):
+        CALLS["step"] += 1
+        self.at += 1
+        over = self.at == 8
+        return np.array([float(self.at)]), 1.0, over and self.wins, over and not self.wins, {}
+
+    def render(self):
+        CALLS["render"] += 1
+        frame = np.full((32, 48, 3), self.colour, np.uint8)
+        frame[:, : 4 * self.at] = 255 - self.colour
+        return frame
+
+
+class Leaking(Walk):
+    """Draws a mark that grows from episode to episode."""
+
+    def render(self):
+        frame = super().render()
+        frame[: self.played, :2] = 9
+        return frame
+
+
+class Remembering(Walk):
+    """Rewards what it played before."""
+
+    def step(self, action):
+        obs, _, *rest = super().step(action)
+        return obs, float(self.played), *rest
+
+
+class Moody(Walk):
+    """Draws what no seed decides, in the last picture alone."""
+
+    def render(self):
+        frame = super().render()
+        if self.at == 8:
+            frame[5, 5] = np.random.default_rng().integers(0, 256, 3)
+        return frame
+
+
+class Stubborn(Walk):
+    """Cannot be reset twice."""
+
+    def reset(self, *, seed=None, options=None):
+        if self.played:
+            raise RuntimeError("used up")
+        return super().reset(seed=seed, options=options)
+
+
+for made in (Walk, *Walk.__subclasses__()):
+    gymnasium.register(f"Camera{made.__name__}-v0", made)
+
+
+def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99):
+    """Return the environment, the trajectories and the frames, and what was called."""
+    CALLS.update(dict.fromkeys(CALLS, 0))
+    config = {"env": f"Camera{name}-v0", "env_kwargs": {"share": share}}
+    environment = make_environment(config)
+    made, cache = film(path / "f.npz", environment, reaches, success, attempts=attempts)
+    return environment, made, cache, dict(CALLS)
+
+
+def check(made, cache, name="Walk", share=1.0):
+    """Compare every frame with what a new instance draws."""
+    frames = iter(cache)
+    for e in range(len(made)):
+        env = gymnasium.make(f"Camera{name}-v0", render_mode="rgb_array", share=share)
+        env.reset(seed=int(made.episodes.seed[e]))
+        assert np.array_equal(env.render(), next(frames))
+        for action in made.episode(e)[1]:
+            env.step(int(action))
+            assert np.array_equal(env.render(), next(frames))
+    assert next(frames, None) is None
+
+
+def test_nothing_but_the_first_episode_is_stepped_twice(tmp_path):
+    environment, made, cache, calls = filmed(tmp_path, "Walk")
+    check(made, cache)
+    assert calls["step"] == (9 + 1) * 8 and calls["render"] == (9 + 1) * 9
+    assert environment.used.trusted
+    # Those of the first batch, and one that tells its spaces.
+    assert calls["made"] <= environment.most_lanes + 2
+
+
+@pytest.mark.parametrize("name", ["Leaking", "Remembering", "Stubborn"])
+def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
+    environment, made, cache, calls = filmed(tmp_path, name)
+    assert environment.used.trusted is False and calls["made"] >= 9
+    check(made, cache, name)
+
+
+def test_a_picture_that_no_seed_decides_is_refused_with_its_step(tmp_path):
+    with pytest.raises(GoalreelError, match=r"of seed \d+, step 8: Gymnasium draws another"):
+        filmed(tmp_path, "Moody")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_single_episode_is_compared_with_a_new_instance(tmp_path):
+    _, made, cache, calls = filmed(tmp_path, "Walk", range(1))
+    check(made, cache)
+    assert calls["step"] == 16
+    with pytest.raises(GoalreelError, match="draws another picture"):
+        filmed(tmp_path, "Moody", range(1))
+
+
+@pytest.mark.parametrize("slow", ["drawing", "stepping"])
+def test_what_fails_is_drawn_only_where_drawing_costs_less_than_stepping_again(
+    tmp_path, monkeypatch, slow
+):
+    """Time is counted in calls, so that the test does not depend on the machine."""
+    cost = {"drawing": (100, 1), "stepping": (1, 100)}[slow]
+    clock = lambda: cost[0] * CALLS["render"] + cost[1] * CALLS["step"]  # noqa: E731
+    monkeypatch.setattr(camera.time, "perf_counter", clock)
+    _, made, cache, calls = filmed(tmp_path, "Walk", range(20), share=0.2)
+    check(made, cache, share=0.2)
+    attempts = len(made.attempts.reach)
+    assert attempts > 60
+    if slow == "drawing":
+        assert calls["render"] < 9 * (20 + 10) and calls["step"] >= 8 * (attempts + 10)
+    else:
+        assert calls["step"] == 8 * (attempts + 1) and calls["render"] == 9 * (attempts + 1)
+    bytes_made = (tmp_path / "f.npz").read_bytes()
+    monkeypatch.setattr(camera.time, "perf_counter", lambda: 0.0)
+    filmed(tmp_path, "Walk", range(20), share=0.2)
+    assert (tmp_path / "f.npz").read_bytes() == bytes_made

@@ -86,6 +86,12 @@ for made in (Walk, *Walk.__subclasses__()):
     gymnasium.register(f"Camera{made.__name__}-v0", made)
 
 
+@pytest.fixture(autouse=True)
+def slow_to_make(monkeypatch):
+    """Take making an instance for slow, so that used ones are tried."""
+    monkeypatch.setattr(camera, "_LONG", -1)
+
+
 def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99):
     """Return the environment, the trajectories and the frames, and what was called."""
     CALLS.update(dict.fromkeys(CALLS, 0))
@@ -122,6 +128,14 @@ def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
     environment, made, cache, calls = filmed(tmp_path, name)
     assert environment.used.trusted is False and calls["made"] >= 9
     check(made, cache, name)
+
+
+def test_an_instance_that_is_quickly_made_plays_one_episode(tmp_path, monkeypatch):
+    monkeypatch.setattr(camera, "_LONG", 1e9)
+    environment, made, cache, calls = filmed(tmp_path, "Walk")
+    assert environment.used.trusted is False and calls["made"] == 9 + 2
+    assert calls["step"] == (9 + 1) * 8
+    check(made, cache)
 
 
 def test_a_picture_that_no_seed_decides_is_refused_with_its_step(tmp_path):

@@ -39,7 +39,7 @@ class Specs:
         # What stages use of the configuration in another form than the user gave it.
         self._derived = {
             "film_encoder": self.encoder.settings,
-            "view_encoder": x264(config["encode"]),
+            "view_encoder": x264(config),
             "card_frames": cards(config, self.encoder),
             "variant": config["policy"].get("variant"),
             "checkpoint": config["policy"].get("checkpoint"),

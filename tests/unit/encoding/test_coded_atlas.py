@@ -217,7 +217,7 @@ def test_x264_takes_its_settings_from_the_options_or_else_from_the_quality():
     chosen = choose(config(encode={"encoder": "x264", "crf": 20.0, "preset": "slow"}))
     assert chosen.label == "x264, preset slow, crf 20.0" and chosen.reason == ""
     for quality in ("small", "balanced", "best"):
-        settings = choice.x264(config(encode={"quality": quality})["encode"])
+        settings = choice.x264(config(encode={"quality": quality}))
         assert settings["preset"] == "veryfast" and 0 < settings["qp"] < 30
 
 

@@ -1,13 +1,21 @@
 """Of each kind of environment that people film, every cached frame is what `env.render()` draws."""
 
 import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
 
 import gymnasium
 import numpy as np
 import pytest
 from frames import film
+from project import REPOSITORY
 
 from goalreel.environments.environment import make_environment
+from goalreel.mp4.reader import read_index
+from goalreel.simulation.trajectories import read_trajectories
 
 # The package that brings the environment, "" for Gymnasium itself; and whether it takes its time.
 ENVS = {
@@ -54,3 +62,41 @@ def test_every_frame_is_what_a_new_instance_draws(env, tmp_path):
     assert next(frames, None) is None
     size = (tmp_path / "f.npz").stat().st_size
     assert size < 0.05 * len(cache) * cache.background.nbytes
+
+
+def limited(program: str, memory: int, arguments: list, spec: dict) -> str:
+    """Run a stage's program with so many bytes of address space; return what it says."""
+    command = [sys.executable, REPOSITORY / "scripts" / program, *arguments]
+    completed = subprocess.run(
+        [*command, "--spec", json.dumps(spec)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # each thread reserves address space
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory)),
+    )
+    assert completed.returncode == 0, completed.stderr
+    return completed.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
+@pytest.mark.parametrize(
+    ("episodes", "memory"),
+    [(20, 800 << 20), pytest.param(1000, 1 << 30, marks=pytest.mark.slow)],
+)
+def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
+    """Whole frames of 20 episodes take 1.4 GB; 1,000 have some 100,000. ffmpeg reserves 0.6 GB."""
+    pytest.importorskip("Box2D", reason="requirements-test.txt has it")
+    env, files = "LunarLander-v3", [tmp_path / name for name in ("t.npz", "f.npz", "s.mp4")]
+    config = {"env": env, "seed": 1, "film.show": "reaches", "success": -1e9}
+    config["policy"] = {"name": "random"}
+    spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": episodes}}
+    limited("simulate.py", memory, [files[0], "--frames", files[1]], spec)
+    config = {"env": env, "film.fps": 30, "card_frames": 1, "overlay.caption": "{seed}"}
+    config |= {"overlay.hud": True, "film_encoder": {"encoder": "x264", "preset": "ultrafast"}}
+    config["film_encoder"]["qp"] = 30
+    inputs = ["--frames", files[1], "--trajectories", files[0], files[2]]
+    limited("encode.py", memory, inputs, {"stage": "encode", "config": config})
+    frames = int(read_trajectories(files[0]).offsets[-1])
+    assert frames > 60 * episodes
+    assert read_index(files[2]).frames == frames + episodes
+    assert files[1].stat().st_size < 2000 * frames

@@ -203,7 +203,8 @@ def reworded(text: str) -> str:
         ("workflow/resources.py", more, "pump", set()),
         ("simulation/reaches.py", more, "pump", {"simulate"}),
         ("policies/tile_policy.py", more, "sarsa", {"simulate"}),
-        ("arrays.py", more, "pump", {"simulate", "coded_atlas", "encode"}),
+        ("arrays.py", more, "pump", {"simulate", "render", "coded_atlas", "encode"}),
+        ("pictures/camera.py", more, "pump", set()),
     ],
 )
 def test_a_film_follows_what_shapes_it(scripts, name, edit, policy, stages):

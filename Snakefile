@@ -59,13 +59,6 @@ rule all:
 
 
 include: "rules/film.smk"
-
-
-if plan.has_atlas:
-
-    include: "rules/render.smk"
-
-
 include: "rules/training.smk"
 include: "rules/views.smk"
 include: "rules/report.smk"

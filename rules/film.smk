@@ -53,6 +53,11 @@ rule atlas:
         'python "$SCRIPTS/atlas.py" --spec {params.spec:q}' " {output:q} 2> {log:q}"
 
 
+if plan.has_atlas:
+
+    include: "render.smk"
+
+
 rule coded_atlas:
     """Code every picture once, so that films are joined from them and not encoded."""
     input:

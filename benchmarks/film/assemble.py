@@ -34,6 +34,8 @@ from benchmarks.film.encode_stage import (
     encoded,
     luma_errors,
     make_shard,
+    psnr,
+    shown,
 )
 from benchmarks.sample import ENV, RESULTS
 from benchmarks.table import available_cores, csv_text, describe_machine, markdown
@@ -73,7 +75,7 @@ class Found:
             *(_digits(stage * 1e6), _digits(statistics.median(base.stage) / stage)),
             *(_digits(alone * 1e6), _digits(statistics.median(base.alone) / alone)),
             *(f"{self.size:.0f}", _digits(base.size / self.size)),
-            *(f"{_psnr(self.errors.mean()):.2f}", f"{_psnr(self.errors.max()):.2f}"),
+            *(f"{psnr(self.errors.mean()):.2f}", f"{psnr(self.errors.max()):.2f}"),
         ]
 
 
@@ -129,6 +131,7 @@ def measure(
 ) -> tuple[dict[Key, Found], dict[str, list[float]]]:
     """Let all contenders take turns; return their figures, and each coded atlas's CPU seconds."""
     from goalreel.encoding.choice import choose, x264
+    from goalreel.encoding.yuv import Yuv420p
 
     encode = {"encoder": "auto", "preset": None, "qp": None, "crf": None}
     general = {"env": ENV, "max_steps": None, "film": {"fps": 30}}
@@ -152,7 +155,8 @@ def measure(
                     lambda s, p, d=coded_atlas, h=hud, c=caption: assembled(s, d, h, c, p)
                 )
             for preset in PRESETS:
-                settings = x264({**encode, "quality": quality, "preset": preset})
+                asked = {**encode, "quality": quality, "preset": preset}
+                settings = x264({"env": ENV, "encode": asked})
                 contenders[quality, f"x264 {preset}", "none"] = lambda _, p, e=settings: encoded(
                     few, e, p
                 )
@@ -162,7 +166,8 @@ def measure(
                 stage, alone = (seconds / given.count for seconds in work(shard, path))
                 result = found.setdefault(key, Found([], []))
                 if run == 0:
-                    result.errors = luma_errors(path, few, *OVERLAYS[key[2]])
+                    wanted = Yuv420p(shown(few, *OVERLAYS[key[2]]))
+                    result.errors = luma_errors(path, wanted.frames(), wanted.size)
                     continue
                 result.stage.append(stage)
                 result.alone.append(alone)
@@ -189,10 +194,6 @@ def notes(whole: Shard, few: Shard, options, coded_atlases: dict, machine: str) 
         f"Coding the pictures, once for all films of a quality, file written: {once}.",
         f"Machine: {machine}.",
     ]
-
-
-def _psnr(error: float) -> float:
-    return 10 * np.log10(255**2 / error) if error else float("inf")
 
 
 def _digits(value: float) -> str:

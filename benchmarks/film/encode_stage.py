@@ -1,7 +1,7 @@
 """The encode stage, both ways: a shard for it, the work, its CPU seconds, its pictures' errors."""
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,23 +123,27 @@ def shown(shard: Shard, hud: bool, caption: str):
     return overlaid(open_cache(shard.frames), trajectories, ENV, texts, hud, CARDS)
 
 
-def luma_errors(path: Path, shard: Shard, hud: bool, caption: str) -> np.ndarray:
-    """Return the mean squared error of each frame's luma, as ffmpeg decodes it, (frames,)."""
+def luma_errors(path: Path, frames: Iterable[np.ndarray], size: tuple[int, int]) -> np.ndarray:
+    """Return the mean squared error of each frame's luma, as ffmpeg decodes it, (frames,).
+
+    frames: what was encoded, in yuv420p; size: (width, height)
+    """
     import imageio_ffmpeg
 
-    from goalreel.encoding.yuv import Yuv420p
-
-    wanted = Yuv420p(shown(shard, hud, caption))
-    frames = imageio_ffmpeg.read_frames(str(path), pix_fmt="yuv420p", bits_per_pixel=12)
-    next(frames)
-    size = wanted.size[0] * wanted.size[1]
+    decoded = imageio_ffmpeg.read_frames(str(path), pix_fmt="yuv420p", bits_per_pixel=12)
+    next(decoded)
+    samples = size[0] * size[1]
     errors = []
-    for frame, right in zip(frames, wanted.frames(), strict=True):
-        difference = np.subtract(
-            np.frombuffer(frame, np.uint8, size), right.reshape(-1)[:size], dtype=np.int32
-        )
+    for frame, right in zip(decoded, frames, strict=True):
+        luma = np.frombuffer(frame, np.uint8, samples)
+        difference = np.subtract(luma, right.reshape(-1)[:samples], dtype=np.int32)
         errors.append(np.square(difference).mean())
     return np.array(errors)
+
+
+def psnr(error: float) -> float:
+    """Return the PSNR in dB of a mean squared error."""
+    return 10 * np.log10(255**2 / error) if error else float("inf")
 
 
 def cpu_of(work: Callable) -> tuple[object, float]:

@@ -186,7 +186,8 @@ def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
         "before each episode that an assembled film needs; such frames are not counted. The peers "
         "write an MP4 for each episode, in one process. goalreel assembles its film from coded "
         "pictures where x264 is not named. x264 runs at everyone's own default settings where no "
-        "other is named: the peers' preset is medium, on all cores; goalreel's is veryfast.",
+        "other is named: the peers' preset is medium, on all cores; goalreel's, of Mountain Car, "
+        "is veryfast.",
         "cold: the user's cache is empty; warm: it holds the atlas and, to assemble, the "
         "coded atlas.",
         "rendering: the frames of the film's first shard, as RGB in memory or as a cache on disk.",

@@ -160,7 +160,8 @@ def notes(found: dict, options: argparse.Namespace, machine: str) -> list[str]:
         'same seeds and actions for all; every observation was compared. "Lost" is the last frame '
         "of an episode.",
         "All encode with x264, each at its own default settings where no other is named: "
-        "Gymnasium's preset, by moviepy, is medium, on all cores; goalreel's is veryfast, on one.",
+        "Gymnasium's preset, by moviepy, is medium, on all cores; goalreel.RecordVideo's is "
+        "veryfast, on one.",
     ]
     for env in POLICIES:
         costs = [

@@ -24,7 +24,6 @@ _BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
 _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
 # Pixels that are converted at a time, so that the temporaries stay in the CPU's cache.
 _CHUNK = 1 << 16
-_HALVES = (SIDE // 2, SIDE // 2)  # of a block in the planes of chroma
 
 
 class Yuv420p:
@@ -59,15 +58,19 @@ class Yuv420p:
 
     def frames(self, which: range | None = None) -> Iterator[np.ndarray]:
         """Yield frames in one buffer that is written anew for each: use it before the next."""
-        buffer, under = self._background.copy(), self._background.copy()
-        canvas, clean = (planes(flat.reshape(self._shape)) for flat in (buffer, under))
+        buffer = self._background.copy()
+        canvas = planes(buffer.reshape(self._shape))
+        clean = planes(self._background.reshape(self._shape))  # the frame without patches
         drawn = _DrawnPlanes(self._drawn, clean) if self._drawn else None
+        if drawn:
+            clean = drawn.planes
         before = [NOTHING] * len(self._patches)
         indices = [layer.index.tolist() for layer in self._layers]
         for frame in which if which is not None else range(len(self)):
             now = [index[frame] for index in indices]
             if drawn and drawn.show(frame):
-                np.copyto(buffer, under)
+                for plane, below in zip(canvas, clean, strict=True):
+                    plane[:] = below
                 before = None
             if now != before:
                 for parts in self._parts(before or ()):
@@ -88,15 +91,20 @@ class Yuv420p:
 class _DrawnPlanes:
     """A layer of drawn pictures, kept in planes from frame to frame: only changes are pasted."""
 
-    def __init__(self, layer: Drawn, target: Sequence[np.ndarray]):
-        """Begin without a picture; target: the planes that are written, Y, U and V."""
-        self._layer, self._target = layer, target
+    def __init__(self, layer: Drawn, like: Sequence[np.ndarray]):
+        """Begin without a picture; like: planes of its shape, Y, U and V."""
+        self._layer = layer
         rows, columns = grid(layer.size)
-        # Whole blocks, of which the target is the upper left part.
-        self._whole = [np.empty((rows * n, columns * n), np.uint8) for n in (SIDE, *_HALVES)]
+        sides = SIDE, SIDE // 2, SIDE // 2
+        whole = [np.empty((rows * side, columns * side), np.uint8) for side in sides]
         self._tiles = [
-            plane.reshape(rows, n, columns, n).swapaxes(1, 2)
-            for plane, n in zip(self._whole, (SIDE, *_HALVES), strict=True)
+            plane.reshape(rows, side, columns, side).swapaxes(1, 2)
+            for plane, side in zip(whole, sides, strict=True)
+        ]
+        # The picture is the upper left part of whole blocks.
+        self.planes = [
+            plane[: shape[0], : shape[1]]
+            for plane, shape in zip(whole, (p.shape for p in like), strict=True)
         ]
         self._group, self._done = -1, 0
 
@@ -114,8 +122,6 @@ class _DrawnPlanes:
         row, column = np.divmod(places, self._tiles[0].shape[1])
         for tiles, blocks in zip(self._tiles, self._blocks, strict=True):
             tiles[row, column] = blocks[numbers]  # of several changes of a place the last stays
-        for plane, whole in zip(self._target, self._whole, strict=True):
-            plane[:] = whole[: plane.shape[0], : plane.shape[1]]
         self._done = end
         return True
 

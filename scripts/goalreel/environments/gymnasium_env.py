@@ -63,11 +63,12 @@ def _told(env, what: str, seed: int) -> Iterator[None]:
 
 
 @dataclass
-class Used:
-    """Instances that have played an episode, and whether they may play another."""
+class Pool:
+    """Instances that wait for an episode."""
 
-    instances: list = field(default_factory=list)
-    trusted: bool | None = None  # None as long as it was not tried
+    new: list = field(default_factory=list)  # those that have not played
+    used: list = field(default_factory=list)  # those that have
+    trusted: bool | None = None  # whether these may play again, None as long as it was not tried
     making: float = 0.0  # seconds that it took to make instances for episodes
 
 
@@ -78,7 +79,7 @@ class GymnasiumEnvironment:
     id: str
     kwargs: Mapping = field(default_factory=dict)
     max_steps: int | None = None  # None for the limit that it is registered with
-    used: Used = field(default_factory=Used, compare=False, repr=False)
+    pool: Pool = field(default_factory=Pool, compare=False, repr=False)
 
     # A policy may work on a batch; Gymnasium steps them one by one, and some instances take
     # seconds to make.
@@ -123,9 +124,8 @@ class GymnasiumEnvironment:
     @cached_property
     def _spaces(self) -> tuple[object, ActionSpace]:
         env = self.make()
-        spaces = env.observation_space, action_space(env.action_space, self.id)
-        env.close()
-        return spaces
+        self.pool.new.append(env)
+        return env.observation_space, action_space(env.action_space, self.id)
 
     @property
     def actions(self) -> ActionSpace:
@@ -174,11 +174,19 @@ class GymnasiumEnvironment:
         return np.stack([np.asarray(observation, dtype) for observation in observations])
 
     def sample_observations(self, count: int) -> np.ndarray:
-        """Return what a policy may see: (count, *shape), the resets of seeds 0, 1, ..."""
+        """Return what a policy may see: (count, *shape), of random episodes from seed 0 on."""
         env = self.make()
-        obs = self.batch([env.reset(seed=seed)[0] for seed in range(count)])
+        env.action_space.seed(0)
+        # Atari's resets take as long as 200 steps.
+        obs, over = [_reset(env, 0)], False
+        while len(obs) < count:
+            if over:
+                obs.append(_reset(env, len(obs)))
+            observation, _, *ending, _ = _step(env, env.action_space.sample(), 0)
+            obs.append(observation)
+            over = any(ending)
         env.close()
-        return obs
+        return self.batch(obs[:count])
 
     def play(
         self, seed: int, actions: np.ndarray, pictures: bool = False, instance=None
@@ -203,31 +211,34 @@ class GymnasiumEnvironment:
 
     def trust(self, used: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""
-        self.used.trusted = used
+        self.pool.trusted = used
         if not used:
             self.close()
 
     def close(self) -> None:
         """Close the instances that wait for another episode."""
-        while self.used.instances:
-            self.used.instances.pop().close()
+        for instances in (self.pool.new, self.pool.used):
+            while instances:
+                instances.pop().close()
 
     def acquire(self):
         """Return an instance for an episode."""
-        used = self.used
-        if used.trusted and used.instances:
-            return used.instances.pop()
+        pool = self.pool
+        if pool.trusted and pool.used:
+            return pool.used.pop()
+        if pool.new:
+            return pool.new.pop()
         began = time.perf_counter()
         env = self.make()
-        used.making += time.perf_counter() - began
+        pool.making += time.perf_counter() - began
         return env
 
     def release(self, env) -> None:
         """Take an instance that has played."""
-        if self.used.trusted is False:
+        if self.pool.trusted is False:
             env.close()
         else:
-            self.used.instances.append(env)
+            self.pool.used.append(env)
 
 
 class _Instance:

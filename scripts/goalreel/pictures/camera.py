@@ -130,11 +130,11 @@ class Camera:
 
     def _play_again(self, episode: Episode, take: "_Take") -> None:
         """Find out whether an episode repeats itself, and whether instances can be used again."""
-        used, trusted = self._environment.used, False
-        slow = used.making > _LONG * (self._stepping + self._drawing)
-        if slow and len(used.instances) > 1:  # the last of them has played another episode
+        pool, trusted = self._environment.pool, False
+        slow = pool.making > _LONG * (self._stepping + self._drawing)
+        if slow and len(pool.used) > 1:  # the last of them has played another episode
             with contextlib.suppress(GoalreelError):  # in a new instance it may be the same
-                self._compare(episode, take, used.instances[-1])
+                self._compare(episode, take, pool.used[-1])
                 trusted = True
         if not trusted:
             self._compare(episode, take, None)

@@ -118,22 +118,21 @@ def test_nothing_but_the_first_episode_is_stepped_twice(tmp_path):
     environment, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == (9 + 1) * 8 and calls["render"] == (9 + 1) * 9
-    assert environment.used.trusted
-    # Those of the first batch, and one that tells its spaces.
-    assert calls["made"] <= environment.most_lanes + 2
+    assert environment.pool.trusted
+    assert calls["made"] <= environment.most_lanes
 
 
 @pytest.mark.parametrize("name", ["Leaking", "Remembering", "Stubborn"])
 def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
     environment, made, cache, calls = filmed(tmp_path, name)
-    assert environment.used.trusted is False and calls["made"] >= 9
+    assert environment.pool.trusted is False and calls["made"] >= 9
     check(made, cache, name)
 
 
 def test_an_instance_that_is_quickly_made_plays_one_episode(tmp_path, monkeypatch):
     monkeypatch.setattr(camera, "_LONG", 1e9)
     environment, made, cache, calls = filmed(tmp_path, "Walk")
-    assert environment.used.trusted is False and calls["made"] == 9 + 2
+    assert environment.pool.trusted is False and calls["made"] == 9 + 1
     assert calls["step"] == (9 + 1) * 8
     check(made, cache)
 

@@ -14,7 +14,8 @@ MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
 # Reaches in a shard where the user sets none, by the id alone, so that a longer run makes only new
 # shards. Gymnasium steps and draws some hundred frames a second, so 7 long episodes of CartPole in
-# ten seconds, and 100 are 15 shards, about one for each of 16 cores. ALE takes 0.4 s to begin a shard: 20.
+# ten seconds, and 100 are 15 shards, about one for each of 16 cores. An ALE shard takes longer to
+# begin: an instance takes as long to make as 200 steps.
 _PLAYED_SHARD, _ALE_SHARD, _COMPUTED_SHARD = 7, 20, 250
 
 

@@ -16,8 +16,10 @@ from goalreel.views.scaled_frames import Picture, ScaledCache
 GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
 _PAPER: Colour = (33, 37, 43)
 _INK: Colour = (255, 255, 255)
-# Pixels of pictures that are held at a time; a Mountain Car page at 3 x 4 has a tenth of it.
-_SPAN = 32_000_000
+# Pixels of pictures that are held at a time, and some more; a Mountain Car page at 3 x 4 has less.
+_SPAN = 8_000_000
+# Steps that a cell is filled with before the next: what it shows is read in pieces of some steps.
+_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,11 @@ def page_parts(page: Sequence[Cell], shape: Layout) -> Iterator[FrameCache]:
         first, pixels = step, 0
         layers = [_CellLayer() for _ in page]
         while step < end and pixels <= _SPAN:
+            steps = range(step, min(step + _STEPS, end))
             for cell, layer in zip(page, layers, strict=True):
-                frame = cell.frames[min(step, len(cell.frames) - 1)]
-                pixels += layer.add(cell.cache.picture(frame))
-            step += 1
+                for frame in (cell.frames[min(s, len(cell.frames) - 1)] for s in steps):
+                    pixels += layer.add(cell.cache.picture(frame))
+            step = steps.stop
         cells = [layer.layer(f"cell {n}", *shape.corner(n)) for n, layer in enumerate(layers)]
         always = np.zeros(step - first, np.int32)
         cells += [Layer(f"caption {n}", patch, always) for n, patch in enumerate(plates)]

@@ -1,8 +1,8 @@
 """A frame cache's pictures at a smaller size, each scaled once and known by its content.
 
-A frame is the scaled background with a picture pasted over it, as in the cache itself, and equals
-what Pillow makes of the whole frame: Lanczos, first along the rows, then along the columns. Only
-what differs from the background is scaled.
+A frame is the scaled background with a picture pasted over it, and equals what Pillow makes of the
+whole frame: Lanczos, first along the rows, then along the columns. Of a frame that is a patch over
+a background only what differs is scaled; what Gymnasium has drawn is scaled whole.
 """
 
 import hashlib
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.errors import GoalreelError
+from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, cut_patches
+from goalreel.pictures.layers import NOTHING, Layer, cut_patches
 
 _REACH = 3  # pixels to each side of a scaled one that Lanczos takes into account
-_ROOM = 256 << 20  # bytes of pictures that are kept
+_ROOM = 96 << 20  # bytes of pictures that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,9 @@ class ScaledPictures:
                 f"frames of {width}x{height} pixels among those of {self.source[0]}x"
                 f"{self.source[1]}; all frames of a view must be of one size"
             )
-        return ScaledCache(cache, self)
+        (layer,) = cache.layers
+        kind = _ScaledDrawn if isinstance(layer, Drawn) else _ScaledPatches
+        return kind(cache, layer, self)
 
     def find(self, content: tuple[bytes, bytes], scale: Callable[[], Picture]) -> Picture:
         """Return the picture of this content; if it is not kept, the one that scale() makes."""
@@ -72,37 +75,78 @@ class ScaledCache:
 
     def __init__(self, cache: FrameCache, pictures: ScaledPictures):
         """Scale the background of `cache`."""
-        (layer,) = cache.layers
-        self._cache, self._pictures, self._patches = cache, pictures, layer.patches
+        self._cache, self._pictures = cache, pictures
         # In two calls, since in one Pillow 13 chooses the order of the passes by the size (its
         # pull request 9549), and the parts of a frame would no longer fit together.
         self._narrow = _resized(cache.background, pictures.target[0], pictures.source[1])
         self.background = _resized(self._narrow, *pictures.target)  # (h, w, 3) uint8
         self._identity = hashlib.sha256(cache.background.tobytes()).digest()
-        self._index, self._digests = layer.index.tolist(), layer.patches.digests()
 
     def picture(self, frame: int) -> Picture | None:
         """Return what lies over the background on a frame."""
+        digest = self._digest(frame)
+        if digest is None:
+            return None
+        return self._pictures.find((self._identity, digest), lambda: self._scaled(frame))
+
+    def _digest(self, frame: int) -> bytes | None:
+        """Return what tells a frame from others with this background, None for nothing on it."""
+        raise NotImplementedError
+
+    def _scaled(self, frame: int) -> Picture:
+        raise NotImplementedError
+
+    def _cut(self, top: int, left: int, pixels: np.ndarray) -> Picture:
+        """Return what differs from the background in a box of scaled pixels, (h, w, 3)."""
+        cut = cut_patches(self.background, [(top, left, pixels)])
+        return Picture(tuple(cut.boxes[0].tolist()), cut.pixels)
+
+
+class _ScaledPatches(ScaledCache):
+    """Of patches over a background."""
+
+    def __init__(self, cache: FrameCache, layer: Layer, pictures: ScaledPictures):
+        super().__init__(cache, pictures)
+        self._patches, self._index = layer.patches, layer.index.tolist()
+        self._digests = layer.patches.digests()
+
+    def _digest(self, frame: int) -> bytes | None:
         patch = self._index[frame]
         if patch == NOTHING or not self._patches.boxes[patch, 2:].all():
             return None
-        content = self._identity, self._digests[patch]
-        return self._pictures.find(content, lambda: self._scaled(patch))
+        return self._digests[patch]
 
-    def _scaled(self, patch: int) -> Picture:
+    def _scaled(self, frame: int) -> Picture:
         """Scale the rows that differ, then the columns that differ, as of the whole frame."""
-        frame = self._cache.background.copy()
-        self._patches.paste(frame, patch)
+        patch, picture = self._index[frame], self._cache[frame]
         start, first, tall, broad = self._patches.boxes[patch].tolist()
         (width, height), (wide, high) = self._pictures.source, self._pictures.target
         top, bottom = _reach(start, tall, height, high)
         left, right = _reach(first, broad, width, wide)
         columns = self._narrow[:, left:right].copy()
-        rows = frame[start : start + tall]
+        rows = picture[start : start + tall]
         columns[start : start + tall] = _resized(rows, wide, tall)[:, left:right]
-        pixels = _resized(columns, right - left, high)[top:bottom]
-        cut = cut_patches(self.background, [(top, left, pixels)])
-        return Picture(tuple(cut.boxes[0].tolist()), cut.pixels)
+        return self._cut(top, left, _resized(columns, right - left, high)[top:bottom])
+
+
+class _ScaledDrawn(ScaledCache):
+    """Of whole pictures."""
+
+    def __init__(self, cache: FrameCache, layer: Drawn, pictures: ScaledPictures):
+        super().__init__(cache, pictures)
+        self._layer = layer
+        self._digests: dict[tuple[int, int], bytes] = {}  # of the pictures shown so far
+
+    def _digest(self, frame: int) -> bytes:
+        place = self._layer.find(frame)
+        if place not in self._digests:
+            self._digests[place] = hashlib.sha256(self._cache[frame]).digest()
+        return self._digests[place]
+
+    def _scaled(self, frame: int) -> Picture:
+        wide, high = self._pictures.target
+        narrow = _resized(self._cache[frame], wide, self._pictures.source[1])
+        return self._cut(0, 0, _resized(narrow, wide, high))
 
 
 def _reach(start: int, length: int, source: int, target: int) -> tuple[int, int]:

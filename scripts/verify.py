@@ -1,6 +1,7 @@
 """Check every file of the results: its checksum, its spec, and the counts of frames and rows.
 
-A line for each stage reports the result. In the workflow, damaged files are removed, and the last
+What Gymnasium has played and drawn is played again, and every step and picture compared. A line for
+each stage reports the result. In the workflow, damaged files are removed, and the last
 line names what has to be made again. By hand, nothing is removed; the spec is that of the job's
 command:
 
@@ -34,7 +35,8 @@ def main(argv: list[str] | None = None) -> None:
     outputs = {name: stage.outputs for name, stage in STAGES.items()}
     numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
     config = spec.config
-    plan = Plan(outputs, spec.made_of, config["film.fps"], config["card_frames"], *numbers)
+    film = (config[name] for name in ("env", "film.fps", "card_frames"))
+    plan = Plan(outputs, spec.made_of, *film, *numbers)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)
     planned = cli.results() == arguments.output.parent.resolve()

@@ -1,11 +1,14 @@
 """Verification of a run: every file in the results, and the counts on which they must agree.
 
 Shards are checked in parallel, each within the memory of one; only counts of a shard are kept.
+What Gymnasium has played and drawn it plays and draws again.
 """
 
 import itertools
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +20,7 @@ from goalreel.film.parts import WHOLE
 from goalreel.film.parts_index import index_of
 from goalreel.provenance.checksums import read_digests
 from goalreel.verification import single_files as files
+from goalreel.verification.played_again import difference
 from goalreel.verification.single_files import Plan
 from goalreel.verification.verdict import Verdict
 from goalreel.verification.view_files import check_views
@@ -40,8 +44,11 @@ def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
     """
     shards = [Verdict(stage) for stage in _SHARDED]
     episodes = attempts = 0
-    with ThreadPoolExecutor(threads) as pool:
-        for shard in _mapped(pool, lambda s: _check_shard(results, plan, s), range(plan.shards)):
+    # A process of the second pool starts when it gets something to play.
+    players = ProcessPoolExecutor(threads, multiprocessing.get_context("spawn"))
+    with ThreadPoolExecutor(threads) as pool, players:
+        check = partial(_check_shard, results, plan, players)
+        for shard in _mapped(pool, check, range(plan.shards)):
             for whole, part in zip(shards, shard.verdicts, strict=True):
                 whole.add(part)
             episodes, attempts = episodes + shard.episodes, attempts + shard.attempts
@@ -49,6 +56,8 @@ def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
             left = ((verdict.stage, path) for path in _shards_left(results, verdict.stage, plan))
             for part in _mapped(pool, _check_left, left):
                 verdict.add(part)
+    if plan.is_drawn and shards[0].word == "sound":
+        shards[0].note = "sound, every episode played again"
     # Counts hold where all was read and nothing is damaged: a shard's fault needs no second name.
     lacking = (v.faults or v.unchecked or (v.missing and v.stage != "render") for v in shards)
     whole = not any(lacking)
@@ -66,7 +75,7 @@ def _mapped(pool: ThreadPoolExecutor, function: Callable, items: Iterable) -> It
         yield from pool.map(function, batch)
 
 
-def _check_shard(results: Path, plan: Plan, shard: int) -> _Shard:
+def _check_shard(results: Path, plan: Plan, players: ProcessPoolExecutor, shard: int) -> _Shard:
     simulate, render, encode = verdicts = [Verdict(stage) for stage in _SHARDED]
     path, cache, segment = (plan.path(results, stage, shard) for stage in _SHARDED)
     made = simulate.check(path, lambda: files.sound_trajectories(path, plan, shard))
@@ -76,7 +85,22 @@ def _check_shard(results: Path, plan: Plan, shard: int) -> _Shard:
     if made is None:
         return _Shard(verdicts)
     simulate.frames = int(made.offsets[-1])
+    if plan.is_drawn:
+        _play_again(path, cache if render.files else None, simulate, render, players)
     return _Shard(verdicts, len(made), len(made.attempts.reach))
+
+
+def _play_again(
+    path: Path, cache: Path | None, simulate: Verdict, render: Verdict, players: ProcessPoolExecutor
+) -> None:
+    """Note where Gymnasium gives something else than the sound files of a shard hold."""
+    try:
+        found = players.submit(difference, path, cache).result()
+    except (GoalreelError, BrokenProcessPool) as error:
+        simulate.unchecked[path] = f"it cannot be played again: {error}"
+        return
+    if found:
+        (simulate if found[0] == path else render).faults |= [found]
 
 
 def _shards_left(results: Path, stage: str, plan: Plan) -> Iterator[Path]:

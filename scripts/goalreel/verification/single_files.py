@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files.seal import check_seal
 from goalreel.film.parts import WHOLE, film_file, parts_of
@@ -24,12 +25,18 @@ class Plan:
 
     outputs: Mapping[str, Sequence[str]]  # of each stage, with wildcards, in the results folder
     made_of: Mapping[str, str]  # of each stage, the digest of its spec
+    env: str  # the environment's id
     fps: int
     cards: int  # title-card frames of each episode
     shards: int
     reaches: int
     size: int  # reaches of a shard but the last
     per_file: int | None  # reaches of a film but the last, None for one film
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether Gymnasium draws while it plays."""
+        return not describe(self.env).has_atlas
 
     def path(self, results: Path, stage: str, shard: int) -> Path:
         """Return the file that a stage leaves of a shard."""
@@ -78,9 +85,7 @@ def sound_trajectories(path: Path, plan: Plan, shard: int) -> Trajectories:
 def check_cache(path: Path, plan: Plan, shard: int, trajectories: Trajectories | None) -> int:
     """Return a frame cache's frames, all of its file checked against its trajectories."""
     check_seal(path)
-    # Gymnasium draws while it plays.
-    maker = "render" if "render" in plan.made_of else "simulate"
-    check_made(path, maker, plan, plan.reaches_of(shard))
+    check_made(path, "simulate" if plan.is_drawn else "render", plan, plan.reaches_of(shard))
     cache = open_cache(path)
     if trajectories is not None:
         if cache.source != trajectories.digest():

@@ -40,9 +40,8 @@ def planned(project: Project, **config) -> Plan:
     spec = parse_spec(specs.spec("verify", None))
     numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
     outputs = {name: stage.outputs for name, stage in STAGES.items()}
-    return Plan(
-        outputs, spec.made_of, spec.config["film.fps"], spec.config["card_frames"], *numbers
-    )
+    film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
+    return Plan(outputs, spec.made_of, *film, *numbers)
 
 
 def flip(path, place: int) -> None:

@@ -1,0 +1,118 @@
+"""Verify plays again what Gymnasium has played, and names the first step that is another."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from frames import film
+
+from goalreel.environments.environment import make_environment
+from goalreel.files import npz
+from goalreel.pictures.blocks import groups_of
+from goalreel.pictures.frame_cache import DrawnFrames, open_cache
+from goalreel.provenance.spec import canonical, parse_spec
+from goalreel.simulation.trajectories import write_trajectories
+from goalreel.verification.played_again import difference
+
+# Its pictures depend on the hour of the day, which the test sets.
+SUNDIAL = """
+import os
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Sundial(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"]}
+    observation_space = action_space = spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return 0, {}
+
+    def step(self, action):
+        self.at += 1
+        return 0, 1.0, False, False, {}
+
+    def render(self):
+        shadow = int(os.environ["HOUR"]) if self.at == 3 else 0
+        return np.full((32, 48, 3), shadow, np.uint8)
+
+
+gymnasium.register("Sundial-v0", Sundial, max_episode_steps=4)
+"""
+
+
+def with_another_pixel(path, frame: int) -> None:
+    """Write a frame cache again, whole but for a channel of one pixel."""
+    cache = open_cache(path)
+    pictures = [cache[n] for n in range(len(cache))]
+    pictures[frame][-1, -1, 2] ^= 1
+    with npz.writing(path) as add:
+        frames = DrawnFrames(add)
+        frames.size = pictures[0].shape[:2]
+        for e in range(len(cache.offsets) - 1):
+            numbers = cache.episode(e)
+            frames.add(groups_of(iter(pictures[numbers.start : numbers.stop])))
+        frames.finish(np.arange(len(cache.offsets) - 1), cache.source, cache.spec)
+
+
+@pytest.fixture
+def filmed(tmp_path):
+    """Return a function that films an environment: its trajectories, their file, the frames'."""
+
+    def run(**config):
+        paths = tmp_path / "t.npz", tmp_path / "f.npz"
+        spec = parse_spec(canonical({"config": config}))
+        made, _ = film(paths[1], make_environment(config), spec=spec)
+        write_trajectories(paths[0], made)
+        assert difference(*paths) is None and difference(paths[0], None) is None
+        return made, *paths
+
+    return run
+
+
+def test_a_picture_a_reward_and_an_observation_are_found_with_their_step(filmed):
+    made, trajectories, frames = filmed(env="Acrobot-v1", max_steps=6)
+    with_another_pixel(frames, int(made.offsets[1]) + 4)
+    assert difference(trajectories, frames) == (
+        frames,
+        f"the episode of seed {made.episodes.seed[1]}, step 4: Gymnasium draws another picture",
+    )
+    assert difference(trajectories, None) is None, "without a cache steps are compared alone"
+    for name, row, what in (("rewards", 7, "reward"), ("states", 2, "observation")):
+        changed = getattr(made, name).copy()
+        changed[row] = np.nextafter(changed[row], 9)
+        write_trajectories(trajectories, replace(made, **{name: changed}))
+        path, fault = difference(trajectories, frames)
+        place = f"seed {made.episodes.seed[row // 6]}, step {row % 6 + (what == 'reward')}: "
+        assert path == trajectories and f"{place}Gymnasium gives the {what}" in fault
+
+
+def test_a_picture_that_depends_on_time_is_found(filmed, tmp_path, monkeypatch):
+    (tmp_path / "sundial.py").write_text(SUNDIAL)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("HOUR", "9")
+    made, trajectories, frames = filmed(env="sundial:Sundial-v0")
+    monkeypatch.setenv("HOUR", "10")
+    path, fault = difference(trajectories, frames)
+    assert path == frames and f"seed {made.episodes.seed[0]}, step 3" in fault
+
+
+def test_the_workflow_plays_every_shard_again_and_removes_what_differs(project):
+    config = {"env": "CartPole-v1", "success": 0, "max_steps": 12, "reaches": 3, "shard_size": 2}
+    config["policy"] = "{name: random}"
+    said = project.run("-j", "2", "verify", config=config)
+    assert re.search(r"simulate +2 files .* sound, every episode played again", said), said
+    frames = project.folder / "results" / "frames"
+    with_another_pixel(frames / "00001.npz", 5)
+    said = project.fail("-j", "2", "verify", config=config)
+    named = re.search(r"frames/00001\.npz: the episode of seed \d+, step 5: Gymnasium draws", said)
+    assert named and "make again: results/frames/00001.npz" in said, said
+    assert [path.name for path in frames.iterdir()] == ["00000.npz"]

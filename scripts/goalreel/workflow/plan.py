@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from goalreel.environments.registry import describe
@@ -32,12 +33,13 @@ class Plan:
         return lambda wildcards: _or_end(self._specs.spec, stage, wildcards)
 
     def memory(self, stage: str) -> Callable[..., int]:
-        """Return the function of (wildcards, attempt) that gives a job's memory in MB."""
-        return doubling(memory_mb(stage, self.config, self._covered(stage)))
+        """Return the function of (wildcards, attempt, threads) that gives a job's memory in MB."""
+        return doubling(partial(memory_mb, stage, self.config, self._covered(stage)))
 
     def minutes(self, stage: str) -> Callable[..., int]:
-        """Return the function of (wildcards, attempt) that gives a job's run time in minutes."""
-        return doubling(run_minutes(stage, self.config, self._covered(stage), self.encoder))
+        """Return the function of (wildcards, attempt, threads) that gives a job's minutes."""
+        covered = self._covered(stage)
+        return doubling(partial(run_minutes, stage, self.config, covered, self.encoder))
 
     def _covered(self, stage: str) -> int:
         """Return the number of reaches that a job covers at most."""

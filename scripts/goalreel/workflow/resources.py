@@ -5,10 +5,12 @@ part of a spec: asking for more makes nothing again. It is imported while the Sn
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from goalreel.encoding.choice import Choice
+from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.registry import describe
-from goalreel.workflow.stages import STAGES
+from goalreel.workflow.stages import stage_of
 
 _OWN_MB = 400  # the Snakemake that runs the job's commands, with a cluster's plugins
 _OWN_MINUTES = 3  # its start, and a file system that stalls
@@ -16,8 +18,8 @@ _SLOWER = 5  # than where it was measured: older cores, shared nodes
 _PICTURE = 600 * 400  # pixels of the frames that were measured
 _STEP = 100  # MB; memory is asked for in steps
 _X264_MS = 130.0  # to encode a reach, where its pictures are not assembled
-_GYMNASIUM_MS = 5.0  # to step, draw and encode a frame of another environment
-_STEPS = 500  # of its episodes, if max_steps does not say
+# Of an episode that Gymnasium plays, if max_steps does not say: few take as long as Atari's 27,000.
+_MOST_STEPS = 1000
 _TORCH_MB = 3000  # to load PyTorch
 _TRAININGS = ("train", "dqn", "pixels", "training_table")  # which work on no picture of a film
 _BUFFER_KB = 7.1  # a step in a replay buffer, or a ring, of frames of 84x84
@@ -26,11 +28,15 @@ _SAMPLES = 500  # learned in a second by one core
 _DQN_MS = 1.5  # a frame of a training of the baseline, the slowest variant but for noise
 
 
-def memory_mb(stage: str, config: Mapping, covered: int) -> int:
+def memory_mb(stage: str, config: Mapping, covered: int, threads: int = 1) -> int:
     """Return the memory that a job of a stage takes, in MB; covered: its number of reaches."""
-    need, policy, pixels = STAGES[stage], config["policy"]["name"], config["pixels"]
-    used = need.mb + need.kb_per_reach * covered / 1000 + need.mb_per_picture * _pictures(config)
-    plays = policy == "sb3" and stage == "simulate"
+    need, pixels = stage_of(stage, config["env"]), config["pixels"]
+    policy = config["policy"]["name"]
+    kb = need.kb_per_reach + need.kb_per_frame * _steps(config)
+    used = need.mb + kb * covered / 1000 + need.mb_per_picture * _pictures(config)
+    if stage == "verify" and not describe(config["env"]).computed:  # which plays again
+        used += threads * stage_of("simulate", config["env"]).mb
+    plays = policy == "sb3" and stage in ("simulate", "clips")
     plays |= policy == "dqn" and stage in ("simulate", "learning", "clips")
     if plays or "torch" in need.tools:
         used += _TORCH_MB
@@ -39,14 +45,17 @@ def memory_mb(stage: str, config: Mapping, covered: int) -> int:
     return _STEP * -(-int(_OWN_MB + used) // _STEP)
 
 
-def run_minutes(stage: str, config: Mapping, covered: int, encoder: Choice) -> int:
+def run_minutes(
+    stage: str, config: Mapping, covered: int, encoder: Choice, threads: int = 1
+) -> int:
     """Return the run time that a job of a stage takes, in minutes; covered: as above."""
-    need, pixels, pictures = STAGES[stage], config["pixels"], _pictures(config)
-    ms = need.ms_per_reach
-    if need.per == "shard" and not describe(config["env"]).computed:
-        ms = _GYMNASIUM_MS * (config["max_steps"] or _STEPS)
-    elif stage == "encode":
+    env, pixels, pictures = config["env"], config["pixels"], _pictures(config)
+    need, is_computed = stage_of(stage, env), describe(env).computed
+    ms = need.ms_per_reach + need.ms_per_frame * _steps(config)
+    if stage == "encode" and is_computed:
         ms = (ms if encoder.assembled else _X264_MS) * pictures
+    if stage == "verify" and not is_computed:
+        ms += stage_of("simulate", env).ms_per_frame * _steps(config) / threads
     seconds = need.seconds * (1 if stage in _TRAININGS else pictures) + ms * covered / 1000
     if stage == "dqn":
         seconds += config["dqn"]["frames"] * _DQN_MS / 1000
@@ -56,15 +65,26 @@ def run_minutes(stage: str, config: Mapping, covered: int, encoder: Choice) -> i
     return _OWN_MINUTES + int(_SLOWER * seconds / 60)
 
 
-def doubling(first: int) -> Callable[..., int]:
-    """Return a function of a job's attempt: `first`, then twice and four times as much."""
+def doubling(first: Callable[[int], int]) -> Callable[..., int]:
+    """Return a function of a job's attempt and threads: `first`, then twice and four times it."""
+    first = cache(first)
 
-    def asked(wildcards, attempt) -> int:
-        return first * 2 ** (attempt - 1)
+    def asked(wildcards, attempt, threads=1) -> int:
+        return first(threads) * 2 ** (attempt - 1)
 
     return asked
 
 
+def _steps(config: Mapping) -> int:
+    """Return the steps of an episode that Gymnasium plays, at most; 0 for what is computed here."""
+    if describe(config["env"]).computed:
+        return 0
+    limit = find_spec(config["env"])[0].max_episode_steps or _MOST_STEPS
+    return config["max_steps"] or min(limit, _MOST_STEPS)
+
+
 def _pictures(config: Mapping) -> float:
-    """Return the size of a frame, in frames of 600x400."""
+    """Return the size of a frame, in frames of 600x400; 1 for what Gymnasium draws."""
+    if not describe(config["env"]).has_atlas:
+        return 1
     return config["render"]["width"] * config["render"]["height"] / _PICTURE

@@ -24,7 +24,7 @@ from goalreel.film.shards import shard_name
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
-from goalreel.workflow.stages import ARTISTS, GYMNASIUM, STAGES
+from goalreel.workflow.stages import ARTISTS, STAGES, stage_of
 
 _CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
 
@@ -124,13 +124,13 @@ class Specs:
     def _common(self, stage: str) -> dict:
         """Return what the specs of all jobs of a stage have in common."""
         env, policy = self._config["env"], self._config["policy"]
-        program, tools, files = STAGES[stage].program or stage, (), self._package_files(stage)
-        planned = STAGES[stage]
-        if not describe(env).computed and stage in GYMNASIUM:
-            planned = GYMNASIUM[stage]
-            tools, files = environment_tools(env), environment_files(env)
+        planned = stage_of(stage, env)
+        program, tools, files = planned.program or stage, (), self._package_files(stage)
         if stage == "simulate":
-            tools, files = (*tools, *policy_tools(policy)), files | policy_files(policy)
+            tools, files = policy_tools(policy), files | policy_files(policy)
+            if not describe(env).computed:
+                tools = (*environment_tools(env), *tools)
+                files = environment_files(env) | files
         learner = policy["name"] if policy["name"] in ("sarsa", "dqn") else "sarsa"
         player = {"simulate": policy["name"], "clips": policy["name"], "learning": learner}
         without = other_policies(player[stage]) if stage in player else []

@@ -6,6 +6,10 @@ It is imported while the Snakefile is parsed.
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
+
+from goalreel.environments.gymnasium_ids import find_spec
+from goalreel.environments.registry import describe
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class Stage:
     mb_per_picture: float = 0.0  # for a picture of 600x400
     seconds: float = 0.0
     ms_per_reach: float = 0.0
+    # Of what Gymnasium draws, for a frame of 600x400.
+    kb_per_frame: float = 0.0
+    ms_per_frame: float = 0.0
 
 
 _ENVIRONMENT = ("env", "env_kwargs", "max_steps")
@@ -292,12 +299,44 @@ STAGES["verify"] = Stage(
 )
 # The package that draws a style, the tool "artist" of the stages above.
 ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
-# Where Gymnasium plays it also draws, and there is no stage `render`.
+# Where Gymnasium plays it also draws: there is no stage `render`, and jobs take what frames take.
 GYMNASIUM = {
     "simulate": replace(
         STAGES["simulate"],
         inputs=(),
         tools=("numpy", "gymnasium"),
         outputs=(*STAGES["simulate"].outputs, *STAGES["render"].outputs),
+        mb=200,
+        kb_per_reach=0,
+        kb_per_frame=1,
+        ms_per_reach=0,
+        ms_per_frame=10,
     ),
+    "encode": replace(
+        STAGES["encode"],
+        mb=250,
+        kb_per_reach=0,
+        kb_per_frame=0.5,
+        mb_per_picture=0,
+        ms_per_reach=0,
+        ms_per_frame=6,
+    ),
+    "clips": replace(STAGES["clips"], ms_per_frame=6),
+    "grid": replace(STAGES["grid"], ms_per_reach=0, ms_per_frame=20),
+    "verify": replace(STAGES["verify"], ms_per_reach=0, ms_per_frame=3),
 }
+# By Mesa, without a graphics card; five instances at a time.
+MUJOCO = {
+    "simulate": replace(GYMNASIUM["simulate"], mb=900, ms_per_frame=200),
+    "clips": replace(GYMNASIUM["clips"], mb=1200),
+}
+
+
+@cache
+def stage_of(name: str, env: str) -> Stage:
+    """Return a stage as it is for an environment."""
+    if describe(env).computed:
+        return STAGES[name]
+    classes = getattr(find_spec(env)[1], "__mro__", ())
+    of_mujoco = any("mujoco" in f"{c.__module__}.{c.__name__}".lower() for c in classes)
+    return (STAGES | GYMNASIUM | (MUJOCO if of_mujoco else {}))[name]

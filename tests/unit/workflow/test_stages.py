@@ -1,6 +1,7 @@
 """The table of stages and the rules agree; jobs ask for enough by measurement, and more each time."""
 
 import csv
+import importlib.util
 import re
 
 import pytest
@@ -85,3 +86,47 @@ def measured() -> list[tuple[str, dict, float]]:
 def test_the_first_attempt_has_room_for_what_was_measured(rule, options, peak):
     """And for the Snakemake beside it, whose own peak, all plugins loaded, was 180 MiB."""
     assert needs(**options).memory(rule)(None, 1) >= 1.05 * peak + 300
+
+
+# Package, rule, environment, options, and of a random policy the peak of a job's processes together,
+# MiB, and its CPU time, milliseconds a frame.
+DRAWN = [
+    ("pygame", "simulate", "CartPole-v1", {"reaches": 20}, 67, 3),
+    ("pygame", "encode", "CartPole-v1", {"reaches": 20}, 92, 3),
+    ("Box2D", "simulate", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 106, 6),
+    ("Box2D", "encode", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 97, 3),
+    ("Box2D", "clips", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 145, 0),
+    ("Box2D", "grid", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 385, 18),
+    ("Box2D", "stills", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 151, 0),
+    ("Box2D", "simulate", "CarRacing-v3", {"reaches": 4, "max_steps": 60}, 133, 40),
+    ("Box2D", "encode", "CarRacing-v3", {"reaches": 4, "max_steps": 60}, 141, 6),
+    ("ale_py", "simulate", "ALE/Pong-v5", {"reaches": 2, "max_steps": 400}, 52, 3),
+    ("ale_py", "encode", "ALE/Pong-v5", {"reaches": 2, "max_steps": 400}, 77, 2),
+    ("mujoco", "simulate", "HalfCheetah-v5", {"reaches": 4, "max_steps": 40}, 707, 180),
+    ("mujoco", "encode", "HalfCheetah-v5", {"reaches": 4, "max_steps": 40}, 108, 5),
+]
+
+
+@pytest.mark.parametrize(("package", "rule", "env", "options", "peak", "ms"), DRAWN)
+def test_what_gymnasium_draws_has_room_and_time_for_its_frames(
+    package, rule, env, options, peak, ms
+):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"needs {package}: requirements-test.txt has it")
+    plan = needs(env=env, success=0, policy={"name": "random"}, **options)
+    assert plan.memory(rule)(None, 1) >= 1.05 * peak + 300
+    frames = (options.get("max_steps") or 100) * plan.config["shard_size"]
+    assert plan.minutes(rule)(None, 1) >= frames * ms / 60_000 + 1
+
+
+def test_needs_follow_what_draws_and_how_many_episodes_verify_plays_at_once():
+    def asked(env, rule="simulate", threads=1, **options):
+        plan = needs(env=env, success=0, policy={"name": "random"}, reaches=700, **options)
+        return [get(rule)(None, 1, threads) for get in (plan.memory, plan.minutes)]
+
+    short, long = (asked("CartPole-v1", max_steps=steps) for steps in (10, 20_000))
+    assert long[0] > short[0] and long[1] > short[1]
+    assert asked("CartPole-v1") == asked("CartPole-v1", max_steps=500), "its own limit"
+    one, many = (asked("CartPole-v1", "verify", threads) for threads in (1, 16))
+    assert many[0] > one[0] + 1000 and many[1] < one[1] / 2
+    assert asked("MountainCar-v0", "verify", 1) == asked("MountainCar-v0", "verify", 16)

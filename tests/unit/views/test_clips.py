@@ -12,9 +12,10 @@ import gymnasium_frames
 import numpy as np
 import pytest
 from conftest import DISCRETE, GYMNASIUM, LOSSLESS, decoded, rendered, simulated
-from frames import layer_of
+from frames import film, layer_of
 
 from goalreel.encoding.yuv import Yuv420p
+from goalreel.environments.environment import make_environment
 from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.frame_cache import FrameCache, write_cache
@@ -144,6 +145,23 @@ def test_clips_are_those_of_gymnasiums_save_video(
     for name, frames in written.items():
         # Lossless: what comes out is what Gymnasium draws, in yuv420p.
         assert [checksum(frame) for frame in decoded(folder / name)] == frames, name
+
+
+def test_clips_of_what_gymnasium_draws_are_its_frames_whether_filmed_or_not(tmp_path):
+    config = {"env": "CartPole-v1", "max_steps": 20, "policy": {"name": "random"}}
+    environment, spec = make_environment(config), parse_spec(json.dumps({"config": config}))
+    made, _ = film(tmp_path / "f.npz", environment, range(3), 16, attempts=99, spec=spec)
+    write_trajectories(tmp_path / "t.npz", made)
+    paths = [tmp_path / "t.npz"], [tmp_path / "f.npz"]
+    attempts = RunAttempts(*paths, None, None, CONFIG | {"env": "CartPole-v1"})
+    assert not attempts.rows.reached.all(), "attempts that were not filmed are among them"
+    chosen = choose_clips(OPTIONS | {"episode_trigger": "all"}, attempts.rows)
+    write_clips(tmp_path, chosen, attempts, SPEC, 2)
+    again = simulate_attempts(attempts.rows, environment, make_policy(config["policy"]), NO_SPEC)
+    for i, seed in enumerate(attempts.rows.seed.tolist()):
+        frames = [*gymnasium_frames.played("CartPole-v1", seed, again.episode(i)[1])]
+        shown = decoded(tmp_path / f"rl-video-episode-{i}.mp4")
+        assert list(map(checksum, shown)) == list(map(checksum, in_yuv(frames)))
 
 
 def test_the_table_tells_of_every_clip_where_it_comes_from(attempts, tmp_path):

@@ -7,6 +7,7 @@ import av
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, decoded, rendered, simulated
+from frames import film
 from gymnasium_frames import played
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,10 @@ from PIL import Image
 
 import grid as program
 from goalreel.encoding.yuv import planar
+from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
+from goalreel.pictures.blocks import Drawn, groups_of
 from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
 from goalreel.pictures.layers import NOTHING, Layer, cut_patches
 from goalreel.provenance.spec import canonical, parse_spec
@@ -28,18 +31,25 @@ from goalreel.views.scaled_frames import ScaledCache, ScaledPictures
 
 GRID = {"rows": 2, "columns": 2, "caption": "Reach {reach} · {steps} steps"}
 PAPER = (33, 37, 43)
+CARTPOLE = "CartPole-v1"
 
 
 def run_of(folder, atlases, shards, env=DISCRETE, policy=None):
-    """Write the trajectories and frame caches of shards, ranges of reaches; return their files."""
+    """Write the trajectories and frame caches of shards, ranges of reaches; return their files.
+
+    Of other environments than Mountain Car 20 steps are played, at random, and Gymnasium draws.
+    """
     policy = policy or {"name": "pump", "epsilon": 0.0}
     frames, trajectories = [], []
     for number, reaches in enumerate(shards):
-        shard = simulated(env, reaches, policy)
         frames.append(folder / "frames" / f"{number:05d}.npz")
         trajectories.append(folder / "trajectories" / f"{number:05d}.npz")
+        if env in (DISCRETE, CONTINUOUS):
+            shard = simulated(env, reaches, policy)
+            write_cache(frames[-1], rendered(shard, atlases, env))
+        else:
+            shard, _ = film(frames[-1], make_environment({"env": env, "max_steps": 20}), reaches)
         write_trajectories(trajectories[-1], shard)
-        write_cache(frames[-1], rendered(shard, atlases, env))
     return trajectories, frames
 
 
@@ -74,7 +84,7 @@ def spec_of(fps=30, encoder=QP):
     return parse_spec(canonical(spec))
 
 
-@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS, CARTPOLE])
 def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_path, atlases, env):
     files = run_of(tmp_path, atlases, [range(1), range(1, 2)], env)
     filmed = read_filmed(*files, env)
@@ -138,6 +148,15 @@ def random_cache(seed: int, width: int, height: int) -> FrameCache:
     return FrameCache(background, (layer,), np.array([0, len(index)]))
 
 
+def as_drawn(cache: FrameCache) -> FrameCache:
+    """Return the frames of a cache as those of drawn pictures."""
+    groups = list(groups_of(iter(cache)))
+    starts = np.cumsum([0, *(count for count, _ in groups)])
+    size, index = cache.background.shape[:2], np.arange(len(cache))
+    layer = Drawn("picture", size, starts, lambda number: groups[number][1], index)
+    return replace(cache, background=cache[0], layers=(layer,))
+
+
 def pasted(scaled: ScaledCache, frame: int) -> np.ndarray:
     """Return a frame of the scaled cache."""
     picture = scaled.background.copy()
@@ -162,9 +181,11 @@ def whole(frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     height=st.integers(20, 130),
     share=st.floats(0.15, 1),
     room=st.sampled_from([1, 1 << 20]),
+    drawn=st.booleans(),
 )
-def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share, room):
+def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share, room, drawn):
     cache = random_cache(seed, width, height)
+    cache = as_drawn(cache) if drawn else cache
     size = max(int(width * share) & ~1, 2), max(int(height * share) & ~1, 2)
     scaled = ScaledPictures((width, height), size, room).of(cache)
     for frame in range(len(cache)):
@@ -185,6 +206,36 @@ def test_a_scaled_page_equals_pillows_frames_on_each_shards_own_background(filme
             expected = whole(cache[numbers[min(step, len(numbers) - 1)]], shape.cell)
             assert np.array_equal(part[step][:318, left : left + 478], expected)
         assert (part[step][318:] == PAPER).all() and (part[step][:, 960:] == PAPER).all()
+
+
+def test_a_scaled_page_of_what_gymnasium_draws_is_what_pillow_makes_of_env_render(
+    tmp_path, atlases
+):
+    files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
+    filmed = read_filmed(*files, CARTPOLE)
+    shape = layout(3, 4, (600, 400))
+    page = [replace(cell, caption="") for cell in cells_of(filmed, shape)]
+    frames = [frame for part in page_parts(page, shape) for frame in part]
+    episodes = [
+        (path, e) for path, count in zip(files[0], (2, 1), strict=True) for e in range(count)
+    ]
+    for cell, (path, e) in enumerate(episodes):
+        shard, left = read_trajectories(path), 480 * cell
+        wanted = [*played(CARTPOLE, int(shard.episodes.seed[e]), shard.episode(e)[1])]
+        for frame, expected in itertools.zip_longest(frames, wanted, fillvalue=wanted[-1]):
+            shown = frame[:318, left : left + 478]
+            assert np.array_equal(shown, whole(expected, shape.cell))
+
+
+def test_equal_pictures_of_drawn_frames_are_scaled_once():
+    one, other = np.random.default_rng(3).integers(0, 256, (2, 40, 60, 3), dtype=np.uint8)
+    frames = [one, other, one, other, other]
+    layer = Layer("all", cut_patches(one, [(0, 0, f) for f in frames]), np.arange(5))
+    cache = as_drawn(FrameCache(one, (layer,), np.array([0, 5])))
+    scaled = ScaledPictures((60, 40), (30, 20)).of(cache)
+    first, *others = map(scaled.picture, range(5))
+    assert [first is picture for picture in others] == [False, True, False, False]
+    assert others[0] is others[2] is others[3]
 
 
 @settings(max_examples=300, deadline=None)

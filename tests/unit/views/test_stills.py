@@ -1,5 +1,6 @@
 """Poster, contact sheet and preview show the frames that they should, and nothing else."""
 
+import itertools
 import statistics
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from conftest import DISCRETE
 from frames import layer_of
 from gymnasium_frames import played as played_by_gymnasium
 from PIL import Image, ImageSequence
-from test_grid import run_of
+from test_grid import CARTPOLE, run_of
 
 import stills as program
 from goalreel.pictures.frame_cache import FrameCache
@@ -34,11 +35,11 @@ def filmed(files):
     return read_filmed(*files, DISCRETE)
 
 
-def played(files, place) -> list[np.ndarray]:
+def played(files, place, env=DISCRETE) -> list[np.ndarray]:
     """Return an episode's frames as Gymnasium gives them."""
     shard = read_trajectories(files[0][place[0]])
     seed, actions = int(shard.episodes.seed[place[1]]), shard.episode(place[1])[1]
-    return [*played_by_gymnasium(DISCRETE, seed, actions)]
+    return [*played_by_gymnasium(env, seed, actions)]
 
 
 def cache_of(frames: list[np.ndarray]) -> FrameCache:
@@ -151,6 +152,28 @@ def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, 
         wanted = min(len(frames), len(frames) * 50 // fps)
         assert f"{wanted} of {len(frames)} frames" in said
         assert wanted * 0.9 < len(shown) <= wanted, "twins follow each other as one"
+
+
+def test_stills_of_what_gymnasium_draws_show_its_frames(tmp_path, atlases):
+    files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
+    filmed = read_filmed(*files, CARTPOLE)
+    episode = filmed.median()
+    frames = played(files, episode.place, CARTPOLE)
+    picture = stroboscope(episode.cache, episode.frames)
+    pole = (frames[-1] == [202, 152, 101]).all(axis=2)
+    assert pole.sum() > 1000 and np.array_equal(picture[pole], frames[-1][pole])
+    save_preview(filmed, tmp_path / "p.webp", 30, "")
+    with Image.open(tmp_path / "p.webp") as animation:
+        shown = [np.asarray(f.convert("RGB")) for f in ImageSequence.Iterator(animation)]
+    wanted = frames[:1]  # twins follow each other as one
+    wanted += [new for old, new in itertools.pairwise(frames) if (new != old).any()]
+    assert len(wanted) > 8 and all(
+        np.array_equal(*pair) for pair in zip(shown, wanted, strict=True)
+    )
+    save_contact_sheet(filmed, tmp_path / "s.png", [(1, 0)], "")
+    last = Image.fromarray(played(files, (1, 0), CARTPOLE)[-1])
+    expected = np.asarray(last.resize((320, 213), Image.Resampling.LANCZOS))
+    assert np.array_equal(thumbnails(tmp_path / "s.png")[0][2], expected)
 
 
 @pytest.mark.parametrize(("frames", "height", "width"), [(12, 300, 400), (1, 700, 1000)])

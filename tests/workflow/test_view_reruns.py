@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import TARGETS, VIEWED, VIEWS, hashes
+from conftest import DISCRETE, TARGETS, VIEWED, VIEWS, hashes
 from project import Project
 from reruns import FILM, rerun
 from trials import replaced
@@ -81,7 +81,7 @@ def faulty(results: Path, plan: Plan) -> set[Path]:
 
 
 def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
-    results, plan = done.folder / "results", Plan(OUTPUTS, {}, 30, 15, 2, 4, 2, None)
+    results, plan = done.folder / "results", Plan(OUTPUTS, {}, DISCRETE, 30, 15, 2, 4, 2, None)
     assert not faulty(results, plan)
     film = [*results.glob("[!gspl]*.*"), *(p for n in FOLDERS for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]

@@ -7,6 +7,7 @@ What Gymnasium plays it also draws, into the shard's frame cache. By hand, the f
         "policy": {"name": "pump", "epsilon": 0}}, "shard": {"first": 0, "count": 20}}'
 """
 
+import contextlib
 from pathlib import Path
 
 from goalreel import cli
@@ -24,7 +25,6 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_ids import environment_files
-    from goalreel.pictures.camera import filming
     from goalreel.policies.policy import make_policy
     from goalreel.policies.watched_files import check_files, policy_files
     from goalreel.provenance.input_checks import check_inputs
@@ -40,8 +40,13 @@ def main(argv: list[str] | None = None) -> None:
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
     check_files(spec, policy_files(policy) | environment_files(spec.config["env"]))
     show = spec.config["film.show"]
-    everything = policy["name"] == "recorded" or show == "attempts"
-    with filming(arguments.frames, environment, None if everything else success) as camera:
+    film = contextlib.nullcontext()
+    if arguments.frames:
+        from goalreel.pictures.camera import filming
+
+        everything = policy["name"] == "recorded" or show == "attempts"
+        film = filming(arguments.frames, environment, None if everything else success)
+    with film as camera:
         if policy["name"] == "recorded":
             recording = read_recording(policy["file"])
             played = reaches, environment, spec, success, camera

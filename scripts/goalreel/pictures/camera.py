@@ -162,18 +162,15 @@ class Camera:
 
 @contextlib.contextmanager
 def filming(
-    path: str | os.PathLike | None,
+    path: str | os.PathLike,
     environment: Environment,
     success: str | float | None = None,
-) -> Iterator[Camera | None]:
+) -> Iterator[Camera]:
     """Yield a camera that writes a frame cache to `path`, which `Camera.write` completes.
 
-    path: None for no camera. environment, success: see Camera. Raises GoalreelError for an
-    environment that Gymnasium does not draw.
+    environment, success: see Camera. Raises GoalreelError for an environment that Gymnasium does
+    not draw.
     """
-    if path is None:
-        yield None
-        return
     if describe(environment.id).has_atlas:
         raise GoalreelError(f"{environment.id} is drawn from an atlas, by scripts/render.py")
     with npz.writing(path) as add:

@@ -54,10 +54,10 @@ def main(argv: list[str] | None = None) -> None:
     (options.output / "presets.md").write_text(table, encoding="utf-8")
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
+def parse(argv: list[str] | None, description: str = __doc__) -> argparse.Namespace:
     """Return the options of a command line."""
     options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [*(film.name for film in FILMS), ENV]
     add = options.add_argument

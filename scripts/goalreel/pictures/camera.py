@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -174,7 +175,7 @@ def filming(
     if describe(environment.id).has_atlas:
         raise GoalreelError(f"{environment.id} is drawn from an atlas, by scripts/render.py")
     with npz.writing(path) as add:
-        yield Camera(environment, DrawnFrames(add), success)
+        yield Camera(environment, DrawnFrames(add, Path(path).parent), success)
 
 
 class _Take:
@@ -184,7 +185,7 @@ class _Take:
         """Begin without a picture; place: what messages call the episode."""
         self._frames, self.place = frames, place
         self._recorder, self._taken = Recorder(), 0
-        self._file = tempfile.SpooledTemporaryFile(_MEMORY)  # noqa: SIM115 (closed with the take)
+        self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=frames.folder)  # noqa: SIM115
         self._groups: list[int] = []  # the frames of each
 
     def add(self, picture: object) -> None:

@@ -28,9 +28,10 @@ or with drawn pictures, in groups that stand alone (see blocks.py)
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -105,9 +106,9 @@ class DrawnFrames:
     The episodes may come in any order; `finish` says where in the film they stand.
     """
 
-    def __init__(self, add):
-        """Take the function of npz.writing."""
-        self._add = add
+    def __init__(self, add: Callable[[str, np.ndarray], None], folder: Path):
+        """Begin without an episode; add: of npz.writing; folder: where the file will be."""
+        self._add, self.folder = add, folder
         self._episodes: list[list[int]] = []  # the frames of each group
         self._groups = 0
         self.size: tuple[int, int] | None = None  # H and W of all pictures

@@ -55,7 +55,7 @@ def with_another_pixel(path, frame: int) -> None:
     pictures = [cache[n] for n in range(len(cache))]
     pictures[frame][-1, -1, 2] ^= 1
     with npz.writing(path) as add:
-        frames = DrawnFrames(add)
+        frames = DrawnFrames(add, path.parent)
         frames.size = pictures[0].shape[:2]
         for e in range(len(cache.offsets) - 1):
             numbers = cache.episode(e)

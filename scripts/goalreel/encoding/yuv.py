@@ -106,22 +106,27 @@ class _DrawnPlanes:
             plane[: shape[0], : shape[1]]
             for plane, shape in zip(whole, (p.shape for p in like), strict=True)
         ]
-        self._group, self._done = -1, 0
+        self._number = -1  # of the group that is shown
+
+    def _open(self, number: int) -> None:
+        group = self._layer.group(number)
+        self._number, self._group, self._done = number, group, 0
+        self._blocks = _block_planes(group.blocks)
+        self._places = np.divmod(group.changes[1], self._tiles[0].shape[1])
 
     def show(self, frame: int) -> bool:
         """Paste what changes up to a frame; return whether anything did."""
-        group, picture = self._layer.find(frame)
-        changes = self._layer.group(group)
-        end = changes.up_to(picture)
-        if group != self._group or end < self._done:
-            self._group, self._done = group, 0
-            self._blocks = _block_planes(changes.blocks)
+        number, picture = self._layer.find(frame)
+        if number != self._number:
+            self._open(number)
+        end = self._group.up_to(picture)
         if end == self._done:
             return False
-        _, places, numbers = changes.changes[:, self._done : end]
-        row, column = np.divmod(places, self._tiles[0].shape[1])
+        changes = slice(self._done if end > self._done else 0, end)
+        row, column = (part[changes] for part in self._places)
+        shown = self._group.changes[2, changes]
         for tiles, blocks in zip(self._tiles, self._blocks, strict=True):
-            tiles[row, column] = blocks[numbers]  # of several changes of a place the last stays
+            tiles[row, column] = blocks[shown]  # of several changes of a place the last stays
         self._done = end
         return True
 

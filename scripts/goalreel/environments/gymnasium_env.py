@@ -4,7 +4,6 @@ An episode is to depend on its seed alone, and some environments keep something 
 before. So each gets a new instance, unless `trust` says that a used one gives the same.
 """
 
-import contextlib
 import os
 import textwrap
 import time
@@ -39,27 +38,27 @@ class Step:
 
 def _step(env, action: object, seed: int) -> tuple:
     """Return what `env.step(action)` gives; seed: the episode's, for the error's message."""
-    with _told(env, "step", seed):
+    try:
         return env.step(action)
+    except Exception as error:
+        raise _told(env, "step", seed, error) from None
 
 
 def _reset(env, seed: int) -> object:
     """Return the observation of `env.reset(seed=seed)`."""
-    with _told(env, "reset", seed):
-        return env.reset(seed=seed)[0]
-
-
-@contextlib.contextmanager
-def _told(env, what: str, seed: int) -> Iterator[None]:
-    """Raise whatever an environment raises as GoalreelError, with its traceback."""
     try:
-        yield
+        return env.reset(seed=seed)[0]
     except Exception as error:
-        trace = textwrap.indent(traceback.format_exc().rstrip(), "  ")
-        raise GoalreelError(
-            f"env: {env.spec.id if env.spec else env}: its {what} raised {type(error).__name__} in "
-            f"the episode of seed {seed}:\n{trace}"
-        ) from None
+        raise _told(env, "reset", seed, error) from None
+
+
+def _told(env, what: str, seed: int, error: Exception) -> GoalreelError:
+    """Return whatever an environment raised, with its traceback."""
+    trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
+    return GoalreelError(
+        f"env: {env.spec.id if env.spec else env}: its {what} raised {type(error).__name__} in "
+        f"the episode of seed {seed}:\n{trace}"
+    )
 
 
 @dataclass

@@ -9,6 +9,7 @@ continuous_mountain_car.py (1.4.0).
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
@@ -45,6 +46,7 @@ MOUNTAIN_CARS = {
 }
 
 
+@cache
 def describe(env: str) -> Description:
     """Return what is known of an environment; an unknown id is left to Gymnasium."""
     is_ale = env.rpartition(":")[2].startswith("ALE/")

@@ -5,6 +5,7 @@ before. A group is a run of pictures that stands alone: its first one is told in
 blocks are kept once. Blocks at an odd border are filled up with their last row and column.
 """
 
+import bisect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -26,10 +27,9 @@ class Group:
     blocks: np.ndarray  # (m, 16, 16, 3) uint8, all different
 
     @cached_property
-    def ends(self) -> np.ndarray:
-        """How many changes there are up to each picture, itself included; (pictures,)."""
+    def _ends(self) -> list[int]:
         pictures = np.arange(self.changes[0, -1] + 1)
-        return np.searchsorted(self.changes[0], pictures, "right")
+        return np.searchsorted(self.changes[0], pictures, "right").tolist()
 
     def equals(self, other: "Group") -> bool:
         """Tell whether it has the same pictures as another group."""
@@ -38,7 +38,7 @@ class Group:
 
     def up_to(self, picture: int) -> int:
         """Return how many changes there are up to a picture, itself included."""
-        return int(self.ends[min(picture, len(self.ends) - 1)])
+        return self._ends[min(picture, len(self._ends) - 1)]
 
     def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
         """Return a picture, (H, W, 3) uint8; size: H and W."""
@@ -65,8 +65,12 @@ class Drawn:
     def find(self, frame: int) -> tuple[int, int]:
         """Return the group of a frame's picture, and the picture's number in it."""
         picture = int(self.index[frame])
-        number = int(np.searchsorted(self.starts, picture, "right")) - 1
-        return number, picture - int(self.starts[number])
+        number = bisect.bisect_right(self._starts, picture) - 1
+        return number, picture - self._starts[number]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return self.starts.tolist()
 
     def paste(self, canvas: np.ndarray, frame: int) -> None:
         """Write a frame's picture into `canvas`, (H, W, 3) uint8."""
@@ -143,13 +147,19 @@ class _Changes:
         self._bytes = width * 3
         # As wide as divides a row: 64 bits where the width is a multiple of 8.
         self._word = next(t for t in ("u8", "u4", "u2", "u1") if self._bytes % int(t[1]) == 0)
-        self._words = self._bytes // int(self._word[1])
-        self._each = _BYTES // int(self._word[1])  # words in a block's row
+        words, each = self._bytes // int(self._word[1]), _BYTES // int(self._word[1])
         shape = self._rows * SIDE, self._columns * _BYTES
         self._last = np.zeros(shape, np.uint8)  # the picture before, filled up to whole blocks
+        self._before = self._last[: self._height, : self._bytes]
+        self._words = self._before.view(self._word)
         self._tiles = self._last.reshape(self._rows, SIDE, self._columns, _BYTES).swapaxes(1, 2)
-        self._unequal = np.zeros((shape[0], self._words), bool)
-        self._stripes = np.zeros((self._rows, self._columns * self._each), bool)
+        # Truth values: of words, of a block's column of words, and of these in pairs.
+        unequal = np.zeros((shape[0], words), bool)
+        columns = np.zeros((self._rows, self._columns * each), bool)
+        self._unequal, self._stripes = unequal[: self._height], unequal.reshape(-1, SIDE, words)
+        self._hits = columns[:, :words]
+        self._pairs = list(columns.reshape(-1, each).view(np.uint16).T)
+        self._row, self._column = np.divmod(np.arange(self._rows * self._columns), self._columns)
 
     def since_last(self, picture: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the places that changed, in order, and their blocks, (n, 16, 48) uint8.
@@ -157,25 +167,18 @@ class _Changes:
         whole: return every place.
         """
         pixels = np.ascontiguousarray(picture).reshape(self._height, self._bytes)
-        before = self._last[: self._height, : self._bytes]
         if whole:
-            places = np.arange(self._rows * self._columns)
+            places = np.arange(len(self._row))
         else:
-            np.not_equal(
-                pixels.view(self._word),
-                before.view(self._word),
-                out=self._unequal[: self._height],
-            )
-            stripes = self._unequal.reshape(self._rows, SIDE, self._words)
-            np.logical_or.reduce(stripes, axis=1, out=self._stripes[:, : self._words])
-            # Truth values in pairs: a reduction over short rows takes thrice as long.
-            pairs = self._stripes.reshape(-1, self._each).view(np.uint16)
-            places = np.flatnonzero(reduce(np.bitwise_or, pairs.T))
+            np.not_equal(pixels.view(self._word), self._words, out=self._unequal)
+            np.logical_or.reduce(self._stripes, axis=1, out=self._hits)
+            # A reduction over a block's few truth values takes thrice as long.
+            places = np.flatnonzero(reduce(np.bitwise_or, self._pairs))
         if len(places) == 0:
             return places, self._tiles[:0, 0]
-        row, column = np.divmod(places, self._columns)
-        top, bottom = row[0] * SIDE, min((row[-1] + 1) * SIDE, self._height)
-        before[top:bottom] = pixels[top:bottom]
+        row, column = self._row[places], self._column[places]
+        top, bottom = int(row[0]) * SIDE, min((int(row[-1]) + 1) * SIDE, self._height)
+        self._before[top:bottom] = pixels[top:bottom]
         if column.max() == self._columns - 1:
             self._fill_right(top, bottom)
         if bottom == self._height:

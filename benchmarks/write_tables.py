@@ -43,12 +43,19 @@ SPEED = (
         "CartPole, RecordVideo replaced in a script",
         *("record_video", "CartPole-v1: gymnasium", "CartPole-v1: goalreel", "frames/s"),
     ),
-    (
-        "CartPole, whole workflow on two cores",
-        "environments",
-        "CartPole-v1 | RecordVideo, frames/s",
-        "CartPole-v1 | goalreel, 2 cores, frames/s",
-        "frames/s",
+    *(
+        (
+            f"100 episodes of {name} as a film, on two cores",
+            "environments",
+            f"{env} | RecordVideo, frames/s",
+            f"{env} | goalreel, 2 cores, frames/s",
+            "frames/s",
+        )
+        for name, env in (
+            ("CartPole", "CartPole-v1"),
+            ("LunarLander", "LunarLander-v3"),
+            ("Atari Breakout", "ALE/Breakout-v5"),
+        )
     ),
 )
 

@@ -14,7 +14,7 @@ LIMIT = 500_000  # bytes: the file has fewer
 _WIDEST = 600  # pixels
 _NARROWEST = 160
 _FASTEST = 50  # frames per second; browsers slow down what is faster
-_MOST = 300  # frames
+_MOST = 300  # frames, for the sake of memory
 _REST = 1000  # milliseconds that the last frame stays, before all starts again
 _QUALITY = 70  # of 100; of the effort where there is no loss
 _CARE = 0.95  # a picture of half the pixels takes more than half the bytes
@@ -54,38 +54,25 @@ def _animation(
     cache: FrameCache, frames: range, fps: int, width: int, count: int, lossless: bool, comment: str
 ) -> tuple[bytes, tuple[int, int]]:
     """Return a WebP file and its width and height."""
-    from PIL import Image, ImageFile
+    from PIL import Image
 
     high, wide = cache.background.shape[:2]
     size = (width, max(high * width // wide, 1))
     chosen = spread(frames, count)
-
-    class Animation(ImageFile.ImageFile):
-        """The frames, of which the one that Pillow asks for is in memory."""
-
-        format, n_frames, is_animated = "frames", len(chosen), len(chosen) > 1
-
-        def _open(self) -> None:
-            self._size, self._mode = size, "RGB"
-            self.seek(0)
-
-        def seek(self, frame: int) -> None:
-            whole = Image.fromarray(cache[chosen[frame]])
-            self.im, self._at = whole.resize(size, Image.Resampling.LANCZOS).im, frame
-
-        def tell(self) -> int:
-            return self._at
-
+    images = [
+        Image.fromarray(cache[frame]).resize(size, Image.Resampling.LANCZOS) for frame in chosen
+    ]
     # A frame stays until the next one's moment, rounded to milliseconds: no error adds up.
     moments = [round((frame - frames[0]) * 1000 / fps) for frame in chosen]
     shown = [later - moment for moment, later in zip(moments, moments[1:], strict=False)]
     exif = Image.Exif()
     exif[_IMAGE_DESCRIPTION] = comment
     stream = io.BytesIO()
-    Animation(io.BytesIO()).save(
+    images[0].save(
         stream,
         "WEBP",
         save_all=True,
+        append_images=images[1:],
         duration=[*shown, _REST],
         loop=0,
         lossless=lossless,

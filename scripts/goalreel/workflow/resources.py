@@ -10,7 +10,7 @@ from functools import cache
 from goalreel.encoding.choice import Choice
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.registry import describe
-from goalreel.workflow.stages import stage_of
+from goalreel.workflow.stages import GYMNASIUM, MUJOCO, STAGES, Stage
 
 _OWN_MB = 400  # the Snakemake that runs the job's commands, with a cluster's plugins
 _OWN_MINUTES = 3  # its start, and a file system that stalls
@@ -26,6 +26,16 @@ _BUFFER_KB = 7.1  # a step in a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
 _DQN_MS = 1.5  # a frame of a training of the baseline, the slowest variant but for noise
+
+
+@cache
+def stage_of(name: str, env: str) -> Stage:
+    """Return a stage as it is for an environment."""
+    if describe(env).computed:
+        return STAGES[name]
+    classes = getattr(find_spec(env)[1], "__mro__", ())
+    of_mujoco = any("mujoco" in f"{c.__module__}.{c.__name__}".lower() for c in classes)
+    return (STAGES | GYMNASIUM | (MUJOCO if of_mujoco else {}))[name]
 
 
 def memory_mb(stage: str, config: Mapping, covered: int, threads: int = 1) -> int:

@@ -24,7 +24,8 @@ from goalreel.film.shards import shard_name
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
-from goalreel.workflow.stages import ARTISTS, STAGES, stage_of
+from goalreel.workflow.resources import stage_of
+from goalreel.workflow.stages import ARTISTS, STAGES
 
 _CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
 

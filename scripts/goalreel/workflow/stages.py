@@ -6,10 +6,6 @@ It is imported while the Snakefile is parsed.
 """
 
 from dataclasses import dataclass, replace
-from functools import cache
-
-from goalreel.environments.gymnasium_ids import find_spec
-from goalreel.environments.registry import describe
 
 
 @dataclass(frozen=True)
@@ -330,13 +326,3 @@ MUJOCO = {
     "simulate": replace(GYMNASIUM["simulate"], mb=900, ms_per_frame=200),
     "clips": replace(GYMNASIUM["clips"], mb=1200),
 }
-
-
-@cache
-def stage_of(name: str, env: str) -> Stage:
-    """Return a stage as it is for an environment."""
-    if describe(env).computed:
-        return STAGES[name]
-    classes = getattr(find_spec(env)[1], "__mro__", ())
-    of_mujoco = any("mujoco" in f"{c.__module__}.{c.__name__}".lower() for c in classes)
-    return (STAGES | GYMNASIUM | (MUJOCO if of_mujoco else {}))[name]

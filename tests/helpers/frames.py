@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.files import npz
-from goalreel.pictures.blocks import groups_of
+from goalreel.pictures.blocks import Recorder
 from goalreel.pictures.camera import filming
 from goalreel.pictures.frame_cache import DrawnFrames, FrameCache, open_cache
 from goalreel.pictures.layers import Layer, cut_patches, join
@@ -32,6 +32,15 @@ def film(
         )
         camera.write(made.digest(), spec)
     return made, open_cache(path)
+
+
+def groups_of(pictures):
+    """Yield groups of pictures, and the number of pictures in each."""
+    recorder = Recorder()
+    for picture in pictures:
+        if full := recorder.add(picture):
+            yield full
+    yield from recorder.rest()
 
 
 def drawn(path: Path, *episodes) -> FrameCache:

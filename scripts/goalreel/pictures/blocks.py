@@ -6,7 +6,7 @@ blocks are kept once. Blocks at an odd border are filled up with their last row 
 """
 
 import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -81,15 +81,6 @@ class Drawn:
 def grid(size: tuple[int, int]) -> tuple[int, int]:
     """Return the rows and columns of blocks of a picture; size: its height and width."""
     return -(-size[0] // SIDE), -(-size[1] // SIDE)
-
-
-def groups_of(pictures: Iterator[np.ndarray]) -> Iterator[tuple[int, Group]]:
-    """Yield groups of pictures, (H, W, 3) uint8 of one size, and the number of pictures in each."""
-    recorder = Recorder()
-    for picture in pictures:
-        if full := recorder.add(picture):
-            yield full
-    yield from recorder.rest()
 
 
 class Recorder:

@@ -42,7 +42,7 @@ from goalreel.pictures.layers import Layer, Patches
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
 VERSION = 2
-KIND = "frames"
+_KIND = "frames"
 _GROUPS = 4  # that are kept of a file: neighbours, and those of several readers
 
 
@@ -149,7 +149,7 @@ def open_cache(path: str | os.PathLike) -> FrameCache:
 
     Raises GoalreelError, naming the file, if it cannot be used.
     """
-    arrays = npz.Reader(path, KIND, VERSION)
+    arrays = npz.Reader(path, _KIND, VERSION)
     offsets, source = arrays["offsets"], str(arrays["source"])
     spec = parse_spec(str(arrays["spec"]), path)
     if "size" in arrays:
@@ -168,7 +168,7 @@ def open_cache(path: str | os.PathLike) -> FrameCache:
 
 
 def _header(spec: Spec, source: str, offsets: np.ndarray) -> dict[str, np.ndarray]:
-    return npz.header(KIND, VERSION) | {
+    return npz.header(_KIND, VERSION) | {
         "spec": np.array(spec.text),
         "source": np.array(source),
         "offsets": np.asarray(offsets, np.int64),

@@ -6,6 +6,7 @@ a background only what differs is scaled; what Gymnasium has drawn is scaled who
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ class ScaledPictures:
         return picture
 
 
-class ScaledCache:
+class ScaledCache(ABC):
     """The frames of one frame cache of a single layer, scaled."""
 
     def __init__(self, cache: FrameCache, pictures: ScaledPictures):
@@ -89,12 +90,13 @@ class ScaledCache:
             return None
         return self._pictures.find((self._identity, digest), lambda: self._scaled(frame))
 
+    @abstractmethod
     def _digest(self, frame: int) -> bytes | None:
         """Return what tells a frame from others with this background, None for nothing on it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _scaled(self, frame: int) -> Picture:
-        raise NotImplementedError
+        """Return what lies over the background on a frame, scaled."""
 
     def _cut(self, top: int, left: int, pixels: np.ndarray) -> Picture:
         """Return what differs from the background in a box of scaled pixels, (h, w, 3)."""

@@ -4,11 +4,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from frames import drawn
+from frames import drawn, groups_of
 
 from goalreel.encoding.yuv import Yuv420p, _to_even, planar
 from goalreel.pictures import blocks
-from goalreel.pictures.blocks import groups_of
 
 SIZES = [(31, 45), (16, 16), (1, 1), (17, 33), (64, 80), (50, 500)]
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from frames import film
+from frames import film, groups_of
 
 from goalreel.environments.environment import make_environment
 from goalreel.files import npz
-from goalreel.pictures.blocks import groups_of
 from goalreel.pictures.frame_cache import DrawnFrames, open_cache
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.simulation.trajectories import write_trajectories

@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, LOSSLESS, QP, decoded, rendered, simulated
-from frames import film
+from frames import film, groups_of
 from gymnasium_frames import played
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ from goalreel.encoding.yuv import planar
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
-from goalreel.pictures.blocks import Drawn, groups_of
+from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
 from goalreel.pictures.layers import NOTHING, Layer, cut_patches
 from goalreel.provenance.spec import canonical, parse_spec

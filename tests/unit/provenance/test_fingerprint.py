@@ -242,3 +242,28 @@ def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkey
             spec_of(arguments)
     monkeypatch.setenv("GOALREEL_SOURCES", sources_hash(scripts))
     assert spec_of(arguments).code == "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("name", "stages"),
+    [
+        ("pictures/camera.py", {"simulate"}),
+        ("pictures/blocks.py", {"simulate", "encode"}),
+        ("encoding/yuv.py", {"encode"}),
+        ("pictures/render.py", set()),
+        ("pictures/atlas.py", set()),
+    ],
+)
+def test_a_film_that_gymnasium_draws_follows_what_shapes_it(scripts, name, stages):
+    def specs():
+        for function in (_file, _read):
+            function.cache_clear()
+        config = FEW | {"env": "CartPole-v1", "policy": {"name": "random"}}
+        plan = Specs(load_config(config, REPOSITORY / "config.schema.yaml"), scripts)
+        film = ("simulate", "encode", "concat", "episodes")
+        return {stage: json.loads(plan.spec(stage, of_shard(0)))["code"] for stage in film}
+
+    before, path = specs(), scripts / "goalreel" / name
+    path.write_text(more(path.read_text()))
+    after = specs()
+    assert {stage for stage in before if before[stage] != after[stage]} == stages

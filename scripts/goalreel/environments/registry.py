@@ -14,10 +14,12 @@ from functools import cache
 MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
 # Reaches in a shard where the user sets none, by the id alone, so that a longer run makes only new
-# shards. Gymnasium steps and draws some hundred frames a second, so 7 long episodes of CartPole in
-# ten seconds, and 100 are 15 shards, about one for each of 16 cores. An ALE shard takes longer to
-# begin: an instance takes as long to make as 200 steps.
-_PLAYED_SHARD, _ALE_SHARD, _COMPUTED_SHARD = 7, 20, 250
+# shards. Gymnasium steps and draws some hundred frames a second: 7 long episodes of CartPole take
+# ten seconds, and 100 are 15 shards, about one for each of 16 cores. Where episodes are short, or an
+# instance takes long to make (ALE's as long as 200 steps), a shard has more of them.
+_PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
+_SHARDS = {"ALE/": 20, "MiniGrid-": 25, "BabyAI-": 25}
+_SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ MOUNTAIN_CARS = {
 @cache
 def describe(env: str) -> Description:
     """Return what is known of an environment; an unknown id is left to Gymnasium."""
-    is_ale = env.rpartition(":")[2].startswith("ALE/")
-    played = Description(env, shard_size=_ALE_SHARD if is_ale else _PLAYED_SHARD)
+    name = env.rpartition(":")[2]
+    sizes = (size for prefix, size in _SHARDS.items() if name.startswith(prefix))
+    played = Description(env, shard_size=next(sizes, _PLAYED_SHARD))
     return MOUNTAIN_CARS.get(env, played)

@@ -64,7 +64,7 @@ def test_the_options_page_has_every_option_with_its_meaning():
 @pytest.mark.parametrize(
     ("env", "size"),
     [("MountainCar-v0", 250), ("MountainCarContinuous-v0", 250), ("CartPole-v1", 7)]
-    + [("ALE/Pong-v5", 20), ("ale_py:ALE/Pong-v5", 20)],
+    + [("ALE/Pong-v5", 20), ("ale_py:ALE/Pong-v5", 20), ("FrozenLake-v1", 100)],
 )
 def test_shards_have_a_size_that_fits_the_environment_and_not_the_run(env, size):
     if "ALE" in env:

@@ -4,12 +4,15 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from project import REPOSITORY
+from recordings import said_by
 
+import goalreel
 from goalreel.provenance.fingerprint import modules
 
 
@@ -107,13 +110,43 @@ def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions
         assert any(f"{line} ".startswith(f"{package} ") for line in lines), package
 
 
-def test_goalreel_can_be_imported_and_lists_what_it_offers(tmp_path):
-    code = "import goalreel\nfor name in goalreel.__all__: print(getattr(goalreel, name).__name__)"
-    environment = {"PYTHONPATH": str(REPOSITORY / "scripts")}
-    completed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+PUBLIC = {"GoalreelError", "RecordVideo", "open_cache", "read_trajectories", "save_video"}
+
+
+def test_goalreel_offers_its_public_names_alone_and_imports_nothing_for_them():
+    program = """
+import goalreel, rlcompleter
+offered = rlcompleter.Completer(vars()).attr_matches("goalreel.")
+print(*{name.removeprefix("goalreel.").rstrip("()") for name in offered if "__" not in name})
+names = {}
+exec("from goalreel import *", names)
+print(*names.keys() - {"__builtins__"})
+print(goalreel.open_cache.__name__)
+"""
+    completed, starred, looked_up = said_by(program).splitlines()
+    assert set(completed.split()) == set(starred.split()) == PUBLIC
+    assert looked_up == "open_cache"
+    assert (
+        said_by("import sys, goalreel; dir(goalreel); print('numpy' in sys.modules)") == "False\n"
     )
-    assert "open_cache" in completed.stdout.split()
+
+
+def test_help_begins_with_what_to_type_and_ends_with_the_version():
+    shown = said_by("import goalreel; help(goalreel)")
+    guide, _, listed = shown.partition("PACKAGE CONTENTS")
+    assert set(re.findall(r"\w+", guide)) >= PUBLIC and len(guide.splitlines()) < 30
+    for name in PUBLIC:
+        assert re.search(rf"^    (class )?{name}\(", listed, re.M), name
+    assert f"VERSION\n    {goalreel.__version__}\n" in listed
+
+
+def test_the_version_is_told_once():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in project["project"]["dynamic"] and "version" not in project["project"]
+    attribute = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
+    assert attribute == "goalreel.__version__"
+    changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## (\S+)", changes, re.M)[1] == goalreel.__version__
 
 
 @pytest.mark.parametrize("script", [p.name for p in sorted((REPOSITORY / "scripts").glob("*.py"))])

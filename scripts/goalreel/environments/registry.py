@@ -15,8 +15,8 @@ MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
 # Reaches in a shard where the user sets none, by the id alone, so that a longer run makes only new
 # shards. Gymnasium steps and draws some hundred frames a second: 7 long episodes of CartPole take
-# ten seconds, and 100 are 15 shards, about one for each of 16 cores. Where episodes are short, or an
-# instance takes long to make (ALE's as long as 200 steps), a shard has more of them.
+# ten seconds, and 100 are 15 shards, about one for each of 16 cores. Where episodes are short, or
+# an instance takes long to make (ALE's as long as 200 steps), a shard has more of them.
 _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
 _SHARDS = {"ALE/": 20, "MiniGrid-": 25, "BabyAI-": 25}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)

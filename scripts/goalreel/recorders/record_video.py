@@ -164,13 +164,20 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         if self.recording:
             self.stop_recording()
 
+    def __del__(self) -> None:
+        """Finish the video, where `close` has not; there is none if `__init__` has failed."""
+        if getattr(self, "recording", False):
+            self._at_exit()
+            self._forget()
+
     def start_recording(self, video_name: str) -> None:
         """Start to record {video_name}.mp4, after finishing what is being recorded."""
         if self.recording:
             self.stop_recording()
         self._video = Path(self.video_folder, f"{video_name}.mp4")
         self._encoder = Encoder(self._video, self.frames_per_sec, **self._settings)
-        # It must not hold the wrapper, or it would never be collected.
+        # When Python ends, while ffmpeg can still be waited for; `__del__` may be too late then. It
+        # must not hold the wrapper, or that would never be collected.
         self._at_exit = weakref.finalize(self, self._encoder.finish)
         self.recording = True
 

@@ -20,15 +20,32 @@ from pathlib import Path
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError, nearest
 
-# Families of ids, up to "/" or "-", that a module registers when it is imported.
-_FAMILIES = {"ALE": "ale_py", "MiniGrid": "minigrid", "BabyAI": "minigrid"}
+# Families of ids, by how they begin, that a module registers when it is imported.
+_FAMILIES = {
+    "ALE/": "ale_py",
+    "MiniGrid-": "minigrid",
+    "BabyAI-": "minigrid",
+    "dm_control/": "shimmy",
+    **dict.fromkeys(("Fetch", "HandManipulate", "HandReach"), "gymnasium_robotics"),
+    **dict.fromkeys(("Adroit", "AntMaze_", "FrankaKitchen-", "PointMaze_"), "gymnasium_robotics"),
+    "highway-": "highway_env",
+}
 # What to install for a module that an environment imports.
 _PACKAGES = {
     "ale_py": "ale-py",
     "minigrid": "minigrid",
     "Box2D": "box2d",
     "mujoco": "gymnasium[mujoco]",  # with imageio, by which it draws
+    "shimmy": "shimmy[dm-control]",
+    "gymnasium_robotics": "gymnasium-robotics",
+    "highway_env": "highway-env",
 }
+# Atari's ids before "ALE/": PongNoFrameskip-v4, Pong-v0. ale_py registers them, too.
+_ATARI = re.compile(r"[A-Z]\w*-v[045]")
+_DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
+# Registered without a time limit, and a goal is their only end. (Games of ALE, MiniGrid and
+# Blackjack have no limit in Gymnasium's registry either, but end by themselves.)
+_ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
 # What Gymnasium's own families import late, when they simulate or draw.
 _LATE = {
     "gymnasium.envs.classic_control": ("pygame",),
@@ -47,35 +64,29 @@ def find_spec(env: str):
     Raises:
         GoalreelError: no such id, or it cannot be imported or filmed; the message lacks the key.
     """
-    import gymnasium
     from gymnasium.envs.registration import load_env_creator, registry
 
     module, _, name = env.rpartition(":")
     try:
         if module:
             _import(module)
-        family = _FAMILIES.get(re.split("[/-]", name)[0])
-        if family:
-            gymnasium.register_envs(importlib.import_module(family))
+        for beginning, family in _FAMILIES.items():
+            if name.startswith(beginning):
+                importlib.import_module(family)
+        if name not in registry and _ATARI.fullmatch(name) and importlib.util.find_spec("ale_py"):
+            importlib.import_module("ale_py")
         if name not in registry:
-            known = [f"{module}:{n}" if module else n for n in registry]
-            raise GoalreelError(
-                f"unknown value {env!r}{nearest(env, known)}; allowed: an id that Gymnasium knows"
-            )
+            raise GoalreelError(f"unknown value {env!r}{_instead(module, name, registry)}")
         spec = registry[name]
         point = spec.entry_point
+        if getattr(point, "__name__", "").startswith("_raise_mujoco"):
+            newest = _versions(name, registry)[-1]
+            raise GoalreelError(f"{env!r} is no longer in Gymnasium; type env={newest}")
         creator = load_env_creator(point) if isinstance(point, str) else point
     except GoalreelError:
         raise
     except Exception as error:  # the user's module, or a library that it lacks
-        missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's own names no module
-        if missing in _PACKAGES:
-            raise GoalreelError(
-                f"{env!r} needs the package {_PACKAGES[missing]}, which is not installed for "
-                f"{sys.executable}: pip install '{_PACKAGES[missing]}'"
-            ) from error
-        reason = f"{type(error).__name__}: {error}"
-        raise GoalreelError(f"{env!r} cannot be imported ({reason})") from error
+        raise GoalreelError(_not_imported(env, error)) from error
     metadata = getattr(creator, "metadata", None)
     modes = metadata.get("render_modes") if isinstance(metadata, Mapping) else None
     if modes is not None and "rgb_array" not in modes:
@@ -84,6 +95,67 @@ def find_spec(env: str):
             f", and a film needs 'rgb_array'"
         )
     return spec, creator
+
+
+def _instead(module: str, name: str, registry: Mapping) -> str:
+    """Return what to type in place of an id that is not registered."""
+    if importlib.util.find_spec("ale_py"):
+        importlib.import_module("ale_py")  # Pong-v5 is meant to be ALE/Pong-v5
+    elif _ATARI.fullmatch(name) and not _versions(name, registry):
+        return f"; if it is one of Atari's games, it needs the package ale-py: {_pip('ale_py')}"
+    if not module and f"ALE/{name}" in registry:
+        return f"; type env=ALE/{name}"
+    if not module and (versions := _versions(name, registry)):
+        return f"; type env={versions[-1]}, which this version of Gymnasium has"
+    task = _DM_CONTROL.fullmatch(name)
+    if task and not module:
+        needs = "" if importlib.util.find_spec("shimmy") else f", after {_pip('shimmy')}"
+        return f"; if it is one of dm_control's tasks, type env=dm_control/{task[1]}-v0{needs}"
+    known = [f"{module}:{n}" if module else n for n in registry]
+    hint = nearest(f"{module}:{name}" if module else name, known)
+    return (
+        f"{hint}; allowed: an id that Gymnasium knows, or module:Name-v0 for one that a module "
+        "registers when it is imported"
+    )
+
+
+def _versions(name: str, registry: Mapping) -> list[str]:
+    """Return the registered ids that differ from one in their version alone, in its order."""
+    bare = re.sub(r"-v\d+$", "", name)
+    known = (re.fullmatch(re.escape(bare) + r"-v(\d+)", other) for other in registry)
+    return [match[0] for match in sorted(filter(None, known), key=lambda match: int(match[1]))]
+
+
+def _pip(module: str) -> str:
+    """Return the command that installs what brings a module."""
+    return f"pip install '{_PACKAGES[module]}'"
+
+
+def _not_imported(env: str, error: Exception) -> str:
+    """Return why an environment's modules could not be imported, and what to do."""
+    missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's own names no module
+    if missing in _PACKAGES:
+        return (
+            f"{env!r} needs the package {_PACKAGES[missing]}, which is not installed for "
+            f"{sys.executable}: {_pip(missing)}"
+        )
+    if isinstance(error, ModuleNotFoundError) and missing == env.rpartition(":")[0]:
+        return (
+            f"{env!r}: there is no module {missing!r}, neither {missing}.py in {Path.cwd()}, where "
+            f"snakemake runs, nor installed for {sys.executable}"
+        )
+    if "MUJOCO_GL" in str(error):
+        return (
+            f"{env!r} draws with MuJoCo, and the environment variable MUJOCO_GL is "
+            f"{os.environ.get('MUJOCO_GL')!r}; allowed: egl, osmesa, glfw (with a display), or "
+            "unset, which has goalreel choose"
+        )
+    return f"{env!r} cannot be imported ({type(error).__name__}: {error})"
+
+
+def may_never_end(env: str) -> bool:
+    """Tell whether an environment's episodes have no other end than a goal."""
+    return bool(_ENDLESS.fullmatch(env.rpartition(":")[2]))
 
 
 def environment_faults(env: str, kwargs: Mapping) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 
 _ROWS = 1024  # steps that memory is allocated for at first
-_MOST_STEPS = 1_000_000  # an episode that goes on so long has no end of its own
+_MOST_STEPS = 200_000  # one that goes on so long has no end; Atari's longest takes 108,000
 
 
 @dataclass(frozen=True)

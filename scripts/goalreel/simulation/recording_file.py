@@ -7,6 +7,8 @@ CSV with a header, or .npz with an array for each column; a row is a step, or a 
     seed              of the episode: what `env.reset(seed=...)` was given
     action            the step's action; or action_0, action_1, ... where it is several numbers
                       (in .npz also one array `action` of shape (rows, numbers))
+    env               the environment's id (optional; of the first row). No other plays it then. In
+                      .npz it may be a single text
 
 or, for the Mountain Cars, the states themselves, shown as they are, the reset state first:
 
@@ -75,6 +77,27 @@ def read_recording(path: str) -> Recording:
     return Recording(path, offsets, seeds, np.concatenate(parts, axis=1), None, None)
 
 
+def check_env(path: str, env: str) -> None:
+    """Raise GoalreelError if a recording says that it is of another environment than `env`.
+
+    Only its beginning is read, and a file that cannot be read is left to `read_recording`.
+    """
+    try:
+        if Path(path).suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                named = str(npz.read_array(archive, "env").flat[0])
+        else:
+            with Path(path).open(newline="", encoding="utf-8-sig") as text:
+                named = next(csv.DictReader(text, skipinitialspace=True)).get("env") or ""
+    except (OSError, StopIteration, csv.Error, *npz.BROKEN):
+        return
+    if named.strip().rpartition(":")[2] not in ("", env.rpartition(":")[2]):
+        raise GoalreelError(
+            f"policy.file: {path} was recorded in {named}, and env is {env}; type env={named}, or "
+            "name a recording of this environment"
+        )
+
+
 def _fault(path: str, what: str) -> GoalreelError:
     return GoalreelError(f"policy.file: {path} is not a recording that can be played: {what}")
 
@@ -86,7 +109,8 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
             if size > _MOST_BYTES:
                 raise _fault(path, f"it unpacks to {size:,} bytes; allowed: {_MOST_BYTES:,}")
             columns = {
-                name: npz.read_array(archive, name) for name in sorted(npz.names_in(archive))
+                name: npz.read_array(archive, name)
+                for name in sorted(set(npz.names_in(archive)) - {"env"})
             }
     except (OSError, *npz.BROKEN) as error:
         raise _fault(path, f"{type(error).__name__}: {str(error)[:200]}") from None

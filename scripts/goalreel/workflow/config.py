@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from goalreel.encoding.choice import cards, choose, obstacles
-from goalreel.environments.gymnasium_ids import environment_faults
+from goalreel.environments.gymnasium_ids import environment_faults, may_never_end
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import MOST_FRAMES
@@ -138,6 +138,14 @@ def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
     env, kwargs = config["env"], config["env_kwargs"]
     if isinstance(env, str) and isinstance(kwargs, Mapping):
         yield from environment_faults(env, kwargs)
+        # A recording ends by itself; any other policy may go round and round.
+        recorded = config["policy"]["name"] == "recorded"
+        if config["max_steps"] is None and not recorded and may_never_end(env):
+            yield (
+                "max_steps",
+                f"null, and {env} has no time limit: an episode goes on until the policy finds the "
+                "goal; set max_steps=200, or another limit",
+            )
 
 
 def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
@@ -166,6 +174,10 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
         try:
             policy_files(policy if isinstance(policy["file"], str) else {})
             policy_tools(policy)
+            if name == "recorded":
+                from goalreel.simulation.recording_file import check_env  # it takes NumPy
+
+                check_env(policy["file"], env)
         except GoalreelError as error:
             key, _, message = str(error).partition(": ")
             yield key, message

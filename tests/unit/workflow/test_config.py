@@ -103,7 +103,7 @@ FAULTS = [
     ({"reaches": float("inf")}, f"reaches: inf is not a finite number; {WHOLE}"),
     ({"seed": 2**53}, "seed: 9007199254740992 is out of range; allowed: an integer from 0 to 900"),
     ({"env": "MountianCar-v0"}, "env: unknown value 'MountianCar-v0'; did you mean 'MountainCar-"),
-    ({"env": "no_such_module:X-v0"}, "env: 'no_such_module:X-v0' cannot be imported"),
+    ({"env": "no_such_module:X-v0"}, "env: 'no_such_module:X-v0': there is no module"),
     ({"policy": "pump"}, "policy: 'pump' is a string; allowed: a mapping such as {name: value}"),
     ({"policy": {"name": "pmup"}}, "policy.name: unknown value 'pmup'; did you mean 'pump'?; allo"),
     ({"policy": {"epsilon": float("nan")}}, "policy.epsilon: nan is not a finite number; allowed"),

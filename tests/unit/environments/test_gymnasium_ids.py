@@ -1,0 +1,126 @@
+"""An id that cannot be played is answered with what to type, before the run."""
+
+import re
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS
+from project import REPOSITORY
+from recordings import said_by
+
+from goalreel.environments.gymnasium_ids import environment_faults, find_spec, may_never_end
+from goalreel.errors import GoalreelError
+from goalreel.workflow.config import load_config
+
+SCHEMA = REPOSITORY / "config.schema.yaml"
+PACKAGES = ("ale_py", "minigrid", "shimmy", "gymnasium_robotics", "highway_env", "Box2D", "mujoco")
+# A process of its own: what is imported once stays registered.
+ASK = f"""
+import sys
+sys.modules |= dict.fromkeys({PACKAGES}, None)
+from goalreel.environments.gymnasium_ids import environment_faults
+for env in sys.argv[1:]:
+    print(*(message for _, message in environment_faults(env, {{}})))
+"""
+MISSING = {
+    "ALE/Breakout-v5": "pip install 'ale-py'",
+    "PongNoFrameskip-v4": "pip install 'ale-py'",
+    "Breakout-v4": "pip install 'ale-py'",
+    "MiniGrid-Empty-5x5-v0": "pip install 'minigrid'",
+    "LunarLander-v3": "pip install 'box2d'",
+    "HalfCheetah-v5": "pip install 'gymnasium[mujoco]'",
+    "dm_control/walker-walk-v0": "pip install 'shimmy[dm-control]'",
+    "walker-walk": "type env=dm_control/walker-walk-v0, after pip install 'shimmy[dm-control]'",
+    "FetchReach-v4": "pip install 'gymnasium-robotics'",
+    "highway-v0": "pip install 'highway-env'",
+}
+
+
+def test_an_id_of_a_package_that_is_missing_names_what_to_install():
+    answers = said_by(ASK, *MISSING).splitlines()
+    for (env, command), answer in zip(MISSING.items(), answers, strict=True):
+        assert command in answer and env in answer
+
+
+@pytest.mark.parametrize(
+    ("env", "other"),
+    [
+        ("LunarLander-v2", "LunarLander-v3"),
+        ("LunarLander", "LunarLander-v3"),
+        ("HalfCheetah-v3", "HalfCheetah-v5"),
+        ("Taxi-v3", "Taxi-v4"),
+        ("MountainCar-v1", "MountainCar-v0"),
+        ("MiniGrid-DoorKey-8x8", "MiniGrid-DoorKey-8x8-v0"),
+        ("Pong-v5", "ALE/Pong-v5"),
+        ("ALE/Pong", "ALE/Pong-v5"),
+    ],
+)
+def test_an_id_of_another_version_names_the_one_to_type(env, other):
+    if other.startswith(("ALE", "MiniGrid")):
+        pytest.importorskip("ale_py" if "ALE" in other else "minigrid")
+    ((key, message),) = environment_faults(env, {})
+    assert key == "env" and f"type env={other}" in message
+    if re.search(r"-v\d", env):  # without a version Gymnasium takes the latest, whichever it is
+        with pytest.raises((gymnasium.error.Error, ImportError)):
+            gymnasium.make(env)
+
+
+@pytest.mark.parametrize("env", ["PongNoFrameskip-v4", "Breakout-v0", "ale_py:Breakout-v4"])
+def test_ataris_older_ids_are_found_without_their_package_before_them(env):
+    pytest.importorskip("ale_py")
+    assert find_spec(env)[0].id == env.rpartition(":")[2]
+
+
+def test_a_module_that_is_nowhere_is_named_with_the_places_that_were_searched():
+    ((_, message),) = environment_faults("nowhere_env:Light-v0", {})
+    assert "no module 'nowhere_env', neither nowhere_env.py in" in message
+
+
+def test_a_wrong_opengl_is_told_with_those_allowed():
+    pytest.importorskip("mujoco")
+    program = "import os\nos.environ['MUJOCO_GL'] = 'vulkan'\n" + ASK.replace(", 'mujoco'", "")
+    said = said_by(program, "HalfCheetah-v5")
+    assert "MUJOCO_GL is 'vulkan'; allowed: egl, osmesa, glfw" in said
+
+
+def test_an_environment_without_an_end_needs_a_time_limit():
+    given = {"env": "CliffWalking-v1", "policy": {"name": "random"}}
+    with pytest.raises(GoalreelError, match="max_steps: null, and CliffWalking-v1 has no time"):
+        load_config(given, SCHEMA)
+    load_config(given | {"max_steps": 200}, SCHEMA)
+    for env in ("Blackjack-v1", "FrozenLake-v1"):  # which end by themselves, or by their limit
+        load_config(given | {"env": env}, SCHEMA)
+    endless = [
+        spec.id
+        for spec in gymnasium.registry.values()
+        if spec.max_episode_steps is None and str(spec.entry_point).startswith("gymnasium.envs.toy")
+    ]
+    assert {env for env in endless if not may_never_end(env)} == {"Blackjack-v1"}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz"])
+def test_a_recording_of_another_environment_is_refused(tmp_path, suffix):
+    path = str(tmp_path / f"r{suffix}")
+    rows = {"episode": [0, 0], "seed": [7, 7], "action": [0, 1]}
+
+    def check(named: str | None, env: str) -> None:
+        columns = rows | ({} if named is None else {"env": [named] * 2})
+        if suffix == ".npz":
+            np.savez(path, **columns)
+        else:
+            table = [columns, *zip(*columns.values(), strict=True)]
+            lines = [",".join(map(str, row)) for row in table]
+            (tmp_path / "r.csv").write_text("\n".join(lines))
+        load_config({"env": env, "policy": {"name": "recorded", "file": path}}, SCHEMA)
+
+    for named in (None, "", "Acrobot-v1", "gymnasium:Acrobot-v1"):
+        check(named, "Acrobot-v1")
+    check(CONTINUOUS, CONTINUOUS)
+    for env in ("Acrobot-v1", CONTINUOUS):
+        with pytest.raises(GoalreelError, match=f"in CartPole-v1, and env is {env}; type env=Cart"):
+            check("CartPole-v1", env)
+    if suffix == ".npz":
+        np.savez(path, **rows, env="CartPole-v1")
+        with pytest.raises(GoalreelError, match="recorded in CartPole-v1"):
+            load_config({"env": "Acrobot-v1", "policy": {"name": "recorded", "file": path}}, SCHEMA)

@@ -139,10 +139,10 @@ def _not_imported(env: str, error: Exception) -> str:
             f"{env!r} needs the package {_PACKAGES[missing]}, which is not installed for "
             f"{sys.executable}: {_pip(missing)}"
         )
-    if isinstance(error, ModuleNotFoundError) and missing == env.rpartition(":")[0]:
+    if missing and f"{env.rpartition(':')[0]}.".startswith(f"{missing}."):
         return (
-            f"{env!r}: there is no module {missing!r}, neither {missing}.py in {Path.cwd()}, where "
-            f"snakemake runs, nor installed for {sys.executable}"
+            f"{env!r}: there is no module {missing!r} in {Path.cwd()}, where snakemake runs, nor "
+            f"is one installed for {sys.executable}"
         )
     if "MUJOCO_GL" in str(error):
         return (

@@ -1,6 +1,7 @@
 """An id that cannot be played is answered with what to type, before the run."""
 
 import re
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -73,8 +74,9 @@ def test_ataris_older_ids_are_found_without_their_package_before_them(env):
 
 
 def test_a_module_that_is_nowhere_is_named_with_the_places_that_were_searched():
-    ((_, message),) = environment_faults("nowhere_env:Light-v0", {})
-    assert "no module 'nowhere_env', neither nowhere_env.py in" in message
+    for env, missing in [("nowhere_env:Light-v0", "nowhere_env"), ("no.where:A-v0", "no")]:
+        ((_, message),) = environment_faults(env, {})
+        assert f"no module '{missing}' in {Path.cwd()}, where snakemake runs" in message
 
 
 def test_a_wrong_opengl_is_told_with_those_allowed():

@@ -365,7 +365,7 @@ def test_cartpole_is_filmed_by_the_workflow(project):
     assert table["reached"].all() and table["return"].tolist() == [60.0] * 3
     assert table["initial_position"].isna().all() and set(table["env"]) == {"CartPole-v1"}
     shown = decoded(results / "film.mp4")
-    assert len(shown) == 3 * (15 + 61) and shown[0].shape == (600, 600)
+    assert len(shown) == 3 * (25 + 61) and shown[0].shape == (600, 600)
     peer = gymnasium.make("CartPole-v1", render_mode="rgb_array")
     for row in table.itertuples():
         peer.reset(seed=row.seed)

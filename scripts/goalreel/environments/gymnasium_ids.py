@@ -4,12 +4,14 @@ Imported while the Snakefile is parsed: Gymnasium itself only for an id that goa
 compute.
 """
 
+import contextlib
 import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
 import math
+import numbers
 import os
 import re
 import sys
@@ -168,6 +170,24 @@ def environment_faults(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
         return [("env", str(error))]
     given = [(f"env_kwargs.{key}", fault) for key, v in kwargs.items() if (fault := _unfit(key, v))]
     return given or _unknown_kwargs(env, creator, kwargs)
+
+
+def render_fps(env: str, kwargs: Mapping) -> float | None:
+    """Return the frames per second that an environment's metadata tells, None if it tells none.
+
+    MuJoCo's tell them once they are made, which takes milliseconds as long as nothing is drawn.
+    """
+    import gymnasium
+
+    spec, creator = find_spec(env)
+    fps = (getattr(creator, "metadata", None) or {}).get("render_fps")
+    if fps is None:
+        with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
+            made = gymnasium.make(spec, disable_env_checker=True, **kwargs)
+            fps = made.metadata.get("render_fps")
+            made.close()
+    is_number = isinstance(fps, numbers.Real) and math.isfinite(fps) and fps > 0
+    return float(fps) if is_number else None
 
 
 def environment_tools(env: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from goalreel.encoding.choice import cards, choose, obstacles
-from goalreel.environments.gymnasium_ids import environment_faults, may_never_end
+from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import MOST_FRAMES
@@ -20,6 +20,7 @@ from goalreel.workflow.config_errors import check_depth, config_error, schema_fa
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
 _HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
+_FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
 _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 
 Faults = Iterator[tuple[str, str]]  # of (key, what is wrong)
@@ -44,6 +45,8 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
                 faults.setdefault(key, message)
     if not faults and config["shard_size"] is None:
         config["shard_size"] = describe(config["env"]).shard_size
+    if not faults and config["film"]["fps"] is None:
+        config["film"]["fps"] = _fps(config)
     for check in (_encoder_faults, _shard_faults, _film_faults):
         faults = faults or dict(check(config))
     if faults:
@@ -190,6 +193,14 @@ def _style_faults(config: Mapping, schema: Mapping) -> Faults:
             "render.style",
             f"'vector' draws only the Mountain Cars; allowed for {env}: gymnasium",
         )
+
+
+def _fps(config: Mapping) -> int:
+    """Return the environment's own frames per second, within what `film.fps` takes."""
+    if describe(config["env"]).computed:
+        return _FPS
+    own = render_fps(config["env"], config["env_kwargs"]) or _FPS
+    return min(max(round(own), 1), _MOST_FPS)
 
 
 def _encoder_faults(config: Mapping) -> Faults:

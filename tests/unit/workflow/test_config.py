@@ -3,6 +3,7 @@
 import hashlib
 import sys
 
+import gymnasium
 import pytest
 import yaml
 from conftest import of_shard
@@ -57,7 +58,7 @@ def test_the_options_page_has_every_option_with_its_meaning():
                 if row.startswith(f"| `{key}{name and '.'}{name}` |")
             )
             assert row.endswith(f"{inner['description']} |") and inner["description"][-1] == "."
-    assert "| `film.fps` | `30` | an integer from 1 to 240 |" in page
+    assert "| `film.fps` | `null` | an integer from 1 to 240 or `null` |" in page
     assert "| `policy.checkpoint` | `best` | `best`, `last` or a number of frames |" in page
 
 
@@ -82,6 +83,25 @@ def test_shards_have_a_size_that_fits_the_environment_and_not_the_run(env, size)
 
 def test_a_hundred_episodes_keep_16_cores_busy_and_no_core_twice():
     assert 15 <= -(-100 // load(env="CartPole-v1", policy=RANDOM)["shard_size"]) <= 16
+
+
+@pytest.mark.parametrize(
+    ("env", "fps"),
+    [("MountainCar-v0", 30), ("CartPole-v1", None), ("FrozenLake-v1", None)]
+    + [("HalfCheetah-v5", None), ("Hasty-v0", 240), ("Timeless-v0", 30)],
+)
+def test_a_film_runs_as_fast_as_the_environment_unless_told_otherwise(env, fps):
+    if env == "HalfCheetah-v5":
+        pytest.importorskip("mujoco")
+    metadata = {"render_modes": ["rgb_array"]}
+    for name, more in (("Hasty-v0", {"render_fps": 1000.0}), ("Timeless-v0", {})):
+        maker = type(name, (gymnasium.Env,), {"metadata": metadata | more})
+        gymnasium.register(name, lambda render_mode=None, maker=maker: maker())
+    policy = {"name": "pump" if "Mountain" in env else "random"}
+    expected = fps or gymnasium.make(env).metadata["render_fps"]
+    assert load(env=env, policy=policy)["film"]["fps"] == expected
+    assert load(env=env, policy=policy, film={"fps": "null"})["film"]["fps"] == expected
+    assert load(env=env, policy=policy, film={"fps": 25})["film"]["fps"] == 25
 
 
 DEEP: list = []

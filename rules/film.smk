@@ -193,7 +193,7 @@ rule episodes:
             caption="../docs/report/episodes.rst",
         ),
         attempts=report(
-            f"{RESULTS}/attempts.csv",
+            plan.if_reaches(f"{RESULTS}/attempts.csv"),
             category="Tables",
             labels={"table": "all attempts"},
             caption="../docs/report/attempts.rst",
@@ -213,4 +213,4 @@ rule episodes:
     shell:
         'python "$SCRIPTS/episodes.py" --spec {params.spec:q}'
         " --trajectories {input.trajectories[0]:q}"
-        " {output.episodes:q} {output.attempts:q} {output.spec:q} 2> {log:q}"
+        " {output.episodes:q} {output.spec:q} --attempts {output.attempts:q} 2> {log:q}"

@@ -4,7 +4,7 @@ By hand, for two shards:
 
     python scripts/concat.py film.mp4 --segments results/segments/00000.mp4 --spec '{
         "stage": "concat",
-        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15, "unit": "reach"},
         "shard": {"shards": 2, "reaches": 250}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -22,6 +22,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the film to write, .mp4")
     arguments = options.parse_args(argv)
 
+    from goalreel.errors import counted
     from goalreel.film.concatenate import concatenate
     from goalreel.film.shards import shard_paths
     from goalreel.provenance.input_checks import check_inputs
@@ -32,7 +33,9 @@ def main(argv: list[str] | None = None) -> None:
     trajectories = shard_paths(arguments.trajectories, shards)
     check_inputs(spec, simulate=trajectories, encode=segments)
     first, end = spec.shard.get("first"), spec.shard["reaches"]
-    told = f"{end:,} goal reaches" if first is None else f"goal reaches {first:,} to {end - 1:,}"
+    unit = spec.config["unit"]
+    what = "goal reach" if unit == "reach" else unit
+    told = counted(end, what) if first is None else f"{what} {first:,} to {end - 1:,}"
     frames = concatenate(
         segments,
         trajectories,
@@ -40,6 +43,7 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["env"],
         fps,
         spec.config["card_frames"],
+        unit,
         f"{spec.config['env']}: {told}",
         spec.text,
     )

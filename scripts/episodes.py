@@ -1,8 +1,8 @@
-"""Write the tables: episodes.csv, a row per filmed episode, and attempts.csv, a row per attempt.
+"""Write the tables: episodes.csv, a row per filmed episode; of reaches also attempts.csv.
 
 By hand, for two shards:
 
-    python scripts/episodes.py episodes.csv attempts.csv tables.json --spec '{
+    python scripts/episodes.py episodes.csv tables.json --attempts attempts.csv --spec '{
         "stage": "episodes",
         "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15,
                    "film.reaches_per_file": null},
@@ -19,8 +19,10 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "episodes")
     options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
+    options.add_argument(
+        "--attempts", type=Path, nargs="?", help="the table of all attempts to write, of reaches"
+    )
     options.add_argument("episodes", type=Path, help="the table of filmed episodes to write")
-    options.add_argument("attempts", type=Path, help="the table of all attempts to write")
     options.add_argument("made", type=Path, help="their spec and sha256 to write, .json")
     arguments = options.parse_args(argv)
 
@@ -43,7 +45,8 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["card_frames"],
         spec.config["film.reaches_per_file"],
     )
-    told = with_digests(spec, [arguments.episodes, arguments.attempts])
+    tables = filter(None, [arguments.episodes, arguments.attempts])
+    told = with_digests(spec, list(tables))
     with replacing(arguments.made) as temporary:
         temporary.write_text(told, encoding="ascii")
     cli.say(f"{rows} filmed episodes")

@@ -3,7 +3,8 @@
 By hand, for two parts:
 
     python scripts/films.py films.csv --parts results/films/00000.mp4 --spec '{
-        "stage": "films", "config": {"film.fps": 30}, "shard": {"parts": 2, "reaches": 2000}}'
+        "stage": "films", "config": {"film.fps": 30, "unit": "reach"},
+        "shard": {"parts": 2, "reaches": 2000}}'
 """
 
 from pathlib import Path
@@ -24,8 +25,8 @@ def main(argv: list[str] | None = None) -> None:
 
     spec = spec_of(arguments)
     parts = shard_paths(arguments.parts, spec.shard["parts"])
-    fps, reaches = spec.config["film.fps"], spec.shard["reaches"]
-    frames = write_index(parts, arguments.output, fps, reaches)
+    fps, unit = spec.config["film.fps"], spec.config["unit"]
+    frames = write_index(parts, arguments.output, fps, spec.shard["reaches"], unit)
     cli.say(f"{frames} frames in {len(parts)} films")
 
 

@@ -4,7 +4,7 @@ By hand, for a run of two shards:
 
     python scripts/grid.py grid.mp4 --frames results/frames/00000.npz --spec '{
         "stage": "grid",
-        "config": {"env": "MountainCar-v0", "film.fps": 30,
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "unit": "reach",
             "view_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23},
             "grid": {"rows": 3, "columns": 4, "caption": "Reach {reach} · {steps} steps"}},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
 
     spec = spec_of(arguments)
     files = shard_files(spec, arguments.trajectories, arguments.frames)
-    filmed = read_filmed(*files, spec.config["env"])
+    filmed = read_filmed(*files, spec.config["env"], spec.config["unit"])
     frames, pages = film_grid(filmed, arguments.output, spec)
     cli.say(f"{frames} frames on {pages} pages")
 

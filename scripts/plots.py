@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "plots")
     options.add_argument("--episodes", type=Path, required=True, help="table of filmed episodes")
-    options.add_argument("--attempts", type=Path, required=True, help="table of all attempts")
+    options.add_argument("--attempts", type=Path, nargs="?", help="table of all attempts")
     options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
     options.add_argument("steps", type=Path, help="the histogram to write, .svg")
     options.add_argument("initial_position", type=Path, help="steps by initial position to write")

@@ -3,9 +3,9 @@
 Gymnasium's own environment is reset with the row's seed and steps through the recorded actions;
 every state and reward must be the recorded one, bit for bit. Then its frames are written.
 
-    python scripts/replay.py 17                        reach 17 as PNG files
-    python scripts/replay.py 17 --gif reach-17.gif     as a GIF
-    python scripts/replay.py 17 --attempt 0            its first attempt
+    python scripts/replay.py 17                        episode, or reach, 17 as PNG files
+    python scripts/replay.py 17 --gif 17.gif           as a GIF
+    python scripts/replay.py 17 --attempt 0            a reach's first attempt
 """
 
 from pathlib import Path
@@ -16,27 +16,27 @@ from goalreel import cli
 def main(argv: list[str] | None = None) -> None:
     """Replay the episode that a command line names."""
     options = cli.parser(__doc__)
-    options.add_argument("reach", type=int, help="number of the reach")
-    options.add_argument("--attempt", type=int, help="number of the attempt (default: the last)")
+    options.add_argument("number", type=int, help="number of the episode or of the reach")
+    options.add_argument("--attempt", type=int, help="a reach's attempt (default: the last)")
     options.add_argument("--results", type=Path, default=Path("results"), help="folder of the run")
     options.add_argument("--gif", type=Path, help="write a GIF instead of PNG files")
     options.add_argument("--png", type=Path, help="folder for the PNG files")
     arguments = options.parse_args(argv)
 
-    from goalreel.verification.replay import find_episode, frame_rate, replay, save_gif, save_pngs
+    from goalreel.verification.replay import find_episode, read_run, replay, save_gif, save_pngs
 
-    fps = frame_rate(arguments.results)
-    recorded = find_episode(arguments.results, arguments.reach, arguments.attempt)
+    fps, unit = read_run(arguments.results)
+    recorded = find_episode(arguments.results, arguments.number, arguments.attempt)
     frames, episode = replay(recorded), recorded.episode
     if arguments.gif:
         where = arguments.gif
         save_gif(where, frames, fps)
     else:
-        default = arguments.results / "replay" / f"reach-{recorded.reach}-seed-{episode.seed}"
+        default = arguments.results / "replay" / f"{unit}-{arguments.number}-seed-{episode.seed}"
         where = arguments.png or default
         save_pngs(where, frames)
     cli.say(
-        f"reach {recorded.reach}, attempt {recorded.attempt}, seed {episode.seed}: "
+        f"{recorded.name}, seed {episode.seed}: "
         f"{len(episode.actions)} steps of {recorded.config['env']} equal Gymnasium's; "
         f"{len(frames)} frames in {where}"
     )

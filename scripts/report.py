@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     needed = {"type": Path, "required": True}
     options.add_argument("--film", help="the film, .mp4", **needed)
     options.add_argument("--episodes", help="the table of filmed episodes, .csv", **needed)
-    options.add_argument("--attempts", help="the table of all attempts, .csv", **needed)
+    options.add_argument("--attempts", type=Path, nargs="?", help="the table of all attempts, .csv")
     options.add_argument("--tables", help="the spec of both tables, .json", **needed)
     options.add_argument("--plots", nargs="+", help="the plots, .svg", **needed)
     # Other environments than Mountain Car have neither: a bare --swarm then.

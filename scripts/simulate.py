@@ -1,6 +1,7 @@
-"""Simulate one shard: play its reaches' episodes and write their trajectories.
+"""Simulate one shard: play its episodes, or those of its reaches, and write their trajectories.
 
-What Gymnasium plays it also draws, into the shard's frame cache. By hand, the first 20 reaches:
+What Gymnasium plays it also draws, into the shard's frame cache. By hand, the first 20 reaches
+(with "success": null, the first 20 episodes):
 
     python scripts/simulate.py trajectories.npz --spec '{"stage": "simulate",
         "config": {"env": "MountainCar-v0", "seed": 2025, "film.show": "reaches",
@@ -25,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_ids import environment_files
+    from goalreel.errors import counted
     from goalreel.policies.policy import make_policy
     from goalreel.policies.watched_files import check_files, policy_files
     from goalreel.provenance.input_checks import check_inputs
@@ -54,12 +56,14 @@ def main(argv: list[str] | None = None) -> None:
         else:
             player = make_policy(policy, arguments.policy)
             played = environment, player, arguments.max_attempts, show, spec, success, camera
-            trajectories = simulate_reaches(reaches, spec.config["seed"], *played)
+            seeds = spec.value.get("seeds")
+            trajectories = simulate_reaches(reaches, spec.config["seed"], *played, seeds)
         if camera is not None:
             camera.write(trajectories.digest(), spec)
     write_trajectories(arguments.output, trajectories)
+    reached = "" if success is None else f"{counted(count, 'reach')} in "
     cli.say(
-        f"{count} reaches in {len(trajectories.attempts.reach)} episodes, "
+        f"{reached}{counted(len(trajectories.attempts.reach), 'episode')}, "
         f"{len(trajectories)} of them for the film with {len(trajectories.states)} states"
     )
 

@@ -1,11 +1,12 @@
 """Draw a run's stills: a poster, a contact sheet, and a short animated preview.
 
-Poster and preview show the median reach, the contact sheet episodes from the shortest to the
-longest. By hand, for a run of two shards:
+Poster and preview show the median episode, the contact sheet episodes from the least to the
+greatest return (of reaches, from the shortest to the longest). By hand, for a run of two shards:
 
     python scripts/stills.py --frames results/frames/00000.npz --spec '{
         "stage": "stills",
-        "config": {"env": "MountainCar-v0", "film.fps": 30, "stills": {"episode_trigger": null}},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "unit": "reach",
+            "stills": {"episode_trigger": null}},
         "shard": {"shards": 2}
     }' --trajectories results/trajectories/00000.npz poster.png contact_sheet.png preview.webp
         SHA256SUMS
@@ -37,10 +38,10 @@ def main(argv: list[str] | None = None) -> None:
 
     spec = spec_of(arguments)
     files = shard_files(spec, arguments.trajectories, arguments.frames)
-    filmed = read_filmed(*files, spec.config["env"])
+    filmed = read_filmed(*files, spec.config["env"], spec.config["unit"])
     save_poster(filmed, arguments.poster, spec.text)
     trigger = spec.config["stills"]["episode_trigger"]
-    chosen = spread(filmed.by_steps(), _ROWS) if trigger is None else filmed.chosen(trigger)
+    chosen = spread(filmed.ranked(), _ROWS) if trigger is None else filmed.chosen(trigger)
     if not chosen:
         cli.say(f"warning: stills.episode_trigger {trigger} selects no episode, so all are shown")
         chosen = filmed.places

@@ -6,8 +6,8 @@ line names what has to be made again. By hand, nothing is removed; the spec is t
 command:
 
     python scripts/verify.py results/verify.csv --spec '{"stage": "verify", "config": {
-        "env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}, "made_of": {...},
-        "shard": {"shards": 2, "reaches": 250, "size": 125, "per_file": null}}'
+        "env": "MountainCar-v0", "film.fps": 30, "card_frames": 15, "unit": "reach"},
+        "made_of": {...}, "shard": {"shards": 2, "reaches": 250, "size": 125, "per_file": null}}'
 """
 
 from pathlib import Path
@@ -33,10 +33,9 @@ def main(argv: list[str] | None = None) -> None:
     spec = spec_of(arguments)
     spec.check_tool("ffmpeg", ffmpeg.version())
     outputs = {name: stage.outputs for name, stage in STAGES.items()}
-    numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
-    config = spec.config
-    film = (config[name] for name in ("env", "film.fps", "card_frames"))
-    plan = Plan(outputs, spec.made_of, *film, *numbers)
+    film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
+    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    plan = Plan(outputs, spec.made_of, *film, shards, spec.config["unit"], *counts)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)
     planned = cli.results() == arguments.output.parent.resolve()

@@ -103,12 +103,12 @@ def cache(atlases) -> FrameCache:
 
 
 def hashes(results: Path) -> dict[str, str]:
-    """Return the sha256 of everything made, without the logs and benchmarks, which hold times."""
+    """Return the sha256 of everything made, but the options, and logs and benchmarks, which hold times."""
     files = [path for path in results.rglob("*") if path.is_file()]
     return {
         str(path.relative_to(results)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
-        if path.relative_to(results).parts[0] not in ("logs", "benchmarks")
+        if path.relative_to(results).parts[0] not in ("logs", "benchmarks", "config.yaml")
     }
 
 

@@ -41,3 +41,9 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with a word in its plural: "1 reach", "1,000 reaches"."""
+    plural = "" if number == 1 else "es" if word.endswith("ch") else "s"
+    return f"{number:,} {word}{plural}"

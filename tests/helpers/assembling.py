@@ -92,7 +92,7 @@ def joined(
 ) -> Assembled:
     """Assemble trajectories from a coded atlas."""
     frames = render_states(trajectories, atlas, style, NO_SPEC)
-    texts = captions(caption, trajectories, style.env)
+    texts = captions(caption, trajectories, style.env, "reach")
     cache = overlaid(frames, trajectories, style.env, texts, hud, cards)
     assemble_segment(cache, coded_atlas, trajectories, path, fps, "{}")
     return Assembled(cache, coded_atlas, trajectories, path)

@@ -295,7 +295,7 @@ def test_the_stage_plays_and_draws_a_recording(tmp_path):
 
 def test_too_few_episodes_say_which_number_to_set(tmp_path):
     record(tmp_path / "r.csv", "CartPole-v1", 3)
-    with pytest.raises(GoalreelError, match="has 3 episodes.*set reaches to 3 or fewer"):
+    with pytest.raises(GoalreelError, match="has 3 episodes.*set episodes to 3 or fewer"):
         played(tmp_path / "r.csv", CARTPOLE, 4)
 
 
@@ -321,7 +321,7 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
     assert len(rendered(made, atlases, env)) == len(rows)
     states, actions, rewards = made.episode(0)
     episode = Episode(-1, states, actions, rewards, True, False)
-    recorded = Recorded({"env": env}, 0, 0, episode)
+    recorded = Recorded({"env": env}, "episode 0", episode)
     with pytest.raises(GoalreelError, match="recorded as states"):
         replay(recorded)
 

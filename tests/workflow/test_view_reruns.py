@@ -81,7 +81,10 @@ def faulty(results: Path, plan: Plan) -> set[Path]:
 
 
 def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
-    results, plan = done.folder / "results", Plan(OUTPUTS, {}, DISCRETE, 30, 15, 2, 4, 2, None)
+    results, plan = (
+        done.folder / "results",
+        Plan(OUTPUTS, {}, DISCRETE, 30, 15, 2, "reach", 4, 2, None),
+    )
     assert not faulty(results, plan)
     film = [*results.glob("[!gspl]*.*"), *(p for n in FOLDERS for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]

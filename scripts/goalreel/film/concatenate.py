@@ -15,6 +15,7 @@ from goalreel.mp4.joined_track import Joined
 from goalreel.mp4.reader import MOST_FRAMES, TICKS, Outline, VideoIndex, read_index, read_outline
 from goalreel.mp4.text_tracks import Chapter
 from goalreel.mp4.writer import write_mp4
+from goalreel.pictures.captions import outcome
 from goalreel.provenance.spec import Spec, check_common, parse_spec
 from goalreel.simulation.trajectories import Summary, read_summary
 
@@ -26,6 +27,7 @@ def concatenate(
     env: str,
     fps: int,
     cards: int,
+    unit: str,
     title: str,
     comment: str,
 ) -> int:
@@ -38,6 +40,7 @@ def concatenate(
         env: the environment that they must be of.
         fps: frames per second that they must have.
         cards: frames of the title card that each episode starts with.
+        unit: what the run counts, "reach" or "episode", and the chapters name.
         title: the film's.
         comment: what the film keeps about its making.
 
@@ -62,7 +65,7 @@ def concatenate(
                 f"snakemake again: only they are made"
             )
     summaries = (read_summary(trajectory) for trajectory in trajectories)
-    return join(segments, path, fps, title, comment, _chapters(summaries, cards))
+    return join(segments, path, fps, title, comment, _chapters(summaries, cards, unit))
 
 
 def join(
@@ -146,17 +149,22 @@ def _spec(shard: _Shard) -> Spec:
     return parse_spec(shard.index.comment, shard.segment)
 
 
-def _chapters(summaries: Iterable[Summary], cards: int) -> Iterator[Chapter]:
+def _chapters(summaries: Iterable[Summary], cards: int, unit: str) -> Iterator[Chapter]:
     """Yield one chapter per filmed episode."""
     first_frame = 0
     for summary in summaries:
-        rows = summary.episodes
-        columns = (rows.reach, rows.seed, rows.steps, rows.reached)
-        for reach, seed, steps, reached in zip(*(c.tolist() for c in columns), strict=True):
-            failed = "" if reached else " · failed"
-            title = f"Reach {reach} · seed {seed} · {steps} steps{failed}"
-            yield Chapter(first_frame, cards + steps + 1, title)
-            first_frame += cards + steps + 1
+        for number in range(len(summary.episodes.reach)):
+            row = summary.episodes.row(number)
+            title = (
+                f"{unit.capitalize()} {row['reach']} · seed {row['seed']} · {row['steps']} steps"
+            )
+            if unit == "episode":
+                title += f" · return {row['return']:g} · {outcome(row, unit)}"
+            elif not row["reached"]:
+                title += " · failed"
+            frames = cards + row["steps"] + 1
+            yield Chapter(first_frame, frames, title)
+            first_frame += frames
 
 
 def _check_film(film: Outline, joined: Joined, fps: int) -> None:

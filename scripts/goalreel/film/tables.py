@@ -1,8 +1,9 @@
-"""The tables: one row per filmed episode, one row per episode simulated.
+"""The tables: one row per filmed episode and, of goal reaches, one row per attempt.
 
 They are written shard by shard, so that their memory does not grow with the film.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import fields
@@ -15,24 +16,26 @@ from goalreel.film.parts import film_file
 from goalreel.provenance.spec import check_common
 from goalreel.simulation.trajectories import Attempts, read_summary
 
-EPISODE_COLUMNS = [
-    *["reach", "attempt", "seed", "env", "initial_position", "steps", "return"],
-    *["terminated", "truncated", "shard", "first_frame", "frames", "start_s", "card_frames"],
-    *["reached", "film"],
-]
-ATTEMPT_COLUMNS = [*EPISODE_COLUMNS[:10], "reached"]
+_PLAYED = ["steps", "return", "terminated", "truncated", "shard"]
+_SHOWN = ["first_frame", "frames", "start_s", "card_frames"]
+ATTEMPT_COLUMNS = ["reach", "attempt", "seed", "env", "initial_position", *_PLAYED, "reached"]
+# By what the run counts.
+EPISODE_COLUMNS = {
+    "reach": [*ATTEMPT_COLUMNS[:-1], *_SHOWN, "reached", "film"],
+    "episode": ["episode", "seed", "env", *_PLAYED, *_SHOWN, "film"],
+}
 
 
 def write_tables(
     trajectories: Iterable[Path],
     episodes_csv: str | os.PathLike,
-    attempts_csv: str | os.PathLike,
+    attempts_csv: str | os.PathLike | None,
     env: str,
     fps: int,
     cards: int,
     per_file: int | None = None,
 ) -> int:
-    """Write both tables.
+    """Write the table of filmed episodes and, where goal reaches are filmed, that of all attempts.
 
     In episodes.csv, first_frame is the film's frame that shows the reset state, and start_s that
     over `fps`; both count in `film`, a file by its path in the results.
@@ -40,11 +43,11 @@ def write_tables(
     Args:
         trajectories: the files of all shards, in order.
         episodes_csv: the table of filmed episodes.
-        attempts_csv: the table of all episodes.
+        attempts_csv: the table of all episodes simulated; None where all of them are filmed.
         env: the environment.
         fps: frames per second.
         cards: frames of the title card before each episode.
-        per_file: reaches of each file of the film, None for one film.
+        per_file: episodes or reaches of each file of the film, None for one film.
 
     Returns:
         The number of filmed episodes.
@@ -53,7 +56,10 @@ def write_tables(
         GoalreelError: a file cannot be used, or the shards were not made alike.
     """
     first_frame, rows, first, film = 0, 0, {}, None
-    with replacing(episodes_csv) as episodes_part, replacing(attempts_csv) as attempts_part:
+    columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]
+    with contextlib.ExitStack() as files:
+        episodes_part = files.enter_context(replacing(episodes_csv))
+        attempts_part = files.enter_context(replacing(attempts_csv)) if attempts_csv else None
         for shard, path in enumerate(trajectories):
             summary = read_summary(path)
             first = first or {path: summary.spec}
@@ -66,9 +72,10 @@ def write_tables(
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
-            _append(table[EPISODE_COLUMNS], episodes_part, shard == 0)
-            tried = _frame(summary.attempts, env, shard)
-            _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
+            _append(table[columns], episodes_part, shard == 0)
+            if attempts_part:
+                tried = _frame(summary.attempts, env, shard)
+                _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
             first_frame += int(shown.sum())
             rows += len(table)
     return rows
@@ -76,7 +83,7 @@ def write_tables(
 
 def _frame(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
     columns = {field.name.rstrip("_"): getattr(rows, field.name) for field in fields(rows)}
-    return pd.DataFrame(columns | {"env": env, "shard": shard})
+    return pd.DataFrame(columns | {"episode": rows.reach, "env": env, "shard": shard})
 
 
 def _append(table: pd.DataFrame, path: Path, header: bool) -> None:

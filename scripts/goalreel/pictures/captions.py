@@ -16,6 +16,7 @@ _SAMPLE = {
     **{"reach": 17, "attempt": 0, "seed": 3249930381360904, "env": "MountainCar-v0"},
     **{"initial_position": -0.5, "steps": 115, "return": -115.0},
     **{"terminated": True, "truncated": False, "reached": True},
+    **{"episode": 17, "outcome": "terminated"},
 }
 COLUMNS = tuple(_SAMPLE)
 # What Pillow's font can draw of what people write in captions; a test holds it against the font.
@@ -48,7 +49,7 @@ def _template_fault(template: str) -> str | None:
             f"{template[:60]!r}... is too long; allowed: {_LONGEST} characters, widths below 1000"
         )
     try:
-        shown = caption(template, _SAMPLE)
+        shown = template.format_map(_SAMPLE)
     except (ValueError, TypeError, LookupError, OverflowError) as error:
         return f"{template!r} cannot be formatted: {error}"
     if missing := sorted(set(shown) - set(CHARACTERS)):
@@ -56,6 +57,29 @@ def _template_fault(template: str) -> str | None:
     return None
 
 
-def caption(template: str, row: Mapping[str, object]) -> str:
-    """Return the caption of an episode, given its row: a mapping of COLUMNS."""
-    return template.format_map(row)
+def caption(template: str, row: Mapping[str, object], env: str, unit: str) -> str:
+    """Return the caption of an episode, given its row of the tables.
+
+    env: its environment; unit: what the run counts, "reach" or "episode".
+    """
+    more = {"env": env, "episode": row["reach"], "outcome": outcome(row, unit)}
+    return template.format_map({**row, **more})
+
+
+def outcome(row: Mapping[str, object], unit: str) -> str:
+    """Return how an episode ended: as Gymnasium has it, or whether a reach's attempt reached.
+
+    An episode is "stopped" where a recording ends before the environment ends it.
+    """
+    if unit == "reach":
+        return "reached" if row["reached"] else "failed"
+    endings = (ending for ending in ("terminated", "truncated") if row[ending])
+    return next(endings, "stopped")
+
+
+def default_captions(unit: str) -> tuple[str, str]:
+    """Return the captions where the user sets none: of a film's episode, of a grid's cell."""
+    if unit == "reach":
+        return "Reach {reach} · seed {seed} · {steps} steps", "Reach {reach} · {steps} steps"
+    first = "Episode {episode} · "
+    return first + "seed {seed} · {steps} steps · return {return:g}", first + "return {return:g}"

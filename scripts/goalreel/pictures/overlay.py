@@ -22,11 +22,14 @@ from goalreel.simulation.trajectories import Trajectories
 _TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 600x400
 
 
-def captions(template: str, trajectories: Trajectories, env: str) -> list[str] | None:
-    """Return the caption of each filmed episode, None for the empty template."""
+def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> list[str] | None:
+    """Return the caption of each filmed episode, None for the empty template.
+
+    unit: what the run counts, "reach" or "episode".
+    """
     rows = trajectories.episodes
     count = len(rows.reach) if template else 0
-    return [caption(template, rows.row(i) | {"env": env}) for i in range(count)] or None
+    return [caption(template, rows.row(i), env, unit) for i in range(count)] or None
 
 
 def overlaid(

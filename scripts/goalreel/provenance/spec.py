@@ -15,8 +15,9 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
 
-# What differs among files of one plan: the shard, and what the spec says of the file itself.
-_OF_ONE_FILE = ("shard", "source", "sha256", "metrics", "clip")
+# What differs among files of one plan: the shard, its seeds where they are given, and what the spec
+# says of the file itself.
+_OF_ONE_FILE = ("shard", "seeds", "source", "sha256", "metrics", "clip")
 # What is no part of requirements.txt, and how to get it.
 _APART = {"torch": "it: pip install -r requirements-train.in"}
 

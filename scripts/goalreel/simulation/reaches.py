@@ -4,8 +4,11 @@ What counts as reaching is the user's `success`: that the environment terminates
 Mountain Car does at the goal, that its time limit truncates it, or a return.
 
 Reach i tries the episodes of seeds S(i, 0), S(i, 1), ... (seeding.episode_seeds) and so depends on
-the root seed, the environment, the policy and i alone, not on its shard.
+the root seed, the environment, the policy and i alone, not on its shard. Where episodes are filmed
+and not reaches, `success` is None: every episode counts, so that each slot has one attempt.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,8 +34,9 @@ def simulate_reaches(
     max_attempts: int,
     show: str = "reaches",
     spec: Spec = NO_SPEC,
-    success: str | float = "terminated",
+    success: str | float | None = "terminated",
     camera: Camera | None = None,
+    seeds: Sequence[int] | None = None,
 ) -> Trajectories:
     """Fill the slots of a shard.
 
@@ -44,8 +48,10 @@ def simulate_reaches(
         max_attempts: the most episodes for one slot.
         show: "reaches" keeps the states of the episodes that reach the goal, "attempts" of all.
         spec: how the trajectories are made.
-        success: "terminated", "truncated" or the least return that counts as reaching the goal.
+        success: "terminated", "truncated" or the least return that counts as reaching the goal;
+            None if every episode counts.
         camera: what films the episodes, None for nothing.
+        seeds: the slots', where every episode counts; None for seeds derived from the root seed.
 
     Raises:
         GoalreelError: slots stay open after `max_attempts` episodes.
@@ -55,7 +61,9 @@ def simulate_reaches(
     parts = []
     for first in range(reaches.start, reaches.stop, _SLOTS):
         slots = np.arange(first, min(first + _SLOTS, reaches.stop))
-        parts += _fill(slots, root_seed, environment, policy, max_attempts, show, success, camera)
+        given = None if seeds is None else np.array(seeds)[slots - reaches.start]
+        played = environment, policy, max_attempts, show, success, camera
+        parts += _fill(slots, root_seed, given, *played)
     attempts = _concatenate([rows for rows, _ in parts])
     kept = zip(*(kept for _, kept in parts), strict=True)
     states, actions, rewards = (np.concatenate(arrays) for arrays in kept)
@@ -105,7 +113,7 @@ def simulate_attempts(
     return assemble(states, actions, rewards, place, attempts, attempts, spec)
 
 
-def _hint(environment, success: str | float) -> str:
+def _hint(environment, success: str | float | None) -> str:
     if describe(environment.id).is_mountain_car and success == "terminated":
         return (
             "policy.name: pump, a lower policy.epsilon, a higher policy.force, or for sarsa more "
@@ -114,8 +122,10 @@ def _hint(environment, success: str | float) -> str:
     return f"a reach needs success: {success}"
 
 
-def has_reached(success: str | float, terminated, truncated, returned) -> np.ndarray:
+def has_reached(success: str | float | None, terminated, truncated, returned) -> np.ndarray:
     """Return which episodes reached the goal, given (episodes,) arrays or one episode's values."""
+    if success is None:
+        return np.ones(np.shape(terminated), bool)
     if isinstance(success, str):
         return {"terminated": terminated, "truncated": truncated}[success]
     return returned >= success
@@ -138,11 +148,14 @@ def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) ->
     )
 
 
-def _fill(slots, root_seed, environment, policy, max_attempts, show, success, camera):
-    """Return (rows, kept episodes) of each round: attempt a of all slots that are still open."""
+def _fill(slots, root_seed, given, environment, policy, max_attempts, show, success, camera):
+    """Return (rows, kept episodes) of each round: attempt a of all slots that are still open.
+
+    given: (slots,) their seeds, where one round fills them all; None for derived ones.
+    """
     rounds = []
     for attempt in range(max_attempts):
-        seeds = episode_seeds(root_seed, slots, attempt)
+        seeds = episode_seeds(root_seed, slots, attempt) if given is None else given
         episodes = simulate_episodes(seeds, environment, policy, camera=camera)
         rows = outcomes(slots, attempt, episodes, environment, success)
         keep = rows.reached if show == "reaches" else np.ones(len(slots), bool)

@@ -11,7 +11,7 @@ import numpy as np
 
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, counted
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
 from goalreel.simulation.reaches import assemble, outcomes, valid
@@ -26,7 +26,7 @@ def play_recording(
     reaches: range,
     environment: Environment,
     spec: Spec,
-    success: str | float,
+    success: str | float | None,
     camera: Camera | None = None,
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
@@ -35,8 +35,8 @@ def play_recording(
     """
     if reaches.stop > len(recording):
         raise GoalreelError(
-            f"policy.file: {recording.path} has {len(recording)} episodes, and reach "
-            f"{reaches.stop - 1} was requested; set reaches to {len(recording)} or fewer"
+            f"policy.file: {recording.path} has {counted(len(recording), 'episode')}, and "
+            f"{reaches.stop} were asked for; set episodes to {len(recording)} or fewer"
         )
     if recording.states is not None:
         episodes = _shown(recording, reaches, environment)

@@ -14,7 +14,7 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.film.shards import shard_name
-from goalreel.film.tables import ATTEMPT_COLUMNS
+from goalreel.film.tables import ATTEMPT_COLUMNS, EPISODE_COLUMNS
 from goalreel.pictures.camera import replayed
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.simulation.episodes import Episode
@@ -27,43 +27,57 @@ class Recorded:
     """An episode as goalreel recorded it."""
 
     config: Mapping  # of its trajectories: env, env_kwargs, max_steps, policy
-    reach: int
-    attempt: int
+    name: str  # such as "reach 17, attempt 0" or "episode 17"
     episode: Episode
 
 
-def find_episode(results: Path, reach: int, attempt: int | None) -> Recorded:
-    """Return an episode of a run; `attempt` None stands for the reach's last.
+def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
+    """Return an episode of a run.
 
-    One that was not filmed is simulated again from its seed. Raises GoalreelError if the run has
-    no such episode.
+    Args:
+        results: the run's folder.
+        number: the episode's, or that of the reach, as the run's tables count.
+        attempt: of a reach; None for its last.
+
+    An attempt that was not filmed is simulated again from its seed. Raises GoalreelError if the
+    run has no such episode.
     """
-    table = results / "attempts.csv"
-    if not table.is_file():
-        raise GoalreelError(f"{table}: no such file; name the run's folder with --results")
+    _, unit = read_run(results)
+    table = results / ("attempts.csv" if unit == "reach" else "episodes.csv")
     try:
-        rows = pd.read_csv(table)[ATTEMPT_COLUMNS].query("reach == @reach")
+        rows = pd.read_csv(table)[ATTEMPT_COLUMNS if unit == "reach" else EPISODE_COLUMNS[unit]]
+        rows = rows[rows[unit] == number]
+    except FileNotFoundError:
+        raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
     except (ValueError, KeyError) as error:
-        raise GoalreelError(f"{table}: not a table of attempts ({error}); delete it") from None
+        raise GoalreelError(f"{table}: not a table of episodes ({error}); delete it") from None
     if rows.empty:
-        raise GoalreelError(f"{table}: no reach {reach}")
-    attempt = int(rows["attempt"].max()) if attempt is None else attempt
-    rows = rows.query("attempt == @attempt")
+        raise GoalreelError(f"{table}: no {unit} {number}")
+    name = f"{unit} {number}"
+    if unit == "reach":
+        attempt = int(rows["attempt"].max()) if attempt is None else attempt
+        rows, name = rows[rows["attempt"] == attempt], f"{name}, attempt {attempt}"
+    elif attempt is not None:
+        raise GoalreelError(f"{table}: episodes have no attempts; leave --attempt out")
     if rows.empty:
-        raise GoalreelError(f"{table}: reach {reach} has no attempt {attempt}")
+        raise GoalreelError(f"{table}: reach {number} has no attempt {attempt}")
     row = rows.iloc[0]
     shard = shard_name(int(row["shard"]))
     trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
     config, ending = trajectories.spec.config, (bool(row["terminated"]), bool(row["truncated"]))
-    episode = Episode(int(row["seed"]), *_steps(trajectories, config, row), *ending)
-    return Recorded(config, reach, attempt, episode)
+    episode = Episode(int(row["seed"]), *_steps(trajectories, config, row, name), *ending)
+    return Recorded(config, name, episode)
 
 
-def frame_rate(results: Path) -> int:
-    """Return the run's frames per second. Raises GoalreelError if its tables do not tell."""
+def read_run(results: Path) -> tuple[int, str]:
+    """Return the run's frames per second, and what it counts: "reach" or "episode".
+
+    Raises GoalreelError if its tables do not tell.
+    """
     path = results / "tables.json"
     try:
-        return int(read_spec(path).config["film.fps"])
+        config = read_spec(path).config
+        return int(config["film.fps"]), config["unit"]
     except (GoalreelError, ValueError, TypeError) as error:
         raise GoalreelError(
             f"{path}: cannot be used ({error}); name the run's folder with --results"
@@ -79,7 +93,7 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
     config, episode = recorded.config, recorded.episode
     if episode.seed == UNKNOWN_SEED or _unknown(episode.actions):
         raise GoalreelError(
-            f"reach {recorded.reach} was recorded as states: there are no actions to replay"
+            f"{recorded.name} was recorded as states: there are no actions to replay"
         )
     environment = GymnasiumEnvironment(
         config["env"], config.get("env_kwargs") or {}, config.get("max_steps")
@@ -111,9 +125,10 @@ def _unknown(actions: np.ndarray) -> bool:
     return bool(np.isnan(actions).any() if actions.dtype.kind == "f" else (actions < 0).any())
 
 
-def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series):
+def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series, name: str):
     filmed = trajectories.episodes
-    (place,) = np.nonzero((filmed.reach == row["reach"]) & (filmed.attempt == row["attempt"]))
+    number, attempt = row.get("reach", row.get("episode")), row.get("attempt", 0)
+    (place,) = np.nonzero((filmed.reach == number) & (filmed.attempt == attempt))
     if len(place):
         return trajectories.episode(int(place[0]))
 
@@ -126,7 +141,7 @@ def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series):
     steps = int(again.steps[0])
     if (steps, again.returns[0]) != (row["steps"], row["return"]):
         raise GoalreelError(
-            f"reach {row['reach']}, attempt {row['attempt']} was not filmed, and its policy now "
-            f"takes {steps} steps from seed {row['seed']}, not {row['steps']}"
+            f"{name} was not filmed, and its policy now takes {steps} steps from seed "
+            f"{row['seed']}, not {row['steps']}"
         )
     return again.states[0, : steps + 1], again.actions[0, :steps], again.rewards[0, :steps]

@@ -164,7 +164,8 @@ def _check_index(path: Path, plan: Plan) -> None:
     if not path.exists():
         raise GoalreelError(f"{path}: no such file; run snakemake to make it")
     parts = [path.parent / name for name in plan.films()]
-    if path.read_bytes() != index_of(parts, path.parent, plan.fps, plan.reaches)[0].encode():
+    index, _ = index_of(parts, path.parent, plan.fps, plan.reaches, plan.unit)
+    if path.read_bytes() != index.encode():
         raise Unusable(path, "it is not the index of the parts beside it")
 
 
@@ -187,7 +188,8 @@ def _check_tables(
         return shown
 
     verdict.check(made, check_made)
-    for number, name in enumerate(("episodes.csv", "attempts.csv")):
+    tables = ("episodes.csv", "attempts.csv")[: 2 if plan.unit == "reach" else 1]
+    for number, name in enumerate(tables):
         path = results / name
         shown = verdict.check(path, partial(check, path, rows and rows[number]))
         if name == "episodes.csv" and shown is not None:

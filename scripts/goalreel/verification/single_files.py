@@ -29,9 +29,10 @@ class Plan:
     fps: int
     cards: int  # title-card frames of each episode
     shards: int
+    unit: str  # what the run counts: "reach" or "episode"; all below are counts of it
     reaches: int
-    size: int  # reaches of a shard but the last
-    per_file: int | None  # reaches of a film but the last, None for one film
+    size: int  # of a shard but the last
+    per_file: int | None  # of a film but the last, None for one film
 
     @property
     def is_drawn(self) -> bool:

@@ -49,7 +49,7 @@ class RunAttempts:
     caches: Sequence[Path]  # the frame caches of its shards
     atlas: Path | None  # for an environment that has one
     learned: Path | None  # the file of a policy that was trained
-    config: Mapping  # env, overlay.caption, overlay.hud, render
+    config: Mapping  # env, overlay.caption, overlay.hud, render, unit
 
     @cached_property
     def rows(self) -> Attempts:
@@ -88,10 +88,11 @@ class RunAttempts:
             again = self._again(trajectories, attempts.take(~is_filmed))
             sources.append(files.enter_context(again))
         numbers = dict(zip(_pairs(attempts), (rows + first).tolist(), strict=True))
-        env, caption, hud = (self.config[k] for k in ("env", "overlay.caption", "overlay.hud"))
+        env, hud = self.config["env"], self.config["overlay.hud"]
+        template, unit = self.config["overlay.caption"], self.config["unit"]
         found = []
         for source, cache in sources:
-            cache = overlaid(cache, source, env, captions(caption, source, env), hud, 0)
+            cache = overlaid(cache, source, env, captions(template, source, env, unit), hud, 0)
             frames, size = Yuv420p(cache), cache.background.shape[1::-1]
             for place, pair in enumerate(_pairs(source.episodes)):
                 if pair in numbers:

@@ -19,7 +19,8 @@ from goalreel.simulation.trajectories import Attempts
 from goalreel.views.attempt_frames import AttemptFrames, RunAttempts
 from goalreel.views.triggers import chosen_episodes, chosen_steps
 
-COLUMNS = ("file", "episode", "reach", "attempt", "seed", "start", "frames")
+# Of a clip's episode, by what the run counts: episodes are numbered as clips count them.
+_SOURCE = {"reach": ("reach", "attempt", "seed"), "episode": ("seed",)}
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,14 @@ def write_clips(
     """
     spec.check_tool("ffmpeg", ffmpeg.version())
     fps, encoder = spec.config["film.fps"], spec.config["view_encoder"]
-    by_episode: dict[int, list[Clip]] = {}
+    names, by_episode = _SOURCE[spec.config["unit"]], dict[int, list[Clip]]()
     for clip in chosen:
         by_episode.setdefault(clip.episode, []).append(clip)
     rows = []
     with ThreadPoolExecutor(threads) as pool:
 
         def encode_clip(clip: Clip, attempt: AttemptFrames) -> tuple:
-            source = {name: attempt.row[name] for name in ("reach", "attempt", "seed")}
+            source = {name: attempt.row[name] for name in names}
             comment = spec.extended(clip={**source, "start": clip.start}).text
             path, planes = folder / f"{clip.name}.mp4", attempt.planes(clip.start, clip.stop)
             written = encode_video(path, planes, attempt.size, fps, encoder, comment)
@@ -92,5 +93,5 @@ def write_clips(
             rows += pool.map(encode_clip, *zip(*pairs, strict=True))
     with (folder / "clips.csv").open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream, lineterminator="\n")
-        table.writerow(COLUMNS)
+        table.writerow(("file", "episode", *names, "start", "frames"))
         table.writerows(rows)

@@ -1,14 +1,15 @@
 """The filmed episodes of a run, as views take them: their rows and their frames, in film order."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 from goalreel.errors import GoalreelError
+from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.simulation.trajectories import Attempts, Summary, read_summary
 from goalreel.views.triggers import EpisodeTrigger, chosen_episodes
@@ -21,7 +22,8 @@ class Episode:
     """A filmed episode."""
 
     place: Place
-    row: dict[str, object]  # its columns in the tables and `env`, as captions take them
+    row: dict[str, object]  # its columns in the tables
+    caption: Callable[[str], str]  # fills in a template
     cache: FrameCache  # its shard's frames
     frames: range  # which of them are its own; the first shows the reset state
 
@@ -31,6 +33,7 @@ class FilmedEpisodes:
     """All filmed episodes of a run; their frames stay in their files until a shard is opened."""
 
     env: str
+    unit: str  # what the run counts: "reach" or "episode"
     frames: Sequence[Path]  # the shards' frame caches
     summaries: list[Summary]  # of the shards' trajectory files
 
@@ -56,8 +59,9 @@ class FilmedEpisodes:
         for shard, group in itertools.groupby(places, key=lambda place: place[0]):
             cache, rows = self._open(shard), self.summaries[shard].episodes
             for place in group:
-                row = {"env": self.env} | rows.row(place[1])
-                yield Episode(place, row, cache, cache.episode(place[1]))
+                row = rows.row(place[1])
+                text = partial(caption, row=row, env=self.env, unit=self.unit)
+                yield Episode(place, row, text, cache, cache.episode(place[1]))
 
     def _open(self, shard: int) -> FrameCache:
         path, summary = self.frames[shard], self.summaries[shard]
@@ -70,14 +74,15 @@ class FilmedEpisodes:
             )
         return cache
 
-    def by_steps(self) -> list[Place]:
-        """Return the episodes that reached, or all if none did, from the shortest to the longest.
+    def ranked(self) -> list[Place]:
+        """Return the episodes from the least to the greatest return.
 
-        Episodes of as many steps are in film order.
+        Of reaches, those that reached, or all if none did, from the shortest to the longest. Equal
+        ones are in film order.
         """
         rows = self.rows
         counted = rows.reached if rows.reached.any() else np.ones_like(rows.reached)
-        order = np.argsort(rows.steps, kind="stable")
+        order = np.argsort(rows.steps if self.unit == "reach" else rows.return_, kind="stable")
         return [self.places[i] for i in order[counted[order]].tolist()]
 
     def chosen(self, trigger: EpisodeTrigger) -> list[Place]:
@@ -87,18 +92,20 @@ class FilmedEpisodes:
         return [self.places[i] for i in picked.tolist()]
 
     def median(self) -> Episode:
-        """Return the median reach by steps; of two, the shorter."""
-        ordered = self.by_steps()
+        """Return the median by the order of `ranked`; of two, the first."""
+        ordered = self.ranked()
         return next(self.episodes([ordered[(len(ordered) - 1) // 2]]))
 
 
-def read_filmed(trajectories: Sequence[Path], frames: Sequence[Path], env: str) -> FilmedEpisodes:
+def read_filmed(
+    trajectories: Sequence[Path], frames: Sequence[Path], env: str, unit: str
+) -> FilmedEpisodes:
     """Return the filmed episodes of a run, from the files of all shards in film order.
 
     Raises:
         GoalreelError: if a trajectory file cannot be used.
     """
-    return FilmedEpisodes(env, frames, [read_summary(path) for path in trajectories])
+    return FilmedEpisodes(env, unit, frames, [read_summary(path) for path in trajectories])
 
 
 def spread(items: Sequence, count: int) -> list:

@@ -11,7 +11,6 @@ from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
-from goalreel.pictures.captions import caption
 from goalreel.provenance.spec import Spec
 from goalreel.views.filmed_episodes import FilmedEpisodes
 from goalreel.views.grid_page import GUTTER, Cell, Layout, page_parts
@@ -75,7 +74,7 @@ def _cells(filmed: FilmedEpisodes, pictures: ScaledPictures, template: str) -> I
     for episode in filmed.episodes():
         if episode.place[1] == 0:  # the first of its shard
             scaled = pictures.of(episode.cache)
-        yield Cell(scaled, episode.frames, caption(template, episode.row))
+        yield Cell(scaled, episode.frames, episode.caption(template))
 
 
 def _pages(cells: Iterator[Cell], count: int) -> Iterator[list[Cell]]:

@@ -1,6 +1,6 @@
 """The stills: a poster, a contact sheet and a preview of a run, for pages and papers.
 
-Poster and preview show the median reach.
+Poster and preview show the median episode.
 """
 
 import os
@@ -8,21 +8,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from goalreel.errors import counted
 from goalreel.files.atomic import replacing
-from goalreel.pictures.captions import caption
+from goalreel.pictures.captions import default_captions
 from goalreel.views.contact_sheet import draw_sheet, sheet_row
 from goalreel.views.filmed_episodes import FilmedEpisodes, Place
 from goalreel.views.poster import draw_poster
 from goalreel.views.preview import preview
 
-CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
-
 
 def save_poster(filmed: FilmedEpisodes, path: str | os.PathLike, comment: str) -> None:
-    """Write a poster of the median reach, PNG; comment: its spec, which the file keeps."""
-    episode, count = filmed.median(), len(filmed.by_steps())
-    kind = "reaches" if episode.row["reached"] else "episodes"
-    text = f"{caption(CAPTION, episode.row)} · the median of {count:,} {kind}"
+    """Write a poster of the median episode, PNG; comment: its spec, which the file keeps."""
+    episode, count = filmed.median(), len(filmed.ranked())
+    kind = filmed.unit if episode.row["reached"] else "episode"
+    template, _ = default_captions(filmed.unit)
+    text = f"{episode.caption(template)} · the median of {counted(count, kind)}"
     poster = draw_poster(episode.cache, episode.frames, filmed.env, text)
     _save_png(path, poster, comment)
 
@@ -31,15 +31,16 @@ def save_contact_sheet(
     filmed: FilmedEpisodes, path: str | os.PathLike, chosen: Sequence[Place], comment: str
 ) -> None:
     """Write a contact sheet of the chosen episodes, in this order, PNG; comment: its spec."""
+    template, _ = default_captions(filmed.unit)
     rows = {
-        episode.place: sheet_row(episode.cache, episode.frames, caption(CAPTION, episode.row))
+        episode.place: sheet_row(episode.cache, episode.frames, episode.caption(template))
         for episode in filmed.episodes(sorted(set(chosen)))
     }
     _save_png(path, draw_sheet([rows[place] for place in chosen]), comment)
 
 
 def save_preview(filmed: FilmedEpisodes, path: str | os.PathLike, fps: int, comment: str) -> str:
-    """Write a preview of the median reach, WebP; return its size and frames, for the log."""
+    """Write a preview of the median episode, WebP; return its size and frames, for the log."""
     episode = filmed.median()
     data, summary = preview(episode.cache, episode.frames, fps, comment)
     with replacing(path) as temporary:

@@ -4,6 +4,7 @@ The schema defines the options, their ranges and defaults; checks that involve s
 here. The validator is jsonschema, which Snakemake itself depends on.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,13 +13,16 @@ import yaml
 from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, counted
 from goalreel.mp4.reader import MOST_FRAMES
+from goalreel.pictures.captions import default_captions
 from goalreel.policies.parameters import PARAMETERS, parameters
 from goalreel.policies.watched_files import policy_files, policy_tools
+from goalreel.workflow import selection
 from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
+_NO_CAPTION = ("none", "")
 _HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
 _FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
 _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
@@ -43,11 +47,9 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
         if check is not _policy_faults or "env" not in faults:
             for key, message in check(config, schema):
                 faults.setdefault(key, message)
-    if not faults and config["shard_size"] is None:
-        config["shard_size"] = describe(config["env"]).shard_size
-    if not faults and config["film"]["fps"] is None:
-        config["film"]["fps"] = _fps(config)
-    for check in (_encoder_faults, _shard_faults, _film_faults):
+    for check in (_selection_faults, _encoder_faults, _shard_faults, _film_faults):
+        if not faults and check is _encoder_faults:
+            config = _fitted(config)
         faults = faults or dict(check(config))
     if faults:
         raise config_error(faults)
@@ -72,9 +74,10 @@ def _typed(value: object, schema: Mapping) -> object:
     """
     alternatives = schema.get("anyOf", [schema])
     types = {kind for part in alternatives for kind in _types(part)}
-    takes_null = "null" in types or schema.get("format") == "caption"
-    if takes_null and isinstance(value, str) and value.strip().lower() in _NULLS:
-        return None if "null" in types else ""
+    if isinstance(value, str) and (word := value.strip().lower()) in _NULLS:
+        if schema.get("format") == "caption" and word in _NO_CAPTION:
+            return ""
+        value = None if "null" in types else value
     if isinstance(value, list) and "array" in types:
         items = next(part["items"] for part in alternatives if "items" in part)
         return [_typed(inner, items) for inner in value]
@@ -203,6 +206,58 @@ def _fps(config: Mapping) -> int:
     return min(max(round(own), 1), _MOST_FPS)
 
 
+def _selection_faults(config: Mapping) -> Faults:
+    """Yield the faults of what is to be filmed."""
+    given = [key for key in selection.CHOICES if config[key] is not None]
+    if len(given) > 1:
+        yield (
+            given[1],
+            f"{given[0]} is set too; allowed: one of {', '.join(selection.CHOICES)}; set the "
+            f"others to null",
+        )
+        return
+    if given == ["seeds"] and config["policy"]["name"] == "recorded":
+        yield "seeds", "a recording has seeds of its own; leave seeds out, or set episodes"
+    elif given == ["seeds"] and not selection.count(config):
+        yield "seeds", f"{config['seeds']!r} ends before it begins; allowed: a range such as 0-99"
+    try:
+        config = config if given else config | selection.default(config)
+    except GoalreelError as error:
+        key, _, message = str(error).partition(": ")
+        yield key, message
+        return
+    if selection.unit(config) == "reach":
+        return
+    for key, value, without in (
+        ("success", config["success"], "terminated"),
+        ("film.show", config["film"]["show"], "reaches"),
+        ("clips.episode_trigger", config["clips"]["episode_trigger"], None),
+        ("stills.episode_trigger", config["stills"]["episode_trigger"], None),
+    ):
+        if value == "failed" if without is None else value != without:
+            yield (
+                key,
+                f"{value!r} is for goal reaches, and this run films episodes, whatever their "
+                f"outcome; set reaches in place of {given[0] if given else 'episodes'}, or leave "
+                f"{key} out",
+            )
+
+
+def _fitted(config: dict) -> dict:
+    """Return a configuration with what fits its environment where the user sets nothing."""
+    if all(config[key] is None for key in selection.CHOICES):
+        config = config | selection.default(config)
+    film, cell = default_captions(selection.unit(config))
+    for section, text in ("overlay", film), ("grid", cell):
+        if config[section]["caption"] is None:
+            config = config | {section: config[section] | {"caption": text}}
+    if config["shard_size"] is None:
+        config = config | {"shard_size": describe(config["env"]).shard_size}
+    if config["film"]["fps"] is None:
+        config = config | {"film": config["film"] | {"fps": _fps(config)}}
+    return config
+
+
 def _encoder_faults(config: Mapping) -> Faults:
     if config["encode"]["encoder"] == "assemble":
         for key, reason in obstacles(config):
@@ -213,13 +268,14 @@ def _encoder_faults(config: Mapping) -> Faults:
 
 
 def _shard_faults(config: Mapping) -> Faults:
-    reaches, size = config["reaches"], config["shard_size"]
-    shards = -(-reaches // size)
+    count, size = selection.count(config), config["shard_size"]
+    shards = -(-count // size)
     if shards > _MOST_SHARDS:
         yield (
             "shard_size",
-            f"{size} divides {reaches:,} reaches into {shards:,} shards, and Snakemake plans at "
-            f"most {_MOST_SHARDS:,}; allowed: {-(-reaches // _MOST_SHARDS)} or more",
+            f"{size} divides {counted(count, selection.unit(config))} into {shards:,} shards, and "
+            f"Snakemake plans at most {_MOST_SHARDS:,}; allowed: {-(-count // _MOST_SHARDS)} or "
+            f"more",
         )
 
 
@@ -235,11 +291,12 @@ def _film_faults(config: Mapping) -> Faults:
         return
     # An episode has at least one step, so two frames, and its card.
     least = cards(config, choose(config)) + 2
-    reaches = config["reaches"] if per_file is None else min(per_file, config["reaches"])
-    if reaches * least > MOST_FRAMES:
+    count = min(selection.count(config), per_file or math.inf)
+    if count * least > MOST_FRAMES:
         yield (
             "film.reaches_per_file",
-            f"{'null' if per_file is None else per_file} makes a file of {reaches:,} reaches with "
-            f"at least {reaches * least:,} frames, title cards included, and a file holds at most "
-            f"{MOST_FRAMES:,}; allowed: at most {MOST_FRAMES // least}",
+            f"{'null' if per_file is None else per_file} makes a file of "
+            f"{counted(count, selection.unit(config))} with at least {count * least:,} frames, "
+            f"title cards included, and a file holds at most {MOST_FRAMES:,}; allowed: at most "
+            f"{MOST_FRAMES // least}",
         )

@@ -7,19 +7,24 @@ import atexit
 import gc
 import hashlib
 import os
+import re
+import shlex
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import yaml
 from platformdirs import user_cache_path
 
 from goalreel.cli import note_results
 from goalreel.errors import GoalreelError
+from goalreel.files.atomic import replacing
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
+from goalreel.workflow import selection
 from goalreel.workflow.config import load_config
 from goalreel.workflow.object_storage import (
     check_sources,
@@ -35,6 +40,7 @@ from goalreel.workflow.stages import STAGES, VIEWS
 _STARTED = time.time()
 _EVENTS: list = []  # of this run: one, or none where hooks are off
 _CONFIG = "GOALREEL_CONFIG"
+RUN_FILE = "config.yaml"  # in the results
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
 
@@ -55,6 +61,8 @@ def plan_run(workflow, config: Mapping) -> Plan:
     try:
         complete = load_config(config, base / "config.schema.yaml")
         check_results(complete["results"], base)
+        if not (workflow.remote_exec or workflow.subprocess_exec):
+            check_same_run(complete, workflow.configfiles, sys.argv[1:])
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Where pandas is installed, Snakemake imports it to look for data frames among the jobs'
@@ -105,6 +113,55 @@ def check_results(results: str, base: Path) -> None:
     )
 
 
+def check_same_run(config: Mapping, sources: Iterable[Path], words: Sequence[str]) -> None:
+    """Raise GoalreelError if the results are of another environment or policy than this run's.
+
+    Who leaves out the options of the run before does not mean to replace its film. Who has edited a
+    file of options since then does.
+
+    Args:
+        config: the complete configuration.
+        sources: the files that it was read from.
+        words: the command line, which may name views.
+    """
+    made = Path(config["results"]) / RUN_FILE
+    try:
+        written, before = made.stat().st_mtime_ns, yaml.safe_load(made.read_text(encoding="utf-8"))
+        is_edited = any(Path(source).stat().st_mtime_ns > written for source in sources)
+        then, now = _played(before), _played(config)
+    except (OSError, yaml.YAMLError, LookupError, TypeError):
+        return  # nothing tells of a run before
+    if then == now or is_edited:
+        return
+    results, views = shlex.quote(config["results"]), [word for word in words if word in STAGES]
+    other = shlex.quote(f"{config['results']}-{re.split('[:/]', config['env'])[-1]}")
+    again = " ".join(["snakemake -j 16", *views, f"--configfile {results}/{RUN_FILE}"])
+    raise GoalreelError(
+        f"{config['results']} holds a run of {then}, and this one is of {now}\n"
+        f"  to go on with that run:     {again}\n"
+        f"  to keep both:               the same command with results={other} behind --config\n"
+        f"  to make it anew, for good:  rm -r {results}"
+    )
+
+
+def _played(config: Mapping) -> str:
+    """Return a run's environment and policy in words."""
+    policy = config["policy"]
+    file = f" {policy['file']}" if policy.get("file") else ""
+    return f"{config['env']} by the policy {policy['name']}{file}"
+
+
+def _write_run_file(config: Mapping) -> None:
+    """Leave the complete configuration in the results, for views of the same run."""
+    path = Path(config["results"]) / RUN_FILE
+    head = "# All options of the run that made these results. A view of it:\n"
+    head += f"#     snakemake -j 16 clips --configfile {shlex.quote(path.as_posix())}\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
+        temporary.write_text(head + text, encoding="utf-8")
+
+
 def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
     """Note for a cluster's jobs what this process plans with; end a job that finds something else.
 
@@ -135,6 +192,7 @@ def start_run(plan: Plan, workflow) -> None:
     views = sorted(rule for rule in rules.intersection(VIEWS) if STAGES[rule].summary)
     if "verify" in rules and views:
         sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")
+    _write_run_file(plan.config)
     events = JobEvents(at_close=partial(print_causes, workflow))
     _EVENTS.append(events)
     workflow.logger_manager.logger.addHandler(events)
@@ -153,7 +211,9 @@ def print_summary(plan: Plan, workflow) -> None:
         cores = min(filter(None, (settings.nodes, settings.cores)), default=1)
         _print_last(shard_summary(results, plan.config, cores, _STARTED))
         if _is_new(film) and (results / "episodes.csv").is_file():
-            _print_last(film_summary(results, len(plan.shards), plan.encoder))
+            _print_last(
+                film_summary(results, len(plan.shards), plan.encoder, selection.unit(plan.config))
+            )
         _print_last(view_summary(results, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.film.shards import shard_name
+from goalreel.workflow import selection
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes
 from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES
@@ -42,9 +43,9 @@ class Plan:
         return doubling(partial(run_minutes, stage, self.config, covered, self.encoder))
 
     def _covered(self, stage: str) -> int:
-        """Return the number of reaches that a job covers at most."""
+        """Return the number of episodes, or reaches, that a job covers at most."""
         sizes = {"shard": self.config["shard_size"], "part": self._per_file}
-        return min(sizes.get(STAGES[stage].per) or self._specs.reaches, self._specs.reaches)
+        return min(sizes.get(STAGES[stage].per) or self._specs.count, self._specs.count)
 
     @property
     def _per_file(self) -> int | None:
@@ -113,6 +114,10 @@ class Plan:
     def if_drawn(self, files):
         """Return files that exist for environments without an atlas, and none for others."""
         return [] if self.has_atlas else files
+
+    def if_reaches(self, files):
+        """Return files that exist where goal reaches are filmed, and none for episodes."""
+        return files if selection.unit(self.config) == "reach" else []
 
     def if_assembled(self, files):
         """Return files that exist for assembled films, and none for others."""

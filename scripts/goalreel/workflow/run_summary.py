@@ -3,12 +3,13 @@
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median, pstdev
 
 from goalreel.encoding.choice import Choice
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, counted
 from goalreel.mp4.reader import read_outline
 from goalreel.report.timings import new_seconds, read_timings
+from goalreel.workflow import selection
 from goalreel.workflow.stages import FILM, STAGES
 
 _BRIEF, _LONG, _GOOD = 1, 600, 30  # seconds of a shard's longest job
@@ -16,13 +17,14 @@ _LITTLE = 20  # seconds of all jobs of shards, below which their number does not
 _MOST = 1000  # shards that a smaller size may lead to: planning them takes 8 s
 
 
-def film_summary(results: Path, shards: int, encoder: Choice) -> str:
+def film_summary(results: Path, shards: int, encoder: Choice, unit: str) -> str:
     """Return the summary of a finished film as some lines of text.
 
     Args:
         results: the folder with the film, the tables and the rules' benchmark files.
         shards: the film's number of shards, since files of a longer film may be beside them.
         encoder: how the film was planned.
+        unit: what the run counts, "reach" or "episode".
 
     Raises:
         GoalreelError: if the film or a table cannot be used, or they are not of one run.
@@ -30,18 +32,20 @@ def film_summary(results: Path, shards: int, encoder: Choice) -> str:
     film = results / "film.mp4"
     index = read_outline(film)
     seconds = index.frames * index.durations[0] / index.timescale
-    reaches, episodes, frames = _count(results / "episodes.csv")
+    shows, frames = _shown(results / "episodes.csv")
     if frames != index.frames:
         raise GoalreelError("episodes.csv is of another film; run snakemake for both")
-    attempts = _count(results / "attempts.csv")[1]
+    tables = [results / "episodes.csv"]
+    if unit == "reach":
+        tables.append(results / "attempts.csv")
+        with tables[-1].open(newline="", encoding="utf-8") as stream:
+            rows = counted(sum(1 for _ in csv.DictReader(stream)), "row")
     *timings, _ = read_timings(results / "benchmarks", FILM, shards, frames)
     lines = {
         "film": f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB",
-        "shows": f"{_counted(reaches, 'goal reach', 'es')} in {_counted(episodes, 'episode')}, "
-        f"{_counted(index.frames, 'frame')}",
+        "shows": f"{shows}, {counted(index.frames, 'frame')}",
         "encoder": encoder.label,
-        "tables": f"{results / 'episodes.csv'}, {results / 'attempts.csv'} "
-        f"({_counted(attempts, 'row')})",
+        "tables": ", ".join(map(str, tables)) + (f" ({rows})" if unit == "reach" else ""),
         "seconds": ", ".join(f"{timing.stage} {timing.seconds:.1f}" for timing in timings),
     }
     return "\n".join(f"{name:>8}  {text}" for name, text in lines.items())
@@ -59,8 +63,8 @@ def shard_summary(results: Path, config: Mapping, cores: int, since: float) -> s
     Raises:
         GoalreelError: a file is not a benchmark.
     """
-    reaches, size = config["reaches"], config["shard_size"]
-    shards = -(-reaches // size)
+    count, size = selection.count(config), config["shard_size"]
+    shards = -(-count // size)
     stages = [name for name, stage in FILM.items() if stage.per == "shard"]
     spent = {name: new_seconds(results / "benchmarks" / name, shards, since) for name in stages}
     made = len(spent["simulate"])
@@ -69,11 +73,11 @@ def shard_summary(results: Path, config: Mapping, cores: int, since: float) -> s
     longest = max(median(seconds) for seconds in spent.values() if seconds)
     good = size * _GOOD / max(longest, 0.01)
     if longest < _BRIEF and made > 2 and sum(map(sum, spent.values())) > _LITTLE:
-        better = _tidy(min(good, reaches // cores), config)
+        better = _tidy(min(good, count // cores), config)
         if better >= 2 * size:
             return _shards(made, f"{longest:.1f} s", better, "take fewer jobs", size)
     if longest > _LONG:
-        better = _tidy(max(good, reaches / _MOST, 1), config)
+        better = _tidy(max(good, count / _MOST, 1), config)
         if better <= size / 2:
             gain = "use more cores and lose less when interrupted"
             return _shards(made, f"{longest / 60:.0f} min", better, gain, size)
@@ -91,7 +95,7 @@ def _tidy(size: float, config: Mapping) -> int:
 
 
 def _shards(made: int, each: str, better: int, gain: str, size: int) -> str:
-    jobs = _counted(made, "new one")
+    jobs = counted(made, "new one")
     return f"{'shards':>8}  {jobs}, {each} a job: shard_size={better} would {gain} (now {size})"
 
 
@@ -109,24 +113,26 @@ def _view(path: Path) -> str:
     if path.suffix == ".csv":
         with path.open(newline="", encoding="utf-8") as stream:
             videos = sum(1 for _ in csv.DictReader(stream))
-        return f"{path}, {_counted(videos, 'video')}"
+        return f"{path}, {counted(videos, 'video')}"
     megabytes = path.stat().st_size / 1e6
     return f"{path}, {megabytes:,.1f} MB" if megabytes >= 0.1 else str(path)
 
 
-def _count(table: Path) -> tuple[int, int, int]:
-    """Return a table's rows that reach the goal, all its rows, and their frames with cards."""
-    reached = rows = frames = 0
+def _shown(table: Path) -> tuple[str, int]:
+    """Return in words what the table of filmed episodes lists, and their frames with cards."""
+    frames, returns, truncated, reached = 0, [], 0, None
     with table.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
-            reached += row["reached"] == "True"
-            rows += 1
-            frames += int(row.get("card_frames", 0)) + int(row["steps"]) + 1
-    return reached, rows, frames
-
-
-def _counted(number: int, word: str, plural: str = "s") -> str:
-    return f"{number:,} {word}{'' if number == 1 else plural}"
+            frames += int(row["card_frames"]) + int(row["steps"]) + 1
+            returns.append(float(row["return"]))
+            truncated += row["truncated"] == "True"
+            if "reached" in row:
+                reached = (reached or 0) + (row["reached"] == "True")
+    episodes = counted(len(returns), "episode")
+    if reached is not None:
+        return f"{counted(reached, 'goal reach')} in {episodes}", frames
+    mean, spread = fmean(returns), pstdev(returns)
+    return f"{episodes}, return {mean:.4g} ± {spread:.3g}, {truncated:,} truncated", frames
 
 
 def _clock(seconds: float) -> str:

@@ -24,6 +24,7 @@ from goalreel.film.shards import shard_name
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
+from goalreel.workflow import selection
 from goalreel.workflow.resources import stage_of
 from goalreel.workflow.stages import ARTISTS, STAGES
 
@@ -44,9 +45,12 @@ class Specs:
             "card_frames": cards(config, self.encoder),
             "variant": config["policy"].get("variant"),
             "checkpoint": config["policy"].get("checkpoint"),
+            "unit": selection.unit(config),
         }
-        size, self.reaches = config["shard_size"], config["reaches"]
-        self.shards = -(-self.reaches // size)
+        if selection.unit(config) == "episode":
+            self._derived["success"] = None
+        self.count = selection.count(config)  # of episodes, or of reaches
+        self.shards = -(-self.count // config["shard_size"])
 
     @property
     def parts(self) -> list[Part]:
@@ -54,7 +58,7 @@ class Specs:
         per_file = self._config["film"]["reaches_per_file"]
         if per_file is None:
             raise GoalreelError("film.reaches_per_file is null, which makes one film, film.mp4")
-        return parts_of(self.reaches, per_file)
+        return parts_of(self.count, per_file)
 
     def part(self, name: str) -> Part:
         """Return the part of a name. Raises GoalreelError if the film has none of it."""
@@ -82,11 +86,16 @@ class Specs:
             common = self._training(wildcards.variant, int(wildcards.seed))
         else:
             common = self._common(stage)
-        return canonical({**common, "shard": self._covered(stage, wildcards)})
+        shard = self._covered(stage, wildcards)
+        seeds = selection.seeds(self._config) if stage == "simulate" else None
+        if seeds is not None:
+            first = shard["first"]
+            common = common | {"seeds": list(seeds[first : first + shard["count"]])}
+        return canonical({**common, "shard": shard})
 
     def _covered(self, stage: str, wildcards: object) -> dict:
-        """Return which reaches a job covers."""
-        size, total = self._config["shard_size"], self.reaches
+        """Return which episodes, or reaches, a job covers."""
+        size, total = self._config["shard_size"], self.count
         per = STAGES[stage].per
         if per == "shard":
             first = int(wildcards.shard) * size

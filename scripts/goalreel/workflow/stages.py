@@ -100,7 +100,7 @@ FILM = {
         ms_per_reach=0.7,
     ),
     "encode": Stage(
-        config=(*_FILM, "overlay.caption", "overlay.hud", "film_encoder"),
+        config=(*_FILM, "overlay.caption", "overlay.hud", "film_encoder", "unit"),
         inputs=(*_FRAMES, "coded_atlas"),
         tools=_ENCODING,
         outputs=("segments/{shard}.mp4",),
@@ -112,7 +112,7 @@ FILM = {
         ms_per_reach=3,
     ),
     "concat": Stage(
-        config=_FILM,
+        config=(*_FILM, "unit"),
         inputs=("simulate", "encode"),
         outputs=("film.mp4",),
         mb=100,
@@ -121,7 +121,7 @@ FILM = {
         ms_per_reach=1,
     ),
     "episodes": Stage(
-        config=(*_FILM, "film.reaches_per_file"),
+        config=(*_FILM, "film.reaches_per_file", "unit"),
         inputs=("simulate",),
         tools=("pandas",),
         outputs=("episodes.csv", "attempts.csv", "tables.json"),
@@ -135,7 +135,7 @@ FILM = {
 _PARTS = {
     "part": replace(FILM["concat"], outputs=("films/{part}.mp4",), per="part", program="concat"),
     "films": Stage(
-        config=("film.fps",),
+        config=("film.fps", "unit"),
         outputs=("films.csv",),
         summary="films.csv",
         local=True,
@@ -205,7 +205,7 @@ _VIEWS = {
     "clips": replace(
         _VIEW,
         config=("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render")
-        + ("view_encoder",),
+        + ("view_encoder", "unit"),
         inputs=(*_FRAMES, "atlas", "train", "dqn"),
         tools=(*_ENCODING, "artist"),
         outputs=("clips",),
@@ -215,7 +215,7 @@ _VIEWS = {
     ),
     "grid": replace(
         _VIEW,
-        config=(*_VIDEO, "grid"),
+        config=(*_VIDEO, "grid", "unit"),
         inputs=_FRAMES,
         tools=_ENCODING,
         outputs=("grid.mp4",),
@@ -243,7 +243,7 @@ _VIEWS = {
     ),
     "stills": replace(
         _VIEW,
-        config=("env", "film.fps", "stills"),
+        config=("env", "film.fps", "stills", "unit"),
         inputs=_FRAMES,
         tools=("numpy", "pillow"),
         outputs=tuple(
@@ -254,7 +254,7 @@ _VIEWS = {
         ms_per_reach=1,
     ),
     "plots": Stage(
-        config=("env", "policy"),
+        config=("env", "policy", "unit"),
         inputs=("simulate",),
         tools=("matplotlib", "numpy", "pandas"),
         outputs=(
@@ -267,7 +267,7 @@ _VIEWS = {
         ms_per_reach=0.2,
     ),
     "report": Stage(
-        config=("env", "policy", "film.fps"),
+        config=("env", "policy", "film.fps", "unit"),
         inputs=(*_FRAMES, "atlas", "encode", "concat", "episodes", "plots", "grid", "swarm")
         + ("learning",),
         tools=("jinja2", "pandas"),
@@ -285,7 +285,7 @@ STAGES = FILM | _PARTS | _TRAININGS | _VIEWS
 # A training from pixels or of a variant is no view.
 VIEWS = ("train", "training_table", "learning", *_VIEWS)
 STAGES["verify"] = Stage(
-    config=_FILM,
+    config=(*_FILM, "unit"),
     inputs=tuple(name for name, stage in STAGES.items() if not stage.program),
     tools=("ffmpeg", "numpy"),
     outputs=("verify.csv",),

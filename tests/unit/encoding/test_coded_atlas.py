@@ -67,7 +67,11 @@ def files(tmp_path, trajectories, atlas, coded_atlas) -> dict:
 
 def encode(files: dict, **config) -> None:
     """Run the stage encode with a film's configuration."""
-    config = CONFIG | {"film.fps": 30, "card_frames": 1, "overlay.caption": CAPTION} | config
+    config = (
+        CONFIG
+        | {"film.fps": 30, "card_frames": 1, "unit": "reach", "overlay.caption": CAPTION}
+        | config
+    )
     del config["render"]
     spec = canonical({"stage": "encode", "config": config})
     named = [w for n in list(files)[:3] for w in (f"--{n.replace('_', '-')}", str(files[n]))]

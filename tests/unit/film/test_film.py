@@ -20,7 +20,7 @@ from goalreel.simulation.trajectories import write_trajectories
 def join(shards, film, title="t", comment="{}", fps=30, env=DISCRETE, cards=0):
     """Make a film of (trajectories, segment) pairs and return its number of frames."""
     trajectories, segments = zip(*shards, strict=True)
-    return concatenate(segments, trajectories, film, env, fps, cards, title, comment)
+    return concatenate(segments, trajectories, film, env, fps, cards, "reach", title, comment)
 
 
 def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases, tmp_path):

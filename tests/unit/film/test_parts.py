@@ -77,14 +77,14 @@ def test_an_index_is_of_parts_that_go_on_where_the_one_before_ends(atlases, tmp_
         made.append(tmp_path / f"part {number}.mp4")
         spec = {"shard": {"first": first, "shards": 1, "reaches": end}}
         join([one], made[-1], comment=json.dumps(spec))
-    frames = write_index(made, tmp_path / "films.csv", 30, 3)
+    frames = write_index(made, tmp_path / "films.csv", 30, 3, "reach")
     assert frames == sum(read_outline(part).frames for part in made)
     before = (tmp_path / "films.csv").read_bytes()
     for parts, fps, reaches in ((made[::-1], 30, 3), (made, 25, 3), (made, 30, 4)):
         with pytest.raises(Unusable, match=r"part \d\.mp4"):
-            write_index(parts, tmp_path / "films.csv", fps, reaches)
+            write_index(parts, tmp_path / "films.csv", fps, reaches, "reach")
     one = shard(tmp_path, atlases, 0, range(1))
     join([one], made[0])
-    with pytest.raises(GoalreelError, match="does not name its reaches"):
-        write_index(made, tmp_path / "films.csv", 30, 3)
+    with pytest.raises(GoalreelError, match="does not say what it covers"):
+        write_index(made, tmp_path / "films.csv", 30, 3, "reach")
     assert (tmp_path / "films.csv").read_bytes() == before

@@ -71,6 +71,11 @@ def test_a_wrong_template_is_told(template, parts):
 
 def test_a_template_is_filled_with_the_episodes_columns():
     row = {"reach": 3, "return": -110.0, "initial_position": -0.51234}
+    row |= {"reached": True, "terminated": False, "truncated": True}
     template = "Reach {reach} {{{return:.0f}}} from {initial_position:+.3f}"
     assert check_template(template) and check_template("")
-    assert caption(template, row) == "Reach 3 {-110} from -0.512"
+    assert caption(template, row, "Car-v0", "reach") == "Reach 3 {-110} from -0.512"
+    template = "{env} {episode}: {outcome}"
+    assert caption(template, row, "Car-v0", "reach") == "Car-v0 3: reached"
+    assert caption(template, row, "Car-v0", "episode") == "Car-v0 3: truncated"
+    assert caption("{outcome}", row | {"truncated": False}, "Car-v0", "episode") == "stopped"

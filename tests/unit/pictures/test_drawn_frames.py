@@ -91,7 +91,13 @@ def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
     config["policy"] = {"name": "random"}
     spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": episodes}}
     limited("simulate.py", memory, [files[0], "--frames", files[1]], spec)
-    config = {"env": env, "film.fps": 30, "card_frames": 1, "overlay.caption": "{seed}"}
+    config = {
+        "env": env,
+        "film.fps": 30,
+        "card_frames": 1,
+        "unit": "reach",
+        "overlay.caption": "{seed}",
+    }
     config |= {"overlay.hud": True, "film_encoder": {"encoder": "x264", "preset": "ultrafast"}}
     config["film_encoder"]["qp"] = 30
     inputs = ["--frames", files[1], "--trajectories", files[0], files[2]]

@@ -26,7 +26,9 @@ TOP, BOTTOM = 35, 369  # the rows between belong to the car and its hill
 
 def laid_over(cache, trajectories, caption=CAPTION, hud=True, cards=CARDS, env=DISCRETE):
     """Return frames with an overlay, as encode makes it."""
-    return overlaid(cache, trajectories, env, captions(caption, trajectories, env), hud, cards)
+    return overlaid(
+        cache, trajectories, env, captions(caption, trajectories, env, "reach"), hud, cards
+    )
 
 
 @pytest.fixture(scope="module")

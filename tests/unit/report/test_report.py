@@ -26,7 +26,7 @@ LONG = 100_000
 
 def arguments_of(results: Path, plots: list, reaches: int = 8, **config) -> list[str]:
     """Return the arguments that the rule of the report gives, without its views and folder."""
-    config = {"env": DISCRETE, "film.fps": 30, "policy": PUMP} | config
+    config = {"env": DISCRETE, "film.fps": 30, "unit": "reach", "policy": PUMP} | config
     shard = {"shards": 2, "reaches": reaches}
     files = {
         **{"film": "film.mp4", "episodes": "episodes.csv", "attempts": "attempts.csv"},

@@ -38,10 +38,10 @@ def planned(project: Project, **config) -> Plan:
     schema = project.folder / "config.schema.yaml"
     specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
     spec = parse_spec(specs.spec("verify", None))
-    numbers = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
     outputs = {name: stage.outputs for name, stage in STAGES.items()}
     film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
-    return Plan(outputs, spec.made_of, *film, *numbers)
+    return Plan(outputs, spec.made_of, *film, shards, spec.config["unit"], *counts)
 
 
 def flip(path, place: int) -> None:
@@ -216,7 +216,7 @@ def test_by_hand_nothing_is_removed(done):
     flip(done.folder / "results" / "segments" / "00001.mp4", 900)
     before = hashes(done.folder / "results")
     shard = {"shards": 2, "reaches": 8, "size": 4, "per_file": None}
-    config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15}
+    config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15, "unit": "reach"}
     for change in ({}, {"made_of": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
         spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)
         command = [sys.executable, "scripts/verify.py", "results/verify.csv", "--spec", spec]

@@ -29,7 +29,7 @@ from goalreel.views.triggers import chosen_episodes, chosen_steps
 
 SHAKY = {"name": "pump", "epsilon": 0.45}
 CONFIG = {"env": DISCRETE, "overlay.caption": "", "overlay.hud": False, "render": GYMNASIUM}
-CONFIG |= {"film.fps": 30, "view_encoder": LOSSLESS}
+CONFIG |= {"film.fps": 30, "view_encoder": LOSSLESS, "unit": "reach"}
 SPEC = parse_spec(json.dumps({"stage": "clips", "config": CONFIG}))
 OPTIONS = {
     "episode_trigger": "capped_cubic",

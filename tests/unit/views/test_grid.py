@@ -62,7 +62,7 @@ def files(tmp_path_factory, atlases):
 @pytest.fixture
 def filmed(files):
     """Return five reaches in two shards."""
-    return read_filmed(*files, DISCRETE)
+    return read_filmed(*files, DISCRETE, "reach")
 
 
 def cells_of(filmed, shape) -> list[Cell]:
@@ -79,7 +79,13 @@ def caches_of(filmed) -> list[FrameCache]:
 
 def spec_of(fps=30, encoder=QP):
     """Return the spec of a grid."""
-    config = {"env": DISCRETE, "film.fps": fps, "view_encoder": encoder, "grid": GRID}
+    config = {
+        "env": DISCRETE,
+        "film.fps": fps,
+        "view_encoder": encoder,
+        "grid": GRID,
+        "unit": "reach",
+    }
     spec = {"stage": "grid", "config": config, "shard": {"shards": 2}}
     return parse_spec(canonical(spec))
 
@@ -87,7 +93,7 @@ def spec_of(fps=30, encoder=QP):
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS, CARTPOLE])
 def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_path, atlases, env):
     files = run_of(tmp_path, atlases, [range(1), range(1, 2)], env)
-    filmed = read_filmed(*files, env)
+    filmed = read_filmed(*files, env, "reach")
     shape = layout(2, 1, (600, 400))
     assert shape.cell == (600, 400) and shape.size == (600, 802)
     frames = [f for part in page_parts(cells_of(filmed, shape), shape) for f in part]
@@ -212,7 +218,7 @@ def test_a_scaled_page_of_what_gymnasium_draws_is_what_pillow_makes_of_env_rende
     tmp_path, atlases
 ):
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
-    filmed = read_filmed(*files, CARTPOLE)
+    filmed = read_filmed(*files, CARTPOLE, "reach")
     shape = layout(3, 4, (600, 400))
     page = [replace(cell, caption="") for cell in cells_of(filmed, shape)]
     frames = [frame for part in page_parts(page, shape) for frame in part]
@@ -277,7 +283,7 @@ def test_frames_of_other_trajectories_or_of_another_size_are_refused(
 ):
     _, other = run_of(tmp_path, atlases, [range(3), range(8, 10)])
     with pytest.raises(GoalreelError, match=r"00001\.npz: does not show the trajectories"):
-        film_grid(read_filmed(files[0], other, DISCRETE), tmp_path / "g.mp4", spec_of())
+        film_grid(read_filmed(files[0], other, DISCRETE, "reach"), tmp_path / "g.mp4", spec_of())
     with pytest.raises(GoalreelError, match="600x400 pixels among those of 300x200"):
         ScaledPictures((300, 200), (300, 200)).of(open_cache(filmed.frames[0]))
     assert not list(tmp_path.glob("*.mp4"))
@@ -291,7 +297,9 @@ def test_neither_shards_nor_memory_change_a_byte(filmed, tmp_path, atlases, monk
     first = film(filmed, "a.mp4")
     assert film(filmed, "b.mp4") == first
     shards = [range(1), range(1, 4), range(4, 5)]
-    assert film(read_filmed(*run_of(tmp_path, atlases, shards), DISCRETE), "c.mp4") == first
+    assert (
+        film(read_filmed(*run_of(tmp_path, atlases, shards), DISCRETE, "reach"), "c.mp4") == first
+    )
     parts = []
     cut = grid_page.page_parts
     monkeypatch.setattr(grid_page, "_SPAN", 30_000)

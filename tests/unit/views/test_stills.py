@@ -32,7 +32,7 @@ def files(tmp_path_factory, atlases):
 @pytest.fixture(scope="module")
 def filmed(files):
     """Return seven reaches in two shards."""
-    return read_filmed(*files, DISCRETE)
+    return read_filmed(*files, DISCRETE, "reach")
 
 
 def played(files, place, env=DISCRETE) -> list[np.ndarray]:
@@ -52,8 +52,8 @@ def test_the_median_reach_is_the_median_and_the_rows_are_the_tables(files, filme
     steps = [s for path in files[0] for s in read_trajectories(path).episodes.steps.tolist()]
     row = filmed.median().row
     assert row["steps"] == statistics.median_low(steps) and row["reached"] is True
-    assert row["env"] == DISCRETE
-    ordered = [episode.row["steps"] for episode in filmed.episodes(filmed.by_steps())]
+    assert filmed.median().caption("{env}") == DISCRETE
+    ordered = [episode.row["steps"] for episode in filmed.episodes(filmed.ranked())]
     assert ordered == sorted(steps)
     assert [episode.row["reach"] for episode in filmed.episodes()] == list(range(7))
 
@@ -67,8 +67,8 @@ def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
         return replace(filmed, summaries=summaries)
 
     some = with_reached([False, True, False, False, False, False, True])
-    assert sorted(some.by_steps()) == [(0, 1), (1, 2)]
-    assert with_reached([False] * 7).by_steps() == filmed.by_steps()
+    assert sorted(some.ranked()) == [(0, 1), (1, 2)]
+    assert with_reached([False] * 7).ranked() == filmed.ranked()
 
 
 def thumbnails(path) -> list[list[np.ndarray]]:
@@ -156,7 +156,7 @@ def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, 
 
 def test_stills_of_what_gymnasium_draws_show_its_frames(tmp_path, atlases):
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
-    filmed = read_filmed(*files, CARTPOLE)
+    filmed = read_filmed(*files, CARTPOLE, "reach")
     episode = filmed.median()
     frames = played(files, episode.place, CARTPOLE)
     picture = stroboscope(episode.cache, episode.frames)
@@ -188,7 +188,12 @@ def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, fi
     spec = canonical(
         {
             "stage": "stills",
-            "config": {"env": DISCRETE, "film.fps": 30, "stills": {"episode_trigger": None}},
+            "config": {
+                "env": DISCRETE,
+                "film.fps": 30,
+                "unit": "reach",
+                "stills": {"episode_trigger": None},
+            },
             "shard": {"shards": 2},
         }
     )
@@ -197,7 +202,7 @@ def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, fi
     outputs = [str(tmp_path / "program" / name) for name in [*names, "SHA256SUMS"]]
     program.main(["--spec", spec, *arguments, *outputs])
     save_poster(filmed, tmp_path / names[0], spec)
-    save_contact_sheet(filmed, tmp_path / names[1], spread(filmed.by_steps(), 8), spec)
+    save_contact_sheet(filmed, tmp_path / names[1], spread(filmed.ranked(), 8), spec)
     save_preview(filmed, tmp_path / names[2], 30, spec)
     for name in names:
         assert (tmp_path / name).read_bytes() == (tmp_path / "program" / name).read_bytes()

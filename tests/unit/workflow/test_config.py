@@ -119,7 +119,21 @@ FAULTS = [
     ({"reaches": "٣"}, "reaches: '٣' is a string"),
     ({"reaches": 1.5}, f"reaches: 1.5 is a decimal number; {WHOLE}"),
     ({"reaches": True}, f"reaches: true is a boolean; {WHOLE}"),
-    ({"reaches": None}, f"reaches: null is not allowed; {WHOLE}"),
+    ({"reaches": 3, "episodes": 3}, "reaches: episodes is set too; allowed: one of episodes, reac"),
+    ({"seeds": "9-3"}, "seeds: '9-3' ends before it begins; allowed: a range such as 0-99"),
+    ({"seeds": [3, 3]}, "seeds: [3, 3] has duplicates; allowed: a list of different whole numbers"),
+    (
+        {"seeds": 5},
+        "seeds: '5' does not fit; allowed: a list of different whole numbers from 0 on",
+    ),
+    (
+        {"episodes": 3, "success": 475},
+        "success: 475.0 is for goal reaches, and this run films episodes, whatever their outcome",
+    ),
+    (
+        {"seeds": "0-9", "clips": {"episode_trigger": "failed"}},
+        "clips.episode_trigger: 'failed' is ",
+    ),
     ({"reaches": float("inf")}, f"reaches: inf is not a finite number; {WHOLE}"),
     ({"seed": 2**53}, "seed: 9007199254740992 is out of range; allowed: an integer from 0 to 900"),
     ({"env": "MountianCar-v0"}, "env: unknown value 'MountianCar-v0'; did you mean 'MountainCar-"),
@@ -273,7 +287,8 @@ def test_one_meaning_has_one_spelling():
         ({"encode": {"crf": 20}}, {"encode": {"crf": "20.0"}}),
         ({"encode": {"qp": "1e1"}}, {"encode": {"qp": 10}}),
         ({"film": None, "policy": {}}, {}),
-        ({"overlay": {"caption": "null"}}, {"overlay": {"caption": ""}}),
+        ({"overlay": {"caption": "none"}}, {"overlay": {"caption": ""}}),
+        ({"overlay": {"caption": "null"}}, {}),
         ({"results": 2025}, {"results": "2025"}),
         ({"clips": {"step_trigger": ["5", 7.0]}}, {"clips": {"step_trigger": [5, 7]}}),
         (

@@ -18,7 +18,8 @@ def summary(results, seconds: dict, reaches, size, cores=4, per_file=None, made=
             path = folder / f"{shard:05d}.tsv"
             path.write_text(f"s\th:m:s\tmax_rss\n{each}\t0:00:00\t50.1\n")
             os.utime(path, (made, made))
-    config = {"reaches": reaches, "shard_size": size, "film": {"reaches_per_file": per_file}}
+    config = {"reaches": reaches, "seeds": None, "shard_size": size}
+    config["film"] = {"reaches_per_file": per_file}
     return shard_summary(results, config, cores, STARTED)
 
 

@@ -1,0 +1,116 @@
+"""Episodes are filmed as they come, with their outcomes, and a run's options stay with its results.
+
+What Gymnasium gives for the recorded seeds and actions is stepped here again.
+"""
+
+import csv
+import shlex
+
+import gymnasium
+import pytest
+
+import goalreel
+
+CONFIG = {"env": "CartPole-v1", "max_steps": 20, "policy": "{name: random}", "shard_size": 4}
+CONFIG |= {"film": "{fps: 50}"}
+
+
+@pytest.fixture(scope="session")
+def played(once):
+    """Return a project with a film of six episodes, some of which the time limit ends."""
+    return once("episodes", lambda fresh: fresh.run(config=CONFIG | {"episodes": 6}))
+
+
+def rows(project, name="episodes.csv") -> list[dict]:
+    with (project.folder / "results" / name).open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def replayed(seed: int, actions) -> dict:
+    """Return what Gymnasium's own CartPole says of an episode."""
+    env = gymnasium.make(CONFIG["env"], max_episode_steps=CONFIG["max_steps"])
+    env.reset(seed=seed)
+    returned, ending = 0.0, (False, False)
+    for action in actions.tolist():
+        assert not any(ending)
+        _, reward, *ending, _ = env.step(action)
+        returned += reward
+    return {"return": str(returned), "terminated": str(ending[0]), "truncated": str(ending[1])}
+
+
+def test_every_episode_is_filmed_whatever_its_outcome(played):
+    table, results = rows(played), played.folder / "results"
+    assert list(table[0])[:5] == ["episode", "seed", "env", "steps", "return"]
+    assert not {"reach", "attempt", "reached"} & set(table[0])
+    assert [int(row["episode"]) for row in table] == list(range(6))
+    assert not (results / "attempts.csv").exists()
+    shards = [goalreel.read_trajectories(results / f"trajectories/{i:05d}.npz") for i in range(2)]
+    actions = [shard.episode(i)[1] for shard in shards for i in range(len(shard))]
+    for row, taken in zip(table, actions, strict=True):
+        assert int(row["steps"]) == len(taken)
+        again = replayed(int(row["seed"]), taken)
+        assert {key: row[key] for key in again} == again
+    endings = {(row["terminated"], row["truncated"]) for row in table}
+    assert {("True", "False"), ("False", "True")} <= endings, "the test shows but one outcome"
+
+
+def test_chapters_and_title_say_episode_and_outcome(played):
+    import av
+
+    with av.open(str(played.folder / "results" / "film.mp4")) as film:
+        titles = [chapter["metadata"]["title"] for chapter in film.chapters()]
+        assert film.metadata["title"] == "CartPole-v1: 6 episodes"
+    for row, title in zip(rows(played), titles, strict=True):
+        outcome = "terminated" if row["terminated"] == "True" else "truncated"
+        expected = f"Episode {row['episode']} · seed {row['seed']} · {row['steps']} steps · return "
+        assert title == f"{expected}{float(row['return']):g} · {outcome}"
+
+
+def test_more_episodes_make_only_new_shards(played):
+    # The shard of four is there; that of two grows.
+    jobs = played.jobs(config=CONFIG | {"episodes": 11})
+    assert jobs == {"simulate": 2, "encode": 2, "episodes": 1, "concat": 1}
+
+
+def test_given_seeds_are_filmed(project):
+    said = project.run(config=CONFIG | {"seeds": "[30, 7, 12]", "shard_size": 2})
+    assert "shows  3 episodes, return " in said and "reach" not in said
+    table = rows(project)
+    assert [int(row["seed"]) for row in table] == [30, 7, 12]
+    made = goalreel.read_trajectories(project.folder / "results/trajectories/00000.npz")
+    env = gymnasium.make(CONFIG["env"])
+    for number, seed in enumerate((30, 7)):
+        assert made.episode(number)[0][0].tolist() == env.reset(seed=seed)[0].tolist()
+    # Another last seed is another shard's.
+    jobs = project.jobs(config=CONFIG | {"seeds": "[30, 7, 5]", "shard_size": 2})
+    assert jobs["simulate"] == jobs["encode"] == 1
+    assert project.jobs(config=CONFIG | {"seeds": "3-9", "shard_size": 2})["simulate"] == 4
+
+
+def test_a_view_is_added_from_the_runs_own_options(played, tmp_path):
+    project = played.copied(tmp_path / "project")
+    options = ["clips", "stills", "--configfile", "results/config.yaml"]
+    assert project.jobs(*options) == {"clips": 1, "stills": 1}
+    assert "results/clips/clips.csv" in project.run(*options)
+    clips = rows(project, "clips/clips.csv")
+    assert list(clips[0]) == ["file", "episode", "seed", "start", "frames"]
+    assert [row["episode"] for row in clips] == ["0", "1"]  # as save_video chooses
+
+
+def test_another_run_does_not_replace_the_results_by_mistake(played):
+    said = played.fail("clips")  # whoever forgets the options asks for Mountain Car
+    assert "results holds a run of CartPole-v1 by the policy random" in said
+    command = next(line for line in said.splitlines() if "to go on" in line).split(":")[1]
+    assert played.jobs(*shlex.split(command)[1:]) == {"clips": 1}
+    assert "rm -r results" in said and "Job stats" not in said
+    assert "results=results-MountainCar-v0" in said
+    config = {"results": "results-MountainCar-v0", "reaches": 2}
+    assert played.jobs(config=config)["simulate"] == 1
+
+
+def test_an_edit_of_the_options_file_makes_another_run(project):
+    project.edit("config.yaml", "reaches: null", "reaches: 2")
+    project.run()
+    assert project.jobs() == {}
+    project.edit("config.yaml", "  name: pump ", "  name: near_optimal ")
+    assert project.jobs()["simulate"] == 1

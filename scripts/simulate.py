@@ -26,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_ids import environment_files
+    from goalreel.environments.wrappers import wrapper_modules
     from goalreel.errors import counted
     from goalreel.policies.policy import make_policy
     from goalreel.policies.watched_files import check_files, policy_files
@@ -40,7 +41,8 @@ def main(argv: list[str] | None = None) -> None:
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
-    check_files(spec, policy_files(policy) | environment_files(spec.config["env"]))
+    wrappers = wrapper_modules(spec.config.get("env_wrappers") or ())
+    check_files(spec, policy_files(policy) | environment_files(spec.config["env"], wrappers))
     show = spec.config["film.show"]
     film = contextlib.nullcontext()
     if arguments.frames:

@@ -22,12 +22,14 @@ from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
+from goalreel.pictures.camera import replayed
 from goalreel.policies.policy import make_policy
-from goalreel.provenance.spec import NO_SPEC, parse_spec
+from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.simulation import episodes
-from goalreel.simulation.episodes import simulate_episodes
+from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
+from goalreel.verification.played_again import difference
 
 RANDOM = {"name": "random"}
 ENVS = ["CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
@@ -309,6 +311,46 @@ def test_arguments_go_to_the_environment_and_wrong_ones_are_told():
     assert shard("TestPictured-v0", env_kwargs={"length": 9})[1].episodes.steps.tolist() == [9] * 3
     with pytest.raises(GoalreelError, match="cannot be made with env_kwargs {'length': 'far'}"):
         shard("TestPictured-v0", env_kwargs={"length": "far"})
+
+
+def test_a_wrapped_environment_is_played_drawn_and_replayed_as_gymnasium_wraps_it(tmp_path):
+    """The last wrapper changes what `render` gives."""
+    wrappers = [
+        {"gymnasium.wrappers:RescaleObservation": {"min_obs": -1, "max_obs": 1}},
+        "gymnasium.wrappers:TimeAwareObservation",
+        {"gymnasium.wrappers:AddWhiteNoise": {"probability_of_noise_per_pixel": 0.001}},
+    ]
+    config = {"env": "Pendulum-v1", "max_steps": 30, "env_wrappers": wrappers}
+    environment = make_environment(config)
+    spec = parse_spec(canonical({"config": config}))
+    made, cache = film(tmp_path / "f.npz", environment, range(2), spec=spec)
+    env = gymnasium.make("Pendulum-v1", max_episode_steps=30, render_mode="rgb_array")
+    env = gymnasium.wrappers.RescaleObservation(env, -1, 1)
+    env = gymnasium.wrappers.TimeAwareObservation(env)
+    env = gymnasium.wrappers.AddWhiteNoise(env, 0.001)
+    for e, seed in enumerate(made.episodes.seed.tolist()):
+        (states, actions, _), first = made.episode(e), int(made.offsets[e])
+        seen, _ = env.reset(seed=seed)
+        for t in range(len(states)):
+            assert np.array_equal(seen, states[t]) and len(seen) == 4
+            assert np.array_equal(cache[first + t], env.render())
+            if t < len(actions):
+                seen, *_ = env.step(actions[t])
+    write_trajectories(tmp_path / "t.npz", made)
+    assert difference(tmp_path / "t.npz", tmp_path / "f.npz") is None
+    plain = make_environment(config | {"env_wrappers": []})
+    with pytest.raises(GoalreelError, match="Gymnasium gives the observation"):
+        list(replayed(plain, Episode(made.episodes.seed[0].item(), *made.episode(0), False, True)))
+
+
+def test_a_wrapper_that_cannot_be_made_is_told():
+    for wrapper, message in (
+        ({"gymnasium.wrappers:TimeLimit": {"max_episode_steps": -1}}, "cannot be made: Inv|Value"),
+        ("gymnasium.wrappers:Autoreset.__name__", "has no callable"),
+        ("builtins:repr", "returned '<.*which is no environment"),
+    ):
+        with pytest.raises(GoalreelError, match=message):
+            shard("CartPole-v1", env_wrappers=[wrapper])
 
 
 @pytest.mark.parametrize("env", ["TestTold-v0", "TestBytes-v0", "TestSquare-v0"])

@@ -122,8 +122,8 @@ CODE_EDITS = [
     ("goalreel/policies/stable_baselines3.py", "was trained on", "is for", NOTHING),
     (
         "goalreel/policies/stable_baselines3.py",
-        "deterministic=True",
-        "deterministic=False",
+        "starts=False",
+        "starts=True",
         NOTHING,
     ),
     ("goalreel/policies/tile_policy.py", "argmax(", "argmin(", NOTHING),

@@ -8,6 +8,9 @@ import numpy as np
 from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.registry import describe
 
+# Observations of several lanes: an array (lanes, ...), or of a Dict space one for each key.
+Batch = np.ndarray | dict[str, "Batch"]
+
 
 class Lanes(Protocol):
     """Episodes that are played side by side, one in each lane."""
@@ -47,17 +50,24 @@ class Environment(Protocol):
     def lanes(self, seeds: np.ndarray) -> Lanes:
         """Return lanes as `env.reset(seed=seed)` leaves them; seeds: (lanes,) int64."""
 
-    def batch(self, observations: Sequence) -> np.ndarray:
-        """Return the lanes' observations as one array, (lanes, ...)."""
+    def batch(self, observations: Sequence) -> Batch:
+        """Return the lanes' observations as one array, (lanes, ...), or one for each key."""
 
-    def sample_observations(self, count: int) -> np.ndarray:
-        """Return observations, (count, ...), at the resets of seeds 0, 1, ..."""
+    def sample_observations(self, count: int) -> Batch:
+        """Return observations, (count, ...), that a policy may see."""
+
+
+def take_rows(batch: Batch, rows: int | slice) -> Batch:
+    """Return a row of a batch of observations, or several."""
+    if isinstance(batch, dict):
+        return {key: take_rows(part, rows) for key, part in batch.items()}
+    return batch[rows]
 
 
 def make_environment(config: Mapping) -> Environment:
-    """Return the environment of a stage's configuration: env, env_kwargs, max_steps.
+    """Return the environment of a stage's configuration: env, env_kwargs, env_wrappers, max_steps.
 
-    The latter two keys may be missing, for an environment as it is registered.
+    The latter three keys may be missing, for an environment as it is registered.
     """
     env, kwargs = config["env"], config.get("env_kwargs") or {}
     if describe(env).computed:
@@ -66,4 +76,4 @@ def make_environment(config: Mapping) -> Environment:
         return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
-    return GymnasiumEnvironment(env, kwargs, config.get("max_steps"))
+    return GymnasiumEnvironment.of(config)

@@ -8,7 +8,7 @@ import os
 import textwrap
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -19,6 +19,7 @@ from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.opengl import choose_opengl, close_at_exit
 from goalreel.environments.registry import describe
+from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
 
 _MOST_NUMBERS = 64  # of an observation that is stored
@@ -55,9 +56,10 @@ def _reset(env, seed: int) -> object:
 def _told(env, what: str, seed: int, error: Exception) -> GoalreelError:
     """Return whatever an environment raised, with its traceback."""
     trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
+    spec = env.unwrapped.spec
     return GoalreelError(
-        f"env: {env.spec.id if env.spec else env}: its {what} raised {type(error).__name__} in "
-        f"the episode of seed {seed}:\n{trace}"
+        f"env: {spec.id if spec else env}: its {what} raised {type(error).__name__} in the "
+        f"episode of seed {seed}:\n{trace}"
     )
 
 
@@ -73,17 +75,24 @@ class Pool:
 
 @dataclass(frozen=True)
 class GymnasiumEnvironment:
-    """An environment by its id, its maker's keyword arguments and its time limit."""
+    """An environment by its id, its maker's keyword arguments, time limit and wrappers."""
 
     id: str
     kwargs: Mapping = field(default_factory=dict)
     max_steps: int | None = None  # None for the limit that it is registered with
+    wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
     pool: Pool = field(default_factory=Pool, compare=False, repr=False)
 
     # A policy may work on a batch; Gymnasium steps them one by one, and some instances take
     # seconds to make.
     most_lanes: ClassVar = 4
     idle_share: ClassVar = 0.0  # an instance is not stepped after its end
+
+    @classmethod
+    def of(cls, config: Mapping) -> "GymnasiumEnvironment":
+        """Return the environment of a stage's configuration; all keys but `env` may be missing."""
+        kwargs, wrappers = config.get("env_kwargs") or {}, config.get("env_wrappers") or ()
+        return cls(config["env"], kwargs, config.get("max_steps"), wrappers)
 
     def __post_init__(self) -> None:
         """Have an OpenGL chosen, before anything imports the environment's module."""
@@ -112,6 +121,7 @@ class GymnasiumEnvironment:
             raise GoalreelError(
                 f"env: {self.id} cannot be made{given}: {type(error).__name__}: {error}"
             ) from error
+        env = apply_wrappers(env, self.wrappers)
         close_at_exit(env)
         if env.render_mode != "rgb_array":
             raise GoalreelError(
@@ -121,20 +131,25 @@ class GymnasiumEnvironment:
         return env
 
     @cached_property
-    def _spaces(self) -> tuple[object, ActionSpace]:
+    def _spaces(self) -> tuple:
         env = self.make()
         self.pool.new.append(env)
-        return env.observation_space, action_space(env.action_space, self.id)
+        return env.observation_space, env.action_space
 
-    @property
+    @cached_property
     def actions(self) -> ActionSpace:
         """The actions that the environment takes."""
-        return self._spaces[1]
+        return action_space(self.action_space, self.id)
 
     @property
     def observation_space(self):
         """Gymnasium's observation space."""
         return self._spaces[0]
+
+    @property
+    def action_space(self):
+        """Gymnasium's action space."""
+        return self._spaces[1]
 
     @cached_property
     def width(self) -> int:
@@ -157,23 +172,34 @@ class GymnasiumEnvironment:
         state = env.unwrapped.state if describe(self.id).is_mountain_car else observation
         return np.array(state, np.float64).reshape(-1)  # a copy: some keep writing to theirs
 
-    def batch(self, observations: list) -> np.ndarray:
+    def batch(self, observations: list) -> np.ndarray | dict:
         """Return observations as one array, (lanes, *shape), in the dtype of their space.
 
+        Of a Dict space it is an array for each key, and of texts an array of strings.
+
         Raises:
-            GoalreelError: the space is not that of an array, such as a Dict or a Tuple.
+            GoalreelError: the space has other observations, such as a Tuple.
 
         """
-        shape, dtype = self.observation_space.shape, self.observation_space.dtype
-        if shape is None or dtype is None:
+        return self._batch(observations, self.observation_space)
+
+    def _batch(self, observations: list, space) -> np.ndarray | dict:
+        from gymnasium import spaces
+
+        if isinstance(space, spaces.Dict):
+            return {key: self._batch([o[key] for o in observations], space[key]) for key in space}
+        if space.dtype is not None and space.dtype.kind == "U":
+            return np.array(observations)
+        if space.shape is None or space.dtype is None:
             raise GoalreelError(
                 f"{self.id}: its observations are {self.observation_space}, which cannot be "
-                f"batched for a policy; allowed there: policy.name: random or recorded"
+                f"batched for a policy; allowed there: policy.name: random or recorded, or a "
+                f"wrapper that makes arrays or a Dict of arrays of them (env_wrappers)"
             )
-        return np.stack([np.asarray(observation, dtype) for observation in observations])
+        return np.stack([np.asarray(o, space.dtype) for o in observations])
 
-    def sample_observations(self, count: int) -> np.ndarray:
-        """Return what a policy may see: (count, *shape), of random episodes from seed 0 on."""
+    def sample_observations(self, count: int) -> np.ndarray | dict:
+        """Return what a policy may see: a batch of random episodes' observations from seed 0 on."""
         env = self.make()
         env.action_space.seed(0)
         # Atari's resets take as long as 200 steps.

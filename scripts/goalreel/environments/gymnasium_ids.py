@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from goalreel.environments.registry import MAX_SPEED, describe
@@ -33,7 +33,7 @@ _FAMILIES = {
     "highway-": "highway_env",
 }
 # What to install for a module that an environment imports.
-_PACKAGES = {
+PACKAGES = {
     "ale_py": "ale-py",
     "minigrid": "minigrid",
     "Box2D": "box2d",
@@ -41,6 +41,7 @@ _PACKAGES = {
     "shimmy": "shimmy[dm-control]",
     "gymnasium_robotics": "gymnasium-robotics",
     "highway_env": "highway-env",
+    "cv2": "opencv-python-headless",
 }
 # Atari's ids before "ALE/": PongNoFrameskip-v4, Pong-v0. ale_py registers them, too.
 _ATARI = re.compile(r"[A-Z]\w*-v[045]")
@@ -48,12 +49,13 @@ _DM_CONTROL = re.compile(r"(?:dm_control/)?([a-z_]+-[a-z_]+)")
 # Registered without a time limit, and a goal is their only end. (Games of ALE, MiniGrid and
 # Blackjack have no limit in Gymnasium's registry either, but end by themselves.)
 _ENDLESS = re.compile(r"(tabular/)?CliffWalking(Slippery)?-v\d+")
-# What Gymnasium's own families import late, when they simulate or draw.
-_LATE = {
+# What Gymnasium's own modules import late, when they simulate, draw or are made.
+LATE = {
     "gymnasium.envs.classic_control": ("pygame",),
     "gymnasium.envs.toy_text": ("pygame",),
     "gymnasium.envs.box2d": ("Box2D", "pygame"),
     "gymnasium.envs.mujoco": ("mujoco",),
+    "gymnasium.wrappers.atari_preprocessing": ("cv2",),
 }
 
 
@@ -71,7 +73,7 @@ def find_spec(env: str):
     module, _, name = env.rpartition(":")
     try:
         if module:
-            _import(module)
+            import_module(module)
         for beginning, family in _FAMILIES.items():
             if name.startswith(beginning):
                 importlib.import_module(family)
@@ -130,15 +132,15 @@ def _versions(name: str, registry: Mapping) -> list[str]:
 
 def _pip(module: str) -> str:
     """Return the command that installs what brings a module."""
-    return f"pip install '{_PACKAGES[module]}'"
+    return f"pip install '{PACKAGES[module]}'"
 
 
 def _not_imported(env: str, error: Exception) -> str:
     """Return why an environment's modules could not be imported, and what to do."""
     missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's own names no module
-    if missing in _PACKAGES:
+    if missing in PACKAGES:
         return (
-            f"{env!r} needs the package {_PACKAGES[missing]}, which is not installed for "
+            f"{env!r} needs the package {PACKAGES[missing]}, which is not installed for "
             f"{sys.executable}: {_pip(missing)}"
         )
     if missing and f"{env.rpartition(':')[0]}.".startswith(f"{missing}."):
@@ -168,7 +170,7 @@ def environment_faults(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
         _, creator = find_spec(env)
     except GoalreelError as error:
         return [("env", str(error))]
-    given = [(f"env_kwargs.{key}", fault) for key, v in kwargs.items() if (fault := _unfit(key, v))]
+    given = [(f"env_kwargs.{key}", fault) for key, v in kwargs.items() if (fault := unfit(key, v))]
     return given or _unknown_kwargs(env, creator, kwargs)
 
 
@@ -190,11 +192,15 @@ def render_fps(env: str, kwargs: Mapping) -> float | None:
     return float(fps) if is_number else None
 
 
-def environment_tools(env: str) -> tuple[str, ...]:
-    """Return the installed packages, beside Gymnasium, whose versions shape an environment."""
-    modules = {module.split(".")[0] for module in _modules(env)}
+def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the installed packages, beside Gymnasium, whose versions shape an environment.
+
+    wrappers: the modules of its wrappers
+    """
+    imported = [*_modules(env), *wrappers]
+    modules = {module.split(".")[0] for module in imported}
     modules |= {
-        late for m in _modules(env) for start, names in _LATE.items() if m.startswith(start)
+        late for m in imported for start, names in LATE.items() if m.startswith(start)
         for late in names
     }  # fmt: skip
     owners = importlib.metadata.packages_distributions()
@@ -202,16 +208,17 @@ def environment_tools(env: str) -> tuple[str, ...]:
     return tuple(sorted(packages - {"gymnasium"}))
 
 
-def environment_files(env: str) -> dict[str, str]:
+def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:
     """Return the sha256 of each module that registers or defines an environment, by its name.
 
     Modules among the installed packages are left out: they have a version.
+    wrappers: the modules of its wrappers
     """
     if describe(env).computed:
         return {}
     installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
     digests = {}
-    for name in _modules(env):
+    for name in sorted({*_modules(env), *wrappers}):
         path = getattr(sys.modules.get(name), "__file__", None)
         if path and not installed & set(Path(path).resolve().parents):
             digests[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -225,12 +232,12 @@ def _modules(env: str) -> list[str]:
     return sorted({m for m in (registering, getattr(creator, "__module__", "")) if m})
 
 
-def _import(module: str) -> None:
-    """Import a module; one that no package brings, from the working directory."""
+def import_module(module: str):
+    """Import a module and return it; one that no package brings, from the working directory."""
     here = os.getcwd()  # noqa: PTH109 - sys.path holds texts
     if here not in sys.path:
         sys.path.append(here)  # at the end: it hides nothing
-    importlib.import_module(module)
+    return importlib.import_module(module)
 
 
 def _native_faults(env: str, key: object, value: object) -> list[tuple[str, str]]:
@@ -243,7 +250,7 @@ def _native_faults(env: str, key: object, value: object) -> list[tuple[str, str]
     return [("env_kwargs.goal_velocity", f"{value!r} is out of range; allowed: {allowed}")]
 
 
-def _unfit(key: object, value: object) -> str:
+def unfit(key: object, value: object) -> str:
     """Tell what is wrong with an argument that has no place in a spec, "" if it has one."""
     if not isinstance(key, str) or not key.isidentifier():
         return "is not the name of an argument"

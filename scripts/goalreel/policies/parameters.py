@@ -8,12 +8,17 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "pump": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon", "force")},
     "near_optimal": {_CAR: ("epsilon",)},
     "random": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon",), _OTHERS: ()},
-    "file": {_OTHERS: ("file", "function")},
+    "file": {_OTHERS: ("file", "function", "files", "batch")},
     "recorded": {_OTHERS: ("file",)},
-    "sb3": {_OTHERS: ("file", "algorithm")},
+    "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},
     "sarsa": {_CAR: ("epsilon",)},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
 }
+# The algorithms whose models are played, and the package that each is of.
+ALGORITHMS = dict.fromkeys(("PPO", "DQN", "A2C", "SAC", "TD3", "DDPG"), "stable-baselines3")
+ALGORITHMS |= dict.fromkeys(
+    ("TQC", "TRPO", "ARS", "QRDQN", "CrossQ", "MaskablePPO", "RecurrentPPO"), "sb3-contrib"
+)
 
 
 def parameters(policy: str, env: str) -> tuple[str, ...] | None:

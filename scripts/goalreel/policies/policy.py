@@ -124,13 +124,13 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     if name in ("sarsa", "dqn") and trained is None:
         raise GoalreelError(f"the policy {name} must be trained first; name its file with --policy")
     if name == "file":
-        from goalreel.policies.user_function import UserFunction
+        from goalreel.policies.user_function import load_policy
 
-        return UserFunction.load(config["file"], config["function"])
+        return load_policy(config["file"], config["function"], config.get("batch", True))
     if name == "sb3":
         from goalreel.policies.stable_baselines3 import Sb3Policy
 
-        return Sb3Policy.load(config["file"], config["algorithm"])
+        return Sb3Policy.load(config)
     if name == "sarsa":
         from goalreel.policies.tile_policy import greedy, read_policies
 

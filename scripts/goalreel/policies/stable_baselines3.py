@@ -1,29 +1,50 @@
 """A saved Stable-Baselines3 model as a policy.
 
-Stable-Baselines3 and PyTorch are not among goalreel's requirements: they are imported where a
-configuration asks for them. A model predicts its deterministic action, one lane at a time and on
-one CPU thread, so that an action depends on nothing but its observation.
+Stable-Baselines3, sb3-contrib and PyTorch are not among goalreel's requirements: they are imported
+where a configuration asks for them. A model acts one lane at a time and on one CPU thread, so that
+an episode depends on its seed alone: it is what `model.set_random_seed(seed % 2**32)` at its start
+and `model.predict` at each step give.
 """
 
 import importlib
+import pickle
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.environment import Environment
+from goalreel.environments.action_space import action_space
+from goalreel.environments.environment import Environment, take_rows
 from goalreel.errors import GoalreelError
+from goalreel.policies.parameters import ALGORITHMS
 
-ALGORITHMS = ("PPO", "DQN", "A2C", "SAC", "TD3")
+# An algorithm with a replay buffer allocates it when it is loaded, as large as in its training.
+_NO_BUFFER = {
+    **{"buffer_size": 1, "optimize_memory_usage": False},
+    **{"replay_buffer_class": None, "replay_buffer_kwargs": {}},
+}
 
 
 @dataclass(frozen=True)
-class _NoGenerators:
-    """The generators of a policy that draws nothing."""
+class _Episode:
+    """What a model goes on from in an episode."""
 
-    def take(self, lanes: np.ndarray) -> "_NoGenerators":
-        return self
+    seed: int
+    starts: bool = True  # whether it has not acted yet
+    memory: object = None  # of a recurrent model
+    draws: tuple = ()  # the states of the random generators that it draws from
+
+
+@dataclass(frozen=True)
+class _Episodes:
+    """The episodes of all lanes."""
+
+    lanes: list[_Episode]
+
+    def take(self, lanes: np.ndarray) -> "_Episodes":
+        return _Episodes([self.lanes[lane] for lane in np.flatnonzero(lanes)])
 
 
 @dataclass(frozen=True)
@@ -33,48 +54,164 @@ class Sb3Policy:
     path: str
     algorithm: str
     model: object
+    statistics: object | None  # the VecNormalize whose statistics observations are normalised with
+    deterministic: bool
 
     @classmethod
-    def load(cls, path: str, algorithm: str) -> "Sb3Policy":
-        """Load a model. Raises GoalreelError if it or Stable-Baselines3 cannot be used."""
+    def load(cls, config: Mapping) -> "Sb3Policy":
+        """Load a model by its section `policy`.
+
+        Raises:
+            GoalreelError: it, its statistics, or the library cannot be used.
+        """
+        path, algorithm = config["file"], config.get("algorithm", "PPO")
+        package = ALGORITHMS[algorithm]
         try:
-            library = importlib.import_module("stable_baselines3")
             importlib.import_module("torch").set_num_threads(1)
+            library = importlib.import_module(package.replace("-", "_"))
         except ImportError as error:
             raise GoalreelError(
-                f"policy.name: 'sb3' needs the package stable-baselines3, which {sys.executable} "
-                f"cannot import ({error}): pip install stable-baselines3"
+                f"policy.algorithm: {algorithm} needs the package {package}, which "
+                f"{sys.executable} cannot import ({error}): pip install {package}"
             ) from None
+        off_policy = importlib.import_module("stable_baselines3.common.off_policy_algorithm")
         try:
-            model = getattr(library, algorithm).load(path, device="cpu")
+            kind = getattr(library, algorithm)
+            own = _NO_BUFFER if issubclass(kind, off_policy.OffPolicyAlgorithm) else {}
+            model = kind.load(path, device="cpu", **own)
         except Exception as error:  # a zip of another kind or algorithm, another version's pickles
             raise GoalreelError(
                 f"policy.file: {path} cannot be loaded as policy.algorithm: {algorithm} "
                 f"({type(error).__name__}: {error}); allowed: a file of model.save() with its "
                 f"algorithm, one of {', '.join(ALGORITHMS)}"
             ) from None
-        return cls(path, algorithm, model)
+        statistics = _read_statistics(normalize) if (normalize := config.get("normalize")) else None
+        return cls(path, algorithm, model, statistics, config.get("deterministic", True))
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the model was trained for other observations or actions."""
-        obs = environment.sample_observations(1)
-        expected = getattr(self.model.observation_space, "shape", None)
-        # Images are seen channels first by the model, which turns them itself.
-        if sorted(expected or ()) != sorted(obs.shape[1:]):
-            raise GoalreelError(
-                f"policy.file: {self.path} was trained on observations of shape {expected}; "
-                f"those of {environment.id} have shape {obs.shape[1:]}"
-            )
-        self.act(obs, environment, self.generators(np.zeros(1, int)))
+        from gymnasium import spaces
 
-    def generators(self, seeds: np.ndarray) -> _NoGenerators:
-        """Return no generators: the model draws nothing."""
-        return _NoGenerators()
+        sample = take_rows(environment.sample_observations(1), 0)
+        seen = getattr(environment, "observation_space", None)
+        if seen is None:  # of what goalreel computes itself
+            seen = spaces.Box(-np.inf, np.inf, sample.shape)
+        trained, hint = self.model.observation_space, "set env and env_wrappers as in its training"
+        if not _alike(trained, seen):
+            raise GoalreelError(
+                f"policy.file: {self.path} was trained on observations {_shown(trained)}; those "
+                f"of {environment.id} are {_shown(seen)}; {hint}, such as env_wrappers: "
+                f"[{{gymnasium.wrappers:FrameStackObservation: {{stack_size: 4}}}}]"
+            )
+        acts, taken = action_space(self.model.action_space, self.path), environment.actions
+        if (acts.shape, acts.whole) != (taken.shape, taken.whole) or not (
+            np.allclose(acts.low, taken.low) and np.allclose(acts.high, taken.high)
+        ):
+            raise GoalreelError(
+                f"policy.file: {self.path} was trained to act with {acts}; {environment.id} takes "
+                f"{taken}; {hint}"
+            )
+        self._check_statistics(sample)
+        self.act([sample], environment, self.generators(np.zeros(1, int)))
+
+    def _check_statistics(self, sample: object) -> None:
+        if self.statistics is None or not self.statistics.norm_obs:
+            return
+        moments = self.statistics.obs_rms
+        if not isinstance(moments, Mapping):
+            moments, sample = {"": moments}, {"": sample}
+        found = {key: moment.mean.shape for key, moment in moments.items()}
+        expected = {key: np.shape(sample[key]) for key in found if key in sample}
+        if found != expected:
+            raise GoalreelError(
+                f"policy.normalize: the statistics beside {self.path} are of observations of shape "
+                f"{found.get('', found)}, and the environment's are of {expected.get('', expected)}"
+                f"; name the file that was saved with the model, or write false for none"
+            )
+
+    def generators(self, seeds: np.ndarray) -> _Episodes:
+        """Return the beginning of each episode."""
+        return _Episodes([_Episode(seed) for seed in np.asarray(seeds).tolist()])
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: _NoGenerators
-    ) -> tuple[np.ndarray, _NoGenerators]:
-        """Return the actions, (lanes, *stored_shape), each from its own observation alone."""
-        chosen = [self.model.predict(obs, deterministic=True)[0] for obs in observations]
+        self, observations: Sequence, environment: Environment, generators: _Episodes
+    ) -> tuple[np.ndarray, _Episodes]:
+        """Return the actions, (lanes, *stored_shape), each from its own episode alone."""
+        batch = environment.batch(observations)
+        played = [
+            self._predict(take_rows(batch, lane), episode)
+            for lane, episode in enumerate(generators.lanes)
+        ]
+        chosen, episodes = zip(*played, strict=True)
+        # Of MultiBinary it predicts floats.
+        actions = np.stack(chosen).astype(self.model.action_space.dtype)
         who = f"policy.file: {self.path} ({self.algorithm})"
-        return environment.actions.checked(np.stack(chosen), len(chosen), who), generators
+        return environment.actions.checked(actions, len(chosen), who), _Episodes(list(episodes))
+
+    def _predict(self, observation: object, episode: _Episode) -> tuple[object, _Episode]:
+        if self.statistics is not None:
+            observation = self.statistics.normalize_obs(observation)
+        if not self.deterministic:
+            self._restore(episode)
+        action, memory = self.model.predict(
+            observation,
+            state=episode.memory,
+            episode_start=np.array([episode.starts]),
+            deterministic=self.deterministic,
+        )
+        draws = () if self.deterministic else self._draws()
+        return action, replace(episode, starts=False, memory=memory, draws=draws)
+
+    def _restore(self, episode: _Episode) -> None:
+        """Set the random generators to where they are in an episode."""
+        # The noise of a model with state-dependent exploration is drawn once, when it starts.
+        if episode.starts or self.model.use_sde:
+            self.model.set_random_seed(episode.seed % 2**32)
+            if self.model.use_sde:
+                self.model.policy.reset_noise()
+            return
+        torch = importlib.import_module("torch")
+        ours, numpys, spaces = episode.draws
+        torch.set_rng_state(ours)
+        np.random.set_state(numpys)
+        self.model.action_space.np_random.bit_generator.state = spaces
+
+    def _draws(self) -> tuple:
+        ours = importlib.import_module("torch").get_rng_state()
+        spaces = self.model.action_space.np_random.bit_generator.state
+        return ours, np.random.get_state(), spaces
+
+
+def _read_statistics(path: str):
+    """Return the VecNormalize that its `save` wrote."""
+    try:
+        statistics = pickle.loads(Path(path).read_bytes())  # noqa: S301 - as VecNormalize.load
+        statistics.normalize_obs  # noqa: B018 - what else was pickled has it not
+    except Exception as error:  # whatever a pickle can raise
+        raise GoalreelError(
+            f"policy.normalize: {path} cannot be loaded ({type(error).__name__}: {error}); "
+            f"allowed: a file of VecNormalize.save()"
+        ) from None
+    return statistics
+
+
+def _alike(trained, seen) -> bool:
+    """Tell whether observations of the space `seen` fit those that a model was trained on."""
+    from gymnasium import spaces
+
+    if not isinstance(seen, type(trained)):
+        return False
+    if isinstance(trained, spaces.Dict):
+        return trained.keys() == seen.keys() and all(_alike(trained[k], seen[k]) for k in trained)
+    if isinstance(trained, spaces.Box):  # a model sees images channels first and turns them itself
+        images = len(trained.shape) == 3
+        return trained.shape == seen.shape or (
+            images and sorted(trained.shape) == sorted(seen.shape)
+        )
+    return trained == seen
+
+
+def _shown(space) -> str:
+    from gymnasium import spaces
+
+    return f"of shape {space.shape}" if isinstance(space, spaces.Box) else f"in {space}"

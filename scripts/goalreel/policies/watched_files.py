@@ -7,10 +7,11 @@ import ast
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
+from goalreel.policies.parameters import ALGORITHMS
 from goalreel.provenance.spec import Spec
 
 # The modules that a single policy uses; the rules are all in policies.policy.
@@ -29,18 +30,28 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     With a Python file go the modules beside it that it imports, directly or not. A path is taken
     from the run's working directory. Raises GoalreelError if a file is missing.
     """
-    path = policy.get("file")
-    if path is None:
-        return {}
-    try:
-        paths = _with_imports(Path(path)) if policy.get("name") == "file" else [Path(path)]
-        return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise GoalreelError(
-            f"policy.file: {path!r}: cannot be read ({reason}); "
-            f"it is looked for in {Path.cwd()}, where snakemake runs"
-        ) from None
+    digests = {}
+    for key, path in _named_files(policy):
+        try:
+            python = key == "file" and policy["name"] == "file"
+            paths = _with_imports(Path(path)) if python else [Path(path)]
+            digests |= {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise GoalreelError(
+                f"policy.{key}: {path!r}: cannot be read ({reason}); "
+                f"it is looked for in {Path.cwd()}, where snakemake runs"
+            ) from None
+    return digests
+
+
+def _named_files(policy: Mapping) -> Iterator[tuple[str, str]]:
+    """Yield the key and the path of each file that a `policy` section names."""
+    for key in ("file", "normalize"):
+        if isinstance(policy.get(key), str):
+            yield key, policy[key]
+    for place, path in enumerate(policy.get("files", ())):
+        yield f"files.{place}", path
 
 
 def _with_imports(path: Path) -> list[Path]:
@@ -71,12 +82,14 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
     """
     if policy["name"] != "sb3":
         return ()
-    if importlib.util.find_spec("stable_baselines3") is None:
+    package = ALGORITHMS[policy["algorithm"]]
+    if importlib.util.find_spec(package.replace("-", "_")) is None:
+        what = f"algorithm: {policy['algorithm']}" if package == "sb3-contrib" else "name: 'sb3'"
         raise GoalreelError(
-            f"policy.name: 'sb3' needs the package stable-baselines3, which is not installed for "
-            f"{sys.executable}: pip install stable-baselines3"
+            f"policy.{what} needs the package {package}, which is not installed for "
+            f"{sys.executable}: pip install {package}"
         )
-    return ("stable-baselines3", "torch")
+    return tuple(dict.fromkeys(("stable-baselines3", package, "torch")))
 
 
 def other_policies(name: str) -> list[str]:

@@ -31,9 +31,7 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
 
     """
     made = read_trajectories(trajectories)
-    config, rows = made.spec.config, made.episodes
-    kwargs, max_steps = config.get("env_kwargs") or {}, config.get("max_steps")
-    environment = GymnasiumEnvironment(config["env"], kwargs, max_steps)
+    rows, environment = made.episodes, GymnasiumEnvironment.of(made.spec.config)
     environment.make().close()  # that it cannot be made is no fault of the file
     cache = open_cache(frames) if frames else None
     try:

@@ -26,7 +26,7 @@ from goalreel.simulation.trajectories import Trajectories, read_trajectories
 class Recorded:
     """An episode as goalreel recorded it."""
 
-    config: Mapping  # of its trajectories: env, env_kwargs, max_steps, policy
+    config: Mapping  # of its trajectories: env, env_kwargs, env_wrappers, max_steps, policy
     name: str  # such as "reach 17, attempt 0" or "episode 17"
     episode: Episode
 
@@ -95,10 +95,7 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
         raise GoalreelError(
             f"{recorded.name} was recorded as states: there are no actions to replay"
         )
-    environment = GymnasiumEnvironment(
-        config["env"], config.get("env_kwargs") or {}, config.get("max_steps")
-    )
-    return [step.picture for step in replayed(environment, episode)]
+    return [step.picture for step in replayed(GymnasiumEnvironment.of(config), episode)]
 
 
 def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:

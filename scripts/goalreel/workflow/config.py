@@ -13,10 +13,12 @@ import yaml
 from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
 from goalreel.environments.registry import describe
+from goalreel.environments.wrappers import named, wrapper_faults
 from goalreel.errors import GoalreelError, counted
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
 from goalreel.policies.parameters import PARAMETERS, parameters
+from goalreel.policies.sb3_files import with_files
 from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.workflow import selection
 from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
@@ -47,6 +49,8 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
         if check is not _policy_faults or "env" not in faults:
             for key, message in check(config, schema):
                 faults.setdefault(key, message)
+    if not any(key.startswith(("env", "policy")) for key in faults):
+        faults |= dict(_policy_file_faults(config))
     for check in (_selection_faults, _encoder_faults, _shard_faults, _film_faults):
         if not faults and check is _encoder_faults:
             config = _fitted(config)
@@ -55,7 +59,9 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
         raise config_error(faults)
     policy = config["policy"]
     taken = ("name", *(parameters(policy["name"], config["env"]) or ()))
-    return config | {"policy": {key: policy[key] for key in taken}}
+    policy = with_files(policy, config["env"]) if policy["name"] == "sb3" else policy
+    wrappers = [{name: dict(kwargs)} for name, kwargs in map(named, config["env_wrappers"])]
+    return config | {"policy": {key: policy[key] for key in taken}, "env_wrappers": wrappers}
 
 
 def read_schema(path: Path) -> dict:
@@ -141,9 +147,13 @@ def _completed(value: object, schema: Mapping) -> dict:
 
 
 def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
-    env, kwargs = config["env"], config["env_kwargs"]
+    env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
     if isinstance(env, str) and isinstance(kwargs, Mapping):
-        yield from environment_faults(env, kwargs)
+        faults = environment_faults(env, kwargs)
+        yield from faults
+        fit = isinstance(wrappers, list) and all(isinstance(w, str | Mapping) for w in wrappers)
+        if fit and not faults:
+            yield from wrapper_faults(env, kwargs, wrappers)
         # A recording ends by itself; any other policy may go round and round.
         recorded = config["policy"]["name"] == "recorded"
         if config["max_steps"] is None and not recorded and may_never_end(env):
@@ -176,17 +186,23 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
             )
     if plays and "file" in taken and policy["file"] is None:
         yield "policy.file", f"null; {name!r} needs the path of its file"
-    elif plays and "file" in taken:
-        try:
-            policy_files(policy if isinstance(policy["file"], str) else {})
-            policy_tools(policy)
-            if name == "recorded":
-                from goalreel.simulation.recording_file import check_env  # it takes NumPy
 
-                check_env(policy["file"], env)
-        except GoalreelError as error:
-            key, _, message = str(error).partition(": ")
-            yield key, message
+
+def _policy_file_faults(config: Mapping) -> Faults:
+    """Yield the fault of the files and packages of a policy whose options have none."""
+    policy = config["policy"]
+    taken = parameters(policy["name"], config["env"]) or ()
+    try:
+        if "file" in taken:
+            policy_tools(policy)
+            policy_files(with_files(policy, config["env"]) if policy["name"] == "sb3" else policy)
+        if policy["name"] == "recorded":
+            from goalreel.simulation.recording_file import check_env  # it takes NumPy
+
+            check_env(policy["file"], config["env"])
+    except GoalreelError as error:
+        key, _, message = str(error).partition(": ")
+        yield key, message
 
 
 def _style_faults(config: Mapping, schema: Mapping) -> Faults:

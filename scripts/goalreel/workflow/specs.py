@@ -18,6 +18,7 @@ from goalreel.encoding import ffmpeg
 from goalreel.encoding.choice import cards, choose, x264
 from goalreel.environments.gymnasium_ids import environment_files, environment_tools
 from goalreel.environments.registry import describe
+from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.film.parts import Part, parts_of
 from goalreel.film.shards import shard_name
@@ -139,8 +140,9 @@ class Specs:
         if stage == "simulate":
             tools, files = policy_tools(policy), files | policy_files(policy)
             if not describe(env).computed:
-                tools = (*environment_tools(env), *tools)
-                files = environment_files(env) | files
+                wrappers = wrapper_modules(self._config["env_wrappers"])
+                tools = (*environment_tools(env, wrappers), *tools)
+                files = environment_files(env, wrappers) | files
         learner = policy["name"] if policy["name"] in ("sarsa", "dqn") else "sarsa"
         player = {"simulate": policy["name"], "clips": policy["name"], "learning": learner}
         without = other_policies(player[stage]) if stage in player else []

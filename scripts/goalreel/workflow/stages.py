@@ -44,7 +44,7 @@ class Stage:
     ms_per_frame: float = 0.0
 
 
-_ENVIRONMENT = ("env", "env_kwargs", "max_steps")
+_ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_steps")
 _FILM = ("env", "film.fps", "card_frames")
 _VIDEO = ("env", "film.fps", "view_encoder")
 _FRAMES = ("simulate", "render")

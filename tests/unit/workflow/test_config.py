@@ -10,9 +10,8 @@ from conftest import of_shard
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.policies.parameters import PARAMETERS
+from goalreel.policies.parameters import ALGORITHMS, PARAMETERS
 from goalreel.policies.policy import make_policy
-from goalreel.policies.stable_baselines3 import ALGORITHMS
 from goalreel.provenance.spec import canonical
 from goalreel.training.dqn.settings import VARIANTS
 from goalreel.workflow.config import load_config
@@ -112,6 +111,8 @@ FOLDER = "does not fit; allowed: a folder's path without { or }"
 FIELDS = "allowed: reach, attempt, seed, env, initial_position, steps, return, terminated,"
 CAR = "MountainCar-v0"
 LISTS = "a list of episode numbers, {every: k}, {best: k}, {worst: k}, {median: k} or null"
+TIME, STACK = (f"gymnasium.wrappers:{name}Observation" for name in ("TimeAware", "FrameStack"))
+CART = {"env": "CartPole-v1", "policy": RANDOM}
 FAULTS = [
     ({"reachs": 5}, "reachs: unknown key; did you mean 'reaches'?; allowed: results, env, "),
     ({"reaches": 0}, f"reaches: 0 is out of range; {WHOLE}"),
@@ -222,6 +223,27 @@ FAULTS = [
     ),
     *(({"results": name}, f"results: {name!r} {FOLDER}") for name in ("a{b}c", "", "-x", "~/x")),
     ({"results": "a\0b"}, f"results: 'a\\x00b' {FOLDER}"),
+    (
+        {"env_wrappers": [TIME]},
+        f"env_wrappers: goalreel computes {CAR} itself, without wrappers; wr",
+    ),
+    (CART | {"env_wrappers": 3}, "env_wrappers: 3 is an integer; allowed: a list, each module:cal"),
+    (CART | {"env_wrappers": ["x"]}, "env_wrappers.0: 'x' does not fit; allowed: module:callable"),
+    (
+        CART | {"env_wrappers": [TIME, f"{STACK}s"]},
+        "env_wrappers.1: gymnasium.wrappers has no callable 'FrameStackObservations'; did you mean "
+        "'FrameStackObservation'?",
+    ),
+    (CART | {"env_wrappers": ["no_such:X"]}, "env_wrappers.0: 'no_such:X' cannot be imported (Mod"),
+    (
+        CART | {"env_wrappers": [{STACK: {"stack": 4}}]},
+        f"env_wrappers.0: {STACK}: no argument 'stack'; did you mean 'stack_size'?; allowed: stack_",
+    ),
+    (CART | {"env_wrappers": [STACK]}, f"env_wrappers.0: {STACK}: missing a required argument: 's"),
+    (
+        CART | {"env_wrappers": [{STACK: {"stack_size": float("inf")}}]},
+        f"env_wrappers.0: {STACK}: stack_size: inf cannot be written into a spec",
+    ),
     ({"env_kwargs": {"gravity": 1}}, f"env_kwargs.gravity: {CAR} has no such argument; allowed: g"),
     ({"env_kwargs": {"goal_velocity": 0.08}}, "env_kwargs.goal_velocity: 0.08 is out of range"),
     (
@@ -322,6 +344,22 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
 
 
+def test_wrappers_are_part_of_the_spec_in_one_spelling_and_own_ones_watched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_wrapper.py").write_text("def wrap(env, by=1):\n    return env\n")
+
+    def spec(*wrappers):
+        config = load(env="CartPole-v1", policy=RANDOM, env_wrappers=list(wrappers))
+        return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
+
+    assert spec(TIME) == spec({TIME: None}) == spec({TIME: {}}) != spec()
+    assert spec({STACK: {"stack_size": 4}}) == spec({STACK: {"stack_size": "4"}})
+    assert spec({STACK: {"stack_size": 4}}) != spec({STACK: {"stack_size": 3}})
+    own = spec("own_wrapper:wrap")
+    (tmp_path / "own_wrapper.py").write_text("def wrap(env, by=2):\n    return env\n")
+    assert spec("own_wrapper:wrap") != own
+
+
 @pytest.mark.parametrize(
     ("library", "given", "message"),
     [
@@ -365,4 +403,4 @@ def test_every_policy_of_the_schema_is_known_to_the_code():
     with pytest.raises(GoalreelError, match="policy.file: nothing.py is not a Python file"):
         make_policy({"name": "file", "file": "nothing.py", "function": "act"})
     assert tuple(schema["properties"]["variant"]["enum"]) == tuple(VARIANTS)
-    assert tuple(schema["properties"]["algorithm"]["enum"]) == ALGORITHMS
+    assert schema["properties"]["algorithm"]["enum"] == list(ALGORITHMS)

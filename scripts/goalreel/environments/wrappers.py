@@ -1,0 +1,148 @@
+"""Wrappers around a Gymnasium environment, `env_wrappers`: found by name, checked, and applied.
+
+Imported while the Snakefile is parsed.
+"""
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from goalreel.environments.gymnasium_ids import LATE, PACKAGES, find_spec, import_module, unfit
+from goalreel.environments.registry import describe
+from goalreel.errors import GoalreelError, nearest
+
+_FORM = (
+    "module:callable or {module:callable: {argument: value}}, such as "
+    "gymnasium.wrappers:GrayscaleObservation"
+)
+
+
+def named(wrapper: str | Mapping) -> tuple[str, Mapping]:
+    """Return the name "module:callable" of an item of `env_wrappers`, and its arguments."""
+    if isinstance(wrapper, str):
+        return wrapper, {}
+    ((name, kwargs),) = wrapper.items()
+    return name, kwargs or {}
+
+
+def find_wrapper(name: str) -> Callable:
+    """Return the wrapper of a name "module:callable"; the module may be in the working directory.
+
+    Raises:
+        GoalreelError: it cannot be imported, or the module has no such callable.
+    """
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = import_module(module_name)
+        wrapper = getattr(module, attribute, None)
+    except Exception as error:  # the user's module, or a library that it lacks
+        raise GoalreelError(
+            f"{name!r} cannot be imported ({type(error).__name__}: {error})"
+        ) from error
+    if not callable(wrapper):
+        known = [n for n, value in vars(module).items() if n[0] != "_" and callable(value)]
+        raise GoalreelError(
+            f"{module_name} has no callable {attribute!r}{nearest(attribute, known)}"
+        )
+    return wrapper
+
+
+def wrapper_modules(wrappers: Sequence[str | Mapping]) -> list[str]:
+    """Return the modules that name and define wrappers which have no fault."""
+    names = [named(wrapper)[0] for wrapper in wrappers]
+    defining = {getattr(find_wrapper(name), "__module__", None) for name in names}
+    return sorted({name.partition(":")[0] for name in names} | (defining - {None}))
+
+
+def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
+    """Return an environment in its wrappers, the first innermost.
+
+    Raises:
+        GoalreelError: a wrapper cannot be made, or gives no environment.
+    """
+    for wrapper in wrappers:
+        name, kwargs = named(wrapper)
+        given = f"env_wrappers: {name}{f' with {dict(kwargs)}' if kwargs else ''}"
+        try:
+            env = find_wrapper(name)(env, **kwargs)
+        except Exception as error:  # whatever its constructor raises
+            raise GoalreelError(
+                f"{given} cannot be made: {type(error).__name__}: {error}"
+            ) from error
+        if not all(callable(getattr(env, method, None)) for method in ("reset", "step", "render")):
+            raise GoalreelError(f"{given} returned {env!r}, which is no environment")
+    return env
+
+
+def wrapper_faults(
+    env: str, env_kwargs: Mapping, wrappers: Sequence[str | Mapping]
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, what is wrong) for each fault of `env_wrappers`, given that `env` has none."""
+    if wrappers and describe(env).computed:
+        yield (
+            "env_wrappers",
+            f"goalreel computes {env} itself, without wrappers; write env: gymnasium:{env}, which "
+            f"Gymnasium plays and wraps",
+        )
+        return
+    for place, wrapper in enumerate(wrappers):
+        key = f"env_wrappers.{place}"
+        if not isinstance(wrapper, str) and len(wrapper) != 1:
+            yield key, f"{dict(wrapper)} does not fit; allowed: {_FORM}"
+            continue
+        name, kwargs = named(wrapper)
+        if not (isinstance(name, str) and isinstance(kwargs, Mapping) and name.count(":") == 1):
+            yield key, f"{wrapper!r} does not fit; allowed: {_FORM}"
+            continue
+        try:
+            found = find_wrapper(name)
+        except GoalreelError as error:
+            yield key, str(error)
+            continue
+        faults = [f"{name}: {k}: {fault}" for k, v in kwargs.items() if (fault := unfit(k, v))]
+        for fault in faults or filter(None, [_misfit(name, found, kwargs), _lacking(name, found)]):
+            yield key, fault
+        if not faults and _skips_twice(env, env_kwargs, found, kwargs):
+            yield (
+                "env_kwargs.frameskip",
+                f"{env} skips frames itself, and so does {name}; "
+                f"write env_kwargs: {{frameskip: 1}}",
+            )
+
+
+def _misfit(name: str, wrapper: Callable, kwargs: Mapping) -> str:
+    """Tell which argument a wrapper does not take, or lacks; "" if all fit."""
+    try:
+        signature = inspect.signature(wrapper)
+    except (TypeError, ValueError):  # one that does not tell: making it will
+        return ""
+    try:
+        signature.bind(None, **kwargs)
+    except TypeError as error:
+        kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        known = [p.name for p in signature.parameters.values() if p.kind in kinds][1:]
+        wrong = [key for key in kwargs if key not in known]
+        reason = f"no argument {wrong[0]!r}{nearest(wrong[0], known)}" if wrong else str(error)
+        return f"{name}: {reason}; allowed: {', '.join(known) or 'none'}"
+    return ""
+
+
+def _lacking(name: str, wrapper: Callable) -> str:
+    """Tell which package a wrapper lacks, "" if none."""
+    for late in LATE.get(getattr(wrapper, "__module__", ""), ()):
+        if importlib.util.find_spec(late) is None:
+            package = PACKAGES[late]
+            return (
+                f"{name} needs the package {package}, which is not installed for "
+                f"{sys.executable}: pip install {package}"
+            )
+    return ""
+
+
+def _skips_twice(env: str, env_kwargs: Mapping, wrapper: Callable, kwargs: Mapping) -> bool:
+    """Tell whether AtariPreprocessing is to skip frames of a game that skips them itself."""
+    if getattr(wrapper, "__name__", "") != "AtariPreprocessing" or kwargs.get("frame_skip") == 1:
+        return False
+    spec, _ = find_spec(env)
+    return (spec.kwargs | dict(env_kwargs)).get("frameskip", 1) != 1

@@ -1,0 +1,97 @@
+"""The files of a Stable-Baselines3 model: a folder of RL Zoo, and its VecNormalize statistics.
+
+Imported while the Snakefile is parsed, so nothing is unpickled here, and PyTorch is not needed.
+"""
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from goalreel.errors import GoalreelError
+
+_STATISTICS = ("vecnormalize.pkl", "vec_normalize.pkl")  # RL Zoo's name, and the documentation's
+
+
+def with_files(policy: Mapping, env: str) -> dict:
+    """Return the section `policy` of a model with the files that it means, `file` and `normalize`.
+
+    Raises:
+        GoalreelError: there is no such model, or it was trained with VecNormalize and its
+            statistics are missing.
+    """
+    model, normalize = _model(Path(policy["file"]), env), policy["normalize"]
+    if normalize is None:
+        found = _statistics(model)
+        normalize = None if found is None else str(found)
+    if normalize is None and (evidence := _normalized(model)):
+        stem = model.stem
+        raise GoalreelError(
+            f"policy.normalize: {model} was trained with VecNormalize ({evidence}), and none of "
+            f"{', '.join((*_STATISTICS, f'{stem}_vecnormalize.pkl'))} is beside it; write "
+            f"policy.normalize: PATH of what VecNormalize.save(PATH) wrote, or false to play it "
+            f"without"
+        )
+    return {**policy, "file": str(model), "normalize": normalize}
+
+
+def _model(path: Path, env: str) -> Path:
+    """Return the .zip that a path means: itself, or one of an RL Zoo folder."""
+    if not path.is_dir():
+        return path
+    models = sorted(path.glob("*.zip"))
+    name = env.rpartition(":")[2].replace("/", "-")
+    for model in (path / f"{name}.zip", path / "best_model.zip"):
+        if model in models:
+            return model
+    if len(models) != 1:
+        known = ", ".join(model.name for model in models) or "none"
+        raise GoalreelError(
+            f"policy.file: {path} is a folder without {name}.zip or best_model.zip; its models: "
+            f"{known}; name one of them"
+        )
+    return models[0]
+
+
+def _statistics(model: Path) -> Path | None:
+    """Return the file of VecNormalize's statistics that belongs to a model, None if none does."""
+    stem = model.name.removesuffix(".zip")
+    names = [f"{stem}_vecnormalize.pkl"]
+    if checkpoint := re.fullmatch(r"(.+)_(\d+_steps)", stem):  # as CheckpointCallback writes them
+        names.append(f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}.pkl")
+    names += _STATISTICS
+    beside = [model.with_name(name) for name in names]
+    zoo = sorted(path.with_name(_STATISTICS[0]) for path in model.parent.glob("*/config.yml"))
+    return next((path for path in (*beside, *zoo) if path.is_file()), None)
+
+
+def _normalized(model: Path) -> str:
+    """Tell by what a model shows that it was trained with VecNormalize, "" if by nothing.
+
+    While it learns from VecNormalize, a model keeps the observation before it was normalised, and
+    `model.save` stores that. Algorithms with a replay buffer always keep one, so theirs tells
+    nothing.
+    """
+    for config in (*model.parent.glob("*/config.yml"), model.with_name("config.yml")):
+        if config.is_file() and (line := _zoo_option(config, "normalize")):
+            return f"{config} has normalize: {line}"
+    try:
+        with zipfile.ZipFile(model) as archive:
+            data = json.loads(archive.read("data"))
+        if "buffer_size" not in data and data.get("_last_original_obs") is not None:
+            return "it holds an observation from before it was normalised"
+    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
+        pass  # the job says what is wrong with the model
+    return ""
+
+
+def _zoo_option(config: Path, name: str) -> str:
+    """Return an option of RL Zoo's config.yml, "" if it is missing or false.
+
+    The file is a list of pairs with tags of Python's, which safe readers of YAML refuse.
+    """
+    text = config.read_text(encoding="utf-8", errors="replace")
+    found = re.search(rf"^[- ]*{name}\b:? *\n? *-? *(.*)$", text, re.M)
+    value = found[1].strip() if found else ""
+    return "" if value.lower() in ("", "false", "null") else value

@@ -1,0 +1,305 @@
+"""A saved model plays what Stable-Baselines3 itself plays with it, or is refused by name."""
+
+# ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
+
+import shutil
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, of_shard
+from project import REPOSITORY
+
+from goalreel.environments.environment import make_environment
+from goalreel.errors import GoalreelError
+from goalreel.policies.policy import make_policy
+from goalreel.simulation.episodes import simulate_episodes
+from goalreel.workflow.config import load_config
+from goalreel.workflow.specs import Specs
+
+sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
+
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
+
+SEEDS = np.arange(6) + 2**40
+SCHEMA = REPOSITORY / "config.schema.yaml"
+PENDULUM = {"env": "Pendulum-v1", "max_steps": 40}
+
+
+def policy_of(path, env="Pendulum-v1", algorithm="PPO", **options) -> dict:
+    """Return the section `policy` as the workflow completes it."""
+    given = {"name": "sb3", "file": str(path), "algorithm": algorithm, **options}
+    return load_config({"env": env, "policy": given}, SCHEMA)["policy"]
+
+
+def refused(path, env="Pendulum-v1", **options) -> str:
+    with pytest.raises(GoalreelError) as error:
+        policy_of(path, env, **options)
+    return str(error.value)
+
+
+def played(policy, config, seeds=SEEDS):
+    """Return episodes as goalreel plays them, several side by side."""
+    environment, player = make_environment(config), make_policy(policy)
+    player.check(environment)
+    return simulate_episodes(seeds, environment, player)
+
+
+def episode_of(model, env, seed, normalized=None, deterministic=True, memory=False):
+    """Return the actions and rewards of an episode as Stable-Baselines3's own loop plays it."""
+    obs, _ = env.reset(seed=seed)
+    model.set_random_seed(seed % 2**32)
+    state, starts, actions, rewards, over = None, np.ones(1, bool), [], [], False
+    while not over:
+        batch = {k: v[None] for k, v in obs.items()} if isinstance(obs, dict) else obs[None]
+        batch = normalized.normalize_obs(batch) if normalized else batch
+        action, state = model.predict(
+            batch, state=state, episode_start=starts, deterministic=deterministic
+        )
+        obs, reward, terminated, truncated, _ = env.step(action[0])
+        starts, over = np.zeros(1, bool), terminated or truncated
+        actions.append(np.ravel(action))
+        rewards.append(float(reward))
+    return np.array(actions), np.array(rewards)
+
+
+def assert_theirs(episodes, model, env, **how):
+    for e, seed in enumerate(episodes.seeds.tolist()):
+        actions, rewards = episode_of(model, env, seed, **how)
+        steps = episodes.steps[e]
+        assert steps == len(actions)
+        assert np.array_equal(episodes.actions[e, :steps].reshape(steps, -1), actions)
+        assert np.array_equal(episodes.rewards[e, :steps], rewards)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """Return a folder with a model that was trained with VecNormalize, and the statistics."""
+    folder = tmp_path_factory.mktemp("trained")
+    env = VecNormalize(DummyVecEnv([lambda: gymnasium.make("Pendulum-v1")]), clip_obs=1.5)
+    model = sb3.PPO("MlpPolicy", env, n_steps=256, seed=1, device="cpu").learn(512)
+    model.save(folder / "model.zip")
+    env.save(folder / "vecnormalize.pkl")
+    return folder
+
+
+def peer(folder: Path):
+    """Return the model and its statistics, as Stable-Baselines3 loads them."""
+    empty = DummyVecEnv([lambda: gymnasium.make("Pendulum-v1")])
+    model = sb3.PPO.load(folder / "model.zip", device="cpu")
+    return model, VecNormalize.load(str(folder / "vecnormalize.pkl"), empty)
+
+
+def pendulum():
+    return gymnasium.make("Pendulum-v1", max_episode_steps=40)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_model_plays_its_actions_with_the_statistics_beside_it(trained, deterministic):
+    policy = policy_of(trained / "model.zip", deterministic=deterministic)
+    assert policy["normalize"] == str(trained / "vecnormalize.pkl")
+    model, normalized = peer(trained)
+    theirs = {"normalized": normalized, "deterministic": deterministic}
+    episodes = played(policy, PENDULUM)
+    assert_theirs(episodes, model, pendulum(), **theirs)
+    alone = played(policy, PENDULUM, SEEDS[4:5])
+    assert np.array_equal(alone.actions[0], episodes.actions[4])
+    without = played(policy | {"normalize": False}, PENDULUM)
+    assert not np.array_equal(without.actions, episodes.actions)
+
+
+def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "copy")
+
+    def spec(**options):
+        given = {"name": "sb3", "file": str(folder / "model.zip"), **options}
+        config = load_config({"env": "Pendulum-v1", "policy": given}, SCHEMA)
+        return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
+
+    before = spec()
+    (folder / "vecnormalize.pkl").rename(folder / "other.pkl")
+    said = refused(folder / "model.zip")
+    for part in (
+        "policy.normalize",
+        "trained with VecNormalize",
+        "model_vecnormalize.pkl",
+        "false",
+    ):
+        assert part in said
+    assert "other.pkl" in spec(normalize=str(folder / "other.pkl")) != before
+    assert policy_of(folder / "model.zip", normalize=False)["normalize"] is False
+    (folder / "other.pkl").rename(folder / "model_vecnormalize.pkl")
+    found = spec()
+    with (folder / "model_vecnormalize.pkl").open("ab") as stream:
+        stream.write(b"more")
+    assert spec() != found
+    (folder / "model_vecnormalize.pkl").write_bytes(b"no pickle")
+    with pytest.raises(GoalreelError, match="policy.normalize: .* cannot be loaded"):
+        make_policy(policy_of(folder / "model.zip"))
+
+
+def test_statistics_of_other_observations_are_refused(trained, tmp_path):
+    other = VecNormalize(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
+    other.save(tmp_path / "other.pkl")
+    policy = policy_of(trained / "model.zip", normalize=str(tmp_path / "other.pkl"))
+    with pytest.raises(GoalreelError, match=r"shape \(4,\), and the environment's are of \(3,\)"):
+        played(policy, PENDULUM)
+
+
+def test_a_folder_of_rl_zoo_stands_for_its_model(trained, tmp_path):
+    folder = tmp_path / "ppo" / "Pendulum-v1_1"
+    (folder / "Pendulum-v1").mkdir(parents=True)
+    shutil.copy(trained / "model.zip", folder / "Pendulum-v1.zip")
+    shutil.copy(trained / "model.zip", folder / "best_model.zip")
+    config = "!!python/object/apply:collections.OrderedDict\n- - - n_timesteps\n    - 512.0\n"
+    (folder / "Pendulum-v1" / "config.yml").write_text(f"{config}  - - normalize\n    - true\n")
+    assert "config.yml has normalize: true" in refused(folder)
+    statistics = folder / "Pendulum-v1" / "vecnormalize.pkl"
+    shutil.copy(trained / "vecnormalize.pkl", statistics)
+    policy = policy_of(folder)
+    assert policy["file"] == str(folder / "Pendulum-v1.zip")
+    assert policy["normalize"] == str(statistics)
+    (folder / "Pendulum-v1.zip").unlink()
+    assert policy_of(folder)["file"] == str(folder / "best_model.zip")
+    (folder / "best_model.zip").unlink()
+    assert f"{folder} is a folder without Pendulum-v1.zip" in refused(folder)
+
+
+ALGORITHMS = [("PPO", "CartPole-v1"), ("DQN", DISCRETE), ("SAC", CONTINUOUS), ("TD3", CONTINUOUS)]
+ALGORITHMS += [("RecurrentPPO", "CartPole-v1"), ("QRDQN", DISCRETE), ("TQC", CONTINUOUS)]
+ALGORITHMS += [("TRPO", "Pendulum-v1"), ("ARS", "Pendulum-v1"), ("MaskablePPO", "CartPole-v1")]
+KINDS = {"RecurrentPPO": "MlpLstmPolicy"}
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize(("algorithm", "env"), ALGORITHMS)
+def test_every_algorithm_plays_as_its_library_does(tmp_path, algorithm, env, deterministic):
+    library = sb3
+    if not hasattr(sb3, algorithm):
+        library = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    path = tmp_path / "model.zip"
+    kind = KINDS.get(algorithm, "LinearPolicy" if algorithm == "ARS" else "MlpPolicy")
+    made = getattr(library, algorithm)(kind, env, seed=1, device="cpu")
+    made.save(path)
+    policy = policy_of(path, env, algorithm, deterministic=deterministic)
+    episodes = played(policy, {"env": env, "max_steps": 30})
+    model = type(made).load(path, device="cpu")
+    environment = gymnasium.make(env, max_episode_steps=30)
+    assert_theirs(episodes, model, environment, deterministic=deterministic)
+
+
+def test_state_dependent_exploration_is_drawn_once_an_episode(tmp_path):
+    model = sb3.PPO("MlpPolicy", "Pendulum-v1", use_sde=True, seed=1, device="cpu")
+    model.save(tmp_path / "model.zip")
+    episodes = played(policy_of(tmp_path / "model.zip", deterministic=False), PENDULUM)
+    env = pendulum()
+    for e, seed in enumerate(SEEDS.tolist()):
+        model.set_random_seed(seed % 2**32)
+        model.policy.reset_noise()
+        obs, _ = env.reset(seed=seed)
+        for t in range(episodes.steps[e]):
+            action, _ = model.predict(obs)
+            assert np.array_equal(action, episodes.actions[e, t])
+            obs, *_ = env.step(action)
+
+
+class Rooms(gymnasium.Env):
+    """Dict observations, and actions of several parts."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space = gymnasium.spaces.Dict(
+        {"at": gymnasium.spaces.Box(-9, 9, (2,)), "room": gymnasium.spaces.Discrete(3)}
+    )
+
+    def __init__(self, render_mode=None, binary=False):
+        self.render_mode = render_mode
+        several = gymnasium.spaces.MultiDiscrete([3, 2])
+        self.action_space = gymnasium.spaces.MultiBinary(2) if binary else several
+
+    def _observation(self):
+        return {"at": self.at.astype(np.float32), "room": np.int64(self.steps % 3)}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.steps = self.np_random.normal(size=2), 0
+        return self._observation(), {}
+
+    def step(self, action):
+        self.at, self.steps = self.at + np.array(action) - 0.5, self.steps + 1
+        return self._observation(), -float(abs(self.at).sum()), self.steps == 12, False, {}
+
+    def render(self):
+        return np.full((32, 32, 3), self.steps, np.uint8)
+
+
+gymnasium.register("TestRooms-v0", Rooms)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
+    env = VecNormalize(DummyVecEnv([lambda: Rooms(binary=binary)]), norm_obs_keys=["at"])
+    model = sb3.PPO("MultiInputPolicy", env, n_steps=64, seed=1, device="cpu").learn(64)
+    model.save(tmp_path / "model.zip")
+    env.save(tmp_path / "vec_normalize.pkl")
+    policy = policy_of(tmp_path / "model.zip", "TestRooms-v0", deterministic=False)
+    config = {"env": "TestRooms-v0", "env_kwargs": {"binary": binary}}
+    theirs = {"normalized": env, "deterministic": False}
+    env.training = False
+    assert_theirs(played(policy, config), model, Rooms(binary=binary), **theirs)
+    with pytest.raises(GoalreelError, match="was trained to act with whole numbers from 0"):
+        played(policy, {**config, "env_kwargs": {"binary": not binary}})
+
+
+@pytest.mark.parametrize(
+    ("env", "wrappers", "message"),
+    [
+        ("CartPole-v1", [], r"of shape \(3,\); those of CartPole-v1 are of shape \(4,\); set env"),
+        ("FrozenLake-v1", [], r"shape \(3,\); those of FrozenLake-v1 are in Discrete\(16\)"),
+        (
+            "Pendulum-v1",
+            [{"gymnasium.wrappers:RescaleAction": {"min_action": -1, "max_action": 1}}],
+            "act with floats from -2 to 2.*takes floats from -1 to 1.*env_wrappers",
+        ),
+    ],
+)
+def test_a_model_of_other_spaces_is_refused(trained, env, wrappers, message):
+    policy = policy_of(trained / "model.zip", normalize=False)
+    with pytest.raises(GoalreelError, match=message):
+        played(policy, {"env": env, "env_wrappers": wrappers})
+
+
+def test_a_model_of_another_algorithm_is_refused(trained):
+    policy = policy_of(trained / "model.zip", algorithm="DQN")
+    with pytest.raises(GoalreelError, match="cannot be loaded as policy.algorithm: DQN"):
+        make_policy(policy)
+
+
+@pytest.mark.slow
+def test_a_game_is_played_through_its_wrappers(tmp_path):
+    """A network of stacked pictures, in Atari's usual preprocessing, by Gymnasium's wrappers."""
+    pytest.importorskip("ale_py")
+    pytest.importorskip("cv2")
+    wrappers = [
+        {"gymnasium.wrappers:AtariPreprocessing": {"frame_skip": 4, "noop_max": 5}},
+        {"gymnasium.wrappers:FrameStackObservation": {"stack_size": 4}},
+    ]
+    config = {"env": "ALE/Pong-v5", "env_kwargs": {"frameskip": 1}, "max_steps": 25}
+    checked = {"env": config["env"], "env_wrappers": wrappers, "policy": {"name": "random"}}
+    with pytest.raises(GoalreelError, match=r"write env_kwargs: \{frameskip: 1\}"):
+        load_config(checked, SCHEMA)
+    load_config(checked | {"env_kwargs": config["env_kwargs"]}, SCHEMA)
+
+    def game():
+        env = gymnasium.make("ALE/Pong-v5", frameskip=1, max_episode_steps=25)
+        env = gymnasium.wrappers.AtariPreprocessing(env, frame_skip=4, noop_max=5)
+        return gymnasium.wrappers.FrameStackObservation(env, 4)
+
+    for algorithm, options in (("PPO", {}), ("DQN", {"buffer_size": 100})):
+        model = getattr(sb3, algorithm)("CnnPolicy", game(), seed=1, device="cpu", **options)
+        model.save(tmp_path / "model.zip")
+        policy = policy_of(tmp_path / "model.zip", "ALE/Pong-v5", algorithm)
+        episodes = played(policy, config | {"env_wrappers": wrappers}, SEEDS[:2])
+        assert_theirs(episodes, model, game())
+        with pytest.raises(GoalreelError, match="trained on observations of shape"):
+            played(policy, config)

@@ -221,7 +221,7 @@ def goalreel(film: Film, folder: Path, cores: int) -> Run:
     from goalreel.mp4.reader import read_index
 
     folder.mkdir()
-    words = [f"env={film.id}", f"reaches={film.episodes}", "success=-1000000"]
+    words = [f"env={film.id}", f"episodes={film.episodes}"]
     words += ["encode={encoder: x264}"]
     if film.max_steps:
         words.append(f"max_steps={film.max_steps}")

@@ -100,7 +100,12 @@ CODE_EDITS = [
     ("encode.py", "frames in", "pictures in", ENCODE),
     ("goalreel/pictures/overlay.py", "_TOP, _SIZE = 7, 18", "_TOP, _SIZE = 8, 18", CODED),
     ("goalreel/pictures/hud.py", 'f"step {n}"', 'f"Step {n}"', CODED),
-    ("goalreel/pictures/captions.py", "format_map(row)", "format(**row)", CODED),
+    (
+        "goalreel/pictures/captions.py",
+        "format_map({**row, **more})",
+        "format(**row, **more)",
+        CODED,
+    ),
     ("goalreel/h264/cavlc.py", "_ESCAPE_BITS = 12", "_ESCAPE_BITS = 11", CODED),
     ("goalreel/encoding/assembling/code_atlas.py", "_COLOURS = 2", "_COLOURS = 1", CODED),
     ("goalreel/encoding/assembling/segment_samples.py", "(1, 2)", "(2, 1)", ENCODE),

@@ -22,7 +22,8 @@ test: .venv/installed-for-tests
 test-all: .venv-cluster/installed .venv-train/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
 		$(BIN)/python -m pytest -p fault_table -n auto --ignore tests/training
-	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies
+	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
+		tests/workflow/test_examples.py
 
 # The trials of faults alone, with a table of their outcomes.
 faults: .venv/installed-for-tests

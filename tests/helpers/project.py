@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parents[2]
 # Python as most users run it, which would write its caches if the workflow let it.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml"]
-SOURCES += ["rules", "scripts", "envs", "profiles", "docs"]
+SOURCES += ["rules", "scripts", "envs", "profiles", "docs", "examples"]
 
 
 def _heed_ctrl_c() -> None:

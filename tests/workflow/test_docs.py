@@ -1,10 +1,8 @@
 """README and docs/ say what is measured, run as they are written, and link to what exists."""
 
-import os
 import re
 import shlex
 import subprocess
-import sys
 
 import pytest
 import yaml
@@ -21,7 +19,7 @@ def text_of(name: str) -> str:
     return (REPOSITORY / name).read_text(encoding="utf-8")
 
 
-def blocks(name: str, language: str = "") -> list[str]:
+def blocks(name: str, language: str) -> list[str]:
     """Return the contents of a page's fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text_of(name), re.M | re.S)
 
@@ -38,16 +36,18 @@ def test_links_lead_to_what_exists(name):
 
 
 def test_the_readme_is_short():
-    assert len(text_of("README.md").splitlines()) <= 200
+    assert len(text_of("README.md").splitlines()) <= 160
 
 
 def options_in_commands() -> list[tuple[str, dict]]:
     """Return the `--config` options of each command in the pages, by page."""
     found = []
     for name in NAMES:
-        lines = [line for block in blocks(name) for line in block.splitlines()]
-        for line in (line for line in lines if line.startswith("snakemake") and "--config" in line):
-            words = shlex.split(line.partition("--config")[2], comments=True)
+        lines = [line for block in blocks(name, "sh") for line in block.splitlines()]
+        for line in (
+            line for line in lines if line.startswith("snakemake") and "--config " in line
+        ):
+            words = shlex.split(line.partition("--config ")[2], comments=True)
             pairs = (word.partition("=") for word in words)
             found.append((name, {key: yaml.safe_load(value) for key, _, value in pairs}))
     return found
@@ -58,19 +58,6 @@ def test_options_in_commands_are_valid(name, options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "balance.py").write_text(blocks("docs/environments.md", "python")[0])
     load_config(options, REPOSITORY / "config.schema.yaml")
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/python-api.md", "docs/environments.md"])
-def test_python_in_a_page_runs(name, filmed, tmp_path):
-    (tmp_path / "results").symlink_to(filmed.folder / "results")
-    code = "\n".join(blocks(name, "python"))
-    if name == "docs/environments.md":
-        code += "\nassert act(np.ones((3, 4))).tolist() == [1, 1, 1]"
-    else:
-        code += "\nassert cache[0].shape == (400, 600, 3)"
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
-    assert name != "README.md" or (tmp_path / "videos" / "rl-video-episode-0.mp4").stat().st_size
 
 
 @pytest.mark.slow

@@ -1,0 +1,109 @@
+"""Every block of code in README.md and docs/ runs as it stands, in a fresh copy of the workflow.
+
+A page's blocks run in its order and in one folder, as a reader goes through it. `snakemake` there
+films a few episodes alone, whatever the block asks for: a program of that name stands before it in
+PATH, and adds the number to the command's own options.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from project import REPOSITORY
+
+from benchmarks.write_tables import PAGES
+
+NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
+# The blocks that do not run here, by how they begin, and why.
+NOT_RUN = {
+    "python3 -m venv": "installs packages from the network",
+    "make": "installs packages from the network",
+    "pip install stable-baselines3": "needs PyTorch; test_examples films it where it is installed",
+    "pip install -r requirements-cluster.txt": "needs SLURM; tests/cluster runs the profile",
+    "docker build": "needs Docker and the network",
+    "snakemake --workflow-profile profiles/kubernetes": "needs Kubernetes",
+    "snakemake stills all --workflow-profile profiles/s3": "needs S3; tests/cluster runs it",
+    "snakemake -j 2 pixels": "needs PyTorch, and trains for minutes; tests/training does",
+}
+ELSEWHERE = {"docs/contributing.md": "python"}  # tests/workflow/test_new_view.py runs its view
+SHOWN = ("text", "mermaid")  # not code
+FEW = """
+import os, re, sys
+
+words = sys.argv[1:]
+told = " ".join([*words, *(open(word).read() for word in words if word.endswith(".yaml"))])
+episodes = re.search("episodes[=:] *[0-9]", told) or not re.search("reaches[=:] *[0-9]", told)
+films = episodes and re.search("env[=:]", told)
+words += [] if "--config" in words else ["--config"]
+end = words.index("--config") + 1
+while end < len(words) and not words[end].startswith("-"):
+    end += 1
+words[end:end] = ["episodes=2"] if films else ["reaches=20", "shard_size=5"]
+os.execv(sys.executable, [sys.executable, "-m", "snakemake", *words])
+"""
+
+
+def blocks(name: str) -> list[tuple[str, str]]:
+    """Return the language and the content of each of a page's fenced blocks."""
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+
+
+def reason(name: str, language: str, code: str) -> str:
+    """Return why a block does not run, "" if it does."""
+    if language in SHOWN:
+        return "is not code"
+    if ELSEWHERE.get(name) == language:
+        return "runs elsewhere"
+    return next((why for start, why in NOT_RUN.items() if code.startswith(start)), "")
+
+
+def test_every_block_says_its_language_and_every_exception_is_needed():
+    everything = [(name, *block) for name in NAMES for block in blocks(name)]
+    assert {language for _, language, _ in everything} <= {"sh", "python", "yaml", *SHOWN}
+    for start in NOT_RUN:
+        assert any(code.startswith(start) for _, language, code in everything), start
+
+
+def pages() -> list:
+    """Return the pages that have a block to run; README.md alone is in the gate."""
+    found = [name for name in NAMES if any(not reason(name, *block) for block in blocks(name))]
+    return [pytest.param(n, marks=[pytest.mark.slow] * (n != "README.md")) for n in found]
+
+
+@pytest.mark.parametrize("name", pages())
+def test_the_blocks_of_a_page_run_one_after_another(name, project, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "few.py").write_text(FEW)
+    snakemake = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {programs}/few.py "$@"\n'
+    (programs / "snakemake").write_text(snakemake)
+    (programs / "snakemake").chmod(0o755)
+    path = [str(programs), os.path.dirname(sys.executable), os.environ["PATH"]]  # noqa: PTH120
+    environment = os.environ | {
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": str(project.folder / "scripts"),  # pip install -e .
+        "XDG_CACHE_HOME": str(project.cache),
+    }
+    for language, code in blocks(name):
+        if reason(name, language, code):
+            continue
+        named = re.match(r"# ([\w./]+\.(?:py|yaml))\n", code)
+        if named:  # a file for the commands that follow
+            (project.folder / named[1]).write_text(code, encoding="utf-8")
+            continue
+        start = (
+            [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+        )
+        done = subprocess.run(
+            [*start, code],
+            cwd=project.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, f"{code}\n{done.stdout}"

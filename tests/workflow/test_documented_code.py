@@ -12,9 +12,12 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from project import REPOSITORY
 
 from benchmarks.write_tables import PAGES
+from goalreel.workflow.config import read_schema
+from goalreel.workflow.config_errors import schema_faults
 
 NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
 # The blocks that do not run here, by how they begin, and why.
@@ -52,10 +55,18 @@ def blocks(name: str) -> list[tuple[str, str]]:
     return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
 
 
+def named(code: str) -> str:
+    """Return the file, for the commands that follow, that a block says it is, "" for none."""
+    first = re.match(r"# ([\w./]+\.(?:py|yaml))\n", code)
+    return first[1] if first else ""
+
+
 def reason(name: str, language: str, code: str) -> str:
     """Return why a block does not run, "" if it does."""
     if language in SHOWN:
         return "is not code"
+    if language == "yaml" and not named(code):
+        return "is a part of a file, whose options are looked at"
     if ELSEWHERE.get(name) == language:
         return "runs elsewhere"
     return next((why for start, why in NOT_RUN.items() if code.startswith(start)), "")
@@ -66,6 +77,13 @@ def test_every_block_says_its_language_and_every_exception_is_needed():
     assert {language for _, language, _ in everything} <= {"sh", "python", "yaml", *SHOWN}
     for start in NOT_RUN:
         assert any(code.startswith(start) for _, language, code in everything), start
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_in_yaml_are_valid(name):
+    schema = read_schema(REPOSITORY / "config.schema.yaml")
+    for code in (code for language, code in blocks(name) if language == "yaml"):
+        assert schema_faults(yaml.safe_load(code), schema) == {}
 
 
 def pages() -> list:
@@ -91,9 +109,8 @@ def test_the_blocks_of_a_page_run_one_after_another(name, project, tmp_path):
     for language, code in blocks(name):
         if reason(name, language, code):
             continue
-        named = re.match(r"# ([\w./]+\.(?:py|yaml))\n", code)
-        if named:  # a file for the commands that follow
-            (project.folder / named[1]).write_text(code, encoding="utf-8")
+        if file := named(code):
+            (project.folder / file).write_text(code, encoding="utf-8")
             continue
         start = (
             [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]

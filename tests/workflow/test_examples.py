@@ -13,10 +13,10 @@ from project import REPOSITORY
 EXAMPLES = {path.stem: path for path in sorted((REPOSITORY / "examples").glob("*.yaml"))}
 # What a file needs beyond the workflow's own packages.
 PACKAGES = {
-    "atari": "ale_py",
-    "cartpole_sb3": "stable_baselines3",
-    "minigrid": "minigrid",
-    "mujoco": "mujoco",
+    "atari": ("ale_py", "cv2"),
+    "cartpole_sb3": ("stable_baselines3",),
+    "minigrid": ("minigrid",),
+    "mujoco": ("mujoco",),
 }
 FEW = {"atari": {"max_steps": 20}, "mujoco": {"max_steps": 10}}
 
@@ -39,8 +39,8 @@ def test_a_file_tells_its_command_and_has_results_of_its_own():
     "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in PACKAGES)) for n in EXAMPLES]
 )
 def test_an_example_is_filmed(name, project):
-    if name in PACKAGES:
-        pytest.importorskip(PACKAGES[name])
+    for package in PACKAGES.get(name, ()):
+        pytest.importorskip(package)
     for command in commands(name)[:-1]:
         program = [sys.executable, *shlex.split(command.replace("20_000", "256"))[1:]]
         subprocess.run(program, cwd=project.folder, check=True)

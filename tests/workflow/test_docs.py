@@ -56,7 +56,8 @@ def options_in_commands() -> list[tuple[str, dict]]:
 @pytest.mark.parametrize(("name", "options"), options_in_commands())
 def test_options_in_commands_are_valid(name, options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "balance.py").write_text(blocks("docs/environments.md", "python")[0])
+    for code in blocks("docs/environments.md", "python"):
+        (tmp_path / code.split()[1]).write_text(code)  # the first line is # NAME.py
     load_config(options, REPOSITORY / "config.schema.yaml")
 
 

@@ -5,7 +5,8 @@ By hand, for two shards, reach 0 and every 1,000th step:
     python scripts/clips.py clips --frames results/frames/00000.npz --atlas results/atlas.npz
         --trajectories results/trajectories/00000.npz --spec '{"stage": "clips", "config": {
         "env": "MountainCar-v0", "film.fps": 30, "unit": "reach",
-        "overlay.caption": "", "overlay.hud": false, "render": {"style": "gymnasium"},
+        "overlay.caption": "", "overlay.hud": false,
+        "render": {"style": "gymnasium", "scale": 1},
         "view_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23},
         "clips": {"episode_trigger": [0], "step_trigger": {"every": 1000}, "video_length": 100,
         "name_prefix": "rl-video"}}, "shard": {"shards": 2}}'

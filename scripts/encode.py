@@ -5,7 +5,8 @@ It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
     python scripts/encode.py --coded-atlas d.npz --frames f.npz --trajectories t.npz segment.mp4
         --spec '{"stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
         "card_frames": 15, "unit": "reach", "overlay.caption": "Reach {reach}",
-        "overlay.hud": false, "film_encoder": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
+        "overlay.hud": false, "render.scale": 1,
+        "film_encoder": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
 
 or, without --coded-atlas, with "film_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
 """
@@ -44,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     config, frames = spec.config, open_cache(arguments.frames)
     trajectories, env = read_trajectories(arguments.trajectories), config["env"]
     texts = captions(config["overlay.caption"], trajectories, env, config["unit"])
-    seen = texts, config["overlay.hud"], config["card_frames"]
+    seen = texts, config["overlay.hud"], config["card_frames"], config["render.scale"]
     cache = overlaid(frames, trajectories, env, *seen)
     fps, comment = config["film.fps"], spec.extended(source=cache.source).text
     if config["film_encoder"]["encoder"] == "x264":

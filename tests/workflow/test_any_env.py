@@ -23,6 +23,7 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.film.segment import encode_segment
 from goalreel.pictures.camera import replayed
+from goalreel.pictures.overlay import framed
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.simulation import episodes
@@ -255,9 +256,10 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
             expected.append(peer.render())
     assert len({frame.tobytes() for frame in expected}) == len(expected) > 10
     assert np.array_equal(cache[:], np.stack(expected)) and cache[0].shape == (31, 45, 3)
-    view = Yuv420p(cache)
+    shown, _ = framed(cache, 1, caption=False, hud=False)
+    view = Yuv420p(shown)
     assert view.size == (46, 32)
-    encode_segment(cache, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
+    encode_segment(shown, tmp_path / "s.mp4", 30, LOSSLESS, "{}")
     for shown, obs, frame in zip(view.frames(), decoded(tmp_path / "s.mp4"), expected, strict=True):
         assert np.array_equal(obs, shown)
         even = np.pad(frame, ((0, 1), (0, 1), (0, 0)), "edge").astype(float)
@@ -407,7 +409,7 @@ def test_cartpole_is_filmed_by_the_workflow(project):
     assert table["reached"].all() and table["return"].tolist() == [60.0] * 3
     assert table["initial_position"].isna().all() and set(table["env"]) == {"CartPole-v1"}
     shown = decoded(results / "film.mp4")
-    assert len(shown) == 3 * (25 + 61) and shown[0].shape == (600, 600)
+    assert len(shown) == 3 * (25 + 61) and shown[0].shape == (648, 600)
     peer = gymnasium.make("CartPole-v1", render_mode="rgb_array")
     for row in table.itertuples():
         peer.reset(seed=row.seed)

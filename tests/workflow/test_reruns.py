@@ -4,7 +4,7 @@ import os
 
 import pytest
 from project import SOURCES, Project
-from reruns import rerun
+from reruns import FILM, rerun
 
 from goalreel.workflow import specs
 
@@ -45,6 +45,7 @@ CONFIG_EDITS = [
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"render": {"style": "vector"}}, RENDER | DRAWN),
     ({"render": {"style": "gymnasium", "width": 600}}, NOTHING),
+    ({"render": {"scale": 1}}, NOTHING),
     ({"max_attempts": 200}, NOTHING),
     ({"dqn": {"frames": 5000, "double": True}}, NOTHING),  # which this policy does not use
     ({"policy": {"epsilon": 0}}, NOTHING),  # another spelling of 0.0
@@ -78,6 +79,21 @@ X264_EDITS = [
 def test_config_edit_of_a_film_by_x264(sources, edit, jobs):
     edited = BASE | {"encode": X264["encode"] | edit}
     assert rerun(sources.specs(X264), sources.specs(edited)) == jobs
+
+
+GYMNASIUM_EDITS = [
+    ({}, NOTHING),
+    ({"render": {"scale": 2}}, ENCODE | {"clips": 1}),
+    ({"film": {"fps": 30}}, ENCODE | {"episodes": 1, "clips": 1, "grid": 1}),
+    ({"film": {"fps": 50}}, NOTHING),  # CartPole's own
+]
+
+
+@pytest.mark.parametrize(("edit", "jobs"), GYMNASIUM_EDITS, ids=str)
+def test_config_edit_of_a_film_that_gymnasium_draws(sources, edit, jobs):
+    config, targets = BASE | {"env": "CartPole-v1", "policy": {"name": "random"}}, ("clips", "grid")
+    before, after = (sources.specs(c, (*FILM, *targets)) for c in (config, config | edit))
+    assert rerun(before, after) == jobs
 
 
 def test_growth_from_1000_to_1500_reaches_runs_the_new_shards_and_the_end(sources):

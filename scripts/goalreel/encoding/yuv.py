@@ -2,8 +2,7 @@
 
 Every patch is converted once, so that a frame costs a few small copies. Chroma is the mean of
 each 2x2 block, sited in its centre. Source of the matrix: Rec. ITU-R BT.709-6, 3 and 4; integer
-arithmetic, so that every machine rounds alike. Frames of an odd width or height get their last
-column or row once more.
+arithmetic, so that every machine rounds alike.
 """
 
 import itertools
@@ -24,28 +23,26 @@ _BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
 _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
 # Pixels that are converted at a time, so that the temporaries stay in the CPU's cache.
 _CHUNK = 1 << 13
+_SHARES = 1, 2, 2  # rows of a frame, and columns, that a sample of Y, U and V covers
+_PAIRS = (0, 0), (0, 1), (1, 1)  # of two neighbours in a row or column, those whose mean is taken
 
 
 class Yuv420p:
     """A frame cache's frames in yuv420p: `view[i]` is (H * 3 / 2, W) uint8, planes Y, U, V.
 
-    size: (width, height) in pixels, even, so that it may be one more than the cache's
+    size: (width, height) in pixels
     """
 
     def __init__(self, cache: FrameCache):
-        """Convert the background and every patch of `cache`."""
-        shape = cache.background.shape[:2]
-        height, width = (length + length % 2 for length in shape)
+        """Convert the background and every patch of `cache`, whose frames have even sides."""
+        height, width = cache.background.shape[:2]
         self.size = (width, height)
         self._cache = cache
         self._shape = (height * 3 // 2, width)
-        self._background = planar(_to_even(cache.background)).reshape(-1)
+        self._background = planar(cache.background).reshape(-1)
         self._drawn = next((layer for layer in cache.layers if isinstance(layer, Drawn)), None)
         self._layers = [layer for layer in cache.layers if isinstance(layer, Layer)]
-        parts = [layer.patches for layer in self._layers]
-        if (height, width) != shape:  # patches of odd sides are at its lower or right border
-            parts = [_patches_to_even(patches) for patches in parts]
-        self._patches = [patch_planes(patches) for patches in parts]
+        self._patches = [patch_planes(layer.patches) for layer in self._layers]
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -61,19 +58,15 @@ class Yuv420p:
         buffer = self._background.copy()
         canvas = planes(buffer.reshape(self._shape))
         clean = planes(self._background.reshape(self._shape))  # the frame without patches
-        drawn = _DrawnPlanes(self._drawn, clean) if self._drawn else None
-        if drawn:
-            clean = drawn.planes
+        drawn = _DrawnPlanes(self._drawn, canvas) if self._drawn else None
         before = [NOTHING] * len(self._patches)
         indices = [layer.index.tolist() for layer in self._layers]
         for frame in which if which is not None else range(len(self)):
             now = [index[frame] for index in indices]
-            if drawn and drawn.show(frame):
-                for plane, below in zip(canvas, clean, strict=True):
-                    plane[:] = below
-                before = None
+            if drawn:
+                drawn.show(frame)
             if now != before:
-                for parts in self._parts(before or ()):
+                for parts in self._parts(before):
                     for plane, below, (place, _) in zip(canvas, clean, parts, strict=True):
                         plane[place] = below[place]
                 for parts in self._parts(now):
@@ -91,61 +84,50 @@ class Yuv420p:
 class _DrawnPlanes:
     """A layer of drawn pictures, kept in planes from frame to frame: only changes are pasted."""
 
-    def __init__(self, layer: Drawn, like: Sequence[np.ndarray]):
-        """Begin without a picture; like: planes of its shape, Y, U and V."""
-        self._layer = layer
+    def __init__(self, layer: Drawn, canvas: Sequence[np.ndarray]):
+        """Begin without a picture; canvas: the frame's planes, in which pictures are shown."""
+        self._layer, self._repeats = layer, _repeats(layer.scale)
         rows, columns = grid(layer.size)
-        sides = SIDE, SIDE // 2, SIDE // 2
+        sides = [SIDE * layer.scale // share for share in _SHARES]
         whole = [np.empty((rows * side, columns * side), np.uint8) for side in sides]
         self._tiles = [
             plane.reshape(rows, side, columns, side).swapaxes(1, 2)
             for plane, side in zip(whole, sides, strict=True)
         ]
-        # The picture is the upper left part of whole blocks.
-        self.planes = [
-            plane[: shape[0], : shape[1]]
-            for plane, shape in zip(whole, (p.shape for p in like), strict=True)
-        ]
+        # The picture is the upper left part of whole blocks, and a part of the frame.
+        self._shown = []
+        for plane, target, share in zip(whole, canvas, _SHARES, strict=True):
+            shown = target[tuple(slice(s.start // share, s.stop // share) for s in layer.place)]
+            self._shown.append((shown, plane[: shown.shape[0], : shown.shape[1]]))
         self._number = -1  # of the group that is shown
 
     def _open(self, number: int) -> None:
         group = self._layer.group(number)
         self._number, self._group, self._done = number, group, 0
-        self._blocks = _block_planes(group.blocks)
+        self._blocks = _block_planes(group.blocks, self._layer.scale)
         self._places = np.divmod(group.changes[1], self._tiles[0].shape[1])
 
-    def show(self, frame: int) -> bool:
-        """Paste what changes up to a frame; return whether anything did."""
+    def show(self, frame: int) -> None:
+        """Show a frame's picture: paste what changes up to it."""
         number, picture = self._layer.find(frame)
         if number != self._number:
             self._open(number)
         end = self._group.up_to(picture)
         if end == self._done:
-            return False
+            return
         changes = slice(self._done if end > self._done else 0, end)
         row, column = (part[changes] for part in self._places)
         shown = self._group.changes[2, changes]
-        for tiles, blocks in zip(self._tiles, self._blocks, strict=True):
-            tiles[row, column] = blocks[shown]  # of several changes of a place the last stays
+        for tiles, blocks, repeats in zip(self._tiles, self._blocks, self._repeats, strict=True):
+            part = blocks[shown]
+            if repeats is not None:
+                part = part.repeat(repeats, 2).repeat(repeats, 1)
+            tiles[row, column] = part  # of several changes of a place the last stays
         self._done = end
-        return True
-
-
-def _to_even(pixels: np.ndarray) -> np.ndarray:
-    """Return (h, w, 3) pixels with the last row and column again where their number is odd."""
-    height, width = pixels.shape[:2]
-    return np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), "edge")
-
-
-def _patches_to_even(patches: Patches) -> Patches:
-    boxes = patches.boxes + patches.boxes % 2 * [0, 0, 1, 1]
-    pixels = [patches.pixels[:0]]
-    bounds = itertools.pairwise(patches.offsets.tolist())
-    for shape, (start, end) in zip(patches.boxes[:, 2:].tolist(), bounds, strict=True):
-        if end > start:
-            box = patches.pixels[start:end].reshape(*shape, 3)
-            pixels.append(_to_even(box).reshape(-1, 3))
-    return Patches(boxes.astype(np.int32), np.concatenate(pixels))
+        first, last = int(row.min()), int(row.max()) + 1
+        for (target, plane), tiles in zip(self._shown, self._tiles, strict=True):
+            rows = slice(first * tiles.shape[2], last * tiles.shape[2])
+            target[rows] = plane[rows]
 
 
 def planar(frame: np.ndarray) -> np.ndarray:
@@ -179,22 +161,46 @@ def patch_planes(patches: Patches) -> list[tuple]:
     return parts
 
 
-def _block_planes(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (m, 16, 16, 3) blocks in yuv420p: (m, 16, 16) and two of (m, 8, 8)."""
-    count, half = len(blocks), SIDE // 2
+def _block_planes(blocks: np.ndarray, scale: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (m, 16, 16, 3) blocks, enlarged, in yuv420p, with what is alike told once.
+
+    `_repeats` says how many times each row and column of the three comes, (m, h, w) uint8 each.
+    """
+    kinds = [kind for kind, times in zip(_PAIRS, _times(scale), strict=True) if times]
+    # A slice, where it will do, takes less time than numbers.
+    first, second = (
+        slice(ends[0], None, 2)
+        if len(ends) == 1
+        else np.add.outer(np.arange(0, SIDE, 2), ends).ravel()
+        for ends in zip(*kinds, strict=True)
+    )
+    count, half = len(blocks), SIDE // 2 * len(kinds)
     luma = np.empty((count, SIDE, SIDE), np.uint8)
     blue, red = np.empty((2, count, half, half), np.uint8)
     step = _CHUNK // SIDE**2
-    for first in range(0, count, step):
-        part = slice(first, first + step)
+    for start in range(0, count, step):
+        part = slice(start, start + step)
         channels = _channels(blocks[part].reshape(-1, 3))
         luma[part] = _weighted(channels, _LUMA, 16, 1).reshape(-1, SIDE, SIDE)
-        rows = channels.reshape(3, -1, 2, SIDE)
-        pairs = rows[:, :, 0] + rows[:, :, 1]
-        quads = (pairs[:, :, 0::2] + pairs[:, :, 1::2]).reshape(3, -1)
+        rows = channels.reshape(3, -1, SIDE, SIDE)
+        pairs = rows[:, :, first] + rows[:, :, second]
+        quads = (pairs[..., first] + pairs[..., second]).reshape(3, -1)
         blue[part] = _weighted(quads, _BLUE, 128, 4).reshape(-1, half, half)
         red[part] = _weighted(quads, _RED, 128, 4).reshape(-1, half, half)
     return luma, blue, red
+
+
+def _times(scale: int) -> tuple[int, int, int]:
+    """Return how many chroma samples two neighbours give: of the one, of both, of the other."""
+    return scale // 2, scale % 2, scale // 2
+
+
+def _repeats(scale: int) -> list[np.ndarray | None]:
+    """Return how many times each row or column of a block's planes comes, None for once each."""
+    if scale == 1:
+        return [None] * 3
+    chroma = np.tile([times for times in _times(scale) if times], SIDE // 2)
+    return [np.full(SIDE, scale), chroma, chroma]
 
 
 def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

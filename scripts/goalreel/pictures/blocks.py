@@ -54,13 +54,21 @@ class Group:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A layer of whole pictures, which lies beneath all others; its groups are read when needed."""
+    """A layer of whole pictures that no other layer covers; its groups are read when needed."""
 
     name: str
-    size: tuple[int, int]  # H and W
+    size: tuple[int, int]  # H and W of the pictures; an odd one may count one more
     starts: np.ndarray  # (groups + 1,) int64, the number of each group's first picture
     group: Callable[[int], Group]
     index: np.ndarray  # (frames,) int64, the picture of each frame
+    scale: int = 1  # how many times a pixel is there in each direction
+    top: int = 0  # the first of the frame's rows that it fills
+
+    @property
+    def place(self) -> tuple[slice, slice]:
+        """The rows and columns of a frame that it fills."""
+        height, width = (length * self.scale for length in self.size)
+        return slice(self.top, self.top + height), slice(0, width)
 
     def find(self, frame: int) -> tuple[int, int]:
         """Return the group of a frame's picture, and the picture's number in it."""
@@ -75,7 +83,13 @@ class Drawn:
     def paste(self, canvas: np.ndarray, frame: int) -> None:
         """Write a frame's picture into `canvas`, (H, W, 3) uint8."""
         number, picture = self.find(frame)
-        canvas[:] = self.group(number).compose(picture, self.size)
+        composed = self.group(number).compose(picture, self.size)
+        canvas[self.place] = enlarged(composed, self.scale)
+
+
+def enlarged(picture: np.ndarray, scale: int) -> np.ndarray:
+    """Return a picture, (h, w, 3) uint8, with each pixel `scale` times in each direction."""
+    return picture if scale == 1 else picture.repeat(scale, 1).repeat(scale, 0)
 
 
 def grid(size: tuple[int, int]) -> tuple[int, int]:

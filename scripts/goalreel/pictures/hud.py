@@ -1,6 +1,7 @@
 """The HUD: step, return so far and, in Mountain Car, velocity, as layers of few hundred patches.
 
-It is in the rows below Mountain Car's valley; a title card shows it as at the reset.
+It is in the rows below Mountain Car's valley, else in a band below the picture; a title card shows
+it as at the reset.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,11 +21,14 @@ _BAR_WIDTH, _BAR_HEIGHT = 120, 11
 _SMALLEST = 8 / _SIZE  # scale of the smallest letters that can be read
 
 
-def hud_layers(canvas: Canvas, trajectories: Trajectories, env: str) -> list[Layer]:
+def hud_layers(
+    canvas: Canvas, trajectories: Trajectories, env: str, place: tuple[int, float] | None = None
+) -> list[Layer]:
     """Return the HUD's layers, an index per state of the shard, each reset state included.
 
     Patch 0 of each is the one of hud_at_reset, whether a state of the shard has it or not.
     A picture too narrow for all of it shows the first of step, return, velocity.
+    place: its first row and the size of its letters, both in pixels; None for Mountain Car's.
     """
     steps = np.concatenate([np.arange(length) for length in np.diff(trajectories.offsets)])
     half = _half_bar(canvas)
@@ -34,19 +38,25 @@ def hud_layers(canvas: Canvas, trajectories: Trajectories, env: str) -> list[Lay
         "velocity_label": lambda: np.zeros_like(steps),
         "velocity": lambda: np.round(trajectories.states[:, 1] / MAX_SPEED * half).astype(np.int64),
     }
-    return [_layer(name, values[name](), draw) for name, draw in _parts(canvas, env).items()]
+    parts = _parts(canvas, env, place)
+    return [_layer(name, values[name](), draw) for name, draw in parts.items()]
 
 
 def hud_at_reset(canvas: Canvas, env: str) -> list[Patches]:
     """Return the HUD of every reset state, a patch for each layer: nothing is done or moves yet."""
-    return [draw(0) for draw in _parts(canvas, env).values()]
+    return [draw(0) for draw in _parts(canvas, env, None).values()]
 
 
-def _parts(canvas: Canvas, env: str) -> dict[str, Callable[[int], Patches]]:
+def _parts(
+    canvas: Canvas, env: str, place: tuple[int, float] | None
+) -> dict[str, Callable[[int], Patches]]:
     """Return what draws each layer, given a step, tenths of a return or pixels of the bar."""
     rows, columns = canvas.background.shape[:2]
-    scale = max(canvas.scale, _SMALLEST)
-    top = max(rows - round(_TOP * scale), 0)
+    if place:
+        top, scale = place[0], place[1] / _SIZE
+    else:
+        scale = max(canvas.scale, _SMALLEST)
+        top = max(rows - round(_TOP * scale), 0)
 
     def write(text: str, left: float) -> Patches:
         return canvas.text(text, top, round(left * scale), _SIZE * scale)

@@ -18,14 +18,9 @@ _DARK, _LIGHT = (38, 38, 38), (242, 242, 242)
 
 @dataclass(frozen=True)
 class Canvas:
-    """A background to write on.
-
-    background: (H, W, 3) uint8. plate: write on a black plate, for pictures whose background
-    is not known to be empty there; else straight on the background, dark on light or light on dark.
-    """
+    """A background, (H, W, 3) uint8, to write on: dark on light, or light on dark."""
 
     background: np.ndarray
-    plate: bool = False
 
     @property
     def scale(self) -> float:
@@ -43,10 +38,16 @@ class Canvas:
         It stays clear of Mountain Car's flag, and in the picture: long text is set smaller, then
         cut.
         """
-        width = self.background.shape[1]
-        clear = width - self.scaled(24) if self.plate else self.scaled(_COLUMNS - 80)
-        mask = self._line(text, size * self.scale, max(clear, 2))
-        return self.stamp(mask, self.scaled(top), (width - mask.shape[1]) // 2)
+        room = max(self.scaled(_COLUMNS - 80), 2)
+        return self.line(text, self.scaled(top), size * self.scale, room)
+
+    def line(self, text: str, top: int, size: float, room: int) -> Patches:
+        """Return one patch with a line of text in the middle, all in this picture's pixels.
+
+        room: how wide it may be.
+        """
+        mask = self._line(text, size, room)
+        return self.stamp(mask, top, (self.background.shape[1] - mask.shape[1]) // 2)
 
     def text(self, text: str, top: int, left: int, size: float) -> Patches:
         """Return one patch with a line of text at a place, all in this picture's pixels."""
@@ -72,9 +73,7 @@ class Canvas:
         covered[y : y + inside.shape[0], x : x + inside.shape[1]] = inside
         box = np.array([[t, lft, b - t, r - lft]], np.int32)
         under = self.background[t:b, lft:r].reshape(-1, 3)
-        if self.plate:
-            under = np.zeros((1, 3), np.uint8)
-        elif (under == under[0]).all():
+        if (under == under[0]).all():
             under = under[:1]
         if len(under) == 1:  # one colour, of which each share of ink makes one
             return Patches(box, _inked(under, np.arange(256))[covered.reshape(-1)])

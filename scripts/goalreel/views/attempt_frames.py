@@ -34,7 +34,6 @@ class AttemptFrames:
     row: Mapping[str, object]  # its columns in the table of attempts
     frames: Yuv420p  # of it and of others
     first: int  # its first among them, which shows the reset state
-    size: tuple[int, int]  # width and height
 
     def planes(self, start: int, stop: int) -> Iterator[np.ndarray]:
         """Yield its frames from start to stop, as Yuv420p.frames."""
@@ -92,12 +91,12 @@ class RunAttempts:
         template, unit = self.config["overlay.caption"], self.config["unit"]
         found = []
         for source, cache in sources:
-            cache = overlaid(cache, source, env, captions(template, source, env, unit), hud, 0)
-            frames, size = Yuv420p(cache), cache.background.shape[1::-1]
+            texts, scale = captions(template, source, env, unit), self.config["render"]["scale"]
+            frames = Yuv420p(overlaid(cache, source, env, texts, hud, 0, scale))
             for place, pair in enumerate(_pairs(source.episodes)):
                 if pair in numbers:
                     row, start = source.episodes.row(place), int(cache.offsets[place])
-                    found.append(AttemptFrames(numbers[pair], row, frames, start, size))
+                    found.append(AttemptFrames(numbers[pair], row, frames, start))
         return sorted(found, key=lambda attempt: attempt.episode)
 
     @contextlib.contextmanager

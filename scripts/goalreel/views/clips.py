@@ -85,7 +85,7 @@ def write_clips(
             source = {name: attempt.row[name] for name in names}
             comment = spec.extended(clip={**source, "start": clip.start}).text
             path, planes = folder / f"{clip.name}.mp4", attempt.planes(clip.start, clip.stop)
-            written = encode_video(path, planes, attempt.size, fps, encoder, comment)
+            written = encode_video(path, planes, attempt.frames.size, fps, encoder, comment)
             return path.name, clip.episode, *source.values(), clip.start, written
 
         for shard in attempts.frames_of(by_episode):

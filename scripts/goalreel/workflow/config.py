@@ -207,7 +207,16 @@ def _policy_file_faults(config: Mapping) -> Faults:
 
 def _style_faults(config: Mapping, schema: Mapping) -> Faults:
     env, style = config["env"], config["render"]["style"]
-    if isinstance(env, str) and style == "vector" and not describe(env).has_atlas:
+    if not isinstance(env, str):
+        return
+    has_atlas, scale = describe(env).has_atlas, config["render"]["scale"]
+    if has_atlas and scale not in (None, 1):
+        yield (
+            "render.scale",
+            f"{scale} is for what Gymnasium draws; allowed for {env}: 1 or null; `render.style: "
+            f"vector` draws it at any size",
+        )
+    if style == "vector" and not has_atlas:
         yield (
             "render.style",
             f"'vector' draws only the Mountain Cars; allowed for {env}: gymnasium",
@@ -271,6 +280,8 @@ def _fitted(config: dict) -> dict:
         config = config | {"shard_size": describe(config["env"]).shard_size}
     if config["film"]["fps"] is None:
         config = config | {"film": config["film"] | {"fps": _fps(config)}}
+    if describe(config["env"]).has_atlas:
+        config = config | {"render": config["render"] | {"scale": 1}}
     return config
 
 

@@ -100,7 +100,7 @@ FILM = {
         ms_per_reach=0.7,
     ),
     "encode": Stage(
-        config=(*_FILM, "overlay.caption", "overlay.hud", "film_encoder", "unit"),
+        config=(*_FILM, "overlay.caption", "overlay.hud", "render.scale", "film_encoder", "unit"),
         inputs=(*_FRAMES, "coded_atlas"),
         tools=_ENCODING,
         outputs=("segments/{shard}.mp4",),

@@ -72,7 +72,7 @@ def encode(files: dict, **config) -> None:
         | {"film.fps": 30, "card_frames": 1, "unit": "reach", "overlay.caption": CAPTION}
         | config
     )
-    del config["render"]
+    config["render.scale"] = config.pop("render")["scale"]
     spec = canonical({"stage": "encode", "config": config})
     named = [w for n in list(files)[:3] for w in (f"--{n.replace('_', '-')}", str(files[n]))]
     main([*named, "--spec", spec, str(files["segment"])])
@@ -168,7 +168,7 @@ def vector(width: int, height: int) -> dict:
 
 
 HUD, ASSEMBLE = {"hud": True}, {"encoder": "assemble"}
-CART = {"env": "CartPole-v1", "success": "truncated", "policy": {"name": "random"}}
+CART = {"env": "CartPole-v1", "policy": {"name": "random"}}
 # What is asked, the option that stands against assembling, and the reason in the summary.
 OBSTACLES = [
     ({}, None, ""),

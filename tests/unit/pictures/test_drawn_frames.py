@@ -97,8 +97,10 @@ def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
         "card_frames": 1,
         "unit": "reach",
         "overlay.caption": "{seed}",
+        "overlay.hud": True,
+        "render.scale": None,
+        "film_encoder": {"encoder": "x264", "preset": "ultrafast"},
     }
-    config |= {"overlay.hud": True, "film_encoder": {"encoder": "x264", "preset": "ultrafast"}}
     config["film_encoder"]["qp"] = 30
     inputs = ["--frames", files[1], "--trajectories", files[0], files[2]]
     limited("encode.py", memory, inputs, {"stage": "encode", "config": config})

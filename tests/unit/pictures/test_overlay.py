@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import DISCRETE, rendered, simulated
-from frames import layer_of
+from frames import drawn
 from gymnasium_frames import played
 
 from goalreel.encoding.choice import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_layers
-from goalreel.pictures.overlay import captions, overlaid
+from goalreel.pictures.overlay import captions, fitting_scale, overlaid
 from goalreel.pictures.text_patches import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
@@ -111,19 +111,63 @@ def test_the_return_is_the_sum_of_the_rewards(atlases):
     assert [tenths.index(t) for t in tenths] == [patches.index(patch) for patch in patches]
 
 
-def test_other_environments_hold_their_first_frame_and_get_a_plate(trajectories):
+def drawn_like(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
+    """Return pictures of noise as Gymnasium's of an environment, and an array of them."""
     rng = np.random.default_rng(0)
-    frames = rng.integers(100, 200, (trajectories.offsets[-1], 60, 160, 3), np.uint8)
-    layer = layer_of("picture", frames[0], frames)
-    cache = FrameCache(frames[0], (layer,), trajectories.offsets, trajectories.digest())
-    shown = laid_over(cache, trajectories, "{steps}", cards=2, env="Other-v0")
-    first = shown.episode(1).start
-    reset = trajectories.offsets[1]
-    for frame in (first, first + 1, first + 2):
-        assert np.array_equal(shown[frame][20:44], frames[reset][20:44])
-    plate = (shown[first] != frames[reset]).any(axis=2)
-    assert plate.sum() > 60 and (shown[first][plate].min(axis=1) < 30).mean() > 0.5
-    assert [layer.name for layer in shown.layers] == ["picture", "caption", "step", "return"]
+    frames = rng.integers(0, 256, (trajectories.offsets[-1], *size, 3), np.uint8)
+    bounds = itertools.pairwise(trajectories.offsets.tolist())
+    cache = drawn(path, *(frames[a:b] for a, b in bounds))
+    return replace(cache, source=trajectories.digest()), frames
+
+
+def test_other_environments_have_text_in_bands_and_hold_their_first_frame(trajectories, tmp_path):
+    cache, frames = drawn_like(trajectories, tmp_path / "c.npz", (30, 40))
+    texts = captions("{seed}: {steps} steps", trajectories, "Other-v0", "reach")
+    shown = overlaid(cache, trajectories, "Other-v0", texts, True, 2, 16)
+    assert shown[0].shape == (480 + 2 * 32, 640, 3)
+    for episode, (start, end) in enumerate(itertools.pairwise(trajectories.offsets.tolist())):
+        pictures = [frames[start], frames[start], *frames[start:end]]
+        above = {shown[frame][:32].tobytes() for frame in shown.episode(episode)}
+        below = [shown[frame][-32:].tobytes() for frame in shown.episode(episode)]
+        assert len(above) == 1 and len(set(below)) == len(below) - 2
+        for frame, picture in zip(shown.episode(episode), pictures, strict=True):
+            assert np.array_equal(shown[frame][32:-32], np.kron(picture, np.ones((16, 16, 1))))
+    for band in (shown[0][:32], shown[0][-32:]):
+        rows, columns = np.nonzero(band.min(axis=2) > 150)
+        assert len(rows) > 100 and (band[[0, -1]] == band[0, 0]).all()
+        assert band[0, 0].max() < 60, "light letters, clear of the border, on dark paper"
+        assert 9 <= rows.max() - rows.min() <= 24 and columns.min() > 3
+
+
+@pytest.mark.parametrize("size", [(2, 2), (3, 5), (8, 600), (400, 4), (64, 64), (1080, 1920)])
+def test_a_band_holds_its_text_whatever_its_width(trajectories, tmp_path, size):
+    short = simulated(reaches=range(1))
+    picture = np.full((*size, 3), 90, np.uint8)
+    cache = drawn(tmp_path / "c.npz", [picture] * int(short.offsets[-1]))
+    cache = replace(cache, source=short.digest())
+    for texts, hud in itertools.product(
+        (None, ["Reach 17 · seed 3249930381360904"]), (False, True)
+    ):
+        shown = overlaid(cache, short, "Other-v0", texts, hud, 1, 1)
+        height, width = (side + side % 2 for side in size)
+        above, below = (shown.background.shape[0] - height) // max((texts is not None) + hud, 1), 0
+        above, below = (above if texts else 0), (above if hud else 0)
+        assert shown[0].shape == (above + height + below, width, 3)
+        assert np.array_equal(shown[0][above : above + size[0], : size[1]], picture)
+        for layer in shown.layers[1:]:
+            top, left, tall, wide = layer.patches.boxes.T
+            inside = top + tall <= above if layer.name == "caption" else top >= above + height
+            assert inside.all() and (top + tall <= len(shown[0])).all()
+            assert (left + wide <= width).all()
+
+
+@pytest.mark.parametrize(
+    ("size", "scale"),
+    [((210, 160), 3), ((256, 256), 2), ((400, 600), 1), ((320, 64), 1), ((319, 64), 2)]
+    + [((64, 64), 8), ((84, 84), 6), ((256, 768), 2), ((100, 1000), 1)],
+)
+def test_small_pictures_are_enlarged_to_480_rows_within_1920_columns(size, scale):
+    assert fitting_scale(size) == scale
 
 
 @pytest.mark.parametrize("size", [(160, 120), (192, 128), (240, 160), (1080, 1920), (160, 2160)])
@@ -138,18 +182,6 @@ def test_the_huds_parts_never_cover_each_other_nor_leave_the_picture(trajectorie
     for layer in layers:
         assert (layer.patches.boxes[:, 1] + layer.patches.boxes[:, 3]).max() <= width
         assert (layer.patches.boxes[:, 0] + layer.patches.boxes[:, 2]).max() <= height
-
-
-@pytest.mark.parametrize("size", [(2, 2), (3, 5), (8, 600), (400, 4)])
-def test_even_the_smallest_pictures_get_what_fits(trajectories, size):
-    frame = np.full((*size, 3), 90, np.uint8)
-    layer = layer_of("picture", frame, [frame] * int(trajectories.offsets[-1]))
-    cache = FrameCache(frame, (layer,), trajectories.offsets, trajectories.digest())
-    shown = laid_over(cache, trajectories, "{seed}", cards=1, env="Other-v0")
-    assert shown[0].shape == (*size, 3)
-    for layer in shown.layers:
-        top, left, height, width = layer.patches.boxes.T
-        assert (top + height <= size[0]).all() and (left + width <= size[1]).all()
 
 
 def test_frames_of_other_trajectories_are_refused(cache):

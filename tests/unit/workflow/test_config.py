@@ -89,9 +89,10 @@ def test_a_hundred_episodes_keep_16_cores_busy_and_no_core_twice():
     [("MountainCar-v0", 30), ("CartPole-v1", None), ("FrozenLake-v1", None)]
     + [("HalfCheetah-v5", None), ("Hasty-v0", 240), ("Timeless-v0", 30)],
 )
-def test_a_film_runs_as_fast_as_the_environment_unless_told_otherwise(env, fps):
+def test_a_film_runs_as_fast_as_the_environment_unless_told_otherwise(env, fps, monkeypatch):
     if env == "HalfCheetah-v5":
         pytest.importorskip("mujoco")
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", gymnasium.registry.copy())
     metadata = {"render_modes": ["rgb_array"]}
     for name, more in (("Hasty-v0", {"render_fps": 1000.0}), ("Timeless-v0", {})):
         maker = type(name, (gymnasium.Env,), {"metadata": metadata | more})
@@ -163,6 +164,11 @@ FAULTS = [
         {"policy": {"checkpoint": 0}},
         "policy.checkpoint: 0 is out of range; allowed: best, last or a number of frames",
     ),
+    (
+        {"render": {"scale": 3}},
+        f"render.scale: 3 is for what Gymnasium draws; allowed for {CAR}: 1 or null; `render.style:",
+    ),
+    ({"render": {"scale": 1.5}}, "render.scale: 1.5 is a decimal number; allowed: an integer from"),
     ({"encode": {"qp": 99}}, "encode.qp: 99 is out of range; allowed: an integer from 0 to 51 or "),
     (
         {"encode": {"encoder": "assemble", "qp": 20}},
@@ -386,7 +392,7 @@ def test_what_needs_a_library_says_what_to_install(library, given, message, monk
 
 def test_only_the_vector_style_has_other_sizes_and_palettes():
     asked = {"style": "vector", "width": 3840, "height": 2160, "palette": "dark"}
-    assert load(render=asked | {"width": "3840"})["render"] == asked
+    assert load(render=asked | {"width": "3840"})["render"] == asked | {"scale": 1}
     fixed = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
     assert load(render=fixed) == load()
     said = faults(render={"width": 1280, "height": 720, "palette": "dark"})

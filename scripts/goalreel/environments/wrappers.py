@@ -75,6 +75,25 @@ def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
     return env
 
 
+def spaces_of(
+    env: str, env_kwargs: Mapping, wrappers: Sequence[str | Mapping]
+) -> dict[str, object]:
+    """Return an environment's spaces in its wrappers, {} if it cannot be made; the job tells why.
+
+    Nothing is drawn, so that it takes milliseconds.
+    """
+    import gymnasium
+
+    try:
+        spec, _ = find_spec(env)
+        made = gymnasium.make(spec, disable_env_checker=True, **env_kwargs)
+        made = apply_wrappers(made, wrappers)
+        made.close()
+    except Exception:  # whatever a constructor raises
+        return {}
+    return {name: getattr(made, name) for name in ("observation_space", "action_space")}
+
+
 def wrapper_faults(
     env: str, env_kwargs: Mapping, wrappers: Sequence[str | Mapping]
 ) -> Iterator[tuple[str, str]]:

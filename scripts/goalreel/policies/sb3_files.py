@@ -76,14 +76,50 @@ def _normalized(model: Path) -> str:
     for config in (*model.parent.glob("*/config.yml"), model.with_name("config.yml")):
         if config.is_file() and (line := _zoo_option(config, "normalize")):
             return f"{config} has normalize: {line}"
+    data = _data(model)
+    if "buffer_size" not in data and data.get("_last_original_obs") is not None:
+        return "it holds an observation from before it was normalised"
+    return ""
+
+
+def _data(model: Path) -> Mapping:
+    """Return what a model's file says of it as JSON, {} if it cannot be read; the job tells why."""
     try:
         with zipfile.ZipFile(model) as archive:
             data = json.loads(archive.read("data"))
-        if "buffer_size" not in data and data.get("_last_original_obs") is not None:
-            return "it holds an observation from before it was normalised"
-    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
-        pass  # the job says what is wrong with the model
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return {}
+    return data if isinstance(data, Mapping) else {}
+
+
+def misfit(model: str, spaces: Mapping[str, object]) -> str:
+    """Tell which space of a model differs from the environment's, "" if none shows.
+
+    spaces: Gymnasium's, by their names in a model, observation_space and action_space
+    """
+    data = _data(Path(model))
+    for name, space in spaces.items():
+        seen, stored = _form(type(space).__name__, vars(space)), data.get(name) or {}
+        trained = _form(stored.get(":type:", "").rpartition(".")[2].removesuffix("'>"), stored)
+        if seen and trained and seen != trained:
+            what = name.replace("_space", "s")
+            return (
+                f"{model} was trained with {what} in {trained}, and the environment's are in {seen}"
+            )
     return ""
+
+
+def _form(kind: str, attributes: Mapping) -> str:
+    """Return a space in words, from its kind and attributes; "" for one that is not known."""
+    shape = attributes.get("_shape")
+    if kind in ("Dict", "Tuple"):
+        return kind
+    if kind in ("Discrete", "MultiDiscrete"):
+        return f"{kind}({attributes.get('n') or attributes.get('nvec')})"
+    if kind not in ("Box", "MultiBinary") or shape is None:
+        return ""
+    # A model sees pictures channels first, and turns them itself.
+    return f"{kind} of shape {tuple(sorted(shape) if len(shape) == 3 else shape)}"
 
 
 def _zoo_option(config: Path, name: str) -> str:

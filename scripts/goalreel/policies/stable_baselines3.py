@@ -20,12 +20,6 @@ from goalreel.environments.environment import Environment, take_rows
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS
 
-# An algorithm with a replay buffer allocates it when it is loaded, as large as in its training.
-_NO_BUFFER = {
-    **{"buffer_size": 1, "optimize_memory_usage": False},
-    **{"replay_buffer_class": None, "replay_buffer_kwargs": {}},
-}
-
 
 @dataclass(frozen=True)
 class _Episode:
@@ -77,8 +71,12 @@ class Sb3Policy:
         off_policy = importlib.import_module("stable_baselines3.common.off_policy_algorithm")
         try:
             kind = getattr(library, algorithm)
-            own = _NO_BUFFER if issubclass(kind, off_policy.OffPolicyAlgorithm) else {}
-            model = kind.load(path, device="cpu", **own)
+            small = {}
+            if issubclass(kind, off_policy.OffPolicyAlgorithm):
+                # It allocates its replay buffer when it is loaded, as large as in its training.
+                small = {"buffer_size": 1, "optimize_memory_usage": False}
+                small |= {"replay_buffer_class": None, "replay_buffer_kwargs": {}}
+            model = kind.load(path, device="cpu", **small)
         except Exception as error:  # a zip of another kind or algorithm, another version's pickles
             raise GoalreelError(
                 f"policy.file: {path} cannot be loaded as policy.algorithm: {algorithm} "

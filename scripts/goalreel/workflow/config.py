@@ -13,12 +13,12 @@ import yaml
 from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
 from goalreel.environments.registry import describe
-from goalreel.environments.wrappers import named, wrapper_faults
+from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
 from goalreel.errors import GoalreelError, counted
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
 from goalreel.policies.parameters import PARAMETERS, parameters
-from goalreel.policies.sb3_files import with_files
+from goalreel.policies.sb3_files import misfit, with_files
 from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.workflow import selection
 from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
@@ -196,6 +196,11 @@ def _policy_file_faults(config: Mapping) -> Faults:
         if "file" in taken:
             policy_tools(policy)
             policy_files(with_files(policy, config["env"]) if policy["name"] == "sb3" else policy)
+        if policy["name"] == "sb3":
+            model = with_files(policy, config["env"])["file"]
+            spaces = spaces_of(*(config[key] for key in ("env", "env_kwargs", "env_wrappers")))
+            if fault := misfit(model, spaces):
+                yield "policy.file", f"{fault}; set env and env_wrappers as in its training"
         if policy["name"] == "recorded":
             from goalreel.simulation.recording_file import check_env  # it takes NumPy
 

@@ -22,6 +22,7 @@ from platformdirs import user_cache_path
 from goalreel.cli import note_results
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
+from goalreel.policies.watched_files import policy_files
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
 from goalreel.workflow import selection
@@ -181,11 +182,11 @@ def start_run(plan: Plan, workflow) -> None:
     """Check that the jobs will find their files, and listen to what happens to them."""
     from goalreel.workflow.job_events import JobEvents
 
-    scripts, policy = Path(os.environ["SCRIPTS"]), plan.config["policy"].get("file")
+    scripts, policy = Path(os.environ["SCRIPTS"]), policy_files(plan.config["policy"])
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
     needed = [scripts.parent / "config.schema.yaml", *sorted(programs)]
     try:
-        check_sources(workflow, [*needed, *([Path(policy)] if policy else [])])
+        check_sources(workflow, [*needed, *map(Path, policy)])
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     rules = {job.rule.name for job in workflow.dag.needrun_jobs()}

@@ -2,6 +2,7 @@
 
 # ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
 
+import re
 import shutil
 from pathlib import Path
 
@@ -29,8 +30,9 @@ PENDULUM = {"env": "Pendulum-v1", "max_steps": 40}
 
 def policy_of(path, env="Pendulum-v1", algorithm="PPO", **options) -> dict:
     """Return the section `policy` as the workflow completes it."""
+    changes = {key: options.pop(key) for key in ("env_kwargs", "env_wrappers") if key in options}
     given = {"name": "sb3", "file": str(path), "algorithm": algorithm, **options}
-    return load_config({"env": env, "policy": given}, SCHEMA)["policy"]
+    return load_config({"env": env, "policy": given, **changes}, SCHEMA)["policy"]
 
 
 def refused(path, env="Pendulum-v1", **options) -> str:
@@ -242,13 +244,16 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
     model = sb3.PPO("MultiInputPolicy", env, n_steps=64, seed=1, device="cpu").learn(64)
     model.save(tmp_path / "model.zip")
     env.save(tmp_path / "vec_normalize.pkl")
-    policy = policy_of(tmp_path / "model.zip", "TestRooms-v0", deterministic=False)
     config = {"env": "TestRooms-v0", "env_kwargs": {"binary": binary}}
+    policy = policy_of(tmp_path / "model.zip", deterministic=False, **config)
     theirs = {"normalized": env, "deterministic": False}
     env.training = False
     assert_theirs(played(policy, config), model, Rooms(binary=binary), **theirs)
+    others = {**config, "env_kwargs": {"binary": not binary}}
     with pytest.raises(GoalreelError, match="was trained to act with whole numbers from 0"):
-        played(policy, {**config, "env_kwargs": {"binary": not binary}})
+        played(policy, others)
+    with pytest.raises(GoalreelError, match="was trained with actions in Multi"):
+        load_config(others | {"policy": policy}, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -264,9 +269,32 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
     ],
 )
 def test_a_model_of_other_spaces_is_refused(trained, env, wrappers, message):
-    policy = policy_of(trained / "model.zip", normalize=False)
+    policy = {"name": "sb3", "file": str(trained / "model.zip")}
     with pytest.raises(GoalreelError, match=message):
         played(policy, {"env": env, "env_wrappers": wrappers})
+
+
+@pytest.mark.parametrize(
+    ("env", "wrappers", "message"),
+    [
+        (
+            "CartPole-v1",
+            [],
+            "observations in Box of shape (3,), and the environment's are in Box o",
+        ),
+        (DISCRETE, [], "observations in Box of shape (3,), and the environment's are in Box of sh"),
+        (
+            "FrozenLake-v1",
+            [],
+            "of shape (3,), and the environment's are in Discrete(16); set env a",
+        ),
+        ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "are in Box of shape (4,); s"),
+    ],
+)
+def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrappers, message):
+    policy = {"name": "sb3", "file": str(trained / "model.zip")}
+    with pytest.raises(GoalreelError, match=re.escape(message)):
+        load_config({"env": env, "env_wrappers": wrappers, "policy": policy}, SCHEMA)
 
 
 def test_a_model_of_another_algorithm_is_refused(trained):
@@ -284,11 +312,10 @@ def test_a_game_is_played_through_its_wrappers(tmp_path):
         {"gymnasium.wrappers:AtariPreprocessing": {"frame_skip": 4, "noop_max": 5}},
         {"gymnasium.wrappers:FrameStackObservation": {"stack_size": 4}},
     ]
-    config = {"env": "ALE/Pong-v5", "env_kwargs": {"frameskip": 1}, "max_steps": 25}
-    checked = {"env": config["env"], "env_wrappers": wrappers, "policy": {"name": "random"}}
+    wrapped = {"env": "ALE/Pong-v5", "env_wrappers": wrappers}
     with pytest.raises(GoalreelError, match=r"write env_kwargs: \{frameskip: 1\}"):
-        load_config(checked, SCHEMA)
-    load_config(checked | {"env_kwargs": config["env_kwargs"]}, SCHEMA)
+        load_config(wrapped | {"policy": {"name": "random"}}, SCHEMA)
+    wrapped["env_kwargs"] = {"frameskip": 1}
 
     def game():
         env = gymnasium.make("ALE/Pong-v5", frameskip=1, max_episode_steps=25)
@@ -298,8 +325,8 @@ def test_a_game_is_played_through_its_wrappers(tmp_path):
     for algorithm, options in (("PPO", {}), ("DQN", {"buffer_size": 100})):
         model = getattr(sb3, algorithm)("CnnPolicy", game(), seed=1, device="cpu", **options)
         model.save(tmp_path / "model.zip")
-        policy = policy_of(tmp_path / "model.zip", "ALE/Pong-v5", algorithm)
-        episodes = played(policy, config | {"env_wrappers": wrappers}, SEEDS[:2])
+        policy = policy_of(tmp_path / "model.zip", algorithm=algorithm, **wrapped)
+        episodes = played(policy, wrapped | {"max_steps": 25}, SEEDS[:2])
         assert_theirs(episodes, model, game())
         with pytest.raises(GoalreelError, match="trained on observations of shape"):
-            played(policy, config)
+            played(policy, {"env": "ALE/Pong-v5", "max_steps": 25})

@@ -43,7 +43,8 @@ _EVENTS: list = []  # of this run: one, or none where hooks are off
 _CONFIG = "GOALREEL_CONFIG"
 RUN_FILE = "config.yaml"  # in the results
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
-_SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", ".git", ".ci")
+_SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
+_SOURCES += (".git", ".ci")
 
 
 def plan_run(workflow, config: Mapping) -> Plan:

@@ -5,6 +5,7 @@ Imported while the Snakefile is parsed.
 
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -65,7 +66,7 @@ def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
         name, kwargs = named(wrapper)
         given = f"env_wrappers: {name}{f' with {dict(kwargs)}' if kwargs else ''}"
         try:
-            env = find_wrapper(name)(env, **kwargs)
+            env = find_wrapper(name)(env, **{key: _tuples(v) for key, v in kwargs.items()})
         except Exception as error:  # whatever its constructor raises
             raise GoalreelError(
                 f"{given} cannot be made: {type(error).__name__}: {error}"
@@ -75,23 +76,38 @@ def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
     return env
 
 
+def _tuples(value: object) -> object:
+    """Return a value with tuples for lists, which YAML has alone and Gymnasium's shapes are not."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
 def spaces_of(
     env: str, env_kwargs: Mapping, wrappers: Sequence[str | Mapping]
 ) -> dict[str, object]:
-    """Return an environment's spaces in its wrappers, {} if it cannot be made; the job tells why.
+    """Return an environment's spaces in its wrappers, {} if only a job can tell them.
 
     Nothing is drawn, so that it takes milliseconds.
+
+    Raises:
+        GoalreelError: a wrapper refuses its arguments or the environment.
     """
     import gymnasium
 
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
+    if "ale_py" in sys.modules:  # which says its name
+        games = sys.modules["ale_py"]
+        games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
     try:
         spec, _ = find_spec(env)
-        made = gymnasium.make(spec, disable_env_checker=True, **env_kwargs)
+        made = gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **env_kwargs)
         made = apply_wrappers(made, wrappers)
         made.close()
-    except Exception:  # whatever a constructor raises
+        return {name: getattr(made, name) for name in ("observation_space", "action_space")}
+    except Exception as error:  # whatever a constructor raises; that of OpenGL is for the job
+        refused = TypeError | ValueError | AssertionError
+        if isinstance(error, GoalreelError) and isinstance(error.__cause__, refused):
+            raise
         return {}
-    return {name: getattr(made, name) for name in ("observation_space", "action_space")}
 
 
 def wrapper_faults(

@@ -189,17 +189,18 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
 
 
 def _policy_file_faults(config: Mapping) -> Faults:
-    """Yield the fault of the files and packages of a policy whose options have none."""
+    """Yield the fault of a policy's files and packages, or of how it fits, if options have none."""
     policy = config["policy"]
     taken = parameters(policy["name"], config["env"]) or ()
     try:
         if "file" in taken:
             policy_tools(policy)
             policy_files(with_files(policy, config["env"]) if policy["name"] == "sb3" else policy)
-        if policy["name"] == "sb3":
-            model = with_files(policy, config["env"])["file"]
+        if policy["name"] == "sb3" or config["env_wrappers"]:
             spaces = spaces_of(*(config[key] for key in ("env", "env_kwargs", "env_wrappers")))
-            if fault := misfit(model, spaces):
+        if policy["name"] == "sb3":
+            fault = misfit(with_files(policy, config["env"])["file"], spaces)
+            if fault:
                 yield "policy.file", f"{fault}; set env and env_wrappers as in its training"
         if policy["name"] == "recorded":
             from goalreel.simulation.recording_file import check_env  # it takes NumPy

@@ -9,6 +9,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+import yaml
 from conftest import CONTINUOUS, DISCRETE, of_shard
 from project import REPOSITORY
 
@@ -330,3 +331,30 @@ def test_a_game_is_played_through_its_wrappers(tmp_path):
         assert_theirs(episodes, model, game())
         with pytest.raises(GoalreelError, match="trained on observations of shape"):
             played(policy, {"env": "ALE/Pong-v5", "max_steps": 25})
+
+
+@pytest.mark.slow
+def test_ataris_usual_training_has_the_same_observations_by_wrappers():
+    """The wrappers of the page on environments, held against Stable-Baselines3's own helper."""
+    pytest.importorskip("ale_py")
+    pytest.importorskip("cv2")
+    from stable_baselines3.common.env_util import make_atari_env
+    from stable_baselines3.common.vec_env import VecFrameStack, VecTransposeImage
+
+    page = (REPOSITORY / "docs" / "environments.md").read_text(encoding="utf-8")
+    blocks = (
+        yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    )
+    config = next(block for block in blocks if "AtariWrapper" in str(block))
+    env = make_environment(config).make()
+    options = {"clip_reward": False, "terminal_on_life_loss": False}
+    theirs = make_atari_env(
+        config["env"], env_kwargs=config["env_kwargs"], wrapper_kwargs=options, seed=123
+    )
+    theirs = VecTransposeImage(VecFrameStack(theirs, 4))
+    expected, (seen, _) = theirs.reset(), env.reset(seed=123)
+    for action in np.random.default_rng(0).integers(4, size=60).tolist():
+        assert np.array_equal(expected[0], seen)
+        expected, reward, *_ = theirs.step([action])
+        seen, own, *_ = env.step(action)
+        assert reward[0] == own

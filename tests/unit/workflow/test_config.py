@@ -247,6 +247,10 @@ FAULTS = [
     ),
     (CART | {"env_wrappers": [STACK]}, f"env_wrappers.0: {STACK}: missing a required argument: 's"),
     (
+        CART | {"env_wrappers": [{STACK: {"stack_size": "four"}}]},
+        f"env_wrappers: {STACK} with {{'stack_size': 'four'}} cannot be made: TypeError",
+    ),
+    (
         CART | {"env_wrappers": [{STACK: {"stack_size": float("inf")}}]},
         f"env_wrappers.0: {STACK}: stack_size: inf cannot be written into a spec",
     ),

@@ -144,6 +144,7 @@ def framed(
     top, bottom = bands.height * caption, bands.height * hud
     background = np.full((top + height * scale + bottom, width * scale, 3), _PAPER, np.uint8)
     pictures = replace(pictures, size=(height, width), scale=scale, top=top)
+    pictures.paste(background, 0)
     return replace(cache, background=background, layers=(pictures,)), bands
 
 

@@ -3,7 +3,9 @@
 All filmed episodes are shown, in film order, along the rows of a page and then page after page.
 """
 
+import contextlib
 import itertools
+import math
 import os
 from collections.abc import Iterator
 
@@ -11,22 +13,64 @@ from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
+from goalreel.pictures.overlay import fitting_scale, framed
 from goalreel.provenance.spec import Spec
 from goalreel.views.filmed_episodes import FilmedEpisodes
-from goalreel.views.grid_page import GUTTER, Cell, Layout, page_parts
+from goalreel.views.grid_page import GUTTER, Cell, Layout, band_rows, page_parts
 from goalreel.views.scaled_frames import ScaledPictures
 
 _WIDEST, _HIGHEST = 1920, 1080  # of the whole picture
-_NARROWEST, _LOWEST = 64, 16  # of a cell; x264 takes no picture below 16
+_NARROWEST, _LOWEST = 64, 16  # of a cell's picture; x264 takes none below 16
+_MOST_ROWS = 20  # and columns, as in config.schema.yaml
+_FEWEST, _MOST = 8, 12  # cells of a page where neither side is given; a few episodes take one page
 
 
-def layout(rows: int, columns: int, frame: tuple[int, int]) -> Layout:
-    """Return the grid whose cells are as large as fit, but no larger than the frames.
+def choose_layout(
+    episodes: int, rows: int | None, columns: int | None, frame: tuple[int, int], captions: bool
+) -> Layout:
+    """Return the grid of a number of episodes; rows, columns, frame, captions: see `layout`.
 
-    frame: the frames' width and height. Raises GoalreelError if the cells would be too small.
+    Where neither side is given, it is that of large pictures on few pages, and only the last page
+    has empty rows. The other side than the one given is as long as makes the pictures no smaller.
+    Raises GoalreelError if the cells would be too small.
     """
-    room = (_WIDEST + GUTTER) // columns - GUTTER, (_HIGHEST + GUTTER) // rows - GUTTER
-    scales = (room[0], frame[0]), (room[1], frame[1]), (1, 1)
+    if rows and columns:
+        return layout(rows, columns, frame, captions)
+    free = not (rows or columns)
+    fewest, most = (episodes if episodes <= _MOST else _FEWEST, _MOST) if free else (1, math.inf)
+    sides, found = range(1, _MOST_ROWS + 1), []
+    for r, c in itertools.product([rows] if rows else sides, [columns] if columns else sides):
+        empty = (not rows and (r - 1) * c >= episodes) or (not columns and r * (c - 1) >= episodes)
+        if not empty and fewest <= r * c <= most:
+            with contextlib.suppress(GoalreelError):
+                found.append(layout(r, c, frame, captions))
+    if not found:
+        return layout(rows or 1, columns or 1, frame, captions)
+
+    def worth(shape: Layout) -> tuple:
+        area, count, (width, height) = math.prod(shape.cell), shape.rows * shape.columns, shape.size
+        if not free:
+            return area, count
+        pages = -(-episodes // count)
+        # How far the page is from the video's shape, and how much of the pages is empty.
+        other = abs(math.log(width / height * _HIGHEST / _WIDEST)) - episodes / (pages * count)
+        return area / pages, -other
+
+    return max(found, key=worth)
+
+
+def layout(rows: int, columns: int, frame: tuple[int, int], captions: bool) -> Layout:
+    """Return the grid whose pictures are as large as fit, but no larger than in films.
+
+    frame: the frames' width and height. captions: whether there is a band for one above each
+    picture. Raises GoalreelError if the pictures would be too small.
+    """
+    wide = (_WIDEST + GUTTER) // columns - GUTTER
+    band = band_rows(wide) if captions else 0
+    room = wide, (_HIGHEST + GUTTER) // rows - GUTTER - band
+    times = min(room[0] // frame[0], room[1] // frame[1], fitting_scale(frame[::-1]))
+    # A whole multiple, or else a part.
+    scales = [(times, 1)] if times else [(room[0], frame[0]), (room[1], frame[1])]
     over, under = min(scales, key=lambda scale: scale[0] / scale[1])
     width, height = (side * over // under & ~1 for side in frame)
     if width < _NARROWEST or height < _LOWEST:
@@ -35,7 +79,7 @@ def layout(rows: int, columns: int, frame: tuple[int, int]) -> Layout:
             f"frames of {frame[0]}x{frame[1]}; allowed: {_NARROWEST}x{_LOWEST} and more; choose "
             f"fewer rows or columns"
         )
-    return Layout(rows, columns, (width, height))
+    return Layout(rows, columns, (width, height), band)
 
 
 def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tuple[int, int]:
@@ -55,25 +99,30 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     """
     spec.check_tool("ffmpeg", ffmpeg.version())
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
-    height, width = next(filmed.episodes()).cache.background.shape[:2]
-    shape = layout(grid["rows"], grid["columns"], (width, height))
-    cells = shape.rows * shape.columns
     frames = filmed.rows.steps + 1
+    first, _ = framed(next(filmed.episodes()).cache, 1)
+    width, height = first.background.shape[1::-1]
+    given, captions = (grid["rows"], grid["columns"]), bool(grid["caption"])
+    shape = choose_layout(len(frames), *given, (width, height), captions)
+    cells = shape.rows * shape.columns
     lengths = [int(frames[i : i + cells].max()) for i in range(0, len(frames), cells)]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
-    pictures = ScaledPictures((width, height), shape.cell)
-    pages = _pages(_cells(filmed, pictures, grid["caption"]), cells)
+    times = max(shape.cell[0] // width, 1)
+    pictures = ScaledPictures((times * width, times * height), shape.cell)
+    pages = _pages(_cells(filmed, pictures, times, grid["caption"]), cells)
     parts = (part for page in pages for part in page_parts(page, shape))
     planes = (frame for part in parts for frame in Yuv420p(part).frames())
     written = encode_video(path, planes, shape.size, fps, encoder, spec.text, starts)
     return written, len(starts)
 
 
-def _cells(filmed: FilmedEpisodes, pictures: ScaledPictures, template: str) -> Iterator[Cell]:
-    """Yield every filmed episode in its cell."""
+def _cells(
+    filmed: FilmedEpisodes, pictures: ScaledPictures, times: int, template: str
+) -> Iterator[Cell]:
+    """Yield every filmed episode in its cell; times: how many times small ones are enlarged."""
     for episode in filmed.episodes():
         if episode.place[1] == 0:  # the first of its shard
-            scaled = pictures.of(episode.cache)
+            scaled = pictures.of(framed(episode.cache, times)[0])
         yield Cell(scaled, episode.frames, episode.caption(template))
 
 

@@ -1,6 +1,7 @@
 """A page of the grid: episodes in their cells, as frame caches that become video like a shard's.
 
-An episode is held on its last frame until the longest of its page has ended.
+A caption stands in a band above its picture, which it does not hide. An episode is held on its last
+frame until the longest of its page has ended.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from goalreel.pictures.text import Colour, draw_text
 from goalreel.views.scaled_frames import Picture, ScaledCache
 
 GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
+_MARGIN = 12  # pixels of a band, on both sides together, that are left free
 _PAPER: Colour = (33, 37, 43)
 _INK: Colour = (255, 255, 255)
 # Pixels of pictures that are held at a time, and some more; a Mountain Car page at 3 x 4 has less.
@@ -28,20 +30,25 @@ class Layout:
 
     rows: int
     columns: int
-    cell: tuple[int, int]  # width and height of each, even
+    cell: tuple[int, int]  # width and height of each picture, even
+    band: int = 0  # rows above each picture, for its caption, even
 
     @property
     def size(self) -> tuple[int, int]:
         """The picture's width and height."""
         return (
             self.columns * (self.cell[0] + GUTTER) - GUTTER,
-            self.rows * (self.cell[1] + GUTTER) - GUTTER,
+            self.rows * self._pitch - GUTTER,
         )
 
+    @property
+    def _pitch(self) -> int:
+        return self.band + self.cell[1] + GUTTER
+
     def corner(self, number: int) -> tuple[int, int]:
-        """Return the top and left of a cell; cells are counted along the rows."""
+        """Return the top and left of a cell's picture; cells are counted along the rows."""
         row, column = divmod(number, self.columns)
-        return row * (self.cell[1] + GUTTER), column * (self.cell[0] + GUTTER)
+        return row * self._pitch + self.band, column * (self.cell[0] + GUTTER)
 
 
 @dataclass(frozen=True)
@@ -57,12 +64,11 @@ def page_parts(page: Sequence[Cell], shape: Layout) -> Iterator[FrameCache]:
     """Yield a page's frames as frame caches, each of as many frames as memory allows."""
     width, height = shape.cell
     background = np.full((shape.size[1], shape.size[0], 3), _PAPER, np.uint8)
-    plates = []
     for number, cell in enumerate(page):
         top, left = shape.corner(number)
         background[top : top + height, left : left + width] = cell.cache.background
         if cell.caption:
-            plates.append(_plate_patch(plate(cell.caption, shape.cell), top, left))
+            background[top - shape.band : top, left : left + width] = band(cell.caption, shape)
     step, end = 0, max(len(cell.frames) for cell in page)
     while step < end:
         first, pixels = step, 0
@@ -74,8 +80,6 @@ def page_parts(page: Sequence[Cell], shape: Layout) -> Iterator[FrameCache]:
                     pixels += layer.add(cell.cache.picture(frame))
             step = steps.stop
         cells = [layer.layer(f"cell {n}", *shape.corner(n)) for n, layer in enumerate(layers)]
-        always = np.zeros(step - first, np.int32)
-        cells += [Layer(f"caption {n}", patch, always) for n, patch in enumerate(plates)]
         yield FrameCache(background, tuple(cells), np.array([0, step - first]))
 
 
@@ -103,20 +107,24 @@ class _CellLayer:
         return Layer(name, patches, np.array(self._index, np.int32))
 
 
-def plate(text: str, cell: tuple[int, int]) -> np.ndarray:
-    """Return a caption on its plate, (h, w, 3) uint8, both even, for a cell's top left corner.
+def band_rows(width: int) -> int:
+    """Return the rows of a band for captions, even; width: of a cell, or of the room for it."""
+    return round(1.4 * _size(width) / 2) * 2
 
-    cell: its width and height; text that is too long for it is set smaller, then cut.
+
+def band(text: str, shape: Layout) -> np.ndarray:
+    """Return a caption in its band, (h, w, 3) uint8.
+
+    Text that is too long for a cell is set smaller, then cut.
     """
-    size = min(max(round(cell[1] / 20), 9), 18)
-    margin = max(size // 2, 2)
-    words = draw_text(text, size, _INK, _PAPER, cell[0] - 2 * margin)
-    high, wide = words.shape[0] + 2 * (size // 5), words.shape[1] + 2 * margin
-    pixels = np.full((high + high % 2, wide + wide % 2, 3), _PAPER, np.uint8)
-    pixels[size // 5 : size // 5 + words.shape[0], margin : margin + words.shape[1]] = words
+    width = shape.cell[0]
+    pixels = np.full((shape.band, width, 3), _PAPER, np.uint8)
+    words = draw_text(text, _size(width), _INK, _PAPER, max(width - _MARGIN, 2))
+    top, left = (shape.band - words.shape[0]) // 2, (width - words.shape[1]) // 2
+    pixels[top : top + words.shape[0], left : left + words.shape[1]] = words
     return pixels
 
 
-def _plate_patch(pixels: np.ndarray, top: int, left: int) -> Patches:
-    box = np.array([[top, left, *pixels.shape[:2]]], np.int32)
-    return Patches(box, pixels.reshape(-1, 3))
+def _size(width: int) -> int:
+    """Return the size of a caption's font for a cell of this width."""
+    return min(max(round(0.03 * width), 14), 18)

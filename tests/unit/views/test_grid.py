@@ -21,12 +21,13 @@ from goalreel.mp4.reader import read_index
 from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
 from goalreel.pictures.layers import NOTHING, Layer, cut_patches
+from goalreel.pictures.overlay import fitting_scale
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
 from goalreel.views import grid_page
 from goalreel.views.filmed_episodes import read_filmed
-from goalreel.views.grid import film_grid, layout
-from goalreel.views.grid_page import Cell, page_parts, plate
+from goalreel.views.grid import choose_layout, film_grid, layout
+from goalreel.views.grid_page import Cell, Layout, band, page_parts
 from goalreel.views.scaled_frames import ScaledCache, ScaledPictures
 
 GRID = {"rows": 2, "columns": 2, "caption": "Reach {reach} · {steps} steps"}
@@ -94,19 +95,18 @@ def spec_of(fps=30, encoder=QP):
 def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_path, atlases, env):
     files = run_of(tmp_path, atlases, [range(1), range(1, 2)], env)
     filmed = read_filmed(*files, env, "reach")
-    shape = layout(2, 1, (600, 400))
-    assert shape.cell == (600, 400) and shape.size == (600, 802)
+    shape = layout(2, 1, (600, 400), captions=True)
+    assert shape.cell == (600, 400) and shape.size == (600, 854)
     frames = [f for part in page_parts(cells_of(filmed, shape), shape) for f in part]
     assert len(frames) == max(filmed.rows.steps) + 1
     for cell, path in enumerate(files[0]):
         shard = read_trajectories(path)
         wanted = [*played(env, int(shard.episodes.seed[0]), shard.episode(0)[1])]
-        high, wide = plate(f"Reach {cell} 0", shape.cell).shape[:2]
+        words = band(f"Reach {cell} 0", shape)
+        assert np.count_nonzero(words.min(axis=2) > 200) > 50
         for frame, expected in itertools.zip_longest(frames, wanted, fillvalue=wanted[-1]):
-            shown = frame[cell * 402 : cell * 402 + 400].copy()
-            assert not np.array_equal(shown[:high, :wide], expected[:high, :wide])
-            shown[:high, :wide] = expected[:high, :wide]
-            assert np.array_equal(shown, expected)
+            assert np.array_equal(frame[cell * 428 :][:26], words)
+            assert np.array_equal(frame[cell * 428 + 26 :][:400], expected)
 
 
 def test_the_video_shows_the_pages_in_order_with_a_keyframe_at_each_start(filmed, tmp_path):
@@ -116,21 +116,21 @@ def test_the_video_shows_the_pages_in_order_with_a_keyframe_at_each_start(filmed
     episodes = [(e.cache, e.frames, e.row) for e in filmed.episodes()]
     lengths = [len(numbers) for _, numbers, _ in episodes]
     assert len(set(lengths[:4])) > 1, "one is held"
-    width, height = layout(2, 2, (600, 400)).cell
-    assert (width, height) == (600, 400)
+    shape = layout(2, 2, (600, 400), captions=True)
+    assert shape.cell == (600, 400)
     found = decoded(tmp_path / "g.mp4")
     starts = [0, max(lengths[:4])]
     assert len(found) == frames == starts[1] + lengths[4] and pages == 2
     for start, first in zip(starts, (0, 4), strict=True):
         length = max(lengths[first : first + 4])
         for step in {*range(0, length, 13), *lengths[first : first + 4]} - {length}:
-            picture = np.full((802, 1202, 3), PAPER, np.uint8)
+            picture = np.full((854, 1202, 3), PAPER, np.uint8)
             for cell, (cache, numbers, row) in enumerate(episodes[first : first + 4]):
-                shown = cache[numbers[min(step, len(numbers) - 1)]].copy()
-                words = plate(f"Reach {row['reach']} · {row['steps']} steps", (600, 400))
-                shown[: words.shape[0], : words.shape[1]] = words
-                top, left = cell // 2 * 402, cell % 2 * 602
-                picture[top : top + 400, left : left + 600] = shown
+                words = band(f"Reach {row['reach']} · {row['steps']} steps", shape)
+                top, left = cell // 2 * 428, cell % 2 * 602
+                picture[top : top + 26, left : left + 600] = words
+                shown = cache[numbers[min(step, len(numbers) - 1)]]
+                picture[top + 26 : top + 426, left : left + 600] = shown
             assert np.array_equal(found[start + step], planar(picture))
     assert [row["reach"] for *_, row in episodes] == [0, 1, 2, 3, 4]
     with av.open(str(tmp_path / "g.mp4")) as container:
@@ -199,7 +199,7 @@ def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share
 
 
 def test_a_scaled_page_equals_pillows_frames_on_each_shards_own_background(filmed):
-    shape = layout(3, 4, (600, 400))
+    shape = layout(3, 4, (600, 400), captions=False)
     assert shape.cell == (478, 318) and shape.size == (1918, 958)
     caches = caches_of(filmed)
     dark = replace(caches[1], background=caches[1].background // 2)
@@ -219,7 +219,7 @@ def test_a_scaled_page_of_what_gymnasium_draws_is_what_pillow_makes_of_env_rende
 ):
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
     filmed = read_filmed(*files, CARTPOLE, "reach")
-    shape = layout(3, 4, (600, 400))
+    shape = layout(3, 4, (600, 400), captions=False)
     page = [replace(cell, caption="") for cell in cells_of(filmed, shape)]
     frames = [frame for part in page_parts(page, shape) for frame in part]
     episodes = [
@@ -250,32 +250,81 @@ def test_equal_pictures_of_drawn_frames_are_scaled_once():
     columns=st.integers(1, 20),
     width=st.integers(1, 3000),
     height=st.integers(1, 3000),
+    captions=st.booleans(),
 )
-def test_cells_are_even_and_as_large_as_fit(rows, columns, width, height):
-    room = (1922 // columns - 2, 1082 // rows - 2)
-    scale = min(room[0] / width, room[1] / height, 1)
-    fitting = scale * width, scale * height
+def test_cells_are_even_and_as_large_as_fit(rows, columns, width, height, captions):
+    def room(shape):
+        across, down = 1922 // columns - 2, 1082 // rows - 2 - shape.band
+        return min(across / width, down / height)
+
     try:
-        shape = layout(rows, columns, (width, height))
+        shape = layout(rows, columns, (width, height), captions)
     except GoalreelError as error:
-        assert fitting[0] < 66 or fitting[1] < 18, error
+        scale = room(Layout(1, 1, (0, 0), 26 * captions))
+        assert min(scale, 1) * width < 66 or min(scale, 1) * height < 18, error
         assert "choose fewer rows or columns" in str(error)
         return
-    assert not any(side % 2 for side in (*shape.cell, *shape.size))
-    assert shape.size[0] <= 1920 and shape.size[1] <= 1080
-    for side, most in zip(shape.cell, fitting, strict=True):
-        assert most - 2.001 < side < most + 0.001
+    assert not any(side % 2 for side in (*shape.cell, *shape.size, shape.band))
+    assert shape.size[0] <= 1920 and shape.size[1] <= 1080 and (shape.band >= 18) == captions
+    scale = room(shape)
+    scale = min(int(scale), fitting_scale((height, width))) if scale >= 1 else scale
+    for side, frame in zip(shape.cell, (width, height), strict=True):
+        assert scale * frame - 2.001 < side < scale * frame + 0.001
     corners = [shape.corner(cell) for cell in range(rows * columns)]
     assert corners == sorted(set(corners)) and not any(side % 2 for c in corners for side in c)
     top, left = corners[-1]
     assert (left + shape.cell[0], top + shape.cell[1]) == shape.size
 
 
+@pytest.mark.parametrize(
+    ("frame", "episodes", "given_", "expected"),
+    [
+        ((600, 400), 1000, (None, None), (3, 4, 478, 318)),
+        ((600, 400), 4, (None, None), (2, 2, 600, 400)),
+        ((600, 400), 5, (None, None), (2, 3, 600, 400)),
+        ((600, 400), 13, (None, None), (3, 3, 498, 332)),  # 9 and 4, not 12 and 1
+        ((600, 400), 100, (5, None), (5, 6, 290, 194)),
+        ((600, 400), 2, (3, 4), (3, 4, 478, 318)),  # as asked
+        ((160, 210), 4, (None, None), (1, 4, 320, 420)),  # Atari's, twice
+        ((160, 210), 50, (None, None), (2, 5, 320, 420)),
+        ((256, 256), 4, (None, None), (2, 2, 512, 512)),
+    ],
+)
+def test_a_grid_is_as_large_as_its_episodes_need(frame, episodes, given_, expected):
+    shape = choose_layout(episodes, *given_, frame, captions=True)
+    assert (shape.rows, shape.columns, *shape.cell) == expected
+
+
+@given(episodes=st.integers(1, 100), width=st.integers(64, 900), height=st.integers(64, 900))
+def test_no_row_is_empty_before_the_last_page(episodes, width, height):
+    shape = choose_layout(episodes, None, None, (width, height), captions=True)
+    cells = shape.rows * shape.columns
+    assert cells >= min(episodes, 8) and cells <= 12
+    assert episodes > 12 or cells - episodes < min(shape.rows, shape.columns)
+
+
+def test_small_pictures_are_enlarged_whole_and_hidden_by_nothing(tmp_path):
+    files = run_of(tmp_path, None, [range(2)], "FrozenLake-v1")
+    filmed = read_filmed(*files, "FrozenLake-v1", "episode")
+    config = {"grid": {"rows": None, "columns": None, "caption": "{seed}"}, "unit": "episode"}
+    config |= {"film.fps": 4, "view_encoder": LOSSLESS}
+    film_grid(filmed, tmp_path / "g.mp4", parse_spec(canonical({"config": config})))
+    found, shard = decoded(tmp_path / "g.mp4"), read_trajectories(files[0][0])
+    assert found[0].shape == (538 * 3 // 2, 1026)
+    for e in range(2):
+        wanted = [*played("FrozenLake-v1", int(shard.episodes.seed[e]), shard.episode(e)[1])]
+        for frame, expected in zip(found, wanted, strict=False):
+            large = planar(np.kron(expected, np.ones((2, 2, 1), np.uint8)))
+            assert np.array_equal(frame[26:538, 514 * e : 514 * e + 512], large[:512])
+
+
 def test_a_caption_never_leaves_its_cell():
     text = "Reach 17 of a very long caption, seed 9007199254740991"
-    for cell in ((64, 42), (94, 62), (600, 400)):
-        height, width = plate(text, cell).shape[:2]
-        assert width <= cell[0] and height <= cell[1]
+    for width in (64, 94, 600):
+        shape = layout(1, 1, (width, 400), captions=True)
+        pixels = band(text, shape)
+        assert pixels.shape == (shape.band, width, 3)
+        assert (pixels[[0, -1]] == PAPER).all() and (pixels[:, [0, -1]] == PAPER).all()
 
 
 def test_frames_of_other_trajectories_or_of_another_size_are_refused(

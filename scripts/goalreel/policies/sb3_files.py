@@ -11,6 +11,19 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError
 
+# The modules of the policies that models are made of, and the algorithms that train them.
+_TRAINED_BY = {
+    "stable_baselines3.common.policies": ("PPO", "A2C", "TRPO"),
+    "stable_baselines3.dqn.policies": ("DQN",),
+    "stable_baselines3.sac.policies": ("SAC",),
+    "stable_baselines3.td3.policies": ("TD3", "DDPG"),
+    "sb3_contrib.ars.policies": ("ARS",),
+    "sb3_contrib.common.maskable.policies": ("MaskablePPO",),
+    "sb3_contrib.common.recurrent.policies": ("RecurrentPPO",),
+    "sb3_contrib.crossq.policies": ("CrossQ",),
+    "sb3_contrib.qrdqn.policies": ("QRDQN",),
+    "sb3_contrib.tqc.policies": ("TQC",),
+}
 _STATISTICS = ("vecnormalize.pkl", "vec_normalize.pkl")  # RL Zoo's name, and the documentation's
 
 
@@ -18,10 +31,16 @@ def with_files(policy: Mapping, env: str) -> dict:
     """Return the section `policy` of a model with the files that it means, `file` and `normalize`.
 
     Raises:
-        GoalreelError: there is no such model, or it was trained with VecNormalize and its
-            statistics are missing.
+        GoalreelError: there is no such model, it is of another algorithm, or it was trained with
+            VecNormalize and its statistics are missing.
     """
     model, normalize = _model(Path(policy["file"]), env), policy["normalize"]
+    module = (_data(model).get("policy_class") or {}).get("__module__")
+    if policy["algorithm"] not in (able := _TRAINED_BY.get(module, (policy["algorithm"],))):
+        raise GoalreelError(
+            f"policy.algorithm: {policy['algorithm']}, and {model} is a model of another; write "
+            f"policy.algorithm: {' or '.join(able)}"
+        )
     if normalize is None:
         found = _statistics(model)
         normalize = None if found is None else str(found)

@@ -299,7 +299,9 @@ def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrapper
 
 
 def test_a_model_of_another_algorithm_is_refused(trained):
-    policy = policy_of(trained / "model.zip", algorithm="DQN")
+    said = refused(trained / "model.zip", algorithm="DQN")
+    assert "policy.algorithm: DQN, and" in said and "write policy.algorithm: PPO or A2C" in said
+    policy = policy_of(trained / "model.zip") | {"algorithm": "DQN"}
     with pytest.raises(GoalreelError, match="cannot be loaded as policy.algorithm: DQN"):
         make_policy(policy)
 

@@ -141,7 +141,7 @@ CHOSEN = {"clips": 1, "stills": 1, "grid": 1, "report": 1}
 CODE_EDITS = [
     ("views/swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
     ("views/phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),
-    ("views/grid_page.py", "margin = max(", "margin = min(", {"grid": 1, "report": 1}),
+    ("views/grid_page.py", "_MARGIN = 12", "_MARGIN = 14", {"grid": 1, "report": 1}),
     ("views/poster.py", "import", "import abc\nimport", {"stills": 1}),
     ("views/triggers.py", 'trigger == "all"', 'trigger == "every"', CHOSEN),
     ("views/learning_film.py", "not reached", "missed", {"learning": 1}),

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.pictures.blocks import enlarged
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.text import Colour, draw_text
 
-_WIDEST = 320  # pixels of a thumbnail; smaller frames are not enlarged
+_WIDEST, _HIGHEST = 320, 480  # pixels of a thumbnail; in these small frames are enlarged whole
 _NARROWEST = 120  # of a column, for what is written below
 _SIZE = 15  # of the captions, in pixels
 _MARGIN = 24
@@ -35,12 +36,12 @@ def sheet_row(cache: FrameCache, frames: range, caption: str) -> Row:
 
 
 def thumbnail(frame: np.ndarray) -> np.ndarray:
-    """Return a frame, (H, W, 3) uint8, at the sheet's width, or as it is if it is smaller."""
+    """Return a frame, (H, W, 3) uint8, at the sheet's width, or a smaller one several times."""
     from PIL import Image
 
     height, width = frame.shape[:2]
     if width <= _WIDEST:
-        return frame
+        return enlarged(frame, max(min(_WIDEST // width, _HIGHEST // height), 1))
     size = (_WIDEST, max(height * _WIDEST // width, 1))
     return np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.overlay import fitting_scale
 from goalreel.pictures.text import Colour, draw_text
 from goalreel.views.filmed_episodes import spread
 
@@ -18,7 +19,7 @@ _FEW = 4
 _GAP = 0.02  # of the frame's width, left around what is drawn
 _FRAMES = 400  # of a long episode that are looked at
 _STILLNESS = 25  # frames whose median is what stands still
-_WIDTH = 1200  # about; smaller frames are enlarged, so that the caption is smooth
+_SIDE = 1200  # of the picture's longer one, about: frames are enlarged, so that text is smooth
 _PAPER: Colour = (255, 255, 255)
 _INK: Colour = (33, 37, 43)
 _GREY: Colour = (98, 105, 115)
@@ -32,10 +33,11 @@ def draw_poster(cache: FrameCache, frames: range, title: str, text: str) -> np.n
     from PIL import Image
 
     picture = stroboscope(cache, frames)
-    times = max(round(_WIDTH / picture.shape[1]), 1)
+    times = max(round(_SIDE / max(picture.shape)), 1)
     size = (picture.shape[1] * times, picture.shape[0] * times)
     # Few pixels a side are drawn one by one, and look best so.
-    smooth = Image.Resampling.LANCZOS if times <= 2 else Image.Resampling.NEAREST
+    small = times > 2 or fitting_scale(picture.shape[:2]) > 1
+    smooth = Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS
     large = np.asarray(Image.fromarray(picture).resize(size, smooth))
     return np.concatenate([large, _band(size[0], title, text)])
 

@@ -1,13 +1,14 @@
 """The preview: one episode as an animated WebP file that is small enough for a web page.
 
-It starts as sharp and as smooth as the film; what is too large is tried again with loss, then
-smaller, then with fewer frames a second.
+It starts as sharp and as smooth as the film, with small pictures enlarged; what is too large is
+tried again with loss, then smaller, then with fewer frames a second.
 """
 
 import io
 
 from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.overlay import fitting_scale
 from goalreel.views.filmed_episodes import spread
 
 LIMIT = 500_000  # bytes: the file has fewer
@@ -27,7 +28,9 @@ def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[b
     frames: the numbers of its frames; comment: what the file keeps about its making. Raises
     GoalreelError if not even one small frame is small enough.
     """
-    width = min(cache.background.shape[1], _WIDEST)
+    high, wide = cache.background.shape[:2]
+    times = max(min(fitting_scale((high, wide)), _WIDEST // wide), 1)
+    width = min(times * wide, _WIDEST)
     count = max(min(len(frames), len(frames) * _FASTEST // fps, _MOST), 1)
     lossless = True
     while True:
@@ -59,9 +62,8 @@ def _animation(
     high, wide = cache.background.shape[:2]
     size = (width, max(high * width // wide, 1))
     chosen = spread(frames, count)
-    images = [
-        Image.fromarray(cache[frame]).resize(size, Image.Resampling.LANCZOS) for frame in chosen
-    ]
+    smooth = Image.Resampling.LANCZOS if width % wide else Image.Resampling.NEAREST
+    images = [Image.fromarray(cache[frame]).resize(size, smooth) for frame in chosen]
     # A frame stays until the next one's moment, rounded to milliseconds: no error adds up.
     moments = [round((frame - frames[0]) * 1000 / fps) for frame in chosen]
     shown = [later - moment for moment, later in zip(moments, moments[1:], strict=False)]

@@ -18,7 +18,7 @@ from goalreel.provenance.spec import canonical
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views import contact_sheet
 from goalreel.views.filmed_episodes import read_filmed, spread
-from goalreel.views.poster import stroboscope
+from goalreel.views.poster import draw_poster, stroboscope
 from goalreel.views.preview import LIMIT, preview
 from goalreel.views.stills import save_contact_sheet, save_poster, save_preview
 
@@ -174,6 +174,22 @@ def test_stills_of_what_gymnasium_draws_show_its_frames(tmp_path, atlases):
     last = Image.fromarray(played(files, (1, 0), CARTPOLE)[-1])
     expected = np.asarray(last.resize((320, 213), Image.Resampling.LANCZOS))
     assert np.array_equal(thumbnails(tmp_path / "s.png")[0][2], expected)
+
+
+def test_small_pictures_are_enlarged_pixel_by_pixel(tmp_path):
+    """A row of a 210x160 sheet is twice as large, the preview three times, the poster six."""
+    rng = np.random.default_rng(2)
+    frames = list(rng.integers(0, 2, (3, 210, 160, 3), np.uint8) * 255)
+    cache = cache_of(frames)
+    row = contact_sheet.sheet_row(cache, range(3), "")
+    assert np.array_equal(row.frames[0], np.kron(frames[0], np.ones((2, 2, 1), np.uint8)))
+    (tmp_path / "p.webp").write_bytes(preview(cache, range(3), 30, "")[0])
+    with Image.open(tmp_path / "p.webp") as animation:
+        shown = np.asarray(animation.convert("RGB"))
+    assert np.array_equal(shown, np.kron(frames[0], np.ones((3, 3, 1), np.uint8)))
+    poster = draw_poster(cache, range(3), "", "")
+    large = np.kron(stroboscope(cache, range(3)), np.ones((6, 6, 1), np.uint8))
+    assert np.array_equal(poster[:1260], large)
 
 
 @pytest.mark.parametrize(("frames", "height", "width"), [(12, 300, 400), (1, 700, 1000)])

@@ -36,7 +36,7 @@ def test_links_lead_to_what_exists(name):
 
 
 def test_the_readme_is_short():
-    assert len(text_of("README.md").splitlines()) <= 160
+    assert len(text_of("README.md").splitlines()) <= 150
 
 
 def options_in_commands() -> list[tuple[str, dict]]:

@@ -6,37 +6,19 @@ It reads the film, its tables and its views, and leaves plots/ and report/;
 
 
 rule plots:
-    """Plot the steps to the goal, the phase portrait and the reach rate."""
+    """Plot the returns, the steps, what was done and, where they can be drawn, the states."""
     input:
         episodes=rules.episodes.output.episodes,
         attempts=rules.episodes.output.attempts,
         trajectories=plan.all_shards(TRAJECTORIES),
     output:
-        steps=report(
-            f"{RESULTS}/plots/steps.svg",
+        report(
+            directory(f"{RESULTS}/plots"),
+            patterns=["{name}.svg"],
             category="Plots",
-            labels={"plot": "steps to the goal"},
-            caption="../docs/report/steps.rst",
+            labels={"plot": "{name}"},
+            caption="../docs/report/plots.rst",
         ),
-        initial_position=report(
-            f"{RESULTS}/plots/initial_position.svg",
-            category="Plots",
-            labels={"plot": "steps by initial position"},
-            caption="../docs/report/initial_position.rst",
-        ),
-        phase=report(
-            f"{RESULTS}/plots/phase.svg",
-            category="Plots",
-            labels={"plot": "phase portrait"},
-            caption="../docs/report/phase.rst",
-        ),
-        reach_rate=report(
-            f"{RESULTS}/plots/reach_rate.svg",
-            category="Plots",
-            labels={"plot": "reach rate"},
-            caption="../docs/report/reach_rate.rst",
-        ),
-        sums=f"{RESULTS}/plots/SHA256SUMS",
     log:
         f"{RESULTS}/logs/plots.log",
     benchmark:
@@ -63,7 +45,7 @@ rule report:
         episodes=rules.episodes.output.episodes,
         attempts=rules.episodes.output.attempts,
         tables=rules.episodes.output.spec,
-        plots=rules.plots.output[:4],  # without their checksums
+        plots=rules.plots.output,
         trajectories=plan.first_shard(TRAJECTORIES),
         frames=plan.first_shard(FRAMES),
         segments=plan.first_shard(SEGMENT),

@@ -1,10 +1,10 @@
-"""Draw the plots: steps to the goal, steps by initial position, phase portrait, reach rate.
+"""Draw the plots that a run's episodes fill: returns, steps, states, actions, the reach rate.
 
 By hand, for two shards:
 
-    python scripts/plots.py steps.svg initial_position.svg phase.svg reach_rate.svg
-        SHA256SUMS --spec '{"stage": "plots",
-        "config": {"env": "MountainCar-v0", "policy": {"name": "pump", "epsilon": 0}},
+    python scripts/plots.py results/plots --spec '{"stage": "plots",
+        "config": {"env": "MountainCar-v0", "unit": "reach",
+            "policy": {"name": "pump", "epsilon": 0}},
         "shard": {"shards": 2}}' --episodes results/episodes.csv
         --attempts results/attempts.csv --trajectories results/trajectories/00000.npz
 """
@@ -19,34 +19,37 @@ def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "plots")
     options.add_argument("--episodes", type=Path, required=True, help="table of filmed episodes")
+    # Where episodes are filmed as they come, there is none: a bare --attempts then.
     options.add_argument("--attempts", type=Path, nargs="?", help="table of all attempts")
     options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
-    options.add_argument("steps", type=Path, help="the histogram to write, .svg")
-    options.add_argument("initial_position", type=Path, help="steps by initial position to write")
-    options.add_argument("phase", type=Path, help="the phase portrait to write, .svg")
-    options.add_argument("reach_rate", type=Path, help="the reach rate to write, .svg")
-    options.add_argument("sums", type=Path, help="the checksums of the plots to write")
+    options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
+    from goalreel.environments.registry import describe
+    from goalreel.files.atomic import replacing_folder
     from goalreel.film.shards import shard_paths
-    from goalreel.provenance.checksums import write_sums
+    from goalreel.provenance.checksums import SUMS, write_sums
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.report import plots
-    from goalreel.report.plot_data import read_portrait, read_steps
+    from goalreel.report.plot_data import read_returns, read_sample, read_steps
+    from goalreel.report.plots import Run, draw_plots
     from goalreel.report.reach_rate import reach_rate
 
     spec = spec_of(arguments)
-    check_inputs(spec, simulate=shard_paths(arguments.trajectories, spec.shard["shards"]))
-    steps = read_steps(arguments.episodes)
-    rate = reach_rate(arguments.attempts, spec.config["policy"])
-    portrait = read_portrait(arguments.trajectories, spec.shard["shards"], spec.config["env"])
-    plots.plot_steps(arguments.steps, steps, spec.text)
-    plots.plot_initial_position(arguments.initial_position, steps, spec.text)
-    plots.plot_phase(arguments.phase, portrait, spec.text)
-    plots.plot_reach_rate(arguments.reach_rate, [rate], spec.text)
-    made = [arguments.steps, arguments.initial_position, arguments.phase, arguments.reach_rate]
-    write_sums(arguments.sums, made)
-    cli.say(f"4 plots of {steps.reaches} reaches in {rate.attempts} attempts")
+    shards, unit = spec.shard["shards"], spec.config["unit"]
+    check_inputs(spec, simulate=shard_paths(arguments.trajectories, shards))
+    rate = reach_rate(arguments.attempts, spec.config["policy"]) if arguments.attempts else None
+    run = Run(
+        unit,
+        read_steps(arguments.episodes, unit),
+        read_returns(arguments.episodes),
+        read_sample(arguments.trajectories, shards, unit),
+        describe(spec.config["env"]).goal_position,
+        rate,
+    )
+    with replacing_folder(arguments.output) as folder:
+        made = draw_plots(folder, run, spec.text)
+        write_sums(folder / SUMS, made)
+    cli.say(f"{len(made)} plots of {run.returns.episodes} episodes")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ By hand, for two shards (open report/index.html afterwards):
 
     python scripts/report.py report --spec '{
         "stage": "report",
-        "config": {"env": "MountainCar-v0", "film.fps": 30, "policy": {"name": "pump"}},
+        "config": {"env": "MountainCar-v0", "unit": "reach", "film.fps": 30,
+            "policy": {"name": "pump"}},
         "shard": {"shards": 2, "reaches": 250}}' --film results/film.mp4
         --episodes results/episodes.csv --attempts results/attempts.csv
-        --tables results/tables.json --plots results/plots/*.svg
+        --tables results/tables.json --plots results/plots
         --trajectories results/trajectories/00000.npz --frames results/frames/00000.npz
         --segments results/segments/00000.mp4 --atlas results/atlas.npz
 """
@@ -24,9 +25,10 @@ def main(argv: list[str] | None = None) -> None:
     needed = {"type": Path, "required": True}
     options.add_argument("--film", help="the film, .mp4", **needed)
     options.add_argument("--episodes", help="the table of filmed episodes, .csv", **needed)
-    options.add_argument("--attempts", type=Path, nargs="?", help="the table of all attempts, .csv")
+    # Where episodes are filmed as they come, there is none: a bare --attempts then.
+    options.add_argument("--attempts", type=Path, nargs="?", help="table of all attempts, .csv")
     options.add_argument("--tables", help="the spec of both tables, .json", **needed)
-    options.add_argument("--plots", nargs="+", help="the plots, .svg", **needed)
+    options.add_argument("--plots", help="the folder of plots", **needed)
     # Other environments than Mountain Car have neither: a bare --swarm then.
     options.add_argument("--swarm", type=Path, nargs="?", help="the swarm view, .mp4")
     options.add_argument("--grid", type=Path, help="the grid view, .mp4")
@@ -42,11 +44,13 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
 
+    from goalreel.provenance.checksums import SUMS, read_sums
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.report.page import Sources, write_report
     from goalreel.workflow.stages import FILM
 
     spec = spec_of(arguments)
+    plots = list(read_sums(arguments.plots / SUMS))
     check_inputs(
         spec,
         simulate=arguments.trajectories,
@@ -55,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
         atlas=arguments.atlas,
         concat=arguments.film,
         episodes=arguments.tables,
-        plots=arguments.plots[0],
+        plots=plots[0],
         grid=arguments.grid,
         swarm=arguments.swarm,
         learning=arguments.learning,
@@ -70,11 +74,11 @@ def main(argv: list[str] | None = None) -> None:
             film=arguments.film,
             episodes=arguments.episodes,
             attempts=arguments.attempts,
-            plots=arguments.plots,
+            plots=plots,
             views=views,
             artefacts=[
                 *[*stages, arguments.film, arguments.tables],
-                *[*views.values(), arguments.plots[0]],
+                *[*views.values(), plots[0]],
             ],
             benchmarks=arguments.benchmarks or arguments.film.parent / "benchmarks",
             stages=list(FILM),

@@ -34,7 +34,7 @@ STEPS = {
     "concat": """
 from goalreel.film.concatenate import _chapters, join
 from goalreel.simulation.trajectories import read_summary
-chapters = _chapters((read_summary(shard) for _ in range(times)), 15)
+chapters = _chapters((read_summary(shard) for _ in range(times)), 15, "reach")
 class Often(list):
     __iter__ = lambda self: (segment for _ in range(times))
     __len__ = lambda self: times
@@ -46,13 +46,14 @@ from goalreel.film.tables import write_tables
 write_tables((shard for _ in range(times)), out / "e.csv", out / "a.csv", "MountainCar-v0", 30, 15)
 """,
     "plots: reading": """
-from goalreel.report.plot_data import read_steps
-read_steps(out / "e.csv")
+from goalreel.report.plot_data import read_returns, read_steps
+read_steps(out / "e.csv", "reach")
+read_returns(out / "e.csv")
 """,
     "report: rows": """
 from goalreel.report.reach_rate import pieces
-from goalreel.report.page_rows import COLUMNS, write_rows
-write_rows(out / "data.js", pieces(out / "e.csv", COLUMNS), 30)
+from goalreel.report.page_rows import columns, write_rows
+write_rows(out / "data.js", pieces(out / "e.csv", columns("reach")), 30, "reach")
 """,
 }
 

@@ -47,3 +47,9 @@ def counted(number: int, word: str) -> str:
     """Return a number with a word in its plural: "1 reach", "1,000 reaches"."""
     plural = "" if number == 1 else "es" if word.endswith("ch") else "s"
     return f"{number:,} {word}{plural}"
+
+
+def file_size(path: Path) -> str:
+    """Return a file's size: "312 kB", "4.1 MB"."""
+    size = path.stat().st_size
+    return f"{size / 1e6:,.1f} MB" if size >= 999_500 else f"{max(size / 1e3, 1):.0f} kB"

@@ -85,6 +85,16 @@ def picture(driver, video: str) -> np.ndarray:
         "return canvas.toDataURL('image/png');",
         video,
     )
+    return _pixels(address)
+
+
+def canvas(driver, element: str) -> np.ndarray:
+    """Return what a canvas shows, (H, W, 3) uint8."""
+    script = "return document.getElementById(arguments[0]).toDataURL('image/png')"
+    return _pixels(driver.execute_script(script, element))
+
+
+def _pixels(address: str) -> np.ndarray:
     with Image.open(io.BytesIO(base64.b64decode(address.split(",", 1)[1]))) as image:
         return np.asarray(image.convert("RGB"))
 

@@ -22,7 +22,7 @@ def test_summary_stands_at_the_end(filmed):
     frames = (table["card_frames"] + table["frames"]).sum()
     assert f"8 goal reaches in 8 episodes, {frames:,} frames" in last[1]
     film = filmed.folder / "results" / "film.mp4"
-    assert f"0:00:{round(frames / 30):02d}, {film.stat().st_size / 1e6:.1f} MB" in last[0]
+    assert f"0:00:{round(frames / 30):02d}, {film.stat().st_size / 1e3:.0f} kB" in last[0]
     times = pd.concat(
         pd.read_csv(path, sep="\t")
         for path in (filmed.folder / "results" / "benchmarks" / "encode").glob("*.tsv")

@@ -1,4 +1,4 @@
-"""The report: a folder with a page that plays the film and finds every reach in it.
+"""The report: a folder with a page that plays the film and finds every episode in it.
 
 The folder opens from disk and asks for nothing outside itself.
 """
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import jinja2
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, counted, file_size
 from goalreel.files.atomic import place, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import Outline, read_outline
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import Artefact, read_artefact, tools_of
 from goalreel.provenance.spec import Spec
-from goalreel.report.page_rows import COLUMNS, Totals, write_rows
+from goalreel.report.page_rows import Spread, Totals, columns, write_rows
 from goalreel.report.reach_rate import pieces, policy_label, reach_rate
 from goalreel.report.timings import read_timings
 
@@ -29,7 +29,7 @@ class Sources:
 
     film: Path
     episodes: Path  # the table of filmed episodes
-    attempts: Path  # the table of all attempts
+    attempts: Path | None  # the table of all attempts, where reaches are filmed
     plots: Sequence[Path]  # SVG files
     views: Mapping[str, Path]  # further videos by their titles
     artefacts: Sequence[Path]  # the files whose specs the page lists
@@ -42,15 +42,15 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
 
     Raises GoalreelError if the film, a table or a plot cannot be used, or they are not of one run.
     """
-    film = read_outline(sources.film)
+    film, unit = read_outline(sources.film), spec.config["unit"]
     with replacing_folder(folder) as temporary:
-        files = [sources.film, sources.episodes, sources.attempts, *sources.plots]
+        files = [sources.film, *_tables(sources), *sources.plots]
         for path in [*files, *sources.views.values()]:
             place(path, temporary / path.name)
         for name in ("report.css", "report.js"):
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
-        table = pieces(sources.episodes, COLUMNS)
-        rows = write_rows(temporary / "data.js", table, spec.config["film.fps"])
+        table = pieces(sources.episodes, columns(unit))
+        rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
         _check(sources, film, rows, spec)
         page = _page(sources, film, rows, spec)
         (temporary / "index.html").write_text(page, encoding="utf-8", newline="\n")
@@ -58,10 +58,16 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     return rows.episodes
 
 
+def _tables(sources: Sources) -> list[Path]:
+    return [path for path in (sources.episodes, sources.attempts) if path is not None]
+
+
 def _check(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> None:
     expected, fps = spec.shard["reaches"], spec.config["film.fps"]
-    if rows.reached != expected:
-        raise GoalreelError(f"{sources.episodes}: lists {rows.reached} reaches, not {expected}")
+    unit = spec.config["unit"]
+    listed = rows.outcomes["reached"] if unit == "reach" else rows.episodes
+    if listed != expected:
+        raise GoalreelError(f"{sources.episodes}: lists {counted(listed, unit)}, not {expected}")
     if film.timescale != fps * film.durations[0] or rows.end > film.frames:
         raise GoalreelError(
             f"{sources.film}: is of another run than {sources.episodes}, which lists {rows.end} "
@@ -80,26 +86,43 @@ def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
     )
     artefacts = [read_artefact(path, results) for path in sources.artefacts]
     artefacts.append(Artefact("report", spec))
+    attempts, policy, unit = sources.attempts, spec.config["policy"], spec.config["unit"]
     return environment.get_template("report.html.j2").render(
         env=spec.config["env"],
-        policy=policy_label(spec.config["policy"]),
-        reaches=spec.shard["reaches"],
-        episodes=rows.episodes,
-        failed=rows.failed,
-        steps=rows.steps,
+        policy=policy_label(policy),
+        unit=unit,
+        title=counted(spec.shard["reaches"], "goal reach" if unit == "reach" else unit),
+        rows=rows,
+        spreads=[("Return", rows.returns, rows.decimals), ("Steps", rows.steps, 0)],
+        mean=_mean,
+        figure=_figure,
         frames=film.frames,
         fps=fps,
+        size=film.size,
         clock=_clock(film.frames / fps),
-        megabytes=sources.film.stat().st_size / 1e6,
+        film_size=file_size(sources.film),
         film=sources.film.name,
-        tables=[sources.episodes.name, sources.attempts.name],
+        tables=[path.name for path in _tables(sources)],
         views=[(title, path.name) for title, path in sources.views.items()],
         plots=[(path.name, read_caption(path)) for path in sources.plots],
-        rates=[reach_rate(sources.attempts, spec.config["policy"])],
+        rates=[reach_rate(attempts, policy)] if attempts else [],
         timings=read_timings(sources.benchmarks, sources.stages, spec.shard["shards"], film.frames),
         artefacts=artefacts,
         tools=tools_of(artefacts),
     )
+
+
+def _figure(value: float, decimals: int) -> str:
+    """Return a number with a true minus sign; a median may lie between two whole numbers."""
+    decimals = max(decimals, 0 if value == round(value) else 1)
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def _mean(spread: Spread, decimals: int) -> str:
+    """Return a mean and the standard deviation, with one decimal where the numbers are whole."""
+    if spread.least == spread.most:
+        return _figure(spread.mean, decimals)
+    return f"{_figure(spread.mean, max(decimals, 1))} ± {_figure(spread.std, max(decimals, 1))}"
 
 
 def _clock(seconds: float) -> str:

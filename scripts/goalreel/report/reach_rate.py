@@ -15,9 +15,9 @@ from goalreel.errors import GoalreelError
 
 _ROWS = 100_000
 _MOST_STEPS = 10_000_000  # ten times what max_steps allows: counts of steps stay below 100 MB
-_DTYPES = {"reach": "int64", "attempt": "int64", "seed": "int64", "steps": "int64"}
-_DTYPES |= {"return": "float64", "start_s": "float64", "initial_position": "float64"}
-_DTYPES |= {"reached": "bool"}
+_DTYPES = dict.fromkeys(("reach", "episode", "attempt", "seed", "steps"), "int64")
+_DTYPES |= dict.fromkeys(("return", "start_s", "initial_position"), "float64")
+_DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
 _Z = NormalDist().inv_cdf(0.975)  # of a two-sided 95% interval
 
 
@@ -44,7 +44,7 @@ def reach_rate(attempts_csv: str | os.PathLike, policy: Mapping) -> ReachRate:
     of attempts is not; Wilson's interval, made for a fixed number of attempts, is close to right.
     """
     reached = attempts = 0
-    for piece in pieces(attempts_csv, ()):
+    for piece in pieces(attempts_csv, ("reached",)):
         reached += int(piece["reached"].sum())
         attempts += len(piece)
     if not attempts:
@@ -68,19 +68,18 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-    """Yield a table's rows in pieces, with the given columns and `reached`, which is bool.
+    """Yield a table's rows in pieces, with the given columns.
 
     Raises GoalreelError if the file is no such table.
     """
-    names = {*columns, "reached"}
     try:
         with pd.read_csv(
-            table, usecols=names.__contains__, dtype=_DTYPES, chunksize=_ROWS
+            table, usecols=set(columns).__contains__, dtype=_DTYPES, chunksize=_ROWS
         ) as reader:
             for piece in reader:
                 if "steps" in columns and not piece["steps"].between(0, _MOST_STEPS).all():
                     raise ValueError(f"steps beyond 0 to {_MOST_STEPS}")
-                yield piece[[*columns, "reached"]]
+                yield piece[list(columns)]
     except FileNotFoundError:
         raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
     except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -88,9 +87,12 @@ def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.Data
 
 
 def policy_label(policy: Mapping) -> str:
-    """Return a policy and its parameters in words: "pump, epsilon 0"."""
-    others = (f"{key} {_short(value)}" for key, value in policy.items() if key != "name")
-    return ", ".join([str(policy["name"]), *others])
+    """Return a policy and its parameters in words: "pump, epsilon 0", "file policy.py"."""
+    name = " ".join(str(policy[key]) for key in ("name", "file") if policy.get(key) is not None)
+    others = (
+        f"{key} {_short(value)}" for key, value in policy.items() if key not in ("name", "file")
+    )
+    return ", ".join([name, *others])
 
 
 def _short(value: object) -> str:

@@ -92,7 +92,10 @@ def _messages(error: ValidationError, option: Mapping) -> Iterator[tuple[str, st
         return
     what = {
         **{"enum": f"unknown value {value}{nearest(error.instance, words_of(option))}"},
-        **{"format": str(error.cause).removeprefix("game: "), "minItems": f"{value} is empty"},
+        **{
+            "format": str(error.cause).removeprefix("game: "),
+            "minItems": f"{value} is {'too short' if error.instance else 'empty'}",
+        },
         **{"uniqueItems": f"{value} has duplicates", "minLength": f"{value} is empty"},
         **{"multipleOf": f"{value} is odd", "const": f"{value} does not fit"},
         **{"pattern": f"{value} does not fit"},

@@ -127,6 +127,8 @@ def check_same_run(config: Mapping, sources: Iterable[Path], words: Sequence[str
         words: the command line, which may name views.
     """
     made = Path(config["results"]) / RUN_FILE
+    if {word for word in words if word in (*STAGES, "all")} == {"compare"}:
+        return  # of other runs
     try:
         written, before = made.stat().st_mtime_ns, yaml.safe_load(made.read_text(encoding="utf-8"))
         is_edited = any(Path(source).stat().st_mtime_ns > written for source in sources)
@@ -194,7 +196,8 @@ def start_run(plan: Plan, workflow) -> None:
     views = sorted(rule for rule in rules.intersection(VIEWS) if STAGES[rule].summary)
     if "verify" in rules and views:
         sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")
-    _write_run_file(plan.config)
+    if rules != {"compare"}:
+        _write_run_file(plan.config)
     events = JobEvents(at_close=partial(print_causes, workflow))
     _EVENTS.append(events)
     workflow.logger_manager.logger.addHandler(events)

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean, median, pstdev
 
 from goalreel.encoding.choice import Choice
-from goalreel.errors import GoalreelError, counted
+from goalreel.errors import GoalreelError, counted, file_size
 from goalreel.mp4.reader import read_outline
 from goalreel.report.timings import new_seconds, read_timings
 from goalreel.workflow import selection
@@ -42,7 +42,7 @@ def film_summary(results: Path, shards: int, encoder: Choice, unit: str) -> str:
             rows = counted(sum(1 for _ in csv.DictReader(stream)), "row")
     *timings, _ = read_timings(results / "benchmarks", FILM, shards, frames)
     lines = {
-        "film": f"{film}, {_clock(seconds)}, {film.stat().st_size / 1e6:,.1f} MB",
+        "film": f"{film}, {_clock(seconds)}, {file_size(film)}",
         "shows": f"{shows}, {counted(index.frames, 'frame')}",
         "encoder": encoder.label,
         "tables": ", ".join(map(str, tables)) + (f" ({rows})" if unit == "reach" else ""),
@@ -110,12 +110,24 @@ def _view(path: Path) -> str:
     """Return a view's file and what is in it: a table of videos, a table to read, or its size."""
     if path.suffix == ".md":
         return f"{path}\n{path.read_text(encoding='utf-8').strip()}"
+    if path.name == "compare.csv":
+        return f"{path}: {_differences(path)}"
     if path.suffix == ".csv":
         with path.open(newline="", encoding="utf-8") as stream:
             videos = sum(1 for _ in csv.DictReader(stream))
         return f"{path}, {counted(videos, 'video')}"
-    megabytes = path.stat().st_size / 1e6
-    return f"{path}, {megabytes:,.1f} MB" if megabytes >= 0.1 else str(path)
+    return str(path) if path.suffix == ".html" else f"{path}, {file_size(path)}"
+
+
+def _differences(table: Path) -> str:
+    """Return in words by how much the second of two compared runs differs from the first."""
+    with table.open(newline="", encoding="utf-8") as stream:
+        differences = [float(row["difference"]) for row in csv.DictReader(stream)]
+    better, worse = (sum(sign * d > 0 for d in differences) for sign in (1, -1))
+    return (
+        f"{counted(len(differences), 'seed')}, the second returns {fmean(differences):+.4g} on "
+        f"average; better {better:,}, worse {worse:,}, equal {len(differences) - better - worse:,}"
+    )
 
 
 def _shown(table: Path) -> tuple[str, int]:

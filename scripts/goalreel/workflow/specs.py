@@ -23,6 +23,7 @@ from goalreel.errors import GoalreelError
 from goalreel.film.parts import Part, parts_of
 from goalreel.film.shards import shard_name
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
+from goalreel.provenance.checksums import results_files
 from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
 from goalreel.workflow import selection
@@ -145,6 +146,13 @@ class Specs:
                 files = environment_files(env, wrappers) | files
         learner = policy["name"] if policy["name"] in ("sarsa", "dqn") else "sarsa"
         player = {"simulate": policy["name"], "clips": policy["name"], "learning": learner}
+        if stage == "compare":
+            if self._config["compare"] is None:
+                raise GoalreelError(
+                    "compare is null; name the folders of two finished runs: "
+                    "snakemake compare --config 'compare=[results-a, results-b]'"
+                )
+            files = files | results_files(self._config["compare"])
         without = other_policies(player[stage]) if stage in player else []
         without += [_CAMERA] if describe(env).computed else []
         made_of = {name: self._digest(name) for name in self._inputs(stage)}

@@ -253,14 +253,21 @@ _VIEWS = {
         mb_per_picture=50,
         ms_per_reach=1,
     ),
+    "compare": Stage(
+        config=("compare", "view_encoder"),
+        tools=_ENCODING,
+        outputs=tuple(f"compare/{file}" for file in ("compare.mp4", "compare.csv", _SUMS)),
+        per="any",
+        summary="compare/compare.csv",
+        mb=500,
+        seconds=60,
+        ms_per_reach=500,
+    ),
     "plots": Stage(
         config=("env", "policy", "unit"),
         inputs=("simulate",),
         tools=("matplotlib", "numpy", "pandas"),
-        outputs=(
-            *(f"plots/{plot}.svg" for plot in ("steps", "initial_position", "phase", "reach_rate")),
-            f"plots/{_SUMS}",
-        ),
+        outputs=("plots",),
         mb=300,
         kb_per_reach=1,
         seconds=20,
@@ -286,7 +293,7 @@ STAGES = FILM | _PARTS | _TRAININGS | _VIEWS
 VIEWS = ("train", "training_table", "learning", *_VIEWS)
 STAGES["verify"] = Stage(
     config=(*_FILM, "unit"),
-    inputs=tuple(name for name, stage in STAGES.items() if not stage.program),
+    inputs=tuple(n for n, stage in STAGES.items() if not stage.program and n != "compare"),
     tools=("ffmpeg", "numpy"),
     outputs=("verify.csv",),
     mb=500,

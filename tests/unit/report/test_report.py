@@ -10,13 +10,15 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
-from browser import chromium, contrasts, picture, requests, screen
+from browser import canvas, chromium, contrasts, picture, requests, screen
 from conftest import DISCRETE, HARSH, PUMP
+from PIL import Image
 from test_plots import draw
 
 import goalreel
 from goalreel.errors import GoalreelError
 from goalreel.files import atomic
+from goalreel.provenance.checksums import SUMS, write_sums
 from goalreel.provenance.spec import parse_spec
 from goalreel.report.page_rows import write_rows
 from report import main
@@ -34,7 +36,7 @@ def arguments_of(results: Path, plots: list, reaches: int = 8, **config) -> list
         **{"frames": "frames/00000.npz", "segments": "segments/00000.mp4", "atlas": "atlas.npz"},
     }
     spec = json.dumps({"stage": "report", "config": config, "shard": shard})
-    arguments = ["--plots", *map(str, plots), "--spec", spec]
+    arguments = ["--plots", str(plots[0].parent) if plots else ".", "--spec", spec]
     for name, path in files.items():
         arguments += [f"--{name}", str(results / path)]
     return arguments
@@ -88,7 +90,9 @@ def page(driver, report):
 
 def wait(driver, condition: str) -> None:
     """Wait until a condition, in JavaScript, holds."""
+    end = time.monotonic() + 60
     while not driver.execute_script(f"return Boolean({condition})"):
+        assert time.monotonic() < end, condition
         time.sleep(0.02)
 
 
@@ -158,7 +162,7 @@ def test_enter_seeks_to_a_reach_found_by_filtering(page, filmed):
     least = int(table["steps"].quantile(0.4, interpolation="higher"))
     wanted = table.index[table["steps"] >= least].tolist()
     assert 3 <= len(wanted) < 8
-    one(page, "#least").send_keys(str(least))
+    one(page, "#steps-from").send_keys(str(least))
     assert one(page, "#count").text == f"{len(wanted)} of 8 episodes"
     listed = [option.get_attribute("id") for option in all_of(page, "[role=option]")]
     assert listed == [f"episode-{row}" for row in wanted]
@@ -204,8 +208,14 @@ def test_filters_are_those_of_the_table(page, filmed):
 
     everything = listed()
     assert everything == rows_of(slice(None))
-    one(page, "#most").send_keys(str(table["steps"].median()))
+    one(page, "#steps-to").send_keys(str(table["steps"].median()))
     assert listed() == rows_of(table["steps"] <= table["steps"].median()) != everything
+    one(page, "button[type=reset]").click()
+    wait(page, "document.querySelectorAll('[role=option]').length === 8")
+    low, high = sorted(table["return"])[2], sorted(table["return"])[5]
+    one(page, "#return-from").send_keys(str(low))
+    one(page, "#return-to").send_keys(str(high))
+    assert listed() == rows_of(table["return"].between(low, high)) != everything
     one(page, "button[type=reset]").click()
     wait(page, "document.querySelectorAll('[role=option]').length === 8")
     part = table["seed"][4][5:9]
@@ -220,11 +230,174 @@ def test_filters_are_those_of_the_table(page, filmed):
 
 
 @pytest.mark.slow
+def test_a_click_on_a_columns_head_sorts_by_it(page, filmed):
+    table = pd.read_csv(filmed.folder / "results" / "episodes.csv")
+    heads = {head.text.split()[0].lower(): head for head in all_of(page, "#columns button")}
+    assert list(heads) == ["reach", "outcome", "return", "steps", "seed", "time"]
+    for column, key, ascending in (
+        *(("return", "return", False), ("return", "return", True), ("steps", "steps", True)),
+        *(("seed", "seed", True), ("time", "reach", True), ("reach", "reach", True)),
+        *(("reach", "reach", False),),
+    ):
+        heads[column].click()
+        values = table[key] if ascending else -table[key]
+        expected = [f"episode-{row}" for row in np.argsort(values, kind="stable")]
+        assert [option.get_attribute("id") for option in all_of(page, "[role=option]")] == expected
+        assert heads[column].get_attribute("aria-pressed") == "true"
+        assert len(all_of(page, "#columns [aria-pressed=true]")) == 1
+    # The film finds its place in a sorted list too.
+    row = int(table["reach"].iloc[-2])
+    seeking(page, all_of(page, "[role=option]")[1].click)
+    assert_shows(page, filmed, row, 0)
+
+
+@pytest.mark.slow
+def test_the_summary_tells_mean_and_median_and_leads_to_the_best_and_the_worst(page, filmed):
+    table = pd.read_csv(filmed.folder / "results" / "episodes.csv")
+    told = one(page, "[aria-label=Summary]").text.replace("−", "-")
+    for name in ("return", "steps"):
+        column = table[name]
+        assert f"{column.mean():.1f} ± {column.std(ddof=0):.1f}" in told
+        assert f"median\n{column.median():g}" in told
+    links = {link.find_element("xpath", "../../dt").text: link for link in all_of(page, ".seek")}
+    rows = {"best": table["return"].idxmax(), "worst": table["return"].idxmin()}
+    rows |= {"fewest": table["steps"].idxmin(), "most": table["steps"].idxmax()}
+    assert links.keys() == rows.keys()
+    one(page, "#seed").send_keys(str(table["seed"][rows["best"]]))  # the others are filtered out
+    for name in ("worst", "best"):
+        seeking(page, lambda name=name: page.execute_script("arguments[0].click()", links[name]))
+        assert_shows(page, filmed, rows[name], 0)
+
+
+@pytest.mark.slow
+def test_pointing_at_a_row_shows_pictures_of_its_episode(page, filmed):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    results = filmed.folder / "results"
+    table = pd.read_csv(results / "episodes.csv")
+    cache = goalreel.open_cache(results / "frames" / "00001.npz")
+    ActionChains(page).move_to_element(all_of(page, "[role=option]")[5]).perform()
+    wait(page, "document.getElementById('strip').dataset.episode === '5'")
+    steps = [round(i * table["steps"][5] / 7) for i in range(8)]
+    listed = ", ".join(map(str, steps))
+    assert one(page, "#moments").text == f"Reach 5: steps {listed}"
+    strip = canvas(page, "strip").astype(int)
+    width, height = (strip.shape[1] - 3 * 4) // 4, (strip.shape[0] - 4) // 2
+    for place, step in enumerate(steps):
+        top, left = place // 4 * (height + 4), place % 4 * (width + 4)
+        seen = strip[top : top + height, left : left + width]
+        near = {}
+        for other in steps:
+            frame = cache[cache.episode(1)[other]]
+            image = Image.fromarray(frame).resize((width, height), Image.Resampling.BOX)
+            near[other] = np.abs(np.asarray(image, int) - seen)[height // 8 :].mean()
+        assert min(near, key=near.get) == step, near
+    # The keyboard's place has its pictures too, and the film stays where it is.
+    one(page, "#episodes").send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    wait(page, "document.getElementById('strip').dataset.episode === '2'")
+    assert page.execute_script("return document.getElementById('film').currentTime") < 0.1
+
+
+def overprinted(driver) -> list[str]:
+    """Return the texts of the list that reach beyond their cell, or over another."""
+    return driver.execute_script("""
+        const wrong = [];
+        for (const row of document.querySelectorAll("#columns, #episodes .episode")) {
+          const texts = [...row.children].map((cell) => {
+            const range = document.createRange();
+            range.selectNodeContents(cell);
+            return [cell.textContent, range.getBoundingClientRect()];
+          });
+          const box = row.getBoundingClientRect();
+          texts.forEach(([text, a], place) => {
+            if (a.left < box.left || a.right > box.right || a.bottom > box.bottom + 1)
+              wrong.push(`${text} reaches beyond its row`);
+            for (const [other, b] of texts.slice(place + 1)) {
+              const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+              const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+              if (across > 0.5 && down > 0.5) wrong.push(`${text} over ${other}`);
+            }
+          });
+        }
+        return wrong;
+    """)
+
+
+LARGE = {
+    "reach": [2_000_000, 3, 7],
+    "attempt": [0, 999, 5],
+    "seed": [2**53 - 1, 10**15, 5],
+    "steps": [1_000_000, 1, 27_000],
+    "return": [-123456.789, 0.5, 98765.4321],
+    "start_s": [0.0, 99_999.0, 100_000.0],
+    "reached": [True, False, True],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["reach", "episode"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_text_of_the_list_prints_over_another(driver, report, unit, scheme, tmp_path):
+    shutil.copytree(report, tmp_path / "large", copy_function=os.link)
+    rows = pd.DataFrame(LARGE).assign(
+        terminated=[False, True, False], truncated=[True, False, False]
+    )
+    (tmp_path / "large" / "data.js").unlink()
+    rows = rows.rename(columns={"reach": "episode"}) if unit == "episode" else rows
+    write_rows(tmp_path / "large" / "data.js", [rows], 30, unit)
+    driver.get((tmp_path / "large" / "index.html").as_uri())
+    for width in (375, 700, 1000, 1280, 1920):
+        screen(driver, width, 900, scheme)
+        assert len(all_of(driver, "[role=option]")) == 3
+        wait(driver, "document.getElementById('columns').offsetWidth")
+        assert overprinted(driver) == []
+        for head in all_of(driver, "#columns button")[2:4]:
+            driver.execute_script("arguments[0].click()", head)
+        assert overprinted(driver) == []
+
+
+@pytest.mark.slow
+def test_a_page_of_episodes_says_so(driver, filmed, plots, tmp_path):
+    results = filmed.folder / "results"
+    table = pd.read_csv(results / "episodes.csv").rename(columns={"reach": "episode"})
+    table = table.drop(columns=["attempt", "initial_position", "reached"])
+    table.loc[[2, 5], ["terminated", "truncated"]] = [False, True]
+    table.loc[7, ["terminated", "truncated"]] = [False, False]  # where a recording ends
+    table["return"] = np.linspace(-1.23456, 9.87654, 8)
+    table.to_csv(tmp_path / "episodes.csv", index=False)
+    arguments = arguments_of(results, [plots[0]], env="LunarLander-v3", unit="episode")
+    arguments[arguments.index("--episodes") + 1] = str(tmp_path / "episodes.csv")
+    arguments.pop(arguments.index("--attempts") + 1)
+    shutil.copytree(plots[0].parent, tmp_path / "plots")
+    for name in ("reach_rate", "initial_position", "phase", "steps", "return_by_episode"):
+        (tmp_path / "plots" / f"{name}.svg").unlink()
+    write_sums(tmp_path / "plots" / SUMS, [tmp_path / "plots" / "actions.svg"])
+    arguments[arguments.index("--plots") + 1] = str(tmp_path / "plots")
+    main([*arguments, str(tmp_path / "report")])
+    screen(driver, 1280, 900)
+    driver.get((tmp_path / "report" / "index.html").as_uri())
+    assert driver.title.startswith("LunarLander-v3: 8 episodes")
+    text = one(driver, "body").text
+    assert "reach" not in text.lower().replace("without", ""), text
+    assert "terminated\n5\ntruncated\n2\nstopped\n1" in text
+    shown = {
+        option.find_element("css selector", ".return").text
+        for option in all_of(driver, "[role=option]")
+    }
+    assert shown == {f"{value:.3f}".replace("-", "−") for value in table["return"]}
+    one(driver, "#outcome").send_keys("truncated")
+    listed = [option.get_attribute("id") for option in all_of(driver, "[role=option]")]
+    assert listed == ["episode-2", "episode-5"]
+    assert one(driver, ".screen").text.count("Episode 0") and driver.get_log("browser") == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_can_be_read_and_nothing_reaches_beyond_a_phone(page, scheme):
     page.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     all_of(page, "[role=option]")[1].click()
-    for width, height in ((1280, 900), (1000, 700), (700, 900), (375, 812)):
+    for width, height in ((1920, 1080), (1280, 900), (1000, 700), (700, 900), (375, 812)):
         screen(page, width, height, scheme)
         told = contrasts(page)
         assert len(told) > 100
@@ -268,7 +441,8 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path, filmed):
     (spec,) = [argument for argument in arguments_of(filmed.folder, []) if argument[0] == "{"]
     data = tmp_path / "long" / "data.js"
     data.unlink()
-    write_rows(data, [rows[:30_000], rows[30_000:]], parse_spec(spec).config["film.fps"])
+    fps = parse_spec(spec).config["film.fps"]
+    write_rows(data, [rows[:30_000], rows[30_000:]], fps, "reach")
     assert data.stat().st_size < 6e6
     driver.get_log("browser")
     screen(driver, 1280, 900)
@@ -351,7 +525,7 @@ def test_names_of_any_kind_run_nothing_on_the_page(driver, filmed, plots, tmp_pa
     wait(driver, "document.getElementById('film').readyState >= 2")
     assert driver.get_log("browser") == []
     assert HOSTILE in driver.title and HOSTILE in one(driver, "h1").text
-    assert f"policy file, file {HOSTILE}".casefold() in one(driver, "header p").text.casefold()
+    assert f"policy file {HOSTILE}".casefold() in one(driver, "header p").text.casefold()
 
 
 @pytest.mark.slow
@@ -381,7 +555,11 @@ def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots
         main([*arguments_of(results, plots, reaches=9), str(folder)])
     with pytest.raises(GoalreelError, match=r"film\.mp4: is of another run"):
         main([*arguments_of(results, plots, **{"film.fps": 25}), str(folder)])
-    with pytest.raises(GoalreelError, match=r"report\.js: .* holds no spec"):
-        main([*arguments_of(results, [folder / "report.js"]), str(folder)])
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "steps.svg").write_text("<svg/>")
+    write_sums(tmp_path / "bad" / SUMS, [tmp_path / "bad" / "steps.svg"])
+    with pytest.raises(GoalreelError, match=r"steps\.svg: not a plot"):
+        main([*arguments_of(results, [tmp_path / "bad" / "steps.svg"]), str(folder)])
+    shutil.rmtree(tmp_path / "bad")
     assert (folder / "index.html").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["report"]

@@ -1,37 +1,62 @@
-// The report's behaviour: the list of episodes, its filters and pages, and the film that it moves.
+// The report's behaviour: the list of episodes, its filters, order and pages, the film that it
+// moves, and the strip of pictures of an episode.
 // GOALREEL (data.js) holds the table in pieces, each by columns; `frame` is the film's frame that
 // shows the reset. Typed arrays hold a million rows in 33 MB.
 "use strict";
 
 const PAGE = 50; // rows that stand in the document at a time, however many episodes there are
-const { fps } = GOALREEL;
-const [reach, attempt, steps, frame] = ["reach", "attempt", "steps", "frame"].map((name) =>
-  column(name, Int32Array),
-);
+const MOMENTS = 8; // pictures of a strip
+const KEPT = 40; // strips that need not be drawn again
+const { fps, unit, decimals, outcomes } = GOALREEL;
+const reaches = unit === "reach";
+const WORD = reaches ? "Reach" : "Episode";
+const [number, steps, frame] = ["number", "steps", "frame"].map((name) => column(name, Int32Array));
 const [seed, returned] = [column("seed", Float64Array), column("return", Float64Array)];
-const reached = column("reached", Uint8Array);
+const ended = column("outcome", Uint8Array); // an index of `outcomes`
+const attempt = reaches ? column("attempt", Int32Array) : new Int32Array(number.length);
 GOALREEL.pieces = null;
 const byId = (id) => document.getElementById(id);
 const film = byId("film");
+const finder = byId("finder");
 const list = byId("episodes");
+const heads = [...byId("columns").children];
+const whole = new Intl.NumberFormat("en-GB");
+const rounded = new Intl.NumberFormat("en-GB", {
+  minimumFractionDigits: decimals,
+  maximumFractionDigits: decimals,
+});
+// What the list is sorted by; that of `number` is film order, which is that of the time too.
+const KEYS_OF = {
+  number: frame,
+  outcome: ended,
+  return: returned,
+  steps,
+  seed,
+  time: frame,
+};
 
-let found = []; // numbers of the episodes that pass the filters, in film order
+let found = []; // numbers of the episodes that pass the filters, in the list's order
+let places = new Int32Array(number.length); // of each episode in `found`, -1 for none
+let order = { column: "number", up: true };
 let page = 0;
 let cursor = 0; // the keyboard's place, an index of `found`
 let current = -1; // the episode that the film shows
 
 function column(name, Numbers) {
   const pieces = GOALREEL.pieces.map((piece) => piece[name]);
-  const whole = new Numbers(pieces.reduce((rows, piece) => rows + piece.length, 0));
+  const joined = new Numbers(pieces.reduce((rows, piece) => rows + piece.length, 0));
   let place = 0;
   for (const piece of pieces) {
-    whole.set(piece, place);
+    joined.set(piece, place);
     place += piece.length;
   }
-  return whole;
+  return joined;
 }
 
-const number = (value) => value.toLocaleString("en-GB").replace("-", "−");
+const signed = (text) => text.replace("-", "−");
+const counted = (value) => signed(whole.format(value));
+const returnOf = (episode) => signed(rounded.format(returned[episode]));
+const outcome = (episode) => outcomes[ended[episode]];
 
 function clock(seconds) {
   const tenths = Math.floor(seconds * 10 + 1e-6);
@@ -40,20 +65,29 @@ function clock(seconds) {
   return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
 }
 
-function name(episode) {
-  return `Reach ${reach[episode]}${attempt[episode] ? `, attempt ${attempt[episode]}` : ""}`;
-}
+const time = (episode) => clock(frame[episode] / fps);
 
-function outcome(episode) {
-  return reached[episode] ? "reached" : "failed";
+function name(episode) {
+  return `${WORD} ${number[episode]}${attempt[episode] ? `, attempt ${attempt[episode]}` : ""}`;
 }
 
 function told(episode) {
   return (
-    `${name(episode)}: ${outcome(episode)}, ${number(steps[episode])} steps, ` +
-    `return ${number(returned[episode])}, seed ${seed[episode]}`
+    `${name(episode)}: ${outcome(episode)}, ${counted(steps[episode])} steps, ` +
+    `return ${returnOf(episode)}, seed ${seed[episode]}`
   );
 }
+
+// What a row shows of an episode, column by column.
+const CELLS = {
+  number: (episode) =>
+    `${number[episode]}${attempt[episode] ? ` · try ${attempt[episode]}` : ""}`,
+  outcome: (episode) => `${reaches ? (ended[episode] ? "✗ " : "✓ ") : ""}${outcome(episode)}`,
+  return: returnOf,
+  steps: (episode) => counted(steps[episode]),
+  seed: (episode) => String(seed[episode]),
+  time,
+};
 
 // Which episode a frame belongs to: one begins where the one before has shown its last state, so
 // that a card before its reset is its own.
@@ -85,20 +119,9 @@ function row(place) {
   option.setAttribute("aria-setsize", found.length);
   option.setAttribute("aria-posinset", place + 1);
   option.setAttribute("aria-selected", episode === current);
-  option.setAttribute("aria-label", `${told(episode)}, at ${clock(frame[episode] / fps)}`);
-  option.append(
-    cell(reach[episode], "reach"),
-    cell(`${reached[episode] ? "✓" : "✗"} ${outcome(episode)}`, outcome(episode)),
-    cell(number(steps[episode]), "steps"),
-    cell(number(returned[episode]), "return"),
-    cell(seed[episode], "seed"),
-    cell(clock(frame[episode] / fps), "time"),
-  );
-  if (attempt[episode]) {
-    // Where the row is narrow, it stands behind the seed in place of here.
-    option.querySelector(".reach").append(cell(` · try ${attempt[episode]}`, "attempt"));
-    option.querySelector(".seed").dataset.attempt = attempt[episode];
-  }
+  option.setAttribute("aria-label", `${told(episode)}, at ${time(episode)}`);
+  for (const [kind, text] of Object.entries(CELLS)) option.append(cell(text(episode), kind));
+  option.children[1].classList.add(outcome(episode));
   return option;
 }
 
@@ -118,7 +141,7 @@ function drawPage() {
   else list.removeAttribute("aria-activedescendant");
   byId("page").value = page + 1;
   byId("page").max = pages;
-  byId("of").textContent = `of ${number(pages)}`;
+  byId("of").textContent = `of ${counted(pages)}`;
   byId("previous").disabled = page === 0;
   byId("next").disabled = page === pages - 1;
 }
@@ -132,25 +155,59 @@ function bringIntoView(episode) {
   else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight;
 }
 
+function range(name) {
+  const [from, to] = ["from", "to"].map((end) => byId(`${name}-${end}`).valueAsNumber);
+  return [Number.isNaN(from) ? -Infinity : from, Number.isNaN(to) ? Infinity : to];
+}
+
 function filter() {
-  const least = byId("least").valueAsNumber || 0;
-  const most = Number.isNaN(byId("most").valueAsNumber) ? Infinity : byId("most").valueAsNumber;
+  const [[least, most], [low, high]] = [range("steps"), range("return")];
   const digits = byId("seed").value.trim();
   const wanted = byId("outcome").value;
+  const slack = 0.5 / 10 ** decimals; // a return passes as it is shown
   found = [];
-  for (let episode = 0; episode < reach.length; episode++) {
+  for (let episode = 0; episode < number.length; episode++) {
     if (
       steps[episode] >= least &&
       steps[episode] <= most &&
-      (wanted === "" || reached[episode] === Number(wanted)) &&
+      returned[episode] >= low - slack &&
+      returned[episode] <= high + slack &&
+      (wanted === "" || ended[episode] === Number(wanted)) &&
       (digits === "" || String(seed[episode]).includes(digits))
     ) {
       found.push(episode);
     }
   }
+  arrange();
+}
+
+// Puts `found` in order; what is alike stays in film order.
+function arrange() {
+  const [keys, sign] = [KEYS_OF[order.column], order.up ? 1 : -1];
+  found.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
+  places.fill(-1);
+  found.forEach((episode, place) => {
+    places[episode] = place;
+  });
+  for (const head of heads) {
+    const sorted = head.dataset.column === order.column;
+    head.setAttribute("aria-pressed", sorted);
+    head.dataset.order = sorted ? (order.up ? "up" : "down") : "";
+  }
   page = cursor = 0;
-  byId("count").textContent = `${number(found.length)} of ${number(reach.length)} episodes`;
+  const sorted = heads.find((head) => head.dataset.column === order.column).textContent;
+  const way = order.column === "number" ? "" : `, by ${sorted.toLowerCase()}`;
+  byId("count").textContent =
+    `${counted(found.length)} of ${counted(number.length)} episodes` +
+    `${way}${order.up ? "" : ", descending"}`;
   drawPage();
+}
+
+// A first click puts the best return on top, and of all else the least.
+function sortBy(head) {
+  const column = head.dataset.column;
+  order = { column, up: order.column === column ? !order.up : column !== "return" };
+  arrange();
 }
 
 function moveTo(place) {
@@ -159,12 +216,16 @@ function moveTo(place) {
   page = Math.floor(cursor / PAGE);
   drawPage();
   bringIntoView(found[cursor]);
+  point(found[cursor]);
 }
 
-// Half a frame after the reset frame's time: its own time may round to the frame before.
-function show(place) {
-  moveTo(place);
-  film.currentTime = (frame[found[place]] + 0.5) / fps;
+// Half a frame after a frame's time: its own time may round to the frame before.
+const moment = (shown) => (shown + 0.5) / fps;
+
+function show(episode) {
+  if (places[episode] >= 0) moveTo(places[episode]);
+  else point(episode);
+  film.currentTime = moment(frame[episode]);
 }
 
 function play() {
@@ -180,7 +241,7 @@ function update() {
   byId("now").textContent = told(episode);
   // Whoever moves in the list by keys is not taken elsewhere.
   if (byId("follow").checked && !film.paused && document.activeElement !== list) {
-    const place = placeOf(episode);
+    const place = places[episode];
     if (place >= 0 && Math.floor(place / PAGE) !== page) {
       page = Math.floor(place / PAGE);
       drawPage();
@@ -190,15 +251,108 @@ function update() {
   byId(`episode-${episode}`)?.setAttribute("aria-selected", "true");
 }
 
-// `found` is in ascending order.
-function placeOf(episode) {
-  let [low, high] = [0, found.length - 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (found[middle] < episode) low = middle + 1;
-    else high = middle;
+// The strip: a second video, never shown, goes to evenly spread moments of the episode that is
+// pointed at, and its pictures are drawn side by side. It takes no file beside the film, however
+// many episodes there are.
+const second = document.createElement("video");
+const strips = new Map(); // finished ones, by episode
+let pointed = -1; // the episode that is asked for
+let drawing = false;
+
+function point(episode) {
+  pointed = episode;
+  if (!drawing) drawStrips();
+}
+
+async function drawStrips() {
+  drawing = true;
+  try {
+    if (!second.src) {
+      second.muted = true;
+      second.preload = "auto";
+      second.src = film.getAttribute("src").split("#")[0];
+      await heard("loadeddata");
+    }
+    for (let shown = -1; shown !== pointed; ) {
+      shown = pointed;
+      await drawStrip(shown);
+    }
+    drawing = false;
+  } catch {
+    byId("strip").parentElement.hidden = true; // the film cannot be played, which is said above
   }
-  return found[low] === episode ? low : -1;
+}
+
+function heard(event) {
+  return new Promise((done, failed) => {
+    second.addEventListener(event, done, { once: true });
+    second.addEventListener("error", failed, { once: true });
+  });
+}
+
+async function drawStrip(episode) {
+  const strip = byId("strip");
+  const count = Math.min(MOMENTS, steps[episode] + 1);
+  const shown = Array.from({ length: count }, (_, place) =>
+    count > 1 ? Math.round((place * steps[episode]) / (count - 1)) : 0,
+  );
+  const label = `${name(episode)}: steps ${shown.map(counted).join(", ")}`;
+  // Two rows of wide pictures, or one of others.
+  const across = second.videoWidth > 1.25 * second.videoHeight ? MOMENTS / 2 : MOMENTS;
+  const width = Math.min(second.videoWidth, 1280 / across);
+  const height = Math.round((width * second.videoHeight) / second.videoWidth);
+  if (!strips.has(episode)) {
+    const canvas = document.createElement("canvas");
+    const rows = MOMENTS / across;
+    [canvas.width, canvas.height] = [across * (width + 4) - 4, rows * (height + 4) - 4];
+    const pen = canvas.getContext("2d");
+    for (const [place, step] of shown.entries()) {
+      const sought = heard("seeked");
+      second.currentTime = moment(frame[episode] + step);
+      await sought;
+      const left = (place % across) * (width + 4);
+      const top = Math.floor(place / across) * (height + 4);
+      pen.drawImage(second, left, top, width, height);
+      if (pointed !== episode) return;
+    }
+    strips.set(episode, canvas);
+    if (strips.size > KEPT) strips.delete(strips.keys().next().value);
+  }
+  const canvas = strips.get(episode);
+  [strip.width, strip.height] = [canvas.width, canvas.height];
+  strip.getContext("2d").drawImage(canvas, 0, 0);
+  strip.setAttribute("aria-label", `${count} pictures of ${label}`);
+  strip.dataset.episode = episode;
+  byId("moments").textContent = label;
+}
+
+// The columns are as wide as their longest text, and stand side by side where there is room.
+function widths() {
+  const length = (text) => text.length + 0.5;
+  const extremes = Object.fromEntries(Object.keys(CELLS).map((kind) => [kind, new Set()]));
+  for (const [kind, values] of Object.entries({ ...KEYS_OF, number, attempt })) {
+    let [least, most] = [0, 0];
+    for (let episode = 0; episode < values.length; episode++) {
+      if (values[episode] < values[least]) least = episode;
+      if (values[episode] > values[most]) most = episode;
+    }
+    extremes[kind === "attempt" ? "number" : kind].add(least).add(most);
+  }
+  const columns = heads.map((head) => {
+    const kind = head.dataset.column;
+    const texts = [...extremes[kind]].map((episode) => length(CELLS[kind](episode)));
+    // The first has a mark before the number of the episode that is shown.
+    const widest = Math.max(...texts) + (kind === "number" ? 2 : 0);
+    return `${Math.max(head.textContent.length + 1, widest)}ch`;
+  });
+  const [first, ...others] = columns;
+  finder.style.setProperty("--columns", `minmax(${first}, 1fr) ${others.join(" ")}`);
+}
+
+function fit() {
+  const columns = byId("columns");
+  finder.classList.remove("narrow");
+  finder.classList.toggle("narrow", columns.scrollWidth > columns.clientWidth);
 }
 
 const KEYS = {
@@ -208,7 +362,7 @@ const KEYS = {
   PageUp: () => moveTo(cursor - PAGE),
   Home: () => moveTo(0),
   End: () => moveTo(found.length - 1),
-  Enter: () => found.length && show(cursor),
+  Enter: () => found.length && show(found[cursor]),
 };
 
 list.addEventListener("keydown", (event) => {
@@ -218,8 +372,23 @@ list.addEventListener("keydown", (event) => {
 });
 list.addEventListener("click", (event) => {
   const option = event.target.closest("[role=option]");
-  if (option) show(Number(option.dataset.place));
+  if (option) show(found[Number(option.dataset.place)]);
 });
+list.addEventListener("focus", () => found.length && point(found[cursor]));
+// A mouse that rests gets events too, when the list moves under it: whoever uses the keys keeps theirs.
+let rest = "";
+list.addEventListener("pointermove", (event) => {
+  const option = event.target.closest("[role=option]");
+  const where = `${event.screenX} ${event.screenY}`;
+  if (!option || event.pointerType !== "mouse" || where === rest) return;
+  rest = where;
+  const episode = found[Number(option.dataset.place)];
+  if (episode !== pointed) point(episode);
+});
+for (const head of heads) head.addEventListener("click", () => sortBy(head));
+for (const link of document.querySelectorAll(".seek")) {
+  link.addEventListener("click", () => show(Number(link.dataset.row)));
+}
 // Space plays wherever it does nothing of its own.
 document.addEventListener("keydown", (event) => {
   const busy = event.target.closest("input, select, button, a, summary, video, pre, .wide");
@@ -243,5 +412,8 @@ film.addEventListener("error", () => {
 });
 if (film.error) byId("broken").hidden = false; // it failed before this script ran
 
+widths();
+new ResizeObserver(fit).observe(finder);
 filter();
 update();
+point(found[0]);

@@ -1,7 +1,7 @@
 """Views of a finished run, each a target of its own: snakemake clips
 
 They read trajectories, frame caches and the atlas, and leave clips/, grid.mp4, swarm.mp4, phase.mp4
-and stills/. Nothing of the film depends on them.
+and stills/; compare/ is of two finished runs. Nothing of the film depends on them.
 """
 
 
@@ -136,3 +136,25 @@ rule stills:
         " --trajectories {input.trajectories[0]:q}"
         " {output.poster:q} {output.contact_sheet:q} {output.preview:q}"
         " {output.sums:q} 2> {log:q}"
+
+
+rule compare:
+    """Film the same seeds of two finished runs side by side, and list their differences."""
+    output:
+        video=f"{RESULTS}/compare/compare.mp4",
+        table=f"{RESULTS}/compare/compare.csv",
+        sums=f"{RESULTS}/compare/SHA256SUMS",
+    log:
+        f"{RESULTS}/logs/compare.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/compare.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("compare"),
+        runtime=plan.minutes("compare"),
+    params:
+        # The two runs are in it, and no input: rules of this run must not make them again.
+        spec=plan.spec("compare"),
+    shell:
+        'python "$SCRIPTS/compare.py" --spec {params.spec:q} {output:q} 2> {log:q}'

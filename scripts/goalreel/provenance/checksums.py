@@ -5,11 +5,13 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, blames_the_machine
 from goalreel.files.atomic import replacing
+from goalreel.files.seal import LENGTH
 from goalreel.provenance.spec import Spec, canonical
 
 SUMS = "SHA256SUMS"
@@ -81,6 +83,35 @@ def read_digests(path: Path) -> dict[str, str]:
     if not sound:
         raise Unusable(path, "it is corrupt (its sha256 differs from the one that it states)")
     return value["sha256"]
+
+
+def results_files(folders: Iterable[str]) -> dict[str, str]:
+    """Return a sha256 of the tables and the first frames of finished runs, by their folders.
+
+    Raises GoalreelError if one is no folder of results, or its frames are gone.
+    """
+    found = {}
+    for folder in folders:
+        tables, frames = Path(folder, "tables.json"), Path(folder, "frames", "00000.npz")
+        if not tables.is_file():
+            raise GoalreelError(
+                f"compare: {folder!r} is no folder of results: it has no tables.json; it is looked "
+                f"for in {Path.cwd()}, where snakemake runs"
+            )
+        if not frames.is_file():
+            raise GoalreelError(
+                f"compare: {folder!r} has no frames/00000.npz; a view of that run makes it again, "
+                f"such as snakemake stills --config results={folder}, with the run's other options"
+            )
+        found[folder] = hashlib.sha256(tables.read_bytes() + _seal_of(frames)).hexdigest()
+    return found
+
+
+def _seal_of(path: Path) -> bytes:
+    """Return the last bytes of a sealed file, which hold a sha256 of all others."""
+    with path.open("rb") as stream:
+        stream.seek(-min(LENGTH, path.stat().st_size), os.SEEK_END)
+        return stream.read()
 
 
 def _digest(value: dict) -> str:

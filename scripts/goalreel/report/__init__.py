@@ -1,1 +1,1 @@
-"""Plots, and the page that plays the film."""
+"""Plots, the page that plays the film, and the comparison of two runs."""

@@ -222,7 +222,7 @@ def goalreel(film: Film, folder: Path, cores: int) -> Run:
 
     folder.mkdir()
     words = [f"env={film.id}", f"episodes={film.episodes}"]
-    words += ["encode={encoder: x264}"]
+    words += ["encode={encoder: x264}", "render={scale: 1}"]  # pictures as large as the peers'
     if film.max_steps:
         words.append(f"max_steps={film.max_steps}")
     if film.rule:
@@ -353,7 +353,8 @@ def notes(found: list[Found], options: argparse.Namespace, machine: str) -> list
         "rlrender: torchrl's, "
         + ("on one core, its start not timed." if options.rlrender else "was not measured."),
         f"goalreel: the whole workflow from the start of snakemake to its end, on one core and on "
-        f"{options.cores}, title cards and captions included, x264. To RecordVideo: how many times "
+        f"{options.cores}, title cards and captions included, x264, pictures not enlarged "
+        f"(render.scale: 1). To RecordVideo: how many times "
         f"as many frames per second on {options.cores} cores.",
         "goalreel adds: µs of CPU time per frame of all jobs on one core, without ffmpeg, the "
         "floor and the jobs' starts; those are taken from a film of one step. Snakemake's own time "

@@ -49,7 +49,7 @@ def hud_frame(reach: int, before_end: int) -> np.ndarray:
     """Return a frame some steps before a reach's end, with caption and HUD."""
     trajectories = read_trajectories(RESULTS / "trajectories" / "00000.npz")
     cache = open_cache(RESULTS / "frames" / "00000.npz")
-    texts = captions(CAPTION, trajectories, ENV)
+    texts = captions(CAPTION, trajectories, ENV, "reach")
     shown = overlaid(cache, trajectories, ENV, texts, hud=True, cards=0)
     return shown[shown.episode(reach)[-1 - before_end]]
 

@@ -35,7 +35,7 @@ def with_files(policy: Mapping, env: str) -> dict:
             VecNormalize and its statistics are missing.
     """
     model, normalize = _model(Path(policy["file"]), env), policy["normalize"]
-    module = (_data(model).get("policy_class") or {}).get("__module__")
+    module = str(_described(_data(model), "policy_class").get("__module__"))
     if policy["algorithm"] not in (able := _TRAINED_BY.get(module, (policy["algorithm"],))):
         raise GoalreelError(
             f"policy.algorithm: {policy['algorithm']}, and {model} is a model of another; write "
@@ -81,8 +81,13 @@ def _statistics(model: Path) -> Path | None:
         names.append(f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}.pkl")
     names += _STATISTICS
     beside = [model.with_name(name) for name in names]
-    zoo = sorted(path.with_name(_STATISTICS[0]) for path in model.parent.glob("*/config.yml"))
+    zoo = (folder / _STATISTICS[0] for folder in _zoo_folders(model))
     return next((path for path in (*beside, *zoo) if path.is_file()), None)
+
+
+def _zoo_folders(model: Path) -> list[Path]:
+    """Return the folders in which RL Zoo has left how it trained a model."""
+    return sorted(path.parent for path in model.parent.glob("*/args.yml"))
 
 
 def _normalized(model: Path) -> str:
@@ -92,9 +97,9 @@ def _normalized(model: Path) -> str:
     `model.save` stores that. Algorithms with a replay buffer always keep one, so theirs tells
     nothing.
     """
-    for config in (*model.parent.glob("*/config.yml"), model.with_name("config.yml")):
-        if config.is_file() and (line := _zoo_option(config, "normalize")):
-            return f"{config} has normalize: {line}"
+    for config in (folder / "config.yml" for folder in _zoo_folders(model)):
+        if config.is_file() and (value := _zoo_option(config, "normalize")):
+            return f"{config} has normalize: {value}"
     data = _data(model)
     if "buffer_size" not in data and data.get("_last_original_obs") is not None:
         return "it holds an observation from before it was normalised"
@@ -111,6 +116,12 @@ def _data(model: Path) -> Mapping:
     return data if isinstance(data, Mapping) else {}
 
 
+def _described(data: Mapping, name: str) -> Mapping:
+    """Return what a model's JSON tells of an object that it holds pickled."""
+    value = data.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
 def misfit(model: str, spaces: Mapping[str, object]) -> str:
     """Tell which space of a model differs from the environment's, "" if none shows.
 
@@ -118,27 +129,31 @@ def misfit(model: str, spaces: Mapping[str, object]) -> str:
     """
     data = _data(Path(model))
     for name, space in spaces.items():
-        seen, stored = _form(type(space).__name__, vars(space)), data.get(name) or {}
-        trained = _form(stored.get(":type:", "").rpartition(".")[2].removesuffix("'>"), stored)
-        if seen and trained and seen != trained:
+        stored = _described(data, name)
+        kind = str(stored.get(":type:")).rpartition(".")[2].removesuffix("'>")
+        trained, seen = _form(kind, stored), _form(type(space).__name__, vars(space))
+        if trained and seen and not _alike(trained, seen):
             what = name.replace("_space", "s")
-            return (
-                f"{model} was trained with {what} in {trained}, and the environment's are in {seen}"
-            )
+            trained, seen = (f"{kind} {size}".strip() for kind, size in (trained, seen))
+            return f"{model} was trained with {what} in {trained}; the environment's are in {seen}"
     return ""
 
 
-def _form(kind: str, attributes: Mapping) -> str:
-    """Return a space in words, from its kind and attributes; "" for one that is not known."""
-    shape = attributes.get("_shape")
+def _form(kind: str, attributes: Mapping) -> tuple[str, object] | None:
+    """Return a space's kind and size, None if they are not known."""
     if kind in ("Dict", "Tuple"):
-        return kind
+        return kind, ""
     if kind in ("Discrete", "MultiDiscrete"):
-        return f"{kind}({attributes.get('n') or attributes.get('nvec')})"
-    if kind not in ("Box", "MultiBinary") or shape is None:
-        return ""
-    # A model sees pictures channels first, and turns them itself.
-    return f"{kind} of shape {tuple(sorted(shape) if len(shape) == 3 else shape)}"
+        return kind, str(attributes.get("n") or attributes.get("nvec"))
+    shape = attributes.get("_shape")
+    sized = kind in ("Box", "MultiBinary") and isinstance(shape, list | tuple)
+    return (kind, tuple(shape)) if sized else None
+
+
+def _alike(one: tuple[str, object], other: tuple[str, object]) -> bool:
+    if len(one[1]) == len(other[1]) == 3:  # a model sees pictures channels first, and turns them
+        return one[0] == other[0] and sorted(one[1]) == sorted(other[1])
+    return one == other
 
 
 def _zoo_option(config: Path, name: str) -> str:

@@ -122,9 +122,9 @@ class Sb3Policy:
         expected = {key: np.shape(sample[key]) for key in found if key in sample}
         if found != expected:
             raise GoalreelError(
-                f"policy.normalize: the statistics beside {self.path} are of observations of shape "
+                f"policy.normalize: its statistics are of observations of shape "
                 f"{found.get('', found)}, and the environment's are of {expected.get('', expected)}"
-                f"; name the file that was saved with the model, or write false for none"
+                f"; name the file that was saved with {self.path}, or write false for none"
             )
 
     def generators(self, seeds: np.ndarray) -> _Episodes:

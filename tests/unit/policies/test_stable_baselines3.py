@@ -155,6 +155,7 @@ def test_a_folder_of_rl_zoo_stands_for_its_model(trained, tmp_path):
     (folder / "Pendulum-v1").mkdir(parents=True)
     shutil.copy(trained / "model.zip", folder / "Pendulum-v1.zip")
     shutil.copy(trained / "model.zip", folder / "best_model.zip")
+    (folder / "Pendulum-v1" / "args.yml").write_text("")
     config = "!!python/object/apply:collections.OrderedDict\n- - - n_timesteps\n    - 512.0\n"
     (folder / "Pendulum-v1" / "config.yml").write_text(f"{config}  - - normalize\n    - true\n")
     assert "config.yml has normalize: true" in refused(folder)
@@ -278,18 +279,10 @@ def test_a_model_of_other_spaces_is_refused(trained, env, wrappers, message):
 @pytest.mark.parametrize(
     ("env", "wrappers", "message"),
     [
-        (
-            "CartPole-v1",
-            [],
-            "observations in Box of shape (3,), and the environment's are in Box o",
-        ),
-        (DISCRETE, [], "observations in Box of shape (3,), and the environment's are in Box of sh"),
-        (
-            "FrozenLake-v1",
-            [],
-            "of shape (3,), and the environment's are in Discrete(16); set env a",
-        ),
-        ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "are in Box of shape (4,); s"),
+        ("CartPole-v1", [], "observations in Box (3,); the environment's are in Box (4,); set env"),
+        (DISCRETE, [], "observations in Box (3,); the environment's are in Box (2,); set env and "),
+        ("FrozenLake-v1", [], "in Box (3,); the environment's are in Discrete 16; set env and env"),
+        ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "are in Box (4,); set env"),
     ],
 )
 def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrappers, message):

@@ -351,6 +351,13 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
         return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     assert spec("a = 1") == spec("a = 1") != spec("a = 2")
+    named = {"name": "file", "file": str(path), "files": [str(tmp_path / "weights")]}
+    specs = []
+    for weights in ("one", "one", "two"):
+        (tmp_path / "weights").write_text(weights)
+        config = load(env="CartPole-v1", policy=named)
+        specs.append(Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0)))
+    assert specs[0] == specs[1] != specs[2]
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
 
 

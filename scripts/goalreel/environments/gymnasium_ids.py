@@ -184,6 +184,9 @@ def render_fps(env: str, kwargs: Mapping) -> float | None:
     spec, creator = find_spec(env)
     fps = (getattr(creator, "metadata", None) or {}).get("render_fps")
     if fps is None:
+        if mujoco := sys.modules.get("mujoco"):
+            # It warns of its own models, on the terminal and in a file that it leaves here.
+            mujoco.set_mju_user_warning(lambda message: None)
         with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
             made = gymnasium.make(spec, disable_env_checker=True, **kwargs)
             fps = made.metadata.get("render_fps")

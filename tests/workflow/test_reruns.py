@@ -248,6 +248,7 @@ def test_neither_a_touch_of_every_source_nor_a_fresh_checkout_reruns_anything(do
     assert done.jobs(config=BASE) == NOTHING
 
 
+@pytest.mark.slow
 def test_growing_by_half_a_shard_twice_makes_the_last_shard_twice(done):
     assert done.jobs(config=BASE | {"reaches": 10}) == ONE_SHARD
     done.run(config=BASE | {"reaches": 10})

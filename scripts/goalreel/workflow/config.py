@@ -174,7 +174,11 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
     plays = taken is not None
     if not plays:
         able = [other for other in PARAMETERS if parameters(other, env) is not None]
-        yield "policy.name", f"{name!r} does not play {env}; allowed there: {', '.join(able)}"
+        yield (
+            "policy.name",
+            f"{name!r} does not play {env}; allowed there: {', '.join(able)}; a first film takes "
+            "policy={name: random}",
+        )
         taken = {key for other in able for key in parameters(other, env)}
     # config.yaml is merged with what a user gives, so that a parameter may be at its default.
     for key, option in options["properties"].items():

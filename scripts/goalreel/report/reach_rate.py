@@ -87,10 +87,15 @@ def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.Data
 
 
 def policy_label(policy: Mapping) -> str:
-    """Return a policy and its parameters in words: "pump, epsilon 0", "file policy.py"."""
+    """Return a policy in words: "pump, epsilon 0", "sb3 ppo.zip, algorithm PPO".
+
+    Parameters that say nothing, as most are by default, are left out.
+    """
     name = " ".join(str(policy[key]) for key in ("name", "file") if policy.get(key) is not None)
     others = (
-        f"{key} {_short(value)}" for key, value in policy.items() if key not in ("name", "file")
+        f"{key} {_short(value)}"
+        for key, value in policy.items()
+        if key not in ("name", "file") and value is not True and value not in (None, [])
     )
     return ", ".join([name, *others])
 

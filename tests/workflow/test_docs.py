@@ -31,7 +31,9 @@ def test_tables_and_figures_are_those_that_were_measured(name):
 
 @pytest.mark.parametrize("name", [*NAMES, "SECURITY.md", "CHANGELOG.md"])
 def test_links_lead_to_what_exists(name):
-    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text_of(name)):
+    text = text_of(name)
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    for link in links + re.findall(r' src="([^":]+)"', text):
         assert ((REPOSITORY / name).parent / link).exists(), link
 
 

@@ -38,11 +38,12 @@ def main(argv: list[str] | None = None) -> None:
     shards, unit = spec.shard["shards"], spec.config["unit"]
     check_inputs(spec, simulate=shard_paths(arguments.trajectories, shards))
     rate = reach_rate(arguments.attempts, spec.config["policy"]) if arguments.attempts else None
+    steps = read_steps(arguments.episodes, unit)
     run = Run(
         unit,
-        read_steps(arguments.episodes, unit),
+        steps,
         read_returns(arguments.episodes),
-        read_sample(arguments.trajectories, shards, unit),
+        read_sample(arguments.trajectories, shards, unit, steps.episodes),
         describe(spec.config["env"]).goal_position,
         rate,
     )

@@ -62,13 +62,16 @@ class Returns:
     least: float  # of all
     most: float
     mean: float
-    reward: float | None  # of every step, where that is one number and so the steps tell the return
+    reward: (
+        float | None
+    )  # of every step, where that is one number, and so the steps tell the return
 
 
 @dataclass(frozen=True)
 class Sample:
     """What evenly chosen episodes of the film did."""
 
+    episodes: int  # that the film has; where reaches are filmed, those that reached
     states: list[np.ndarray]  # (steps + 1, width) float64 each, of at most CURVES episodes
     returns: np.ndarray  # (episodes,) float64, theirs
     actions: np.ndarray  # (actions, numbers), of the same shards and at most about ACTIONS
@@ -127,17 +130,18 @@ def read_returns(episodes_csv: str | os.PathLike) -> Returns:
         float(least),
         float(most),
         float(total / sample.seen),
-        float(reward) if constant and reward is not None else None,
+        float(reward) if constant and reward else None,
     )
 
 
-def read_sample(trajectories: Path, shards: int, unit: str) -> Sample:
+def read_sample(trajectories: Path, shards: int, unit: str, episodes: int) -> Sample:
     """Return what evenly chosen episodes did; of many shards only some files are read.
 
     Args:
         trajectories: the file of shard 0.
         shards: their number.
         unit: "reach", where only reaches count, or "episode".
+        episodes: how many of them the film has.
 
     Raises:
         GoalreelError: as `read_trajectories`.
@@ -147,7 +151,7 @@ def read_sample(trajectories: Path, shards: int, unit: str) -> Sample:
     parts = [_of_shard(read_trajectories(paths[s]), len(chosen), unit) for s in chosen]
     states = [curve for curves, _, _ in parts for curve in curves]
     returns, actions = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-    return Sample(states, returns, actions)
+    return Sample(episodes, states, returns, actions)
 
 
 def _of_shard(

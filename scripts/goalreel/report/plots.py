@@ -44,7 +44,7 @@ def draw_plots(folder: Path, run: Run, spec: str) -> list[Path]:
             returns.least < returns.most and (returns.reward is None or not varied),
             lambda path: plot_returns(path, returns, run.unit, spec),
         ),
-        "steps": (varied, lambda path: plot_steps(path, steps, returns.reward, run.unit, spec)),
+        "steps": (varied, lambda path: plot_steps(path, steps, returns, run.unit, spec)),
         "return_by_episode": (
             returns.least < returns.most,
             lambda path: plot_return_by_episode(path, returns, run.unit, spec),
@@ -90,8 +90,8 @@ def plot_returns(path: Path, returns: Returns, unit: str, spec: str) -> None:
         save(figure, path, Caption("Returns", text, spec))
 
 
-def plot_steps(path: Path, steps: Steps, reward: float | None, unit: str, spec: str) -> None:
-    """Draw the histogram of steps, its median marked; reward: of each step, where it is one."""
+def plot_steps(path: Path, steps: Steps, returns: Returns, unit: str, spec: str) -> None:
+    """Draw the histogram of steps, its median marked."""
     reaches = unit == "reach"
     with styled():
         figure, axes = axes_of(5.5, 3.8)
@@ -105,8 +105,11 @@ def plot_steps(path: Path, steps: Steps, reward: float | None, unit: str, spec: 
             axis.set_major_locator(whole())
         text = f"{counted(steps.episodes, unit)} took {low:,} to {high:,} steps; the median is "
         text += f"{median:g}."
-        if reward is not None:
-            text += f" Each step's reward is {numbered(reward)}: returns are spread as the steps."
+        if returns.least == returns.most:
+            text += f" Every return is {numbered(returns.least)}."
+        elif returns.reward is not None:
+            text += f" Each step's reward is {numbered(returns.reward)}: returns are spread as the "
+            text += "steps."
         axes.set(xlabel=f"steps from reset to {'goal' if reaches else 'end'}", ylabel=_plural(unit))
         title = "Steps to the goal" if reaches else "Steps"
         save(figure, path, Caption(title, text, spec))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.collections import LineCollection
-from matplotlib.ticker import PercentFormatter
 
+from goalreel.errors import counted
 from goalreel.files.svg_plot import FILL, INK, Caption, mark_x, save, styled
 from goalreel.report.plot_data import ACTIONS, Sample
 from goalreel.report.plot_style import axes_of, panels, whole
@@ -37,8 +37,9 @@ def plot_phase(path: Path, sample: Sample, goal: float, unit: str, spec: str) ->
         end = "to the goal" if unit == "reach" else "of the episode"
         figure.colorbar(lines, ax=axes, label=f"steps {end}", ticks=whole())
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
-        words = "reaches, from the reset to" if unit == "reach" else "episodes;"
-        text = f"Position against velocity of {len(steps):,} evenly chosen {words} the goal "
+        chosen = ", evenly chosen" if len(steps) < sample.episodes else ""
+        words = ", from the reset to" if unit == "reach" else ";"
+        text = f"Position against velocity of {counted(len(steps), unit)}{chosen}{words} the goal "
         text += "at " if unit == "reach" else "is at "
         text += f"{goal:g}; the solid black line took the fewest steps, {steps.min():,}, the "
         text += f"dashed one the most, {steps.max():,}."
@@ -73,8 +74,8 @@ def plot_states(path: Path, sample: Sample, unit: str, spec: str) -> None:
                 axes.set_xlabel("step", size=9)
         if varied:
             figure.colorbar(lines, ax=grid, label="return", fraction=0.05)
-        words = f"{count:,} evenly chosen {'reaches' if unit == 'reach' else 'episodes'}"
-        words = words if count > 1 else f"one {unit}"
+        words = counted(count, unit)
+        words += f", evenly chosen of {sample.episodes:,}" if count < sample.episodes else ""
         text = f"The {width} numbers of the state over the steps of {words}"
         text += ", a line each, coloured by its return." if varied else ", a line each."
         text = text.replace("The 1 numbers", "The number")
@@ -93,7 +94,7 @@ def plot_actions(path: Path, actions: np.ndarray, spec: str) -> None:
             figure, grid = panels(len(numbers), min(len(numbers), 3), 5.5, 1.9)
         for number, (axes, values) in enumerate(zip(grid, numbers, strict=True)):
             _draw_actions(axes, values, is_whole)
-            axes.yaxis.set_major_formatter(PercentFormatter(1))
+            axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
             if len(grid) > 1:
                 axes.set_title(f"number {number}", size=9, loc="left", pad=2)
                 axes.tick_params(labelsize=8)

@@ -140,7 +140,7 @@ def test_the_phase_portrait_shows_reaches_of_all_shards_and_no_more_than_can_be_
     for number in range(3):
         shard = simulated(reaches=range(5 * number, 5 * number + 5))
         write_trajectories(tmp_path / f"{number:05d}.npz", shard)
-    sample, goal = read_sample(tmp_path / "00000.npz", 3, "reach"), 0.5
+    sample, goal = read_sample(tmp_path / "00000.npz", 3, "reach", 15), 0.5
     everything = simulated(reaches=range(15))
     assert len(sample.states) == 15
     assert sample.actions.tolist() == everything.actions[:, None].tolist()
@@ -149,10 +149,10 @@ def test_the_phase_portrait_shows_reaches_of_all_shards_and_no_more_than_can_be_
         assert sample.returns[index] == everything.episode(index)[2].sum()
         assert curve[0, 1] == 0 and (curve[:-1, 0] < goal).all() and curve[-1, 0] >= goal
     monkeypatch.setattr(plot_data, "CURVES", 6)
-    assert len(read_sample(tmp_path / "00000.npz", 3, "reach").states) == 6
+    assert len(read_sample(tmp_path / "00000.npz", 3, "reach", 15).states) == 6
     monkeypatch.setattr(plot_data, "_SHARDS", 2)
     (tmp_path / "00002.npz").unlink()  # of shards 0 and 1, each gives half
-    assert len(read_sample(tmp_path / "00000.npz", 3, "reach").states) == 6
+    assert len(read_sample(tmp_path / "00000.npz", 3, "reach", 15).states) == 6
 
 
 def run_of(returns, steps, states=(), actions=(0, 1), terminated=0) -> plots.Run:
@@ -161,10 +161,10 @@ def run_of(returns, steps, states=(), actions=(0, 1), terminated=0) -> plots.Run
     ended = (np.arange(count) >= terminated).astype(int)
     ends = values.min(), values.max(), values.mean()
     rewards = {r / n for r, n in zip(returns, steps, strict=True)}
-    reward = rewards.pop() if len(rewards) == 1 else None
+    reward = (rewards.pop() or None) if len(rewards) == 1 else None
     told = Returns(count, np.arange(count), values, ended, *ends, reward)
     sample = Sample(
-        list(states), values[: len(states)], np.array(actions).reshape(len(actions), -1)
+        count, list(states), values[: len(states)], np.array(actions).reshape(len(actions), -1)
     )
     counted = Steps(np.bincount(steps), np.zeros(0), np.zeros(0, int))
     return plots.Run("episode", counted, told, sample, None, None)

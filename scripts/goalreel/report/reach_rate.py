@@ -18,6 +18,7 @@ _MOST_STEPS = 10_000_000  # ten times what max_steps allows: counts of steps sta
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "seed", "steps"), "int64")
 _DTYPES |= dict.fromkeys(("return", "start_s", "initial_position"), "float64")
 _DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
+_DEFAULTS = (None, [], {}, "act")  # of a policy's parameters; another is true
 _Z = NormalDist().inv_cdf(0.975)  # of a two-sided 95% interval
 
 
@@ -95,7 +96,7 @@ def policy_label(policy: Mapping) -> str:
     others = (
         f"{key} {_short(value)}"
         for key, value in policy.items()
-        if key not in ("name", "file") and value is not True and value not in (None, [])
+        if key not in ("name", "file") and value is not True and value not in _DEFAULTS
     )
     return ", ".join([name, *others])
 

@@ -290,6 +290,17 @@ function heard(event) {
   });
 }
 
+// Goes to a frame and resolves once its picture can be drawn, which may be later than `seeked`.
+function seekTo(shown) {
+  const pictured = new Promise((done) => {
+    second.requestVideoFrameCallback?.(done);
+    setTimeout(done, 250); // of a picture that is there already nothing comes
+  });
+  const sought = heard("seeked");
+  second.currentTime = moment(shown);
+  return Promise.all([sought, pictured]);
+}
+
 async function drawStrip(episode) {
   const strip = byId("strip");
   const count = Math.min(MOMENTS, steps[episode] + 1);
@@ -307,9 +318,7 @@ async function drawStrip(episode) {
     [canvas.width, canvas.height] = [across * (width + 4) - 4, rows * (height + 4) - 4];
     const pen = canvas.getContext("2d");
     for (const [place, step] of shown.entries()) {
-      const sought = heard("seeked");
-      second.currentTime = moment(frame[episode] + step);
-      await sought;
+      await seekTo(frame[episode] + step);
       const left = (place % across) * (width + 4);
       const top = Math.floor(place / across) * (height + 4);
       pen.drawImage(second, left, top, width, height);

@@ -49,7 +49,6 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{plural}"
 
 
-def file_size(path: Path) -> str:
-    """Return a file's size: "312 kB", "4.1 MB"."""
-    size = path.stat().st_size
+def file_size(size: int) -> str:
+    """Return a number of bytes as "312 kB" or "4.1 MB"."""
     return f"{size / 1e6:,.1f} MB" if size >= 999_500 else f"{max(size / 1e3, 1):.0f} kB"

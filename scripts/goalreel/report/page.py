@@ -100,7 +100,7 @@ def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
         fps=fps,
         size=film.size,
         clock=_clock(film.frames / fps),
-        film_size=file_size(sources.film),
+        film_size=file_size(sources.film.stat().st_size),
         film=sources.film.name,
         tables=[path.name for path in _tables(sources)],
         views=[(title, path.name) for title, path in sources.views.items()],

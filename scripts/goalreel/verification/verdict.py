@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Unusable, file_size
 from goalreel.files.atomic import replacing
 
 COLUMNS = ("stage", "files", "frames", "bytes", "verdict")
@@ -68,7 +68,7 @@ class Verdict:
         """Return the verdict as a line of text."""
         frames = f"{self.frames:,} frames" if self.frames else ""
         files = f"{self.files:,} {'file' if self.files == 1 else 'files'}" if self.files else ""
-        size = f"{self.size / 1e6:,.1f} MB" if self.files else ""
+        size = file_size(self.size) if self.files else ""
         return f"{self.stage:>11}  {files:>14}  {frames:>18}  {size:>12}  {self.word}"
 
 

@@ -42,7 +42,7 @@ def film_summary(results: Path, shards: int, encoder: Choice, unit: str) -> str:
             rows = counted(sum(1 for _ in csv.DictReader(stream)), "row")
     *timings, _ = read_timings(results / "benchmarks", FILM, shards, frames)
     lines = {
-        "film": f"{film}, {_clock(seconds)}, {file_size(film)}",
+        "film": f"{film}, {_clock(seconds)}, {file_size(film.stat().st_size)}",
         "shows": f"{shows}, {counted(index.frames, 'frame')}",
         "encoder": encoder.label,
         "tables": ", ".join(map(str, tables)) + (f" ({rows})" if unit == "reach" else ""),
@@ -116,7 +116,7 @@ def _view(path: Path) -> str:
         with path.open(newline="", encoding="utf-8") as stream:
             videos = sum(1 for _ in csv.DictReader(stream))
         return f"{path}, {counted(videos, 'video')}"
-    return str(path) if path.suffix == ".html" else f"{path}, {file_size(path)}"
+    return str(path) if path.suffix == ".html" else f"{path}, {file_size(path.stat().st_size)}"
 
 
 def _differences(table: Path) -> str:

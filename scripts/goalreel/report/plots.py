@@ -96,7 +96,7 @@ def plot_steps(path: Path, steps: Steps, returns: Returns, unit: str, spec: str)
     with styled():
         figure, axes = axes_of(5.5, 3.8)
         low, high, median = steps.least(), steps.most(), steps.median()
-        width = -(-(high - low + 1) // _BARS)
+        width = -(-(high - low + 1) // _bars(steps.episodes))
         edges = np.arange(low, high + width + 1, width) - 0.5
         values = np.arange(len(steps.counts))
         axes.hist(values, edges, weights=steps.counts, color=FILL, edgecolor="white", lw=0.5)
@@ -197,7 +197,12 @@ def _edges(values: np.ndarray) -> np.ndarray:
     low, high = values.min(), values.max()
     if (values == np.round(values)).all() and high - low < _BARS:
         return np.arange(low, high + 2) - 0.5
-    return np.linspace(low, high, min(_BARS, max(int(2 * len(values) ** 0.5), 8)) + 1)
+    return np.linspace(low, high, _bars(len(values)) + 1)
+
+
+def _bars(episodes: int) -> int:
+    """Return how many bars a histogram of so many episodes has at most."""
+    return min(_BARS, max(int(2 * episodes**0.5), 12))
 
 
 def _plural(unit: str) -> str:

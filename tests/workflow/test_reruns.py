@@ -81,11 +81,16 @@ def test_config_edit_of_a_film_by_x264(sources, edit, jobs):
     assert rerun(sources.specs(X264), sources.specs(edited)) == jobs
 
 
+PLAYED = {"simulate": 2, "encode": 2, "clips": 1, "grid": 1} | END
 GYMNASIUM_EDITS = [
     ({}, NOTHING),
     ({"render": {"scale": 2}}, ENCODE | {"clips": 1}),
     ({"film": {"fps": 30}}, ENCODE | {"episodes": 1, "clips": 1, "grid": 1}),
     ({"film": {"fps": 50}}, NOTHING),  # CartPole's own
+    ({"env_wrappers": ["gymnasium.wrappers:OrderEnforcing"]}, PLAYED),
+    ({"env_wrappers": [{"gymnasium.wrappers:OrderEnforcing": {}}]}, PLAYED),
+    ({"reaches": None, "episodes": 8}, PLAYED),  # whatever their outcome
+    ({"reaches": None, "seeds": "0-7"}, PLAYED),
 ]
 
 
@@ -94,6 +99,21 @@ def test_config_edit_of_a_film_that_gymnasium_draws(sources, edit, jobs):
     config, targets = BASE | {"env": "CartPole-v1", "policy": {"name": "random"}}, ("clips", "grid")
     before, after = (sources.specs(c, (*FILM, *targets)) for c in (config, config | edit))
     assert rerun(before, after) == jobs
+
+
+EPISODES = BASE | {"env": "CartPole-v1", "policy": {"name": "random"}, "reaches": None}
+EPISODE_EDITS = [
+    ({"episodes": 8}, {"episodes": 12}, {"simulate": 1, "encode": 1} | END),
+    ({"episodes": 8}, {"episodes": 4}, END),
+    ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 7]}, NOTHING),  # another spelling
+    ({"seeds": "0-7"}, {"seeds": "0-11"}, {"simulate": 1, "encode": 1} | END),
+    ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 9]}, {"simulate": 1}),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "jobs"), EPISODE_EDITS, ids=str)
+def test_config_edit_of_a_film_of_episodes(sources, before, after, jobs):
+    assert rerun(sources.specs(EPISODES | before), sources.specs(EPISODES | after)) == jobs
 
 
 def test_growth_from_1000_to_1500_reaches_runs_the_new_shards_and_the_end(sources):

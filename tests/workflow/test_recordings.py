@@ -1,0 +1,207 @@
+"""Recorded episodes are played exactly as they were, or refused with what is wrong."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
+from project import REPOSITORY
+
+import goalreel
+from goalreel.environments.environment import make_environment
+from goalreel.errors import GoalreelError
+from goalreel.policies.policy import make_policy
+from goalreel.provenance.spec import NO_SPEC
+from goalreel.simulation.episodes import Episode, simulate_episodes
+from goalreel.simulation.reaches import simulate_reaches
+from goalreel.simulation.recorded_episodes import play_recording
+from goalreel.simulation.recording_file import read_recording
+from goalreel.verification.replay import Recorded, replay
+
+CARTPOLE = make_environment({"env": "CartPole-v1"})
+SEEDS = np.arange(20) + 2**40
+
+
+def record(path, env, count, steps=None, pick=lambda env: env.action_space.sample(), **make):
+    """Play episodes with Gymnasium alone and write them down as documented; return what it gave."""
+    env, rows, given = gymnasium.make(env, **make), [], []
+    for episode in range(count):
+        seed = 2**40 + 3 * episode
+        obs, _ = env.reset(seed=seed)
+        env.action_space.seed(episode)
+        states, rewards, over = [obs], [], False
+        while not over and len(rewards) != steps:
+            action = pick(env)
+            rows.append((f"{episode + 10}", seed, *np.ravel(action).tolist()))
+            obs, reward, *ends, _ = env.step(action)
+            over = any(ends)
+            states.append(obs)
+            rewards.append(reward)
+        given.append((seed, np.array(states), np.array(rewards), ends))
+    width = len(rows[0]) - 2
+    names = ["action"] if width == 1 else [f"action_{i}" for i in range(width)]
+    if path.suffix == ".npz":
+        episode, seed, *actions = (np.array(column, float) for column in zip(*rows, strict=True))
+        np.savez(path, episode=episode, seed=seed.astype(int), action=np.stack(actions, axis=1))
+    else:
+        with path.open("w", newline="") as stream:
+            csv.writer(stream).writerows([["episode", "seed", *names], *rows])
+    return given
+
+
+def played(path, environment, count, success="terminated"):
+    recording = read_recording(str(path))
+    return play_recording(recording, range(count), environment, NO_SPEC, success)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1", DISCRETE, CONTINUOUS])
+@pytest.mark.parametrize("steps", [None, 9])
+def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, suffix, steps):
+    """Those that stop before the environment's end, too."""
+    path = tmp_path / f"r{suffix}"
+    given = record(path, env, 3, steps, max_episode_steps=120)
+    environment = make_environment({"env": env, "max_steps": 120})
+    monkeypatch.setattr(type(environment), "most_lanes", 2)
+    made = played(path, environment, 3)
+    assert len(made) == 3 == len(made.attempts.reach)
+    for e, (seed, states, rewards, ends) in enumerate(given):
+        ours = made.episode(e)
+        assert np.array_equal(ours[0].astype(np.float32), states)
+        assert np.array_equal(ours[2], rewards)
+        row = made.episodes.row(e)
+        assert (row["seed"], [row["terminated"], row["truncated"]]) == (seed, ends)
+        assert (row["steps"], row["return"]) == (len(rewards), sum(rewards.tolist()))
+        assert row["reached"] == ends[0]
+
+
+def test_a_recording_of_a_goal_reaches_it(tmp_path):
+    path = tmp_path / "r.csv"
+    pump = lambda env: 2 if env.unwrapped.state[1] >= 0 else 0  # noqa: E731
+    record(path, DISCRETE, 4, pick=pump)
+    made = played(path, make_environment({"env": DISCRETE}), 4)
+    ours = simulate_episodes(
+        made.episodes.seed, make_environment({"env": DISCRETE}), make_policy(PUMP)
+    )
+    assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
+    part = play_recording(
+        read_recording(str(path)), range(2, 4), make_environment({"env": DISCRETE}), NO_SPEC, 0
+    )
+    assert part.episodes.reach.tolist() == [2, 3] and not part.episodes.reached.any()
+    assert np.array_equal(part.states, made.states[made.offsets[2] :])
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", DISCRETE])
+def test_actions_after_the_environments_end_are_refused(tmp_path, env):
+    path = tmp_path / "r.csv"
+    record(path, env, 3, max_episode_steps=8)
+    environment = make_environment({"env": env, "max_steps": 7})
+    with pytest.raises(GoalreelError) as error:
+        played(path, environment, 3)
+    assert "episode 0: it has 8 actions" in str(error.value)
+    assert f"ends the episode of seed {2**40} after 7 steps" in str(error.value)
+
+
+def test_the_stage_plays_and_draws_a_recording(tmp_path):
+    """By the command that the rule calls; Mountain Car, which is drawn elsewhere, is told."""
+    record(tmp_path / "r.csv", "CartPole-v1", 2)
+    for env, message in ((DISCRETE, "is drawn from an atlas"), ("CartPole-v1", "")):
+        config = {"env": env, "seed": 1, "film.show": "reaches", "success": 3}
+        config["policy"] = {"name": "recorded", "file": "r.csv"}
+        text = json.dumps(
+            {"stage": "simulate", "config": config, "shard": {"first": 1, "count": 1}}
+        )
+        program = REPOSITORY / "scripts" / "simulate.py"
+        command = [sys.executable, program, "t.npz", "--frames", "f.npz", "--spec", text]
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert said.returncode == bool(message) and message in said.stderr
+    made = goalreel.read_trajectories(tmp_path / "t.npz")
+    expected = played(tmp_path / "r.csv", CARTPOLE, 2)
+    assert np.array_equal(made.states, expected.states[expected.offsets[1] :])
+    assert made.episodes.reach.tolist() == [1] and made.episodes.reached.all()
+    assert len(goalreel.open_cache(tmp_path / "f.npz")) == len(made.states)
+
+
+def test_too_few_episodes_say_which_number_to_set(tmp_path):
+    record(tmp_path / "r.csv", "CartPole-v1", 3)
+    with pytest.raises(GoalreelError, match="has 3 episodes.*set episodes to 3 or fewer"):
+        played(tmp_path / "r.csv", CARTPOLE, 4)
+
+
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
+    environment = make_environment({"env": env})
+    ours = simulate_episodes(SEEDS[:3], environment, make_policy(PUMP))
+    rows = [
+        [e, *map(repr, ours.states[e, t].tolist())]
+        for e in range(3)
+        for t in range(ours.steps[e] + 1)
+    ]
+    with (tmp_path / "r.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["episode", "position", "velocity"], *rows])
+    made = played(tmp_path / "r.csv", environment, 3)
+    again = simulate_reaches(range(1), 7, environment, make_policy(PUMP), 1)
+    assert made.actions.dtype == again.actions.dtype
+    for e in range(3):
+        assert np.array_equal(made.episode(e)[0], ours.states[e, : ours.steps[e] + 1])
+    assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
+    if env == DISCRETE:
+        assert made.episodes.return_.tolist() == ours.returns.tolist()
+    assert len(rendered(made, atlases, env)) == len(rows)
+    states, actions, rewards = made.episode(0)
+    episode = Episode(-1, states, actions, rewards, True, False)
+    recorded = Recorded({"env": env}, "episode 0", episode)
+    with pytest.raises(GoalreelError, match="recorded as states"):
+        replay(recorded)
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "parts"),
+    [
+        ("", DISCRETE, ["not a CSV file with a header"]),
+        ("episode,seed\n0,1\n", DISCRETE, ["columns are episode, seed; allowed"]),
+        ("episode,seed,action\n", DISCRETE, ["it has no rows"]),
+        ("episode,action\n0,1\n", DISCRETE, ["no column seed"]),
+        ("episode,seed,action\n0,1,left\n", DISCRETE, ["row 1, column action: 'left'"]),
+        ("episode,seed,action\n0,1,1\n0,2,1\n", DISCRETE, ["seed 2 in row 2", "one whole"]),
+        ("episode,seed,action\n0,-1,1\n", DISCRETE, ["seed -1 in row 1"]),
+        ("episode,seed,action\n0,1\n", DISCRETE, ["row 1 has 2 fields and its header 3"]),
+        ("episode,seed,action\n0,1,1\n1,1,1\n0,1,1\n", DISCRETE, ["episode 0 are not consecutive"]),
+        ("episode,seed,action\n0,1,3\n", DISCRETE, ["episode 0: returned 3 in row 0", "0 to 2"]),
+        ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: returned float64"]),
+        ("episode,seed,action_1\n0,1,1\n", DISCRETE, ["columns are action_1; allowed: action_0"]),
+        ("episode,seed,action_0,action_1\n0,1,1,1\n", DISCRETE, ["an action is 2 numbers"]),
+        ("episode,position,velocity\n0,0,0\n", DISCRETE, ["one state; allowed: two states"]),
+        ("episode,position,velocity\n0,0,0\n0,3,0\n", DISCRETE, ["state 1 is [3.0, 0.0]"]),
+        ("episode,position,velocity\n0,0,0\n0,nan,0\n", DISCRETE, ["state 1 is [nan"]),
+        ("episode,position,velocity\n0,0,0\n0,0,0\n", "CartPole-v1", ["which are Mountain Car's"]),
+        ("episode,position\n0,0\n", DISCRETE, ["columns are episode, position; allowed"]),
+    ],
+)
+def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):
+    path = tmp_path / "r.csv"
+    path.write_text(text)
+    with pytest.raises(GoalreelError) as error:
+        played(path, make_environment({"env": env}), 1)
+    for part in [f"policy.file: {path}", *parts]:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"episode": np.zeros(3), "seed": np.zeros(2, int), "action": np.zeros(3)}, "differ in"),
+        ({"episode": np.array(["a"]), "seed": np.zeros(1, int)}, "array episode is <U1"),
+        ({"episode": np.array([None])}, "array of objects, which are not read"),
+        (None, "not a recording"),
+    ],
+)
+def test_arrays_that_are_no_recording_are_told(tmp_path, arrays, message):
+    path = tmp_path / "r.npz"
+    np.savez(path, **arrays) if arrays else path.write_bytes(b"PK rubbish")
+    with pytest.raises(GoalreelError, match=message):
+        read_recording(str(path))

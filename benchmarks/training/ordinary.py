@@ -14,10 +14,10 @@ from multiprocessing.reduction import DupFd
 import numpy as np
 
 from benchmarks.sample import ENV
+from goalreel.policies.pixel_network import Actor
 from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import Batch, FrameReplay, step_fields
-from goalreel.training.pixels.numpy_network import Actor
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
 WAITING = 1000  # transitions that the queue holds

@@ -13,6 +13,7 @@ import pytest
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
+from goalreel.policies.pixel_network import Actor
 from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import (
@@ -26,7 +27,6 @@ from goalreel.training.pixels.collector import (
 )
 from goalreel.training.pixels.collectors import Collectors, actions_of
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay, step_fields
-from goalreel.training.pixels.numpy_network import Actor
 from goalreel.training.pixels.replay_feeder import ReplayFeeder
 from goalreel.training.pixels.settings import CONVOLUTIONS, HIDDEN, side_after_convolutions
 from goalreel.training.shared_memory import blocks

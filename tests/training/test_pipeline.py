@@ -25,6 +25,7 @@ from test_collectors import Alone  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.files.svg_plot import read_caption  # noqa: E402
+from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints  # noqa: E402
 from goalreel.provenance.spec import parse_spec  # noqa: E402
 from goalreel.training.pixels import checkpoint  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
@@ -36,8 +37,6 @@ from goalreel.training.pixels.monitor import (  # noqa: E402
     plot_training,  # noqa: E402
     write_rows,
 )
-from goalreel.training.pixels.numpy_network import Actor  # noqa: E402
-from goalreel.training.pixels.policy_file import read_policy  # noqa: E402
 from goalreel.training.pixels.replay_feeder import ReplayFeeder  # noqa: E402
 from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
@@ -251,9 +250,9 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
         values = [row[name] for row in rows]
         assert values == sorted(values), f"{name} counts on"
     assert rows[-1]["frames"] == more and [r["frames"] for r in rows][: len(sampled)] == sampled
-    policy = read_policy(tmp_path / "policy.npz")
-    assert policy.frames[1] == more and json.loads(policy.game)["game"] == "MountainCar-v0"
-    values = policy.actor().values(np.zeros((2, 4, 84, 84), np.uint8))
+    policy = read_pixel_checkpoints(tmp_path / "policy.npz")
+    assert policy.ages[-1] == more and policy.game["game"] == "MountainCar-v0"
+    values = policy.actor(policy.choose("last")).values(np.zeros((2, 4, 84, 84), np.uint8))
     assert values.shape == (2, 3) and np.isfinite(values).all()
     assert read_caption(tmp_path / "plot.svg").title == "Training from pixels"
 
@@ -346,12 +345,14 @@ def test_a_policys_network_is_the_learners(tmp_path):
     files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
     said = write_results(*files, trained, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
     assert "4,000 frames in 2.0 s, 2,000 FPS" in said and "best mean return -120.0" in said
-    policy = read_policy(files[0])
-    assert (policy.frames, policy.means, policy.actions) == ((2000, 4000), (-120.0, -150.0), 3)
-    assert all(np.array_equal(policy.best[name], best[name]) for name in best)
-    seen = np.random.default_rng(0).integers(0, 256, (2, 4, 84, 84), np.uint8)
-    assert np.array_equal(Actor.of(policy.last).values(seen), Actor.of(last).values(seen))
+    policy = read_pixel_checkpoints(files[0])
+    assert (policy.ages, policy.means, policy.actions) == ((2000, 4000), (-120.0, -150.0), 3)
+    assert (policy.choose("best"), policy.choose("last"), policy.choose(2000)) == (0, 1, 0)
+    for stored, trained_ in zip(policy.weights, (best, last), strict=True):
+        assert all(np.array_equal(stored[name], trained_[name]) for name in trained_)
+    with pytest.raises(GoalreelError, match="allowed: best, last, 2000, 4000"):
+        policy.choose(3000)
     files[0].write_bytes(files[0].read_bytes()[:-9])
     with pytest.raises(GoalreelError, match="truncated or corrupt"):
-        read_policy(files[0])
+        read_pixel_checkpoints(files[0])
     assert asdict(trained.sums)["steps"] == json.loads(files[2].read_text())["metrics"]["steps"]

@@ -12,10 +12,10 @@ torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 from pixel_batches import ACTIONS, batch, joined, largest_difference, settings, stacks  # noqa: E402
 
 from goalreel.errors import GoalreelError  # noqa: E402
+from goalreel.policies.pixel_network import Actor  # noqa: E402
 from goalreel.training.pixels import learner as pixel_learner  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner, computes_in_half  # noqa: E402
 from goalreel.training.pixels.network import PixelNetwork  # noqa: E402
-from goalreel.training.pixels.numpy_network import Actor  # noqa: E402
 
 
 def taught(learner: PixelLearner, updates: range, batches: int = 2, size: int = 8) -> list:

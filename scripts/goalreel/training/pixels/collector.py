@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from goalreel.errors import GoalreelError
+from goalreel.policies.pixel_network import Actor
 from goalreel.training.games.lanes import PixelLanes
 from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.frame_replay_buffer import step_fields
-from goalreel.training.pixels.numpy_network import Actor
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.blocks import Fields
 from goalreel.training.shared_memory.ring import Ring

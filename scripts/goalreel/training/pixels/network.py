@@ -49,7 +49,7 @@ class PixelNetwork(nn.Module):
 
 @torch.no_grad()
 def weights_for_acting(network: PixelNetwork) -> dict[str, np.ndarray]:
-    """Return float32 weights by name, as numpy_network.Actor takes them.
+    """Return float32 weights by name, as policies.pixel_network.Actor takes them.
 
     Of each layer its `weight` and `bias`, shaped as PyTorch has them. A BatchNorm with its running
     averages is folded into the convolution before it, and the scale of pixels into the first.

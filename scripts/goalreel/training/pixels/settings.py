@@ -7,10 +7,9 @@ The layers are those of V. Mnih et al., "Human-level control through deep reinfo
 import sys
 from dataclasses import dataclass
 
-from goalreel.training.games.warp import SIDE
+from goalreel.policies.pixel_network import NETWORKS, SIDE
 
-CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))  # filters, side of the kernel, stride
-HIDDEN = 512
+CONVOLUTIONS, HIDDEN = NETWORKS["nature"]
 BATCH = 1000  # steps that are moved into the buffer at a time, if not more
 _EXPLORATION, _LAST_EPSILON = 0.2, 0.05  # share of the frames over which epsilon falls from 1
 _RING = 4096  # steps of a collector's ring, 29 MB of frames

@@ -14,13 +14,13 @@ import torch
 from goalreel.cli import say
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.provenance.spec import Spec, canonical
+from goalreel.policies.pixel_checkpoints import PixelCheckpoints, write_pixel_checkpoints
+from goalreel.provenance.spec import Spec
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels import checkpoint
 from goalreel.training.pixels.collectors import actions_of
 from goalreel.training.pixels.learner import PixelLearner
 from goalreel.training.pixels.monitor import write_rows
-from goalreel.training.pixels.policy_file import PixelPolicy, write_policy
 from goalreel.training.pixels.session import Session, Sums, interrupts
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
@@ -148,11 +148,13 @@ def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -
 def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, spec: Spec) -> str:
     """Write policy, table and metrics; return a summary in a line."""
     trainer, (mean, frames, best) = trained.trainer, trained.best
-    write_policy(
+    both = {trained.frames: (trainer.mean, trained.last)} | {frames: (mean, best)}
+    ages = tuple(sorted(both))
+    means, weights = zip(*(both[age] for age in ages), strict=True)
+    write_pixel_checkpoints(
         policy,
-        PixelPolicy(
-            *(canonical(trained.game), trained.actions, trainer.replay.stack),
-            *((frames, trained.frames), (mean, trainer.mean), best, trained.last, spec.text),
+        PixelCheckpoints(
+            *(trained.game, trained.actions, trainer.replay.stack, ages, means, weights, spec),
         ),
     )
     write_rows(table, trained.rows)

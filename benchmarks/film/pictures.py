@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from goalreel import open_cache, read_trajectories  # noqa: E402
 from goalreel.pictures.overlay import captions, overlaid  # noqa: E402
 from goalreel.pictures.styles import make_style  # noqa: E402
-from goalreel.pictures.text_patches import Canvas  # noqa: E402
+from goalreel.pictures.text import Canvas  # noqa: E402
 
 ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 

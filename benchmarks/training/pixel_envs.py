@@ -14,9 +14,9 @@ from gymnasium.wrappers import AddRenderObservation, FrameStackObservation
 import benchmarks.sample  # noqa: F401 - which tells Python where goalreel is
 
 # isort: split
+from goalreel.policies.warp import WARPS
 from goalreel.training.games import wrappers
 from goalreel.training.games.emulated import GameRecord, make_ale
-from goalreel.training.games.warp import WARPS
 
 CAR, BREAKOUT = "MountainCar-v0", "ALE/Breakout-v5"
 SKIP = 4
@@ -128,3 +128,11 @@ def random_lanes(lanes: Stacked, count: int, actions: int, seed: int = 0) -> Cal
         return sum(lanes.step(row).frames for row in dice.integers(actions, size=(10, count)))
 
     return run
+
+
+def warp_all(warp: str) -> None:
+    """Draw and warp every picture of Mountain Car, which takes some seconds."""
+    from goalreel.pictures.mountain_car_scene import distinct_positions
+    from goalreel.pictures.warped import warped_pictures
+
+    warped_pictures(CAR, warp).observe(distinct_positions(np.float64))

@@ -23,6 +23,7 @@ from benchmarks.training.pixel_envs import (
     Stacked,
     random_lanes,
     random_play,
+    warp_all,
 )
 from benchmarks.training.rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
 
@@ -63,10 +64,9 @@ def main(argv: list[str] | None = None) -> None:
 def car() -> dict[str, Callable[[], int]]:
     """Return what plays Mountain Car: Gymnasium's pictures in wrappers, and the atlas's."""
     from goalreel.training.games.make_lanes import make_lanes
-    from goalreel.training.games.mountain_car import pixels
     from goalreel.training.games.settings import GameSettings
 
-    pixels("slice").warp_all()
+    warp_all("slice")
     rows = _rows(CAR, "ordinary wrappers of Gymnasium's render", EVERYWHERE)
     for lanes in (1, LANES):
         stacked = Stacked(make_lanes(GameSettings(CAR, warp="slice"), 0, lanes), 2)

@@ -11,12 +11,12 @@ import test_mario
 from test_collectors import SHAPE, started, until
 
 from goalreel.errors import GoalreelError
+from goalreel.policies import warp
+from goalreel.policies.warp import WARPS
 from goalreel.training.games import settings as game_settings
-from goalreel.training.games import warp
 from goalreel.training.games.car_lanes import Lanes, WrappedCars
 from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
-from goalreel.training.games.warp import WARPS
 from goalreel.training.pixels.collector import END
 from goalreel.training.pixels.collectors import actions_of
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.pictures.layers import Layer, Patches, join
-from goalreel.pictures.text_patches import Canvas
+from goalreel.pictures.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
 # In pixels of a picture of 600x400, rows from its lower border; the lowest point of the hill's line

@@ -17,7 +17,7 @@ from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_at_reset, hud_layers
 from goalreel.pictures.layers import NOTHING, Layer, Patches, join
-from goalreel.pictures.text_patches import Canvas
+from goalreel.pictures.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
 _TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 600x400

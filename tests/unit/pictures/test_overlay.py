@@ -17,7 +17,7 @@ from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.hud import hud_layers
 from goalreel.pictures.overlay import captions, fitting_scale, overlaid
-from goalreel.pictures.text_patches import Canvas
+from goalreel.pictures.text import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 CARDS = 15

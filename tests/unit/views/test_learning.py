@@ -18,7 +18,7 @@ from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.layers import Patches
-from goalreel.pictures.text_patches import Canvas
+from goalreel.pictures.text import Canvas
 from goalreel.policies.tile_policy import greedy, write_policies
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.training.sarsa import train

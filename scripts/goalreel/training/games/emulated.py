@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 
 from goalreel.environments.gymnasium_ids import find_spec
+from goalreel.policies.warp import WARPS
 from goalreel.training.games import wrappers
 from goalreel.training.games.lanes import Episode, PixelStep
 from goalreel.training.games.mario import MarioEnv
 from goalreel.training.games.settings import MARIO, GameSettings
-from goalreel.training.games.warp import WARPS
 
 
 def make_ale(game: str) -> gymnasium.Env:

@@ -1,74 +1,11 @@
-"""MountainCar-v0 as pixels: all cars step at once, and observations are looked up in the atlas."""
-
-import sys
-from functools import cache
+"""MountainCar-v0 as pixels: all cars step at once, and each picture is drawn and warped once."""
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
-from goalreel.pictures.atlas import Atlas, draw_atlas
-from goalreel.pictures.styles import GymnasiumStyle, Style
+from goalreel.pictures.warped import warped_pictures
 from goalreel.training.games.car_lanes import Lanes
 from goalreel.training.games.lanes import Episode, PixelStep
 from goalreel.training.games.settings import CAR_GAME, GameSettings
-from goalreel.training.games.warp import SIDE, WARPS, Warp
-
-
-class AtlasPixels:
-    """The pictures that an environment can show, each warped when it first occurs.
-
-    All are in the atlas, so an observation is a look-up by the car's position.
-    """
-
-    def __init__(self, atlas: Atlas, style: Style, warp: Warp):
-        """Reserve room for all pictures of an atlas."""
-        self._atlas, self._style, self._warp = atlas, style, warp
-        self._frames = np.empty((len(atlas.keys), SIDE, SIDE), np.uint8)
-        self._warped = np.zeros(len(atlas.keys), bool)
-
-    def warp_all(self) -> None:
-        """Warp all pictures now, which takes some seconds."""
-        self._warp_these(np.arange(len(self._warped)))
-
-    def observe(self, positions: np.ndarray) -> np.ndarray:
-        """Return the observations at positions, (n,) float64: (n, 84, 84) uint8."""
-        keys = self._style.keys(positions)
-        pictures = self._atlas.find(keys)
-        self._warp_these(pictures)
-        obs = np.take(self._frames, np.maximum(pictures, 0), axis=0)
-        for lane in np.flatnonzero(pictures < 0):  # not in the atlas: see render_native
-            background, drawn = self._style.draw(keys[lane : lane + 1])
-            frame = background.copy()
-            for top, left, pixels in drawn:
-                frame[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-            obs[lane] = self._warp(frame)
-        return obs
-
-    def _warp_these(self, pictures: np.ndarray) -> None:
-        """Warp those of the pictures that are not; -1 is none."""
-        new = pictures[~self._warped[pictures]]
-        for picture in np.unique(new[new >= 0]):
-            frame = self._atlas.background.copy()
-            self._atlas.patches.paste(frame, picture)
-            self._frames[picture] = self._warp(frame)
-            self._warped[picture] = True
-
-
-@cache
-def pixels(warp: str) -> AtlasPixels:
-    """Return the pictures by a warp's name, which all lanes of a process share.
-
-    Raises GoalreelError where pygame-ce is missing.
-    """
-    style = GymnasiumStyle(CAR_GAME)
-    try:
-        atlas = draw_atlas(style)
-    except ModuleNotFoundError as error:
-        raise GoalreelError(
-            f"{CAR_GAME} is drawn with the packages of requirements.txt; {sys.executable} cannot "
-            f"import them ({error})"
-        ) from None
-    return AtlasPixels(atlas, style, WARPS[warp])
 
 
 class CarLanes:
@@ -77,10 +14,10 @@ class CarLanes:
     actions = 3
 
     def __init__(self, settings: GameSettings, seed: int, lanes: int):
-        """Draw the atlas, where that is not done, and reset all cars."""
+        """Reset all cars."""
         self._clip = settings.filled().clip_reward
         self._cars = Lanes(seed, lanes, settings.frame_skip)
-        self._pixels = pixels(settings.warp)
+        self._pixels = warped_pictures(CAR_GAME, settings.warp)
         self.obs = self._pixels.observe(self._cars.positions)
         self._returns, self._furthest = np.zeros(lanes), self._cars.positions.copy()
 

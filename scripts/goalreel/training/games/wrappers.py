@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from goalreel.training.games.warp import SIDE, Warp
+from goalreel.policies.warp import SIDE, Warp
 
 NOOP, FIRE = 0, 1
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from goalreel.cli import say
 from goalreel.errors import GoalreelError
-from goalreel.training.games.warp import SIDE
+from goalreel.policies.warp import SIDE
 from goalreel.training.pixels.checkpoint import changed
 from goalreel.training.pixels.frame_replay_buffer import Batch
 from goalreel.training.pixels.network import PixelNetwork, weights_for_acting

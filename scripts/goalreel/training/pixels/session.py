@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from goalreel.training.games.warp import SIDE
+from goalreel.policies.warp import SIDE
 from goalreel.training.pixels.collector import Assignment
 from goalreel.training.pixels.collectors import Collectors
 from goalreel.training.pixels.monitor import Monitor, Sample, gpu_use

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from goalreel.training.games.warp import SIDE
+from goalreel.policies.warp import SIDE
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay
 from goalreel.training.pixels.settings import PipelineSettings
 

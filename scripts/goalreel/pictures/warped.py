@@ -1,0 +1,53 @@
+"""Mountain Car's pictures as a network sees them: what `env.render()` draws, warped."""
+
+import sys
+from functools import cache
+
+import numpy as np
+
+from goalreel.errors import GoalreelError
+from goalreel.pictures.styles import GymnasiumStyle, Style
+from goalreel.policies.warp import WARPS, Warp
+
+
+class WarpedPictures:
+    """The pictures that an environment can show, each drawn and warped when it first occurs."""
+
+    def __init__(self, style: Style, warp: Warp):
+        """Begin without a picture."""
+        self._style, self._warp = style, warp
+        self._frames: dict[bytes, np.ndarray] = {}  # by their keys
+
+    def observe(self, positions: np.ndarray) -> np.ndarray:
+        """Return the observations at positions, (n,) float64: (n, 84, 84) uint8."""
+        keys = self._style.keys(positions)
+        names = list(map(bytes, keys))
+        pairs = zip(names, keys, strict=True)
+        new = {name: key for name, key in pairs if name not in self._frames}
+        if new:
+            self._draw(new)
+        return np.stack([self._frames[name] for name in names])
+
+    def _draw(self, keys: dict[bytes, np.ndarray]) -> None:
+        background, drawn = self._style.draw(np.stack(list(keys.values())))
+        for name, (top, left, pixels) in zip(keys, drawn, strict=True):
+            frame = background.copy()
+            frame[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+            self._frames[name] = self._warp(frame)
+
+
+@cache
+def warped_pictures(env: str, warp: str) -> WarpedPictures:
+    """Return the pictures of a Mountain Car by a warp's name, which a process has once.
+
+    Raises GoalreelError where pygame-ce is missing.
+    """
+    pictures = WarpedPictures(GymnasiumStyle(env), WARPS[warp])
+    try:
+        pictures.observe(np.zeros(1))
+    except ModuleNotFoundError as error:
+        raise GoalreelError(
+            f"{env} is drawn with the packages of requirements.txt; {sys.executable} cannot "
+            f"import them ({error})"
+        ) from None
+    return pictures

@@ -132,8 +132,8 @@ rule pixels:
 rule learning:
     """Film the learner's first attempts at each age."""
     input:
-        policy=plan.trained_policy(SARSA_POLICY, DQN_POLICY) or SARSA_POLICY,
-        atlas=rules.atlas.output,
+        policy=plan.learner_policy(SARSA_POLICY, DQN_POLICY),
+        atlas=plan.with_atlas(rules.atlas.output),
     output:
         film=report(
             f"{RESULTS}/learning.mp4",

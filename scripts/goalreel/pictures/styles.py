@@ -86,7 +86,7 @@ def make_style(env: str, render: Mapping) -> Style:
     """
     if not describe(env).has_atlas:
         raise GoalreelError(
-            f"{env} has no atlas: swarm, learning and the vector style show "
+            f"{env} has no atlas: swarm and the vector style show "
             f"{' and '.join(MOUNTAIN_CARS)} alone"
         )
     if render["style"] == "gymnasium":

@@ -14,6 +14,8 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "sarsa": {_CAR: ("epsilon",)},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
 }
+# Those that are trained here, whose checkpoints `learning` films.
+LEARNERS = ("sarsa", "dqn")
 # The algorithms whose models are played, and the package that each is of.
 ALGORITHMS = dict.fromkeys(("PPO", "DQN", "A2C", "SAC", "TD3", "DDPG"), "stable-baselines3")
 ALGORITHMS |= dict.fromkeys(

@@ -64,7 +64,7 @@ def simulate_reaches(
         given = None if seeds is None else np.array(seeds)[slots - reaches.start]
         played = environment, policy, max_attempts, show, success, camera
         parts += _fill(slots, root_seed, given, *played)
-    attempts = _concatenate([rows for rows, _ in parts])
+    attempts = concatenate([rows for rows, _ in parts])
     kept = zip(*(kept for _, kept in parts), strict=True)
     states, actions, rewards = (np.concatenate(arrays) for arrays in kept)
 
@@ -175,7 +175,8 @@ def valid(episodes: Episodes, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return states, episodes.actions[keep][played], episodes.rewards[keep][played]
 
 
-def _concatenate(rows: list[Attempts]) -> Attempts:
+def concatenate(rows: Sequence[Attempts]) -> Attempts:
+    """Return all rows, end to end."""
     columns = zip(*(vars(part).values() for part in rows), strict=True)
     return Attempts(*(np.concatenate(column) for column in columns))
 

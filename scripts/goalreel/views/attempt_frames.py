@@ -5,23 +5,24 @@ A filmed attempt's frames are in its shard's cache; another is simulated again f
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
-from goalreel.environments.environment import make_environment
-from goalreel.pictures.atlas import read_atlas
+from goalreel.environments.environment import Environment, make_environment
+from goalreel.pictures.atlas import Atlas, read_atlas
 from goalreel.pictures.camera import filming
 from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.pictures.overlay import captions, overlaid
 from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.policies.policy import make_policy
-from goalreel.provenance.spec import NO_SPEC
+from goalreel.provenance.spec import NO_SPEC, Spec
+from goalreel.simulation.episodes import Camera
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import Attempts, Trajectories, read_summary, read_trajectories
 
@@ -99,26 +100,46 @@ class RunAttempts:
                     found.append(AttemptFrames(numbers[pair], row, frames, start))
         return sorted(found, key=lambda attempt: attempt.episode)
 
-    @contextlib.contextmanager
     def _again(
         self, trajectories: Trajectories, attempts: Attempts
-    ) -> Iterator[tuple[Trajectories, FrameCache]]:
-        """Yield attempts that were not filmed, simulated and drawn as the film's were."""
+    ) -> contextlib.AbstractContextManager[tuple[Trajectories, FrameCache]]:
+        """Return attempts that were not filmed, simulated and drawn as the film's were."""
         config = trajectories.spec.config
         environment = make_environment(config)
         policy = make_policy(config["policy"], self.learned)
         played = attempts, environment, policy, trajectories.spec
-        if self.atlas is not None:
-            again = simulate_attempts(*played)
-            style = make_style(config["env"], self.config["render"])
-            yield again, render_states(again, read_atlas(self.atlas), style, NO_SPEC)
-            return
-        with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
-            path = Path(folder, "frames.npz")
-            with filming(path, environment) as camera:
-                again = simulate_attempts(*played, camera)
-                camera.write(again.digest(), NO_SPEC)
-            yield again, open_cache(path)
+        atlas = read_atlas(self.atlas) if self.atlas else None
+        again = partial(simulate_attempts, *played)
+        return drawn(again, environment, self.config["render"], atlas, NO_SPEC)
+
+
+@contextlib.contextmanager
+def drawn(
+    play: Callable[[Camera | None], Trajectories],
+    environment: Environment,
+    render: Mapping,
+    atlas: Atlas | None,
+    spec: Spec,
+) -> Iterator[tuple[Trajectories, FrameCache]]:
+    """Yield what is played, and its frames, which are in a temporary file where there is no atlas.
+
+    Args:
+        play: plays, given what films it, None for nothing.
+        environment: what is played.
+        render: that section of the configuration.
+        atlas: the pictures, for an environment that has one.
+        spec: how the frames are made.
+    """
+    if atlas is not None:
+        played = play(None)
+        yield played, render_states(played, atlas, make_style(environment.id, render), spec)
+        return
+    with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
+        path = Path(folder, "frames.npz")
+        with filming(path, environment) as camera:
+            played = play(camera)
+            camera.write(played.digest(), spec)
+        yield played, open_cache(path)
 
 
 def _pairs(rows: Attempts) -> list[tuple[int, int]]:

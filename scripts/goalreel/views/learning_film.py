@@ -4,32 +4,38 @@ At every checkpoint the attempts start from the same resets, so that what differ
 learned.
 """
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from goalreel.encoding import ffmpeg
-from goalreel.environments.physics import ENVIRONMENTS, MountainCar, probe
+from goalreel.encoding.choice import card_frames
+from goalreel.environments.environment import Environment, make_environment
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.film.concatenate import Chapter, join
 from goalreel.film.segment import encode_segment
 from goalreel.pictures.atlas import Atlas
+from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import overlaid
-from goalreel.pictures.render import render_states
-from goalreel.pictures.styles import Style
-from goalreel.policies.policy import RulePolicy
-from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.simulation.episodes import simulate_episodes
-from goalreel.simulation.trajectories import Attempts, Trajectories
+from goalreel.policies.policy import Policy, RulePolicy, make_policy
+from goalreel.provenance.spec import Spec
+from goalreel.simulation.episodes import Camera, simulate_episodes
+from goalreel.simulation.reaches import assemble, concatenate, outcomes, valid
+from goalreel.simulation.trajectories import Trajectories
+from goalreel.views.attempt_frames import drawn
 
-Rule = Callable[[np.ndarray, MountainCar], np.ndarray]
 _MOST = 5  # checkpoints of a network that are filmed
+# What a caption says of an attempt, and the table beside its seed, by what the run counts.
+_RESULTS = {"reach": "{steps} steps · {outcome}", "episode": "return {return:g}"}
+_COLUMNS = {"reach": ("reached",), "episode": ("terminated", "truncated")}
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class Learner:
 
     unit: str  # what ages count: "episode" or "frame" of training
     ages: tuple[int, ...]  # of the checkpoints, increasing
-    rules: tuple[Rule, ...]  # of each checkpoint, (observations, environment) -> actions
+    policies: tuple[Policy, ...]  # of each checkpoint
     spec: Spec  # how it was trained
 
     def label(self, age: int) -> str:
@@ -46,36 +52,35 @@ class Learner:
         return f"{age:,} {self.unit}{'' if age == 1 else 's'}"
 
 
-def read_learner(path: Path, checkpoint: str | int | None) -> Learner:
-    """Read what a trainer saved: every checkpoint of SARSA, up to five of deep Q-learning.
+def read_learner(policy: Mapping, trained: Path) -> Learner:
+    """Read what a trainer saved: every checkpoint of SARSA, up to five of a network.
 
     Args:
-        path: the file.
-        checkpoint: None for SARSA, else the network that is filmed last, `best`, `last` or an age;
-            the others are spread evenly before it.
+        policy: its name and, of a network, the checkpoint that is filmed last: `best`, `last` or
+            an age; the others are spread evenly before it.
+        trained: the file.
 
     Raises:
         GoalreelError: if the file cannot be used.
     """
-    if checkpoint is None:
+    if policy["name"] == "sarsa":
         from goalreel.policies.tile_policy import read_policies
 
-        return of_sarsa(read_policies(path))
+        return of_sarsa(read_policies(trained))
     from goalreel.policies.network_file import read_checkpoints
 
-    saved = read_checkpoints(path)
-    chosen = np.linspace(0, saved.choose(checkpoint), _MOST).round().astype(int)
-    places = sorted(set(chosen.tolist()))
-    networks = [saved.network(place) for place in places]
-    rules = tuple(lambda obs, env, network=network: network.act(obs) for network in networks)
-    return Learner("frame", tuple(saved.ages[place] for place in places), rules, saved.spec)
+    saved = read_checkpoints(trained)
+    places = np.linspace(0, saved.choose(policy["checkpoint"]), _MOST).round().astype(int)
+    ages = tuple(saved.ages[place] for place in np.unique(places))
+    policies = tuple(make_policy({**policy, "checkpoint": age}, trained) for age in ages)
+    return Learner("frame", ages, policies, saved.spec)
 
 
 def of_sarsa(policies) -> Learner:
     """Return SARSA's policies (tile_policy.LearnedPolicies) as a learner."""
     from goalreel.policies.tile_policy import greedy
 
-    rules = tuple(greedy(weights) for weights in policies.weights)
+    rules = tuple(RulePolicy(greedy(weights), 0.0) for weights in policies.weights)
     return Learner("episode", tuple(policies.ages.tolist()), rules, policies.spec)
 
 
@@ -85,88 +90,78 @@ class LearningFilm:
 
     cache: FrameCache  # each episode is a title card and then the attempt
     chapters: tuple[Chapter, ...]  # one per attempt, its card included
-    # Columns of a row per attempt: age, attempt (from 1), seed, steps, return, reached,
+    # Columns of a row per attempt: age, attempt (from 1), seed, steps, return, how it ended,
     # first_frame (the one that shows the reset state), frames (steps + 1), card_frames (those of
     # the card, which end before first_frame).
     table: dict[str, list]
 
 
-def make_film(
-    learner: Learner,
-    atlas: Atlas,
-    style: Style,
-    seed: int,
-    attempts: int,
-    card_frames: int,
-    hud: bool,
-    spec: Spec = NO_SPEC,
-) -> LearningFilm:
-    """Play and render `attempts` episodes at each checkpoint of a learner.
+@contextlib.contextmanager
+def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator[LearningFilm]:
+    """Yield the film of `train.attempts` episodes at each checkpoint, played in the run's way.
 
-    Attempt k starts as the first attempt at reach k - 1 of a film of root seed `seed` does.
+    Attempt k starts as the first attempt at reach k - 1 of a film of the same root seed does.
 
-    hud: whether the frames show it. Raises GoalreelError if the learner or the atlas are of
-    another environment than the style.
+    Args:
+        learner: who plays.
+        atlas: the pictures, where the environment has an atlas.
+        spec: with what the stage `learning` has in the table of stages.
+
+    Raises:
+        GoalreelError: if the learner or the atlas are of another environment.
     """
-    env = learner.spec.config.get("env", style.env)
-    if env != style.env:
-        raise GoalreelError(f"the policies are of {env}, not of {style.env}; delete them")
-    played = play(learner, style.env, seed, attempts, spec)
-    rows = [played.episodes.row(i) for i in range(len(played))]
-    ages = np.repeat(learner.ages, attempts).tolist()
-    numbers = [row["reach"] + 1 for row in rows]
-    labels = [
-        f"After {learner.label(age)} · attempt {number} of {attempts} · "
-        f"{row['steps']} steps · {'reached' if row['reached'] else 'not reached'}"
-        for age, number, row in zip(ages, numbers, rows, strict=True)
-    ]
-    cache = render_states(played, atlas, style, spec)
-    cache = overlaid(cache, played, style.env, labels, hud, card_frames)
-    starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
-    table = {
-        **{"age": ages, "attempt": numbers},
-        **{name: [row[name] for row in rows] for name in ("seed", "steps", "return")},
-        "reached": [row["reached"] for row in rows],
-        "first_frame": [start + card_frames for start in starts],
-        "frames": [length - card_frames for length in lengths],
-        "card_frames": [card_frames] * len(rows),
-    }
-    chapters = tuple(map(Chapter, starts, lengths, labels))
-    return LearningFilm(cache, chapters, table)
+    config, environment = spec.config, make_environment(spec.config)
+    trained_in = learner.spec.config.get("env", environment.id)
+    if trained_in != environment.id:
+        raise GoalreelError(f"the policies are of {trained_in}, not of {environment.id}")
+    attempts, unit = config["train.attempts"], config["unit"]
+    game = partial(play, learner, environment, attempts, spec)
+    with drawn(game, environment, config["render"], atlas, spec) as (played, cache):
+        rows = [played.episodes.row(i) for i in range(len(played))]
+        ages = np.repeat(learner.ages, attempts).tolist()
+        numbers = [row["reach"] + 1 for row in rows]
+        labels = []
+        for age, number, row in zip(ages, numbers, rows, strict=True):
+            which = f" · attempt {number} of {attempts}" if attempts > 1 else ""
+            result = caption(_RESULTS[unit], row, environment.id, unit)
+            labels.append(f"After {learner.label(age)}{which} · {result}")
+        cards = card_frames(config["overlay.title_card"], config["film.fps"])
+        seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
+        cache = overlaid(cache, played, environment.id, *seen)
+        starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
+        columns = ("seed", "steps", "return", *_COLUMNS[unit])
+        table = {
+            **{"age": ages, "attempt": numbers},
+            **{name: [row[name] for row in rows] for name in columns},
+            "first_frame": [start + cards for start in starts],
+            "frames": [length - cards for length in lengths],
+            "card_frames": [cards] * len(rows),
+        }
+        yield LearningFilm(cache, tuple(map(Chapter, starts, lengths, labels)), table)
 
 
 def play(
-    learner: Learner, env: str, seed: int, attempts: int, spec: Spec = NO_SPEC
+    learner: Learner,
+    environment: Environment,
+    attempts: int,
+    spec: Spec,
+    camera: Camera | None = None,
 ) -> Trajectories:
     """Return the first attempt at each of `attempts` reaches, for each checkpoint.
 
     All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
     """
-    environment, reaches = ENVIRONMENTS[env], np.arange(attempts)
-    seeds = episode_seeds(seed, reaches, 0)
-    parts, rows = [], []
-    for rule in learner.rules:
-        e = simulate_episodes(seeds, environment, RulePolicy(rule, 0.0))
-        for i, steps in enumerate(e.steps.tolist()):
-            parts.append((e.states[i, : steps + 1], e.actions[i, :steps], e.rewards[i, :steps]))
-        rows.append(
-            Attempts(
-                reach=reaches,
-                attempt=np.zeros(attempts, np.int64),
-                seed=seeds,
-                initial_position=e.states[:, 0, 0],
-                steps=e.steps,
-                return_=e.returns,
-                terminated=e.terminated,
-                truncated=e.truncated,
-                reached=e.terminated,
-            )
-        )
-    states, actions, rewards = map(np.concatenate, zip(*parts, strict=True))
-    columns = zip(*(vars(part).values() for part in rows), strict=True)
-    episodes = Attempts(*map(np.concatenate, columns))
-    offsets = np.concatenate([[0], np.cumsum(episodes.steps + 1)])
-    return Trajectories(offsets, states, actions, rewards, episodes, episodes, probe(), spec)
+    slots, everything = np.arange(attempts), np.ones(attempts, bool)
+    seeds = episode_seeds(spec.config["seed"], slots, 0)
+    rows, kept = [], []
+    for policy in learner.policies:
+        policy.check(environment)
+        episodes = simulate_episodes(seeds, environment, policy, camera=camera)
+        rows.append(outcomes(slots, 0, episodes, environment, spec.config["success"]))
+        kept.append(valid(episodes, everything))
+    states, actions, rewards = map(np.concatenate, zip(*kept, strict=True))
+    place, episodes = np.arange(len(rows) * attempts), concatenate(rows)
+    return assemble(states, actions, rewards, place, episodes, episodes, spec)
 
 
 def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:

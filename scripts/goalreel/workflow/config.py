@@ -290,6 +290,9 @@ def _fitted(config: dict) -> dict:
         config = config | {"shard_size": describe(config["env"]).shard_size}
     if config["film"]["fps"] is None:
         config = config | {"film": config["film"] | {"fps": _fps(config)}}
+    if config["train"]["attempts"] is None:
+        attempts = 4 if describe(config["env"]).computed else 1  # of a game, which takes minutes
+        config = config | {"train": config["train"] | {"attempts": attempts}}
     if describe(config["env"]).has_atlas:
         config = config | {"render": config["render"] | {"scale": 1}}
     return config

@@ -8,6 +8,7 @@ from pathlib import Path
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.film.shards import shard_name
+from goalreel.policies.parameters import LEARNERS
 from goalreel.workflow import selection
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes
 from goalreel.workflow.specs import Specs
@@ -130,14 +131,22 @@ class Plan:
             sarsa: the file that the rule `train` makes.
             dqn: the file that the rule `dqn` makes, with {variant} and {seed}.
         """
-        policy = self.config["policy"]
-        if policy["name"] == "dqn":
-            return dqn.format(variant=policy["variant"], seed=self.config["train"]["seed"])
-        return sarsa if policy["name"] == "sarsa" else []
+        name = self.config["policy"]["name"]
+        return self._file_of(name, sarsa, dqn) if name in LEARNERS else []
+
+    def learner_policy(self, sarsa: str, dqn: str) -> Callable[[object], str]:
+        """Return an input function of the file of the learner that is filmed; as above."""
+        return lambda wildcards: self._file_of(_or_end(lambda: self._specs.learner), sarsa, dqn)
+
+    def _file_of(self, learner: str, sarsa: str, dqn: str) -> str:
+        if learner == "sarsa":
+            return sarsa
+        variant, seed = self.config["policy"]["variant"], self.config["train"]["seed"]
+        return dqn.format(variant=variant, seed=seed)
 
     def if_trained(self, files):
         """Return files for policies that are trained here, and none for others."""
-        return files if self.config["policy"]["name"] in ("sarsa", "dqn") else []
+        return files if self.config["policy"]["name"] in LEARNERS else []
 
     def trainings(self, pattern: str) -> list[str]:
         """Return a file of every training that is compared: `pattern` holds {variant}, {seed}."""

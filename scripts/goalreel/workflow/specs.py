@@ -22,6 +22,7 @@ from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.film.parts import Part, parts_of
 from goalreel.film.shards import shard_name
+from goalreel.policies.parameters import LEARNERS, parameters
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.checksums import results_files
 from goalreel.provenance.fingerprint import fingerprint
@@ -40,13 +41,17 @@ class Specs:
         """Take the complete configuration and the folder of the stages' programs."""
         self._config, self._scripts = config, scripts
         self.encoder = choose(config)  # of the film
+        policy = config["policy"]
+        # The learner whose checkpoints are filmed: the policy if it is trained here.
+        learner = policy if policy["name"] in LEARNERS else {"name": "sarsa"}
+        self._learner = {k: learner[k] for k in ("name", "checkpoint", "file") if k in learner}
         # What stages use of the configuration in another form than the user gave it.
         self._derived = {
             "film_encoder": self.encoder.settings,
             "view_encoder": x264(config),
             "card_frames": cards(config, self.encoder),
-            "variant": config["policy"].get("variant"),
-            "checkpoint": config["policy"].get("checkpoint"),
+            "variant": policy.get("variant"),
+            "learner": self._learner,
             "unit": selection.unit(config),
         }
         if selection.unit(config) == "episode":
@@ -67,6 +72,19 @@ class Specs:
         if int(name) >= len(self.parts):
             raise GoalreelError(f"no part {name}: the last is {shard_name(len(self.parts) - 1)}")
         return self.parts[int(name)]
+
+    @property
+    def learner(self) -> str:
+        """The name of the policy whose checkpoints are filmed. Raises GoalreelError if none is."""
+        name, env = self._learner["name"], self._config["env"]
+        if parameters(name, env) is None:
+            able = [other for other in LEARNERS if parameters(other, env) is not None]
+            raise GoalreelError(
+                f"learning films a policy at checkpoints of its training, and policy.name: "
+                f"{self._config['policy']['name']!r} has none; allowed in {env}: "
+                f"{', '.join(able) or 'no policy'}"
+            )
+        return name
 
     @property
     def trainings(self) -> list[tuple[str, int]]:
@@ -138,14 +156,13 @@ class Specs:
         env, policy = self._config["env"], self._config["policy"]
         planned = stage_of(stage, env)
         program, tools, files = planned.program or stage, (), self._package_files(stage)
-        if stage == "simulate":
-            tools, files = policy_tools(policy), files | policy_files(policy)
+        player = self._learner if stage == "learning" else policy
+        if stage in ("simulate", "learning"):
+            tools, files = policy_tools(player), files | policy_files(player)
             if not describe(env).computed:
                 wrappers = wrapper_modules(self._config["env_wrappers"])
                 tools = (*environment_tools(env, wrappers), *tools)
                 files = environment_files(env, wrappers) | files
-        learner = policy["name"] if policy["name"] in ("sarsa", "dqn") else "sarsa"
-        player = {"simulate": policy["name"], "clips": policy["name"], "learning": learner}
         if stage == "compare":
             if self._config["compare"] is None:
                 raise GoalreelError(
@@ -153,7 +170,8 @@ class Specs:
                     "snakemake compare --config 'compare=[results-a, results-b]'"
                 )
             files = files | results_files(self._config["compare"])
-        without = other_policies(player[stage]) if stage in player else []
+        plays = stage in ("simulate", "clips", "learning")
+        without = other_policies(player["name"]) if plays else []
         without += [_CAMERA] if describe(env).computed else []
         made_of = {name: self._digest(name) for name in self._inputs(stage)}
         if stage == "training_table":
@@ -177,16 +195,17 @@ class Specs:
 
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes in this run."""
-        learner = self._config["policy"]["name"]
+        policy = self._config["policy"]["name"]
+        player = self._learner["name"] if stage == "learning" else policy
         missing = {"pixels", "training_table"}
         missing |= set() if self.encoder.assembled else {"coded_atlas"}
         if not describe(self._config["env"]).has_atlas:
             missing |= {"atlas", "render", "swarm"}
-        if learner != "dqn":
+        if player != "dqn":
             missing.add("dqn")
-        if learner == "dqn" if stage == "learning" else learner != "sarsa" and stage != "verify":
+        if player != "sarsa" and stage != "verify":
             missing.add("train")
-        if stage == "report" and learner not in ("sarsa", "dqn"):
+        if stage == "report" and policy not in LEARNERS:
             missing.add("learning")
         return [name for name in STAGES[stage].inputs if name not in missing]
 

@@ -187,8 +187,8 @@ _TRAININGS = {
     ),
     "learning": Stage(
         config=(
-            *("env", "seed", "film.fps", "train.attempts", "overlay.title_card", "overlay.hud"),
-            *("checkpoint", "render", "view_encoder"),
+            *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),
+            *("overlay.title_card", "overlay.hud", "render", "view_encoder", "unit"),
         ),
         inputs=("train", "dqn", "atlas"),
         tools=(*_ENCODING, "pandas", "artist"),
@@ -323,6 +323,13 @@ GYMNASIUM = {
         mb_per_picture=0,
         ms_per_reach=0,
         ms_per_frame=6,
+    ),
+    "learning": replace(
+        STAGES["learning"],
+        tools=(*_ENCODING, "pandas", "gymnasium"),
+        mb=500,
+        mb_per_picture=0,
+        ms_per_frame=16,
     ),
     "clips": replace(STAGES["clips"], ms_per_frame=6),
     "grid": replace(STAGES["grid"], ms_per_reach=0, ms_per_frame=20),

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, STYLES, decoded
+from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, decoded
 
 import learning as stage
 from goalreel.encoding.yuv import Yuv420p
@@ -18,13 +18,19 @@ from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.layers import Patches
+from goalreel.pictures.overlay import Bands
 from goalreel.pictures.text import Canvas
+from goalreel.policies.policy import RulePolicy
 from goalreel.policies.tile_policy import greedy, write_policies
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.training.sarsa import train
-from goalreel.views.learning_film import make_film, of_sarsa, write_film
+from goalreel.views.learning_film import Learner, learning_film, of_sarsa, write_film
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
+CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
+CONFIG |= {"learner": {"name": "sarsa"}, "train.attempts": ATTEMPTS, "film.fps": 30}
+CONFIG |= {"overlay.title_card": 0.1, "overlay.hud": False, "view_encoder": LOSSLESS}
+CONFIG |= {"render": GYMNASIUM | {"scale": 1}}
 LABEL_HEIGHT = 35  # pixel rows that no car reaches
 AGES = [1, 60]
 
@@ -35,27 +41,24 @@ def policies():
     return train(7, AGES, parse_spec(canonical({"config": {"env": DISCRETE}})))
 
 
-def filmed(policies, atlas, card=CARD):
-    return make_film(of_sarsa(policies), atlas, STYLES[DISCRETE], SEED, ATTEMPTS, card, hud=False)
+def spec_of(edit):
+    return parse_spec(canonical({"stage": "learning", "config": CONFIG | edit}))
 
 
 @pytest.fixture(scope="module")
 def film(policies, atlases):
     """Return the film of two attempts at each age."""
-    return filmed(policies, atlases[DISCRETE])
+    with learning_film(of_sarsa(policies), atlases[DISCRETE], spec_of({})) as film:
+        yield film
 
 
 @pytest.fixture(scope="module")
 def encoded(film, tmp_path_factory):
     """Return the film's file, without loss, under a name that is hard on ffmpeg."""
     path = tmp_path_factory.mktemp("film") / f"{HARSH}.mp4"
-    write_film(path, film, HARSH, spec_of({"film.fps": 30, "view_encoder": LOSSLESS}))
+    write_film(path, film, HARSH, spec_of({}))
     assert [p.name for p in path.parent.iterdir()] == [path.name], "no temporary file is left"
     return path
-
-
-def spec_of(config):
-    return parse_spec(canonical({"stage": "learning", "config": config}))
 
 
 def rows_of(film):
@@ -96,7 +99,7 @@ def test_labels_and_chapters_say_what_the_table_says(film):
     said = []
     for row, chapter in zip(rows_of(film), film.chapters, strict=True):
         after = "After 1 episode" if row["age"] == 1 else f"After {row['age']} episodes"
-        outcome = f"{row['steps']} steps · {'reached' if row['reached'] else 'not reached'}"
+        outcome = f"{row['steps']} steps · {'reached' if row['reached'] else 'failed'}"
         said.append(f"{after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}")
         assert chapter.title == said[-1]
     (label,) = [layer for layer in film.cache.layers if layer.name == "caption"]
@@ -148,32 +151,68 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
     times = [packet.pts * stream.time_base for packet in packets]
     assert {b - a for a, b in itertools.pairwise(times)} == {1 / stream.average_rate}
     titles = [chapter["metadata"]["title"] for chapter in chapters]
-    assert titles[0] == "After 1 episode · attempt 1 of 2 · 200 steps · not reached"
+    assert titles[0] == "After 1 episode · attempt 1 of 2 · 200 steps · failed"
     assert [title.split()[-2:] for title in titles[2:]] == [["·", "reached"]] * 2
     assert [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters] == starts
 
 
 def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
-    foreign = replace(policies, spec=parse_spec(canonical({"config": {"env": CONTINUOUS}})))
+    elsewhere = parse_spec(canonical({"config": {"env": CONTINUOUS}}))
+    foreign = of_sarsa(replace(policies, spec=elsewhere)), atlases[DISCRETE]
     with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):
-        filmed(foreign, atlases[DISCRETE])
-    atlas = replace(atlases[DISCRETE], spec=parse_spec(canonical({"config": {"env": CONTINUOUS}})))
+        learning_film(*foreign, spec_of({})).__enter__()
+    foreign = of_sarsa(policies), replace(atlases[DISCRETE], spec=elsewhere)
     with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}"):
-        filmed(policies, atlas)
+        learning_film(*foreign, spec_of({})).__enter__()
+
+
+CARTPOLE = {"env": "CartPole-v1", "env_kwargs": {"sutton_barto_reward": True}, "max_steps": 60}
+CARTPOLE |= {"env_wrappers": [], "success": None, "unit": "episode"}
+CARTPOLE |= {"render": GYMNASIUM | {"scale": None}}
+
+
+def lean(observations, environment):
+    return (np.array(observations)[:, 2:].sum(axis=1) > 0).astype(np.int64)
+
+
+def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption():
+    """In the run's own way: its arguments, its time limit, its title cards."""
+    rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
+    policies = tuple(RulePolicy(rule, 0.0) for rule in rules.values())
+    learner = Learner("decision", tuple(rules), policies, parse_spec('{"config": {}}'))
+    band, shown = Bands(600).height, []
+    with learning_film(learner, None, spec_of(CARTPOLE)) as film:
+        for row, chapter in zip(rows_of(film), film.chapters, strict=True):
+            env = gymnasium.make(
+                "CartPole-v1", 60, render_mode="rgb_array", sutton_barto_reward=True
+            )
+            obs, over, total = env.reset(seed=row["seed"])[0], [False], 0.0
+            pictures = [env.render()]
+            while not any(over):
+                action = int(rules[row["age"]](obs[None], None)[0])
+                obs, reward, *over, _ = env.step(action)
+                total += reward
+                pictures.append(env.render())
+            env.close()
+            assert (row["steps"], row["return"]) == (len(pictures) - 1, total)
+            assert [row["terminated"], row["truncated"]] == over
+            frames = film.cache[row["first_frame"] - CARD : row["first_frame"] + row["frames"]]
+            assert np.array_equal(frames[:, band:], [pictures[0]] * CARD + pictures)
+            assert (frames[:, :band] == frames[0, :band]).all()
+            shown.append(chapter.title)
+    assert shown == [
+        "After 0 decisions · attempt 1 of 2 · return -1",
+        "After 0 decisions · attempt 2 of 2 · return -1",
+        "After 2,000 decisions · attempt 1 of 2 · return 0",
+        "After 2,000 decisions · attempt 2 of 2 · return 0",
+    ]
 
 
 def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
     write_policies(tmp_path / "policy.npz", policies)
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
-    config = {
-        **{"env": DISCRETE, "seed": SEED, "film.fps": 24, "train.attempts": 1},
-        **{
-            "overlay.title_card": 0.5,
-            "overlay.hud": True,
-            "render": GYMNASIUM,
-            "view_encoder": LOSSLESS | {"qp": 23},
-        },
-    }
+    config = CONFIG | {"film.fps": 24, "train.attempts": 1, "overlay.title_card": 0.5}
+    config |= {"overlay.hud": True, "view_encoder": LOSSLESS | {"qp": 23}}
     spec = canonical({"stage": "learning", "config": config})
     made = []
     for number in range(2):

@@ -342,6 +342,18 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     assert merged["policy"] == {"name": "random"}
 
 
+def test_learning_films_a_learner_in_the_runs_own_way_and_refuses_who_learns_nothing():
+    def spec(**given):
+        return Specs(load(**given), REPOSITORY / "scripts").spec("learning", of_shard(0))
+
+    assert '"train.attempts":4' in spec() and '"learner":{"name":"sarsa"}' in spec()
+    assert spec() != spec(max_steps=100) == spec(max_steps=100, policy={"epsilon": 0.1})
+    config = load(env="CartPole-v1", policy=RANDOM)
+    assert config["train"]["attempts"] == 1
+    with pytest.raises(GoalreelError, match="policy.name: 'random' has none; allowed in CartPole"):
+        _ = Specs(config, REPOSITORY / "scripts").learner
+
+
 def test_a_policys_file_is_watched_by_its_content(tmp_path):
     path = tmp_path / "policy.py"
 

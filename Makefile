@@ -70,8 +70,8 @@ tables:
 	$(@D)/bin/python $(PIP) -r $(filter %-test.txt %-test.in,$^)
 	@touch $@
 
-# The interpreter of collectors that play Super Mario Bros: Python 3.11 or 3.12, for which there is
-# a NumPy 1.26, and a C++ compiler for nes-py.
+# The interpreter that plays Super Mario Bros, for collectors and for films: Python 3.11 or 3.12, for
+# which there is a NumPy 1.26, and a C++ compiler for nes-py.
 .venv-mario/installed: requirements-mario.txt
 	$(PYTHON) -m venv .venv-mario
 	.venv-mario/bin/python $(PIP) -r requirements-mario.txt

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from project import REPOSITORY
 
+from goalreel.provenance.spec import canonical
+
 _HERE = REPOSITORY / ".venv-mario" / "bin" / "python"
 PYTHON = os.environ.get("GOALREEL_MARIO_PYTHON") or (str(_HERE) if _HERE.exists() else None)
 pytestmark = pytest.mark.skipif(
@@ -17,18 +19,24 @@ pytestmark = pytest.mark.skipif(
 SETTINGS = {"game": "SuperMarioBros-1-1-v0", "noop": 0, "warp": "slice"}
 
 
-def mario(code: str):
-    """Run code in the interpreter; return what it prints, which is JSON."""
+def mario(code: str, *arguments: str):
+    """Run code, given arguments, in the interpreter; return what it prints, which is JSON."""
+    said = run("-W", "error::RuntimeWarning", "-c", code, *arguments)
+    assert not said.stderr
+    return json.loads(said.stdout)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
     environment = {"PYTHONPATH": str(REPOSITORY / "scripts"), "PATH": os.environ["PATH"]}
     said = subprocess.run(
-        [PYTHON, "-W", "error::RuntimeWarning", "-c", code],
+        [PYTHON, *arguments],
         capture_output=True,
         text=True,
         env=environment,
         timeout=300,
     )
-    assert said.returncode == 0 and not said.stderr, said.stderr
-    return json.loads(said.stdout)
+    assert said.returncode == 0, said.stderr
+    return said
 
 
 def test_lanes_are_the_packages_own_game_four_frames_a_step():
@@ -96,22 +104,60 @@ print(json.dumps(lost))
     assert mario(code) == 3
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (SETTINGS | {"warp": "area"}, "'area' needs OpenCV"),
-        ({"game": "MountainCar-v0"}, "the packages of requirements.txt"),
-    ],
-)
-def test_what_that_interpreter_cannot_do_is_told(values, said):
+def test_a_film_shows_the_packages_own_screens(tmp_path):
+    """Pixels and rewards, of an episode that ends with a life and of one that is cut."""
+    (tmp_path / "right.py").write_text(
+        "def act(observations):\n    return [1] * len(observations)\n"
+    )
+    config = {
+        "env": "SuperMarioBros-1-1-v0",
+        "max_steps": 250,
+        "seed": 2025,
+        "film.show": "reaches",
+    }
+    policy = {"name": "file", "file": str(tmp_path / "right.py"), "function": "act"}
+    lengths = []
+    for name, player in ("right", policy), ("random", {"name": "random"}):
+        values = config | {"policy": player, "success": None}
+        shard = {"first": 0, "count": 1}
+        spec = canonical({"stage": "simulate", "config": values, "shard": shard})
+        files = [str(tmp_path / f"{name}.{kind}.npz") for kind in ("trajectories", "frames")]
+        program = str(REPOSITORY / "scripts" / "simulate.py")
+        run(program, "--spec", spec, files[0], "--frames", files[1])
+        lengths.append(mario(AGAIN, *files))
+    assert lengths[0] < lengths[1] == 250
+
+
+AGAIN = """
+import contextlib, io, json, sys
+import numpy as np
+with contextlib.redirect_stderr(io.StringIO()):
+    import gym
+from gym_super_mario_bros import SuperMarioBrosEnv
+from gym_super_mario_bros.actions import SIMPLE_MOVEMENT
+from nes_py.wrappers import JoypadSpace
+from goalreel.pictures.frame_cache import open_cache
+from goalreel.simulation.trajectories import read_trajectories
+played, cache = read_trajectories(sys.argv[1]), open_cache(sys.argv[2])
+env = JoypadSpace(SuperMarioBrosEnv(target=(1, 1)), SIMPLE_MOVEMENT)
+assert np.array_equal(cache[0], env.reset())
+for number, action in enumerate(played.actions.tolist()):
+    screen, reward, done, _ = env.step(action)
+    assert np.array_equal(cache[number + 1], screen) and reward == played.rewards[number]
+assert done == played.episodes.terminated[0] and len(cache) == number + 2
+print(json.dumps(number + 1))
+"""
+
+
+def test_a_warp_that_the_interpreter_cannot_import_is_told():
     code = f"""
 import json
 from goalreel.errors import GoalreelError
 from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 try:
-    make_lanes(GameSettings(**{values}), 0, 1)
+    make_lanes(GameSettings(**{SETTINGS | {"warp": "area"}}), 0, 1)
 except GoalreelError as error:
     print(json.dumps(str(error)))
 """
-    assert said in mario(code)
+    assert "'area' needs OpenCV" in mario(code)

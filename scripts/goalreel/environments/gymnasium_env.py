@@ -105,10 +105,8 @@ class GymnasiumEnvironment:
         import gymnasium
 
         try:
-            find_spec(self.id)
-            name = self.id.rpartition(":")[2]
             env = gymnasium.make(
-                name,
+                find_spec(self.id)[0],
                 max_episode_steps=self.max_steps,
                 disable_env_checker=True,
                 render_mode="rgb_array",

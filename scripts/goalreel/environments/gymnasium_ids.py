@@ -31,7 +31,14 @@ _FAMILIES = {
     **dict.fromkeys(("Fetch", "HandManipulate", "HandReach"), "gymnasium_robotics"),
     **dict.fromkeys(("Adroit", "AntMaze_", "FrankaKitchen-", "PointMaze_"), "gymnasium_robotics"),
     "highway-": "highway_env",
+    "SuperMarioBros-": "goalreel.environments.mario",
 }
+# Version n of an id draws less than the one before: all, fewer details, pixels, rectangles.
+MARIO_ROMS = ("vanilla", "downsample", "pixel", "rectangle")
+_STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
+MARIO_GAMES = tuple(
+    f"SuperMarioBros{stage}-v{version}" for version in range(len(MARIO_ROMS)) for stage in _STAGES
+)
 # What to install for a module that an environment imports.
 PACKAGES = {
     "ale_py": "ale-py",
@@ -56,6 +63,7 @@ LATE = {
     "gymnasium.envs.box2d": ("Box2D", "pygame"),
     "gymnasium.envs.mujoco": ("mujoco",),
     "gymnasium.wrappers.atari_preprocessing": ("cv2",),
+    "goalreel.environments.mario": ("gym_super_mario_bros", "nes_py"),
 }
 
 
@@ -208,7 +216,7 @@ def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ..
     }  # fmt: skip
     owners = importlib.metadata.packages_distributions()
     packages = {owners[module][0] for module in modules if owners.get(module)}
-    return tuple(sorted(packages - {"gymnasium"}))
+    return tuple(sorted(packages - {"gymnasium", "goalreel"}))
 
 
 def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:

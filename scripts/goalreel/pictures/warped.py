@@ -1,11 +1,9 @@
 """Mountain Car's pictures as a network sees them: what `env.render()` draws, warped."""
 
-import sys
 from functools import cache
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.pictures.styles import GymnasiumStyle, Style
 from goalreel.policies.warp import WARPS, Warp
 
@@ -38,16 +36,5 @@ class WarpedPictures:
 
 @cache
 def warped_pictures(env: str, warp: str) -> WarpedPictures:
-    """Return the pictures of a Mountain Car by a warp's name, which a process has once.
-
-    Raises GoalreelError where pygame-ce is missing.
-    """
-    pictures = WarpedPictures(GymnasiumStyle(env), WARPS[warp])
-    try:
-        pictures.observe(np.zeros(1))
-    except ModuleNotFoundError as error:
-        raise GoalreelError(
-            f"{env} is drawn with the packages of requirements.txt; {sys.executable} cannot "
-            f"import them ({error})"
-        ) from None
-    return pictures
+    """Return the pictures of a Mountain Car by a warp's name, which a process has once."""
+    return WarpedPictures(GymnasiumStyle(env), WARPS[warp])

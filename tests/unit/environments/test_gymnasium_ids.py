@@ -44,6 +44,12 @@ def test_an_id_of_a_package_that_is_missing_names_what_to_install():
         assert command in answer and env in answer
 
 
+def test_mario_names_the_interpreter_that_he_needs():
+    ((key, message),) = environment_faults("SuperMarioBros-1-1-v0", {})
+    assert key == "env" and "make .venv-mario/installed" in message
+    assert f"NumPy {np.__version__}" in message
+
+
 @pytest.mark.parametrize(
     ("env", "other"),
     [

@@ -9,8 +9,17 @@ from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.policies.warp import WARPS
 from goalreel.training.games import wrappers
 from goalreel.training.games.lanes import Episode, PixelStep
-from goalreel.training.games.mario import MarioEnv
 from goalreel.training.games.settings import MARIO, GameSettings
+
+
+def make_mario(game: str) -> gymnasium.Env:
+    """Make a game of Super Mario Bros; its observations are the console's memory.
+
+    Raises GoalreelError where its packages are missing.
+    """
+    from goalreel.environments.mario import MarioEnv
+
+    return MarioEnv(game, obs_type="ram")
 
 
 def make_ale(game: str) -> gymnasium.Env:
@@ -96,7 +105,7 @@ class _Lane:
     """A game that begins anew whenever it is over."""
 
     def __init__(self, settings: GameSettings, seed: int):
-        make = MarioEnv if settings.family == MARIO else make_ale
+        make = make_mario if settings.family == MARIO else make_ale
         self.record = GameRecord(make(settings.game))
         self.env = wrap(self.record, settings)
         self.obs, _ = self.env.reset(seed=seed)

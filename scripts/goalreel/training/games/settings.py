@@ -9,16 +9,11 @@ import importlib.util
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from goalreel.environments.gymnasium_ids import MARIO_GAMES
 from goalreel.errors import GoalreelError, nearest
 
 CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
-# Version n of an id draws less than the one before: all, fewer details, pixels, rectangles.
-MARIO_ROMS = ("vanilla", "downsample", "pixel", "rectangle")
-_STAGES = ("", *(f"-{world}-{stage}" for world in range(1, 9) for stage in range(1, 5)))
-MARIO_GAMES = tuple(
-    f"SuperMarioBros{stage}-v{version}" for version in range(len(MARIO_ROMS)) for stage in _STAGES
-)
 # What is left open is as in Stable-Baselines3's AtariWrapper for ALE's games, None for what a
 # single game may have or not. An emulated game begins alike each time; only ALE's flicker.
 _NOTHING = dict.fromkeys(("maximum", "episodic_life", "fire", "clip_reward"), False) | {"noop": 0}

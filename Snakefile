@@ -31,8 +31,11 @@ TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 PART = f"{RESULTS}/films/{{part}}.mp4"
-SARSA_POLICY = f"{RESULTS}/train/policy.npz"
-DQN_POLICY = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt"
+POLICIES = {
+    "sarsa": f"{RESULTS}/train/policy.npz",
+    "dqn": f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt",
+    "pixels": f"{RESULTS}/pixels/policy.npz",
+}
 DQN_METRICS = f"{RESULTS}/train/{{variant}}/{{seed}}/metrics.json"
 
 

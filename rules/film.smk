@@ -9,7 +9,7 @@ films/ and films.csv, where `film.reaches_per_file` is set) and the tables of ep
 rule simulate:
     """Play a shard's episodes, bit for bit as Gymnasium would; draw them where Gymnasium plays."""
     input:
-        plan.trained_policy(SARSA_POLICY, DQN_POLICY),
+        plan.trained_policy(POLICIES),
     output:
         trajectories=TRAJECTORIES,
         frames=plan.if_drawn(FRAMES),

@@ -2,7 +2,7 @@
 
 It reads nothing of a film. It leaves train/ (SARSA's policy, and those of deep Q-learning by
 variant and seed), training/ (the comparison of the variants), pixels/ (a policy trained from
-pixels) and learning.mp4. `simulate` plays the policy of train/ if policy.name is sarsa or dqn.
+pixels) and learning.mp4. `simulate` plays a policy of these if policy.name is sarsa, dqn or pixels.
 """
 
 
@@ -10,13 +10,13 @@ rule training:
     """Compare the variants of deep Q-learning: train each from several seeds."""
     input:
         f"{RESULTS}/training/table.md",
-        plan.trainings(DQN_POLICY),
+        plan.trainings(POLICIES["dqn"]),
 
 
 rule train:
     """Learn to drive by SARSA, and keep the policy at each checkpoint."""
     output:
-        policy=SARSA_POLICY,
+        policy=POLICIES["sarsa"],
         episodes=f"{RESULTS}/train/log.csv",
         sums=f"{RESULTS}/train/SHA256SUMS",
     log:
@@ -38,7 +38,7 @@ rule train:
 rule dqn:
     """Train by deep Q-learning, a variant from a seed."""
     output:
-        policy=DQN_POLICY,
+        policy=POLICIES["dqn"],
         table=f"{RESULTS}/train/{{variant}}/{{seed}}/log.csv",
         metrics=DQN_METRICS,
     log:
@@ -105,7 +105,7 @@ rule training_table:
 rule pixels:
     """Train a policy from pixels, or go on from where a training was stopped."""
     output:
-        policy=f"{RESULTS}/pixels/policy.npz",
+        policy=POLICIES["pixels"],
         table=f"{RESULTS}/pixels/monitor.csv",
         metrics=f"{RESULTS}/pixels/metrics.json",
         plot=f"{RESULTS}/pixels/training.svg",
@@ -132,7 +132,7 @@ rule pixels:
 rule learning:
     """Film the learner's first attempts at each age."""
     input:
-        policy=plan.learner_policy(SARSA_POLICY, DQN_POLICY),
+        policy=plan.learner_policy(POLICIES),
         atlas=plan.with_atlas(rules.atlas.output),
     output:
         film=report(

@@ -9,7 +9,7 @@ rule clips:
     """Film chosen episodes and snippets as videos of their own."""
     input:
         atlas=plan.with_atlas(rules.atlas.output),
-        policy=plan.trained_policy(SARSA_POLICY, DQN_POLICY),
+        policy=plan.trained_policy(POLICIES),
         frames=plan.all_shards(FRAMES),
         trajectories=plan.all_shards(TRAJECTORIES),
     output:

@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--trajectories", type=Path, required=True, help="the file of shard 0")
     options.add_argument("--frames", type=Path, required=True, help="the frame cache of shard 0")
     options.add_argument("--atlas", type=Path, nargs="?", help="atlas (Mountain Car)")
-    options.add_argument("--policy", type=Path, nargs="?", help="trained policy, of sarsa and dqn")
+    options.add_argument("--policy", type=Path, nargs="?", help="a policy that was trained here")
     options.add_argument("--threads", type=int, default=1, help="videos encoded at the same time")
     options.add_argument("output", type=Path, help="the folder to write")
     arguments = options.parse_args(argv)
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
 
     spec, atlas, policy = spec_of(arguments), arguments.atlas, arguments.policy
     files = shard_files(spec, arguments.trajectories, arguments.frames)
-    check_inputs(spec, atlas=atlas, train=policy, dqn=policy)
+    check_inputs(spec, atlas=atlas, train=policy, dqn=policy, pixels=policy)
     attempts = RunAttempts(*files, atlas, policy, spec.config)
     chosen = choose_clips(spec.config["clips"], attempts.rows)
     with replacing_folder(arguments.output) as folder:

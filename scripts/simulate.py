@@ -18,7 +18,7 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "simulate")
-    options.add_argument("--policy", type=Path, nargs="?", help="trained policy, of sarsa and dqn")
+    options.add_argument("--policy", type=Path, nargs="?", help="a policy that was trained here")
     options.add_argument("--max-attempts", type=int, default=100, help="attempts at one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     options.add_argument("--frames", type=Path, nargs="?", help="the frame cache to write, .npz")
@@ -37,7 +37,8 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.simulation.trajectories import write_trajectories
 
     spec = spec_of(arguments)
-    check_inputs(spec, train=arguments.policy, dqn=arguments.policy)
+    trained = arguments.policy
+    check_inputs(spec, train=trained, dqn=trained, pixels=trained)
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
@@ -56,7 +57,11 @@ def main(argv: list[str] | None = None) -> None:
             played = reaches, environment, spec, success, camera
             trajectories = play_recording(recording, *played)
         else:
-            player = make_policy(policy, arguments.policy)
+            player = make_policy(policy, trained)
+            if policy["name"] == "pixels":
+                from goalreel.pictures.warped import watched
+
+                environment = watched(environment, player.warp)
             played = environment, player, arguments.max_attempts, show, spec, success, camera
             seeds = spec.value.get("seeds")
             trajectories = simulate_reaches(reaches, spec.config["seed"], *played, seeds)

@@ -132,7 +132,8 @@ class GymnasiumEnvironment:
     def _spaces(self) -> tuple:
         env = self.make()
         self.pool.new.append(env)
-        return env.observation_space, env.action_space
+        meanings = getattr(env.unwrapped, "get_action_meanings", list)
+        return env.observation_space, env.action_space, meanings()
 
     @cached_property
     def actions(self) -> ActionSpace:
@@ -148,6 +149,11 @@ class GymnasiumEnvironment:
     def action_space(self):
         """Gymnasium's action space."""
         return self._spaces[1]
+
+    @property
+    def action_meanings(self) -> list[str]:
+        """What the actions of an emulated game press, such as "NOOP" and "FIRE"; [] of others."""
+        return self._spaces[2]
 
     @cached_property
     def width(self) -> int:

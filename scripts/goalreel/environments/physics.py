@@ -76,6 +76,7 @@ class MountainCar:
     action_dtype: type  # int8 or float32, of a stored action
     rule: Callable[["MountainCar", State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
     goal_velocity: float = 0.0  # the least at the goal, `gymnasium.make(..., goal_velocity=)`
+    observe: Callable[[State], np.ndarray] = State.observations  # what a policy sees of the lanes
 
     width: ClassVar = 2  # a recorded state is a position and a velocity
     most_lanes: ClassVar = 1 << 16  # a batch's memory; more are no faster
@@ -114,8 +115,8 @@ class MountainCar:
         return observations
 
     def sample_observations(self, count: int) -> np.ndarray:
-        """Return what a policy may see: (count, 2) float32, the resets of seeds 0, 1, ..."""
-        return reset(np.arange(count)).observations()
+        """Return what a policy may see, (count, ...): the resets of seeds 0, 1, ..."""
+        return self.observe(reset(np.arange(count)))
 
 
 @dataclass
@@ -127,7 +128,7 @@ class _Cars:
     steps: int = 0
 
     def observations(self) -> np.ndarray:
-        return self.state.observations()
+        return self.environment.observe(self.state)
 
     def states(self) -> tuple[np.ndarray, np.ndarray]:
         return self.state.positions, self.state.velocities

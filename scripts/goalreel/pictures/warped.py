@@ -1,9 +1,12 @@
 """Mountain Car's pictures as a network sees them: what `env.render()` draws, warped."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
+from goalreel.environments.environment import Environment
+from goalreel.environments.registry import describe
 from goalreel.pictures.styles import GymnasiumStyle, Style
 from goalreel.policies.warp import WARPS, Warp
 
@@ -38,3 +41,14 @@ class WarpedPictures:
 def warped_pictures(env: str, warp: str) -> WarpedPictures:
     """Return the pictures of a Mountain Car by a warp's name, which a process has once."""
     return WarpedPictures(GymnasiumStyle(env), WARPS[warp])
+
+
+def watched(environment: Environment, warp: str) -> Environment:
+    """Return an environment as a network is to see it: a Mountain Car shows warped pictures.
+
+    What Gymnasium plays shows its own observations.
+    """
+    if not describe(environment.id).has_atlas:
+        return environment
+    pictures = warped_pictures(environment.id, warp)
+    return replace(environment, observe=lambda state: pictures.observe(state.positions))

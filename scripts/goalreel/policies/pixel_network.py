@@ -32,7 +32,7 @@ def side_after(kernels: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True)
 class Actor:
-    """Layers, each a matrix (inputs, outputs) and a bias (outputs,), float32.
+    """Layers, each a matrix (inputs, outputs) and a bias (outputs,), of one float type.
 
     Attributes:
         kernels: the sides of the convolutions' kernels, which are the first layers.
@@ -42,8 +42,9 @@ class Actor:
     kernels: tuple[int, ...]
 
     @classmethod
-    def of(cls, weights: Mapping[str, np.ndarray]) -> "Actor":
+    def of(cls, weights: Mapping[str, np.ndarray], dtype: type = np.float32) -> "Actor":
         """Return the actor of the weights that training.pixels.network.weights_for_acting gives."""
+        weights = {name: array.astype(dtype) for name, array in weights.items()}
         layers, kernels = [], []
         while f"convolution{len(layers)}.weight" in weights:
             place = len(layers)
@@ -60,7 +61,7 @@ class Actor:
         return cls(tuple(layers), tuple(kernels))
 
     def values(self, stacks: np.ndarray) -> np.ndarray:
-        """Return the values, (n, actions) float32, of (n, stack, 84, 84) uint8 stacks."""
+        """Return the values, (n, actions), of (n, stack, 84, 84) uint8 stacks."""
         features = stacks
         for place, (kernel, stride) in enumerate(zip(self.kernels, _STRIDES, strict=False)):
             axes = (2, 3) if place == 0 else (1, 2)
@@ -69,7 +70,7 @@ class Actor:
                 windows = windows[:, :, ::stride, ::stride].transpose(0, 2, 3, 1, 4, 5)
             else:  # (n, rows, columns, channels, kernel, kernel)
                 windows = windows[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)
-            rows = np.empty(windows.shape, np.float32)
+            rows = np.empty(windows.shape, self.layers[0][0].dtype)
             rows[...] = windows
             features = self._relu(place, rows.reshape(-1, len(self.layers[place][0])))
             features = features.reshape(*windows.shape[:3], -1)

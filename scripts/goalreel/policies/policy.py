@@ -114,14 +114,16 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
 
     Args:
         config: the policy's name and its parameters.
-        trained: the trainer's file, for sarsa, which plays its last checkpoint, and for dqn.
+        trained: the trainer's file, for sarsa, which plays its last checkpoint, for dqn, and for
+            pixels where the section names no file.
 
     Raises:
         GoalreelError: the name is unknown, or a file cannot be used.
 
     """
     name, epsilon = config["name"], float(config.get("epsilon", 0.0))
-    if name in ("sarsa", "dqn") and trained is None:
+    trained = config.get("file") or trained if name == "pixels" else trained
+    if name in ("sarsa", "dqn", "pixels") and trained is None:
         raise GoalreelError(f"the policy {name} must be trained first; name its file with --policy")
     if name == "file":
         from goalreel.policies.user_function import load_policy
@@ -141,6 +143,10 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
         checkpoints = read_checkpoints(trained)
         network = checkpoints.network(checkpoints.choose(config.get("checkpoint", "best")))
         return RulePolicy(lambda observations, env: network.act(observations), epsilon)
+    if name == "pixels":
+        from goalreel.policies.pixel_policy import PixelPolicy
+
+        return PixelPolicy.load(trained, config.get("checkpoint", "best"))
     if name == "random":
         return RulePolicy(pump, 1.0)  # every action is drawn: the rule is never asked
     if name == "near_optimal":

@@ -1,11 +1,14 @@
 """Warps: from a picture, (H, W, 3) uint8, to the (84, 84) uint8 that a network takes.
 
 By name: `area` is what Stable-Baselines3's WarpFrame does, by OpenCV, which goalreel does not
-require; `pillow` averages boxes too, by Pillow; `slice` takes single pixels in steps.
+require; `pillow` averages boxes too, by Pillow; `slice` takes single pixels in steps. `shrunk` is
+the second half of `area`, without OpenCV.
 """
 
+import math
 import sys
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from PIL import Image
@@ -39,6 +42,44 @@ def sliced(picture: np.ndarray) -> np.ndarray:
     """Take the green of single pixels, evenly spaced."""
     rows, columns = (np.arange(SIDE) * size // SIDE for size in picture.shape[:2])
     return np.ascontiguousarray(picture[rows[:, None], columns, 1])
+
+
+def shrunk(grey: np.ndarray) -> np.ndarray:
+    """Return a grey picture, (H, W) uint8, as OpenCV's INTER_AREA makes it smaller: byte for byte.
+
+    So ale-py's AtariVectorEnv does. A pixel is the mean of the area that it covers; where that is
+    half way between two numbers, the order of OpenCV's float32 sums decides, which is kept.
+    """
+    (rows, heights), (columns, widths) = (_covered(size) for size in grey.shape)
+    picture = grey.astype(np.float32)
+    across = np.zeros((len(grey), SIDE), np.float32)
+    for column, width in zip(columns, widths, strict=True):
+        across += picture[:, column] * width
+    small = np.zeros((SIDE, SIDE), np.float32)
+    for row, height in zip(rows, heights, strict=True):
+        small += across[row] * height[:, None]
+    return np.rint(small).astype(np.uint8)
+
+
+@cache
+def _covered(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pixels of `size` that each of 84 covers, and their shares of it.
+
+    Both are (pixels covered at most, 84), int64 and float32, with shares of 0 where it covers
+    fewer. Source: computeResizeAreaTab in modules/imgproc/src/resize.cpp of OpenCV.
+    """
+    scale, covered = size / SIDE, []
+    for place in range(SIDE):
+        start, end = place * scale, place * scale + scale
+        whole, last = math.ceil(start), min(math.floor(end), size - 1)
+        cell, whole = min(scale, size - start), min(whole, last)
+        shares = [(whole - 1, (whole - start) / cell)] if whole - start > 1e-3 else []
+        shares += [(pixel, 1 / cell) for pixel in range(whole, last)]
+        shares += [(last, min(end - last, 1.0, cell) / cell)] if end - last > 1e-3 else []
+        covered.append(shares)
+    most = max(map(len, covered))
+    table = np.array([shares + [(0, 0.0)] * (most - len(shares)) for shares in covered])
+    return table[:, :, 0].T.astype(np.int64), table[:, :, 1].T.astype(np.float32)
 
 
 WARPS: dict[str, Warp] = {"area": area, "pillow": pillow, "slice": sliced}

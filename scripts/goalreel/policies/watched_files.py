@@ -14,10 +14,15 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS
 from goalreel.provenance.spec import Spec
 
-# The modules that a single policy uses; the rules are all in policies.policy.
+# The modules that a single policy uses, and what its program takes for it alone; the rules are all
+# in policies.policy.
 _MODULES = {
     "dqn": ["goalreel.policies.network_file"],
     "file": ["goalreel.policies.user_function"],
+    "pixels": [
+        *("goalreel.policies.pixel_policy", "goalreel.policies.pixel_checkpoints"),
+        *("goalreel.policies.pixel_network", "goalreel.policies.warp", "goalreel.pictures.warped"),
+    ],
     "recorded": ["goalreel.simulation.recorded_episodes", "goalreel.simulation.recording_file"],
     "sarsa": ["goalreel.policies.tile_policy"],
     "sb3": ["goalreel.policies.stable_baselines3"],

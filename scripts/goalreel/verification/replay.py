@@ -133,8 +133,12 @@ def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series, name: st
     from goalreel.policies.policy import make_policy
     from goalreel.simulation.episodes import simulate_episodes
 
-    seeds = np.array([row["seed"]], np.int64)
-    again = simulate_episodes(seeds, make_environment(config), make_policy(config["policy"]))
+    environment, policy = make_environment(config), make_policy(config["policy"])
+    if config["policy"]["name"] == "pixels":
+        from goalreel.pictures.warped import watched
+
+        environment = watched(environment, policy.warp)
+    again = simulate_episodes(np.array([row["seed"]], np.int64), environment, policy)
     steps = int(again.steps[0])
     if (steps, again.returns[0]) != (row["steps"], row["return"]):
         raise GoalreelError(

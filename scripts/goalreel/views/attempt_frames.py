@@ -20,6 +20,7 @@ from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.pictures.overlay import captions, overlaid
 from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
+from goalreel.pictures.warped import watched
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.episodes import Camera
@@ -107,6 +108,8 @@ class RunAttempts:
         config = trajectories.spec.config
         environment = make_environment(config)
         policy = make_policy(config["policy"], self.learned)
+        if config["policy"]["name"] == "pixels":
+            environment = watched(environment, policy.warp)
         played = attempts, environment, policy, trajectories.spec
         atlas = read_atlas(self.atlas) if self.atlas else None
         again = partial(simulate_attempts, *played)

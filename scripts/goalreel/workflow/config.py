@@ -14,10 +14,10 @@ from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
-from goalreel.errors import GoalreelError, counted
+from goalreel.errors import GoalreelError, Unusable, counted
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
-from goalreel.policies.parameters import PARAMETERS, parameters
+from goalreel.policies.parameters import PARAMETERS, PIXEL_KWARGS, is_trained_here, parameters
 from goalreel.policies.sb3_files import misfit, with_files
 from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.workflow import selection
@@ -188,8 +188,34 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
                 f"{name!r} has no such parameter in {env}; allowed: "
                 f"{', '.join(sorted(taken)) or 'none'}",
             )
-    if plays and "file" in taken and policy["file"] is None:
+    if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
         yield "policy.file", f"null; {name!r} needs the path of its file"
+    if plays and name == "pixels":
+        yield from _pixel_faults(config)
+
+
+def _pixel_faults(config: Mapping) -> Faults:
+    """Yield the faults of a game that is filmed otherwise than a network was trained on it."""
+    env, kwargs, game = config["env"], config["env_kwargs"], config["pixels"]["game"]
+    if is_trained_here(config["policy"]) and game not in (None, env):
+        yield (
+            "pixels.game",
+            f"{game!r}, and policy.name: 'pixels' films a network of {env}; leave it out, or name "
+            f"a kept one by policy.file",
+        )
+    for key in ("frameskip", "obs_type"):
+        if kwargs.get(key, PIXEL_KWARGS[key]) != PIXEL_KWARGS[key]:
+            yield (
+                f"env_kwargs.{key}",
+                f"{kwargs[key]!r}, and the network of policy.name: 'pixels' takes every frame in "
+                f"grey; allowed with it: {PIXEL_KWARGS[key]!r}",
+            )
+    if config["env_wrappers"]:
+        yield (
+            "env_wrappers",
+            "the network of policy.name: 'pixels' sees the game as in its training; allowed with "
+            "it: none",
+        )
 
 
 def _policy_file_faults(config: Mapping) -> Faults:
@@ -206,10 +232,16 @@ def _policy_file_faults(config: Mapping) -> Faults:
             fault = misfit(with_files(policy, config["env"])["file"], spaces)
             if fault:
                 yield "policy.file", f"{fault}; set env and env_wrappers as in its training"
+        if policy["name"] == "pixels" and policy["file"] is not None:
+            from goalreel.policies.pixel_policy import PixelPolicy  # it takes NumPy
+
+            PixelPolicy.load(policy["file"], policy["checkpoint"]).check_game(config["env"])
         if policy["name"] == "recorded":
             from goalreel.simulation.recording_file import check_env  # it takes NumPy
 
             check_env(policy["file"], config["env"])
+    except Unusable as error:
+        yield "policy.file", f"{error.path} cannot be used: {error.fault}"
     except GoalreelError as error:
         key, _, message = str(error).partition(": ")
         yield key, message
@@ -280,6 +312,8 @@ def _selection_faults(config: Mapping) -> Faults:
 
 def _fitted(config: dict) -> dict:
     """Return a configuration with what fits its environment where the user sets nothing."""
+    if config["policy"]["name"] == "pixels" and not describe(config["env"]).computed:
+        config = config | {"env_kwargs": PIXEL_KWARGS | config["env_kwargs"]}
     if all(config[key] is None for key in selection.CHOICES):
         config = config | selection.default(config)
     film, cell = default_captions(selection.unit(config))

@@ -36,7 +36,7 @@ from goalreel.workflow.object_storage import (
 )
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run_summary import film_summary, shard_summary, view_summary
-from goalreel.workflow.stages import STAGES, VIEWS
+from goalreel.workflow.stages import APART, STAGES, VIEWS
 
 _STARTED = time.time()
 _EVENTS: list = []  # of this run: one, or none where hooks are off
@@ -127,8 +127,8 @@ def check_same_run(config: Mapping, sources: Iterable[Path], words: Sequence[str
         words: the command line, which may name views.
     """
     made = Path(config["results"]) / RUN_FILE
-    if {word for word in words if word in (*STAGES, "all")} == {"compare"}:
-        return  # of other runs
+    if (targets := {word for word in words if word in (*STAGES, "all")}) and targets <= APART:
+        return
     try:
         written, before = made.stat().st_mtime_ns, yaml.safe_load(made.read_text(encoding="utf-8"))
         is_edited = any(Path(source).stat().st_mtime_ns > written for source in sources)
@@ -196,7 +196,7 @@ def start_run(plan: Plan, workflow) -> None:
     views = sorted(rule for rule in rules.intersection(VIEWS) if STAGES[rule].summary)
     if "verify" in rules and views:
         sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")
-    if rules != {"compare"}:
+    if not rules <= APART:
         _write_run_file(plan.config)
     events = JobEvents(at_close=partial(print_causes, workflow))
     _EVENTS.append(events)

@@ -8,7 +8,7 @@ from pathlib import Path
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.film.shards import shard_name
-from goalreel.policies.parameters import LEARNERS
+from goalreel.policies.parameters import LEARNERS, is_trained_here
 from goalreel.workflow import selection
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes
 from goalreel.workflow.specs import Specs
@@ -124,25 +124,23 @@ class Plan:
         """Return files that exist for assembled films, and none for others."""
         return files if self.encoder.assembled else []
 
-    def trained_policy(self, sarsa: str, dqn: str):
+    def trained_policy(self, files: Mapping[str, str]):
         """Return the file of the policy that plays if it is trained here, else nothing.
 
-        Args:
-            sarsa: the file that the rule `train` makes.
-            dqn: the file that the rule `dqn` makes, with {variant} and {seed}.
+        files: what the trainings leave, by the policy's name; that of dqn with {variant}, {seed}.
         """
-        name = self.config["policy"]["name"]
-        return self._file_of(name, sarsa, dqn) if name in LEARNERS else []
+        policy = self.config["policy"]
+        return self._file_of(policy["name"], files) if is_trained_here(policy) else []
 
-    def learner_policy(self, sarsa: str, dqn: str) -> Callable[[object], str]:
+    def learner_policy(self, files: Mapping[str, str]) -> Callable[[object], str]:
         """Return an input function of the file of the learner that is filmed; as above."""
-        return lambda wildcards: self._file_of(_or_end(lambda: self._specs.learner), sarsa, dqn)
+        return lambda wildcards: self._file_of(_or_end(lambda: self._specs.learner), files)
 
-    def _file_of(self, learner: str, sarsa: str, dqn: str) -> str:
-        if learner == "sarsa":
-            return sarsa
+    def _file_of(self, learner: str, files: Mapping[str, str]) -> str:
+        if learner != "dqn":
+            return files[learner]
         variant, seed = self.config["policy"]["variant"], self.config["train"]["seed"]
-        return dqn.format(variant=variant, seed=seed)
+        return files[learner].format(variant=variant, seed=seed)
 
     def if_trained(self, files):
         """Return files for policies that are trained here, and none for others."""

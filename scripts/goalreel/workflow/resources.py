@@ -21,6 +21,8 @@ _X264_MS = 130.0  # to encode a reach, where its pictures are not assembled
 # Of an episode that Gymnasium plays, if max_steps does not say: few take as long as Atari's 27,000.
 _MOST_STEPS = 1000
 _TORCH_MB = 3000  # to load PyTorch
+_NETWORK_MB, _NETWORK_MS = 200, 200  # to play from pixels: a job, and a reach of Mountain Car
+_GAMES = 8  # times as many steps as others' episodes: games of an emulator, each frame a step
 _TRAININGS = ("train", "dqn", "pixels", "training_table")  # which work on no picture of a film
 _BUFFER_KB = 7.1  # a step in a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
@@ -46,6 +48,8 @@ def memory_mb(stage: str, config: Mapping, covered: int, threads: int = 1) -> in
     used = need.mb + kb * covered / 1000 + need.mb_per_picture * _pictures(config)
     if stage == "verify" and not describe(config["env"]).computed:  # which plays again
         used += threads * stage_of("simulate", config["env"]).mb
+    if policy == "pixels" and stage in ("simulate", "clips", "learning"):
+        used += _NETWORK_MB
     plays = policy == "sb3" and stage in ("simulate", "clips")
     plays |= policy == "dqn" and stage in ("simulate", "learning", "clips")
     if plays or "torch" in need.tools:
@@ -62,6 +66,8 @@ def run_minutes(
     env, pixels, pictures = config["env"], config["pixels"], _pictures(config)
     need, is_computed = stage_of(stage, env), describe(env).computed
     ms = need.ms_per_reach + need.ms_per_frame * _steps(config)
+    if stage == "simulate" and is_computed and config["policy"]["name"] == "pixels":
+        ms += _NETWORK_MS
     if stage == "encode" and is_computed:
         ms = (ms if encoder.assembled else _X264_MS) * pictures
     if stage == "verify" and not is_computed:
@@ -89,8 +95,9 @@ def _steps(config: Mapping) -> int:
     """Return the steps of an episode that Gymnasium plays, at most; 0 for what is computed here."""
     if describe(config["env"]).computed:
         return 0
-    limit = find_spec(config["env"])[0].max_episode_steps or _MOST_STEPS
-    return config["max_steps"] or min(limit, _MOST_STEPS)
+    most = _MOST_STEPS * (_GAMES if config["policy"]["name"] == "pixels" else 1)
+    limit = find_spec(config["env"])[0].max_episode_steps or most
+    return config["max_steps"] or min(limit, most)
 
 
 def _pictures(config: Mapping) -> float:

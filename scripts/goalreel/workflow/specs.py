@@ -22,7 +22,7 @@ from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.film.parts import Part, parts_of
 from goalreel.film.shards import shard_name
-from goalreel.policies.parameters import LEARNERS, parameters
+from goalreel.policies.parameters import LEARNERS, is_trained_here, parameters
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.checksums import results_files
 from goalreel.provenance.fingerprint import fingerprint
@@ -32,6 +32,7 @@ from goalreel.workflow.resources import stage_of
 from goalreel.workflow.stages import ARTISTS, STAGES
 
 _CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
+_WARPED = "goalreel.pictures.warped"  # shows what goalreel plays to a network
 
 
 class Specs:
@@ -159,7 +160,10 @@ class Specs:
         player = self._learner if stage == "learning" else policy
         if stage in ("simulate", "learning"):
             tools, files = policy_tools(player), files | policy_files(player)
-            if not describe(env).computed:
+            if describe(env).computed:
+                if player["name"] == "pixels":  # which sees pictures
+                    tools = (*tools, ARTISTS["gymnasium"], "pillow")
+            else:
                 wrappers = wrapper_modules(self._config["env_wrappers"])
                 tools = (*environment_tools(env, wrappers), *tools)
                 files = environment_files(env, wrappers) | files
@@ -172,7 +176,7 @@ class Specs:
             files = files | results_files(self._config["compare"])
         plays = stage in ("simulate", "clips", "learning")
         without = other_policies(player["name"]) if plays else []
-        without += [_CAMERA] if describe(env).computed else []
+        without.append(_CAMERA if describe(env).computed else _WARPED)
         made_of = {name: self._digest(name) for name in self._inputs(stage)}
         if stage == "training_table":
             made_of = {
@@ -195,17 +199,19 @@ class Specs:
 
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes in this run."""
-        policy = self._config["policy"]["name"]
-        player = self._learner["name"] if stage == "learning" else policy
-        missing = {"pixels", "training_table"}
+        policy = self._config["policy"]
+        player = self._learner["name"] if stage == "learning" else policy["name"]
+        missing = {"training_table"}
         missing |= set() if self.encoder.assembled else {"coded_atlas"}
         if not describe(self._config["env"]).has_atlas:
             missing |= {"atlas", "render", "swarm"}
         if player != "dqn":
             missing.add("dqn")
+        if player != "pixels" or not is_trained_here(policy):
+            missing.add("pixels")
         if player != "sarsa" and stage != "verify":
             missing.add("train")
-        if stage == "report" and policy not in LEARNERS:
+        if stage == "report" and policy["name"] not in LEARNERS:
             missing.add("learning")
         return [name for name in STAGES[stage].inputs if name not in missing]
 

@@ -57,7 +57,7 @@ FILM = {
     # max_attempts bounds the work and shapes no trajectory, so it is not among the keys.
     "simulate": Stage(
         config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show"),
-        inputs=("train", "dqn"),
+        inputs=("train", "dqn", "pixels"),
         tools=("numpy",),
         outputs=("trajectories/{shard}.npz",),
         per="shard",
@@ -206,7 +206,7 @@ _VIEWS = {
         _VIEW,
         config=("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render")
         + ("view_encoder", "unit"),
-        inputs=(*_FRAMES, "atlas", "train", "dqn"),
+        inputs=(*_FRAMES, "atlas", "train", "dqn", "pixels"),
         tools=(*_ENCODING, "artist"),
         outputs=("clips",),
         summary="clips/clips.csv",
@@ -289,6 +289,8 @@ _VIEWS = {
     ),
 }
 STAGES = FILM | _PARTS | _TRAININGS | _VIEWS
+# Targets that are no part of a film, nor made of one: the results may be of any policy.
+APART = {"compare", "training", *_TRAININGS} - {"learning"}
 # A training from pixels or of a variant is no view.
 VIEWS = ("train", "training_table", "learning", *_VIEWS)
 STAGES["verify"] = Stage(
@@ -306,7 +308,7 @@ ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 GYMNASIUM = {
     "simulate": replace(
         STAGES["simulate"],
-        inputs=(),
+        inputs=("pixels",),
         tools=("numpy", "gymnasium"),
         outputs=(*STAGES["simulate"].outputs, *STAGES["render"].outputs),
         mb=200,

@@ -58,7 +58,10 @@ def test_the_options_page_has_every_option_with_its_meaning():
             )
             assert row.endswith(f"{inner['description']} |") and inner["description"][-1] == "."
     assert "| `film.fps` | `null` | an integer from 1 to 240 or `null` |" in page
-    assert "| `policy.checkpoint` | `best` | `best`, `last` or a number of frames |" in page
+    assert (
+        "| `policy.checkpoint` | `best` | `best`, `last` or a number of frames or decisions |"
+        in page
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,8 +164,8 @@ FAULTS = [
     ({"policy": {"name": "file", "file": "x.py"}}, "policy.file: 'x.py': cannot be read (No such"),
     ({"policy": {"algorithm": "ppo"}}, "policy.algorithm: unknown value 'ppo'; allowed: PPO, DQN,"),
     (
-        {"policy": {"checkpoint": 0}},
-        "policy.checkpoint: 0 is out of range; allowed: best, last or a number of frames",
+        {"policy": {"checkpoint": -1}},
+        "policy.checkpoint: -1 is out of range; allowed: best, last or a number of frames or ",
     ),
     (
         {"render": {"scale": 3}},
@@ -427,7 +430,7 @@ def test_every_policy_of_the_schema_is_known_to_the_code():
     assert list(PARAMETERS) == schema["properties"]["name"]["enum"]
     taken = {key for by_env in PARAMETERS.values() for keys in by_env.values() for key in keys}
     assert taken | {"name"} == set(schema["properties"])
-    for name in set(PARAMETERS) - {"file", "recorded", "sb3", "sarsa", "dqn"}:
+    for name in set(PARAMETERS) - {"file", "recorded", "sb3", "sarsa", "dqn", "pixels"}:
         make_policy({"name": name, "epsilon": 0.5})
     with pytest.raises(GoalreelError, match="policy.file: nothing.py is not a Python file"):
         make_policy({"name": "file", "file": "nothing.py", "function": "act"})

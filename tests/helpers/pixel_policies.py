@@ -1,0 +1,43 @@
+"""Files of pixel policies with random weights, as a training leaves them."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from goalreel.policies.pixel_checkpoints import PixelCheckpoints, write_pixel_checkpoints
+from goalreel.policies.pixel_network import NETWORKS, side_after
+from goalreel.training.games.settings import GameSettings
+
+
+def random_weights(actions: int, stack: int, seed: int) -> dict[str, np.ndarray]:
+    """Return a small network's weights, as Actor.of takes them.
+
+    It sees only what moves, so that its actions vary: where nothing does, all values are 0.
+    """
+    rng, (convolutions, hidden) = np.random.default_rng(seed), NETWORKS["small"]
+    shapes, channels = {}, stack
+    for place, (filters, kernel, _) in enumerate(convolutions):
+        shapes[f"convolution{place}"] = (filters, channels, kernel, kernel)
+        channels = filters
+    side = side_after(tuple(kernel for _, kernel, _ in convolutions))
+    shapes |= {"hidden": (hidden, channels * side**2), "values": (actions, hidden)}
+    weights = {}
+    for name, shape in shapes.items():
+        drawn = rng.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape)
+        if name == "convolution0":
+            drawn -= drawn.mean(axis=1, keepdims=True)
+        weights[f"{name}.weight"] = drawn.astype(np.float32)
+        weights[f"{name}.bias"] = np.zeros(shape[0], np.float32)
+    return weights
+
+
+def random_policy(
+    path: Path, game: str, actions: int, ages: tuple[int, ...] = (0, 100), **changes
+) -> Path:
+    """Write a policy file of a game; changes: fields of GameSettings."""
+    settings = asdict(GameSettings(game, **changes).filled())
+    weights = tuple(random_weights(actions, 4, age) for age in ages)
+    means = tuple(float(age) for age in ages)
+    write_pixel_checkpoints(path, PixelCheckpoints(settings, actions, 4, ages, means, weights))
+    return path

@@ -1,0 +1,135 @@
+"""A network of pixels sees a game as in its training, and decides the same in any company."""
+
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from pixel_policies import random_policy
+
+from goalreel.environments.environment import make_environment
+from goalreel.errors import GoalreelError, Unusable
+from goalreel.files import npz
+from goalreel.pictures.warped import watched
+from goalreel.policies.parameters import PIXEL_KWARGS
+from goalreel.policies.policy import make_policy
+from goalreel.policies.warp import WARPS
+from goalreel.simulation.episodes import simulate_episodes
+
+CAR, BREAKOUT, FREEWAY = "MountainCar-v0", "ALE/Breakout-v5", "ALE/Freeway-v5"
+
+
+class Watching:
+    """An actor that keeps what it has seen."""
+
+    def __init__(self, actor):
+        """Watch an actor."""
+        self.actor, self.stacks = actor, []
+
+    def values(self, stacks):
+        """Return the actor's values."""
+        self.stacks.append(stacks[0].copy())
+        return self.actor.values(stacks)
+
+
+def played(path, seeds, most_steps=None, **config):
+    """Return the policy that plays, its episodes, and what it has seen."""
+    policy = make_policy({"name": "pixels", "file": path, "checkpoint": "best"})
+    environment = watched(make_environment(config), policy.warp)
+    policy = replace(policy, actor=Watching(policy.actor))
+    policy.check(environment)
+    episodes = simulate_episodes(np.array(seeds), environment, policy, most_steps)
+    return policy, episodes, policy.actor.stacks
+
+
+@pytest.mark.parametrize(("game", "actions", "fire"), [(BREAKOUT, 4, 1), (FREEWAY, 3, 0)])
+def test_a_game_is_seen_as_ale_pys_vector_environment_shows_it(game, actions, fire, tmp_path):
+    vector_env = pytest.importorskip("ale_py.vector_env", reason="needs ale-py")
+    path = random_policy(tmp_path / "p.npz", game, actions)
+    theirs = vector_env.AtariVectorEnv(game[4:-3].lower(), 1, num_threads=1, reward_clipping=False)
+    obs, info = theirs.reset(seed=3)
+    begun = int(info["episode_frame_number"][0])  # frames of FIRE and of no-ops
+    policy = make_policy({"name": "pixels", "file": path})
+    starts = [max(lane.noops, fire) for lane in policy.generators(np.arange(100)).lanes]
+    seed = starts.index(begun)
+    steps = begun + 4 * 150
+    kwargs = {"env_kwargs": PIXEL_KWARGS, "max_steps": steps}
+    policy, episodes, stacks = played(path, [seed], env=game, **kwargs)
+    chosen = episodes.actions[0]
+    assert chosen[:begun].tolist() == [1] * fire + [0] * (begun - fire)
+    decisions = chosen[begun:].reshape(-1, 4)
+    assert (decisions == decisions[:, :1]).all() and len(np.unique(decisions)) > 1
+    assert len(stacks) == len(decisions) == 150
+    rewards = []
+    for number, (stack, action) in enumerate(zip(stacks, decisions[:, 0], strict=True)):
+        assert np.array_equal(stack[3], obs[0, 3]), number
+        assert np.array_equal(stack[:3], stacks[number - 1][1:] if number else stack[1:])
+        assert number < 3 or np.array_equal(stack, obs[0])
+        obs, reward, terminated, *_ = theirs.step(np.array([action]))
+        rewards.append(reward[0])
+        assert not terminated
+    assert rewards == episodes.rewards[0, begun:].reshape(-1, 4).sum(axis=1).tolist()
+    theirs.close()
+
+
+def test_games_begin_with_as_many_no_ops_as_ale_py_draws(tmp_path):
+    path = random_policy(tmp_path / "p.npz", FREEWAY, 3)
+    policy = make_policy({"name": "pixels", "file": path})
+    noops = np.array([lane.noops for lane in policy.generators(np.arange(3000)).lanes])
+    assert np.bincount(noops, minlength=30).min() > 60 and noops.max() == 29  # of 100 each
+
+
+@pytest.mark.parametrize("skip", [1, 4])
+def test_the_car_is_seen_as_gymnasium_draws_it(skip, tmp_path):
+    path = random_policy(tmp_path / "p.npz", CAR, 3, frame_skip=skip)
+    policy, episodes, stacks = played(path, [5], env=CAR, max_steps=33)
+    env = gymnasium.make(CAR, render_mode="rgb_array")
+    env.reset(seed=5)
+    seen = [WARPS[policy.warp](env.render())] * 4
+    for step, action in enumerate(episodes.actions[0].tolist()):
+        if step % skip == 0:
+            if step:
+                seen = [*seen[1:], WARPS[policy.warp](env.render())]
+            assert np.array_equal(stacks[step // skip], np.stack(seen))
+            expected = int(policy.actor.actor.values(np.stack(seen)[None])[0].argmax())
+        assert action == expected
+        env.step(action)
+    assert len(stacks) == -(-33 // skip)
+
+
+@pytest.mark.parametrize(
+    ("game", "actions", "config"),
+    [(CAR, 3, {"max_steps": 60}), (BREAKOUT, 4, {"env_kwargs": PIXEL_KWARGS, "max_steps": 60})],
+)
+def test_an_episode_is_the_same_in_any_company(game, actions, config, tmp_path):
+    if game == BREAKOUT:
+        pytest.importorskip("ale_py", reason="needs ale-py")
+    path = random_policy(tmp_path / "p.npz", game, actions)
+    limits = np.array([45, 60, 52])
+    _, together, _ = played(path, [1, 2, 3], limits, env=game, **config)
+    assert together.steps.tolist() == limits.tolist()
+    for place, seed in enumerate((1, 2, 3)):
+        _, alone, _ = played(path, [seed], env=game, **config)
+        steps = limits[place]
+        assert np.array_equal(alone.actions[0, :steps], together.actions[place, :steps])
+        assert np.array_equal(alone.states[0, : steps + 1], together.states[place, : steps + 1])
+    assert len({chosen[:45].tobytes() for chosen in together.actions}) > 1
+
+
+def test_wrong_files_and_checkpoints_are_told(tmp_path):
+    path = random_policy(tmp_path / "p.npz", CAR, 3, ages=(0, 5000, 9000))
+
+    def said(message, file=path, checkpoint="best", env=CAR, error=GoalreelError):
+        with pytest.raises(error, match=message):
+            policy = make_policy({"name": "pixels", "file": file, "checkpoint": checkpoint})
+            policy.check(make_environment({"env": env}))
+
+    said("policy.checkpoint: 100 is not a checkpoint .*: best, last, 0, 5000, 9000", checkpoint=100)
+    said(f"p.npz was trained on {CAR}, and env is CartPole-v1; set env={CAR}", env="CartPole-v1")
+    said("trained to choose from 4 actions", random_policy(tmp_path / "4.npz", CAR, 4))
+    npz.write(tmp_path / "a.npz", npz.header("atlas", 1))
+    said("it is a atlas file", tmp_path / "a.npz", error=Unusable)
+    (tmp_path / "d.npz").write_bytes(path.read_bytes()[:-1000])
+    said("d.npz: cannot be used", tmp_path / "d.npz", error=Unusable)
+    with pytest.raises(GoalreelError, match="must be trained first"):
+        make_policy({"name": "pixels", "file": None, "checkpoint": "best"})

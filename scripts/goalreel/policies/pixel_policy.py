@@ -18,7 +18,7 @@ from goalreel.environments.seeding import action_generators
 from goalreel.errors import GoalreelError
 from goalreel.policies.pixel_checkpoints import PixelCheckpoints, read_pixel_checkpoints
 from goalreel.policies.pixel_network import SIDE, Actor
-from goalreel.policies.warp import shrunk
+from goalreel.policies.warp import WARPS, shrunk
 
 _NOOP = 0
 
@@ -128,7 +128,9 @@ class PixelPolicy:
     def _stacked(self, game: _Game, frame: np.ndarray) -> np.ndarray:
         """Return what a decision is made on, (stack, 84, 84) uint8; the first repeats its frame."""
         seen = frame if game.before is None else np.maximum(game.before, frame)
-        if seen.shape != (SIDE, SIDE):
+        if seen.ndim == 3:
+            seen = WARPS[self.warp](seen)
+        elif seen.shape != (SIDE, SIDE):
             seen = shrunk(seen)
         if game.stack is None:
             return np.repeat(seen[None], self.checkpoints.stack, axis=0)

@@ -1,0 +1,107 @@
+"""What a network trained from pixels does is filmed frame by frame, or refused with the reason."""
+
+import importlib.util
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import DISCRETE
+from pixel_policies import random_policy
+from project import REPOSITORY
+from reruns import FILM, rerun
+
+from goalreel.environments.environment import make_environment
+from goalreel.errors import GoalreelError
+from goalreel.pictures.frame_cache import open_cache
+from goalreel.pictures.warped import watched
+from goalreel.policies.policy import make_policy
+from goalreel.simulation.reaches import simulate_reaches
+from goalreel.simulation.trajectories import read_trajectories
+from goalreel.workflow.config import load_config
+
+PONG = "ALE/Pong-v5"
+NEEDS_ALE = pytest.mark.skipif(importlib.util.find_spec("ale_py") is None, reason="needs ale-py")
+EPISODES = {"seed": 7, "episodes": 2, "reaches": "null", "max_steps": 50}
+
+
+@pytest.mark.parametrize(
+    ("env", "actions"), [(DISCRETE, 3), pytest.param(PONG, 6, marks=NEEDS_ALE)]
+)
+def test_a_film_is_gymnasiums_and_the_same_for_any_shard_size(env, actions, project, tmp_path):
+    path = random_policy(tmp_path / "policy.npz", env, actions)
+    policy = {"name": "pixels", "file": str(path), "checkpoint": 100}
+    named = f"{{name: pixels, file: {path}, checkpoint: 100}}"
+    files = [f"results/trajectories/0000{n}.npz" for n in range(2)]
+    targets = files if env == DISCRETE else ["all"]
+    config = EPISODES | {"env": env, "policy": named, "shard_size": 1}
+    project.run("-j", "2", *targets, config=config)
+    shards = [read_trajectories(project.folder / file) for file in files]
+    player, config = make_policy(policy), shards[0].spec.config
+    environment = watched(make_environment(config), player.warp)
+    together = simulate_reaches(range(2), 7, environment, player, 1, success=None)
+    for name in ("states", "actions", "rewards"):
+        parts = np.concatenate([getattr(shard, name) for shard in shards])
+        assert np.array_equal(parts, getattr(together, name)), name
+    assert len(np.unique(together.actions)) > 1
+    for n, shard in enumerate(shards):
+        peer = gymnasium.make(
+            env, render_mode="rgb_array", max_episode_steps=50, **config["env_kwargs"]
+        )
+        peer.reset(seed=int(shard.episodes.seed[0]))
+        frames = [peer.render()]
+        for action, reward in zip(shard.actions.tolist(), shard.rewards.tolist(), strict=True):
+            assert peer.step(action)[1] == reward
+            frames.append(peer.render())
+        peer.close()
+        assert len(frames) == 51
+        if env == PONG:
+            cache = open_cache(project.folder / f"results/frames/0000{n}.npz")
+            assert np.array_equal(cache[:], np.stack(frames))
+
+
+def test_wrong_policies_are_told_before_the_run(tmp_path):
+    path = random_policy(tmp_path / "policy.npz", DISCRETE, 3, ages=(0, 400))
+    (tmp_path / "cut.npz").write_bytes(path.read_bytes()[:3000])
+
+    def said(file="policy.npz", **config):
+        policy = {"name": "pixels", "file": file and str(tmp_path / file)}
+        policy |= {"checkpoint": config.pop("checkpoint", "best")}
+        with pytest.raises(GoalreelError, match="has a fault") as error:
+            load_config({"policy": policy} | config, REPOSITORY / "config.schema.yaml")
+        return str(error.value)
+
+    assert "policy.checkpoint: 300 is not a checkpoint of" in said(checkpoint=300)
+    assert "best, last, 0, 400" in said(checkpoint=300)
+    assert "cut.npz cannot be used: it is truncated" in said("cut.npz")
+    assert "none.npz': cannot be read" in said("none.npz")
+    cart_pole = said(env="CartPole-v1")
+    assert "policy.name: 'pixels' does not play CartPole-v1; allowed there: random" in cart_pole
+    if importlib.util.find_spec("ale_py"):
+        pong = f"policy.file: {path} was trained on {DISCRETE}, and env is {PONG}"
+        assert pong in said(env=PONG)
+        game = f"pixels.game: '{DISCRETE}', and policy.name: 'pixels' films a network of {PONG}"
+        assert game in said(None, env=PONG, pixels={"game": DISCRETE})
+        frames = said(env=PONG, env_kwargs={"frameskip": 4})
+        assert (
+            "env_kwargs.frameskip: 4, and the network" in frames and "allowed with it: 1" in frames
+        )
+        assert "env_wrappers: " in said(env=PONG, env_wrappers=["gymnasium.wrappers:TimeAwareObservation"])
+
+
+def test_an_edit_reruns_what_it_changes(sources, tmp_path):
+    path = random_policy(tmp_path / "policy.npz", DISCRETE, 3)
+    base = {"reaches": 2, "policy": {"name": "pixels", "file": str(path)}}
+    before, pump = sources.specs(base), sources.specs({"reaches": 2})
+    played = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
+    for module, old, new in (
+        ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1"),
+        ("policies/pixel_network.py", "SIDE = 84", "SIDE = 80"),
+        ("policies/warp.py", "1e-3", "1e-4"),
+        ("pictures/warped.py", "background.copy()", "background"),
+    ):
+        with sources.edited(f"scripts/goalreel/{module}", old, new):
+            assert rerun(before, sources.specs(base)) == played, module
+            assert rerun(pump, sources.specs({"reaches": 2})) == {}, module
+    random_policy(path, DISCRETE, 3, ages=(0, 7))
+    assert rerun(before, sources.specs(base)) == played
+    assert rerun(before, sources.specs(base | {"pixels": {"seed": 9}}, FILM)) == played

@@ -31,11 +31,10 @@ TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
 PART = f"{RESULTS}/films/{{part}}.mp4"
-POLICIES = {
-    "sarsa": f"{RESULTS}/train/policy.npz",
-    "dqn": f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt",
-    "pixels": f"{RESULTS}/pixels/policy.npz",
-}
+SARSA_POLICY = f"{RESULTS}/train/policy.npz"
+DQN_POLICY = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt"
+PIXELS_POLICY = f"{RESULTS}/pixels/policy.npz"
+POLICIES = {"sarsa": SARSA_POLICY, "dqn": DQN_POLICY, "pixels": PIXELS_POLICY}
 DQN_METRICS = f"{RESULTS}/train/{{variant}}/{{seed}}/metrics.json"
 
 

@@ -10,13 +10,13 @@ rule training:
     """Compare the variants of deep Q-learning: train each from several seeds."""
     input:
         f"{RESULTS}/training/table.md",
-        plan.trainings(POLICIES["dqn"]),
+        plan.trainings(DQN_POLICY),
 
 
 rule train:
     """Learn to drive by SARSA, and keep the policy at each checkpoint."""
     output:
-        policy=POLICIES["sarsa"],
+        policy=SARSA_POLICY,
         episodes=f"{RESULTS}/train/log.csv",
         sums=f"{RESULTS}/train/SHA256SUMS",
     log:
@@ -38,7 +38,7 @@ rule train:
 rule dqn:
     """Train by deep Q-learning, a variant from a seed."""
     output:
-        policy=POLICIES["dqn"],
+        policy=DQN_POLICY,
         table=f"{RESULTS}/train/{{variant}}/{{seed}}/log.csv",
         metrics=DQN_METRICS,
     log:
@@ -105,7 +105,7 @@ rule training_table:
 rule pixels:
     """Train a policy from pixels, or go on from where a training was stopped."""
     output:
-        policy=POLICIES["pixels"],
+        policy=PIXELS_POLICY,
         table=f"{RESULTS}/pixels/monitor.csv",
         metrics=f"{RESULTS}/pixels/metrics.json",
         plot=f"{RESULTS}/pixels/training.svg",

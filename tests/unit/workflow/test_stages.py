@@ -26,6 +26,7 @@ PLACES = {
     "PART": "films/{part}.mp4",
     "SARSA_POLICY": "train/policy.npz",
     "DQN_POLICY": "train/{variant}/{seed}/policy.pt",
+    "PIXELS_POLICY": "pixels/policy.npz",
     "DQN_METRICS": "train/{variant}/{seed}/metrics.json",
 }
 

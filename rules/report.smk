@@ -52,7 +52,7 @@ rule report:
         swarm=plan.with_atlas(rules.swarm.output),
         grid=rules.grid.output,
         atlas=plan.with_atlas(rules.atlas.output),
-        learning=plan.if_trained(rules.learning.output.film),
+        learning=plan.if_learner(rules.learning.output.film),
     output:
         report(
             directory(f"{RESULTS}/report"),

@@ -156,6 +156,6 @@ rule learning:
         spec=plan.spec("learning"),
     shell:
         'python "$SCRIPTS/learning.py" --spec {params.spec:q}'
+        " {output.film:q} {output.table:q} {output.sums:q}"
         " --policy {input.policy:q}"
-        " --atlas {input.atlas:q}"
-        " {output.film:q} {output.table:q} {output.sums:q} 2> {log:q}"
+        " --atlas {input.atlas:q} 2> {log:q}"

@@ -20,7 +20,7 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "learning")
-    options.add_argument("--policy", type=Path, required=True, help="the checkpoints")
+    options.add_argument("--policy", type=Path, nargs="?", help="a policy that was trained here")
     options.add_argument("--atlas", type=Path, nargs="?", help="atlas of all pictures")
     options.add_argument("film", type=Path, help="the film to write, .mp4")
     options.add_argument("table", type=Path, help="the table of filmed attempts to write, .csv")
@@ -36,13 +36,13 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.views.learning_film import learning_film, read_learner, write_film, write_table
 
     spec = spec_of(arguments)
-    check_inputs(spec, train=arguments.policy, dqn=arguments.policy, atlas=arguments.atlas)
+    trained, atlas = arguments.policy, arguments.atlas
+    check_inputs(spec, train=trained, dqn=trained, pixels=trained, atlas=atlas)
     env, policy = spec.config["env"], spec.config["learner"]
     wrappers = wrapper_modules(spec.config.get("env_wrappers") or ())
     check_files(spec, policy_files(policy) | environment_files(env, wrappers))
-    learner = read_learner(policy, arguments.policy)
-    atlas = read_atlas(arguments.atlas) if arguments.atlas else None
-    with learning_film(learner, atlas, spec) as film:
+    learner = read_learner(policy, trained)
+    with learning_film(learner, read_atlas(atlas) if atlas else None, spec) as film:
         title = f"{env}: learned in {learner.label(learner.ages[-1])}"
         write_film(arguments.film, film, title, spec)
         write_table(arguments.table, film)

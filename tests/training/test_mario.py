@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from pixel_policies import random_policy
 from project import REPOSITORY
 
 from goalreel.provenance.spec import canonical
@@ -126,6 +127,42 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
         run(program, "--spec", spec, files[0], "--frames", files[1])
         lengths.append(mario(AGAIN, *files))
     assert lengths[0] < lengths[1] == 250
+
+
+def test_a_network_sees_in_a_film_what_its_training_shows(tmp_path):
+    """Every fourth screen, warped, after the no-ops that a game begins with."""
+    path = random_policy(tmp_path / "policy.npz", "SuperMarioBros-1-1-v0", 7, warp="slice")
+    assert mario(WATCHED, str(path), json.dumps(SETTINGS)) == 40
+
+
+WATCHED = """
+import json, sys
+from dataclasses import replace
+import numpy as np
+from goalreel.environments.environment import make_environment
+from goalreel.policies.policy import make_policy
+from goalreel.simulation.episodes import simulate_episodes
+from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.settings import GameSettings
+class Watching:
+    stacks = []
+    def values(self, stacks):
+        self.stacks.append(stacks[0].copy())
+        return actor.values(stacks)
+policy = make_policy({"name": "pixels", "file": sys.argv[1], "checkpoint": "last"})
+actor, policy = policy.actor, replace(policy, actor=Watching())
+seed = next(s for s in range(99) if not policy.generators(np.array([s])).lanes[0].noops)
+config = {"env": "SuperMarioBros-1-1-v0", "max_steps": 160}
+environment = make_environment(config)
+policy.check(environment)
+actions = simulate_episodes(np.array([seed]), environment, policy).actions[0].reshape(-1, 4)
+assert (actions == actions[:, :1]).all() and len(np.unique(actions)) > 1
+lanes = make_lanes(GameSettings(**json.loads(sys.argv[2])), 0, 1)
+for stack, action in zip(Watching.stacks, actions[:, 0], strict=True):
+    assert np.array_equal(stack[-1], lanes.obs[0])
+    lanes.step(np.array([action]))
+print(json.dumps(len(actions)))
+"""
 
 
 AGAIN = """

@@ -29,6 +29,7 @@ NOT_RUN = {
     "docker build": "needs Docker and the network",
     "snakemake --workflow-profile profiles/kubernetes": "needs Kubernetes",
     "snakemake stills all --workflow-profile profiles/s3": "needs S3; tests/cluster runs it",
+    "snakemake -j 16 learning": "needs PyTorch, and trains; tests/workflow and tests/training do",
     "snakemake -j 2 pixels": "needs PyTorch, and trains for minutes; tests/training does",
 }
 ELSEWHERE = {"docs/contributing.md": "python"}  # tests/workflow/test_new_view.py runs its view

@@ -85,7 +85,9 @@ def test_wrong_policies_are_told_before_the_run(tmp_path):
         assert (
             "env_kwargs.frameskip: 4, and the network" in frames and "allowed with it: 1" in frames
         )
-        assert "env_wrappers: " in said(env=PONG, env_wrappers=["gymnasium.wrappers:TimeAwareObservation"])
+        assert "env_wrappers: " in said(
+            env=PONG, env_wrappers=["gymnasium.wrappers:TimeAwareObservation"]
+        )
 
 
 def test_an_edit_reruns_what_it_changes(sources, tmp_path):

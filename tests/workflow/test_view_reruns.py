@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DISCRETE, TARGETS, VIEWED, VIEWS, hashes
+from pixel_policies import random_policy
 from project import Project
 from reruns import FILM, rerun
 from trials import replaced
@@ -159,6 +160,54 @@ CODE_EDITS = [
 def test_code_edit(sources, base, name, old, new, jobs):
     with sources.edited(f"scripts/goalreel/{name}", old, new):
         assert rerun(base, sources.specs(PLANNED, ALL)) == jobs
+
+
+PLAYED = {"simulate": 1, "encode": 1, "concat": 1, "episodes": 1, "learning": 1}
+LEARNER_EDITS = [
+    ({}, NOTHING),
+    ({"train": {"attempts": 2}}, {"learning": 1}),
+    ({"overlay": {"caption": "{return:g}"}}, {"encode": 1, "concat": 1}),
+    ({"render": {"scale": 1}}, {"encode": 1, "concat": 1, "learning": 1}),
+    ({"policy": {"checkpoint": 0}}, PLAYED),
+    ({"max_steps": 50}, PLAYED),
+    ({"env_kwargs": {"difficulty": 1}}, PLAYED),
+    ({"pixels": {"seed": 8}}, NOTHING),  # the file is of another training
+]
+LEARNER_CODE = [
+    ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1", PLAYED),
+    ("policies/tile_policy.py", "argmax(", "argmin(", NOTHING),
+    (
+        "environments/gymnasium_env.py",
+        "most_lanes: ClassVar = 4",
+        "most_lanes: ClassVar = 5",
+        PLAYED,
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def game(tmp_path_factory) -> dict:
+    """Return the options of a film of a kept policy that plays a game from pixels."""
+    pytest.importorskip("ale_py")
+    path = random_policy(tmp_path_factory.mktemp("kept") / "policy.npz", "ALE/Freeway-v5", 3)
+    policy = {"name": "pixels", "file": str(path)}
+    return {"env": "ALE/Freeway-v5", "episodes": 2, "policy": policy}
+
+
+@pytest.mark.parametrize(("edit", "jobs"), LEARNER_EDITS, ids=str)
+def test_config_edit_where_a_game_is_learned(sources, game, edit, jobs):
+    edited = game | edit
+    if "policy" in edit:
+        edited |= {"policy": game["policy"] | edit["policy"]}
+    before, after = (sources.specs(c, (*FILM, "learning")) for c in (game, edited))
+    assert rerun(before, after) == jobs
+
+
+@pytest.mark.parametrize(("name", "old", "new", "jobs"), LEARNER_CODE)
+def test_code_edit_where_a_game_is_learned(sources, game, name, old, new, jobs):
+    before = sources.specs(game, (*FILM, "learning"))
+    with sources.edited(f"scripts/goalreel/{name}", old, new):
+        assert rerun(before, sources.specs(game, (*FILM, "learning"))) == jobs
 
 
 def test_snakemake_reruns_the_views_that_the_specs_tell(viewed, sources, base):

@@ -128,9 +128,9 @@ class PixelPolicy:
     def _stacked(self, game: _Game, frame: np.ndarray) -> np.ndarray:
         """Return what a decision is made on, (stack, 84, 84) uint8; the first repeats its frame."""
         seen = frame if game.before is None else np.maximum(game.before, frame)
-        if seen.ndim == 3:
+        if seen.ndim == 3:  # Mario's screen
             seen = WARPS[self.warp](seen)
-        elif seen.shape != (SIDE, SIDE):
+        elif seen.shape != (SIDE, SIDE):  # ALE's, in grey
             seen = shrunk(seen)
         if game.stack is None:
             return np.repeat(seen[None], self.checkpoints.stack, axis=0)

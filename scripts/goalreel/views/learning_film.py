@@ -6,7 +6,7 @@ learned.
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import overlaid
+from goalreel.pictures.warped import watched
 from goalreel.policies.policy import Policy, RulePolicy, make_policy
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, simulate_episodes
@@ -42,9 +43,9 @@ _COLUMNS = {"reach": ("reached",), "episode": ("terminated", "truncated")}
 class Learner:
     """What a learner does at each of its checkpoints."""
 
-    unit: str  # what ages count: "episode" or "frame" of training
+    unit: str  # what ages count: "episode", "frame" or "decision" of training
     ages: tuple[int, ...]  # of the checkpoints, increasing
-    policies: tuple[Policy, ...]  # of each checkpoint
+    policy: Callable[[int], Policy]  # of a checkpoint, by its age
     spec: Spec  # how it was trained
 
     def label(self, age: int) -> str:
@@ -52,13 +53,13 @@ class Learner:
         return f"{age:,} {self.unit}{'' if age == 1 else 's'}"
 
 
-def read_learner(policy: Mapping, trained: Path) -> Learner:
+def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     """Read what a trainer saved: every checkpoint of SARSA, up to five of a network.
 
     Args:
         policy: its name and, of a network, the checkpoint that is filmed last: `best`, `last` or
             an age; the others are spread evenly before it.
-        trained: the file.
+        trained: the file, None where the policy names it.
 
     Raises:
         GoalreelError: if the file cannot be used.
@@ -67,21 +68,29 @@ def read_learner(policy: Mapping, trained: Path) -> Learner:
         from goalreel.policies.tile_policy import read_policies
 
         return of_sarsa(read_policies(trained))
-    from goalreel.policies.network_file import read_checkpoints
+    if policy["name"] == "dqn":
+        from goalreel.policies.network_file import read_checkpoints
 
-    saved = read_checkpoints(trained)
+        unit, saved = "frame", read_checkpoints(trained)
+    else:
+        from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints
+
+        unit, saved = "decision", read_pixel_checkpoints(policy["file"] or trained)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), _MOST).round().astype(int)
     ages = tuple(saved.ages[place] for place in np.unique(places))
-    policies = tuple(make_policy({**policy, "checkpoint": age}, trained) for age in ages)
-    return Learner("frame", ages, policies, saved.spec)
+
+    def at(age: int) -> Policy:
+        return make_policy({**policy, "checkpoint": age}, trained)
+
+    return Learner(unit, ages, at, saved.spec)
 
 
 def of_sarsa(policies) -> Learner:
     """Return SARSA's policies (tile_policy.LearnedPolicies) as a learner."""
     from goalreel.policies.tile_policy import greedy
 
-    rules = tuple(RulePolicy(greedy(weights), 0.0) for weights in policies.weights)
-    return Learner("episode", tuple(policies.ages.tolist()), rules, policies.spec)
+    rules = dict(zip(policies.ages.tolist(), map(greedy, policies.weights), strict=True))
+    return Learner("episode", tuple(rules), lambda age: RulePolicy(rules[age], 0.0), policies.spec)
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,10 @@ def play(
     slots, everything = np.arange(attempts), np.ones(attempts, bool)
     seeds = episode_seeds(spec.config["seed"], slots, 0)
     rows, kept = [], []
-    for policy in learner.policies:
+    for age in learner.ages:
+        policy = learner.policy(age)
+        if spec.config["learner"]["name"] == "pixels":
+            environment = watched(environment, policy.warp)
         policy.check(environment)
         episodes = simulate_episodes(seeds, environment, policy, camera=camera)
         rows.append(outcomes(slots, 0, episodes, environment, spec.config["success"]))

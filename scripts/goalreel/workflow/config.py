@@ -17,7 +17,7 @@ from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
 from goalreel.errors import GoalreelError, Unusable, counted
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
-from goalreel.policies.parameters import PARAMETERS, PIXEL_KWARGS, is_trained_here, parameters
+from goalreel.policies.parameters import PARAMETERS, is_trained_here, parameters, pixel_kwargs
 from goalreel.policies.sb3_files import misfit, with_files
 from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.workflow import selection
@@ -27,6 +27,7 @@ _NULLS = ("null", "~", "none", "")  # how a text says null
 _NO_CAPTION = ("none", "")
 _HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
 _FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
+_CONSOLE_FPS = 60
 _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 
 Faults = Iterator[tuple[str, str]]  # of (key, what is wrong)
@@ -203,12 +204,12 @@ def _pixel_faults(config: Mapping) -> Faults:
             f"{game!r}, and policy.name: 'pixels' films a network of {env}; leave it out, or name "
             f"a kept one by policy.file",
         )
-    for key in ("frameskip", "obs_type"):
-        if kwargs.get(key, PIXEL_KWARGS[key]) != PIXEL_KWARGS[key]:
+    for key, value in pixel_kwargs(env).items():
+        if key != "repeat_action_probability" and kwargs.get(key, value) != value:
             yield (
                 f"env_kwargs.{key}",
-                f"{kwargs[key]!r}, and the network of policy.name: 'pixels' takes every frame in "
-                f"grey; allowed with it: {PIXEL_KWARGS[key]!r}",
+                f"{kwargs[key]!r}, and the network of policy.name: 'pixels' takes every frame as "
+                f"in its training; allowed with it: {value!r}",
             )
     if config["env_wrappers"]:
         yield (
@@ -269,6 +270,8 @@ def _fps(config: Mapping) -> int:
     """Return the environment's own frames per second, within what `film.fps` takes."""
     if describe(config["env"]).computed:
         return _FPS
+    if config["policy"]["name"] == "pixels":
+        return _CONSOLE_FPS  # each of its frames is a step
     own = render_fps(config["env"], config["env_kwargs"]) or _FPS
     return min(max(round(own), 1), _MOST_FPS)
 
@@ -312,8 +315,8 @@ def _selection_faults(config: Mapping) -> Faults:
 
 def _fitted(config: dict) -> dict:
     """Return a configuration with what fits its environment where the user sets nothing."""
-    if config["policy"]["name"] == "pixels" and not describe(config["env"]).computed:
-        config = config | {"env_kwargs": PIXEL_KWARGS | config["env_kwargs"]}
+    if config["policy"]["name"] == "pixels":
+        config = config | {"env_kwargs": pixel_kwargs(config["env"]) | config["env_kwargs"]}
     if all(config[key] is None for key in selection.CHOICES):
         config = config | selection.default(config)
     film, cell = default_captions(selection.unit(config))

@@ -130,20 +130,22 @@ class Plan:
         files: what the trainings leave, by the policy's name; that of dqn with {variant}, {seed}.
         """
         policy = self.config["policy"]
-        return self._file_of(policy["name"], files) if is_trained_here(policy) else []
+        if not is_trained_here(policy):
+            return []
+        training = {"variant": policy.get("variant"), "seed": self.config["train"]["seed"]}
+        return files[policy["name"]].format(**training)
 
-    def learner_policy(self, files: Mapping[str, str]) -> Callable[[object], str]:
+    def learner_policy(self, files: Mapping[str, str]) -> Callable[[object], str | list]:
         """Return an input function of the file of the learner that is filmed; as above."""
-        return lambda wildcards: self._file_of(_or_end(lambda: self._specs.learner), files)
 
-    def _file_of(self, learner: str, files: Mapping[str, str]) -> str:
-        if learner != "dqn":
-            return files[learner]
-        variant, seed = self.config["policy"]["variant"], self.config["train"]["seed"]
-        return files[learner].format(variant=variant, seed=seed)
+        def of_learner(wildcards) -> str | list:
+            learner = _or_end(lambda: self._specs.learner)
+            return files[learner] if learner == "sarsa" else self.trained_policy(files)
 
-    def if_trained(self, files):
-        """Return files for policies that are trained here, and none for others."""
+        return of_learner
+
+    def if_learner(self, files):
+        """Return files for policies that have checkpoints, and none for others."""
         return files if self.config["policy"]["name"] in LEARNERS else []
 
     def trainings(self, pattern: str) -> list[str]:

@@ -190,7 +190,7 @@ _TRAININGS = {
             *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),
             *("overlay.title_card", "overlay.hud", "render", "view_encoder", "unit"),
         ),
-        inputs=("train", "dqn", "atlas"),
+        inputs=("train", "dqn", "pixels", "atlas"),
         tools=(*_ENCODING, "pandas", "artist"),
         outputs=("learning.mp4", "learning.csv", "learning.sha256"),
         per="any",

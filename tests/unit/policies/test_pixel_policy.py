@@ -11,7 +11,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files import npz
 from goalreel.pictures.warped import watched
-from goalreel.policies.parameters import PIXEL_KWARGS
+from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
 from goalreel.policies.warp import WARPS
 from goalreel.simulation.episodes import simulate_episodes
@@ -53,7 +53,7 @@ def test_a_game_is_seen_as_ale_pys_vector_environment_shows_it(game, actions, fi
     starts = [max(lane.noops, fire) for lane in policy.generators(np.arange(100)).lanes]
     seed = starts.index(begun)
     steps = begun + 4 * 150
-    kwargs = {"env_kwargs": PIXEL_KWARGS, "max_steps": steps}
+    kwargs = {"env_kwargs": pixel_kwargs("ALE/"), "max_steps": steps}
     policy, episodes, stacks = played(path, [seed], env=game, **kwargs)
     chosen = episodes.actions[0]
     assert chosen[:begun].tolist() == [1] * fire + [0] * (begun - fire)
@@ -99,7 +99,10 @@ def test_the_car_is_seen_as_gymnasium_draws_it(skip, tmp_path):
 
 @pytest.mark.parametrize(
     ("game", "actions", "config"),
-    [(CAR, 3, {"max_steps": 60}), (BREAKOUT, 4, {"env_kwargs": PIXEL_KWARGS, "max_steps": 60})],
+    [
+        (CAR, 3, {"max_steps": 60}),
+        (BREAKOUT, 4, {"env_kwargs": pixel_kwargs("ALE/"), "max_steps": 60}),
+    ],
 )
 def test_an_episode_is_the_same_in_any_company(game, actions, config, tmp_path):
     if game == BREAKOUT:

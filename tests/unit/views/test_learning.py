@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, decoded
+from pixel_policies import random_policy
 
 import learning as stage
 from goalreel.encoding.yuv import Yuv420p
+from goalreel.environments.environment import make_environment
 from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
@@ -20,11 +22,18 @@ from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.layers import Patches
 from goalreel.pictures.overlay import Bands
 from goalreel.pictures.text import Canvas
+from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import RulePolicy
 from goalreel.policies.tile_policy import greedy, write_policies
-from goalreel.provenance.spec import canonical, parse_spec
+from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.training.sarsa import train
-from goalreel.views.learning_film import Learner, learning_film, of_sarsa, write_film
+from goalreel.views.learning_film import (
+    Learner,
+    learning_film,
+    of_sarsa,
+    read_learner,
+    write_film,
+)
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
 CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
@@ -166,45 +175,60 @@ def test_policies_and_pictures_of_another_environment_are_refused(policies, atla
         learning_film(*foreign, spec_of({})).__enter__()
 
 
-CARTPOLE = {"env": "CartPole-v1", "env_kwargs": {"sutton_barto_reward": True}, "max_steps": 60}
-CARTPOLE |= {"env_wrappers": [], "success": None, "unit": "episode"}
-CARTPOLE |= {"render": GYMNASIUM | {"scale": None}}
+EPISODES = {"env_wrappers": [], "max_steps": 60, "success": None, "unit": "episode"}
+EPISODES |= {"render": GYMNASIUM | {"scale": None}}
+KWARGS = {"CartPole-v1": {"sutton_barto_reward": True}, "ALE/Freeway-v5": pixel_kwargs("ALE/")}
 
 
 def lean(observations, environment):
     return (np.array(observations)[:, 2:].sum(axis=1) > 0).astype(np.int64)
 
 
-def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption():
+def learner_of(env, folder):
+    """Return what is filmed: functions in CartPole, networks of random weights in Freeway."""
+    if env == "CartPole-v1":
+        rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
+        at = {age: RulePolicy(rule, 0.0) for age, rule in rules.items()}
+        return {"name": "sarsa"}, Learner("decision", (0, 2000), at.get, NO_SPEC)
+    pytest.importorskip("ale_py")
+    path = random_policy(folder / "policy.npz", env, 3, ages=(0, 2000, 9000))
+    policy = {"name": "pixels", "file": str(path), "checkpoint": 2000}
+    return policy, read_learner(policy, None)
+
+
+@pytest.mark.parametrize(("env", "scale"), [("CartPole-v1", 1), ("ALE/Freeway-v5", 3)])
+def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption(env, scale, tmp_path):
     """In the run's own way: its arguments, its time limit, its title cards."""
-    rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
-    policies = tuple(RulePolicy(rule, 0.0) for rule in rules.values())
-    learner = Learner("decision", tuple(rules), policies, parse_spec('{"config": {}}'))
-    band, shown = Bands(600).height, []
-    with learning_film(learner, None, spec_of(CARTPOLE)) as film:
+    policy, learner = learner_of(env, tmp_path)
+    config = EPISODES | {"env": env, "env_kwargs": KWARGS[env], "learner": policy}
+    environment, shown = make_environment(config), []
+    with learning_film(learner, None, spec_of(config)) as film:
         for row, chapter in zip(rows_of(film), film.chapters, strict=True):
-            env = gymnasium.make(
-                "CartPole-v1", 60, render_mode="rgb_array", sutton_barto_reward=True
-            )
-            obs, over, total = env.reset(seed=row["seed"])[0], [False], 0.0
-            pictures = [env.render()]
+            player = learner.policy(row["age"])
+            games = player.generators(np.array([row["seed"]]))
+            instance = gymnasium.make(env, 60, render_mode="rgb_array", **KWARGS[env])
+            obs, over, total = instance.reset(seed=row["seed"])[0], [False], 0.0
+            pictures = [instance.render()]
             while not any(over):
-                action = int(rules[row["age"]](obs[None], None)[0])
-                obs, reward, *over, _ = env.step(action)
-                total += reward
-                pictures.append(env.render())
-            env.close()
+                actions, games = player.act([obs], environment, games)
+                obs, reward, *over, _ = instance.step(int(actions[0]))
+                total += float(reward)
+                pictures.append(instance.render())
+            instance.close()
             assert (row["steps"], row["return"]) == (len(pictures) - 1, total)
             assert [row["terminated"], row["truncated"]] == over
             frames = film.cache[row["first_frame"] - CARD : row["first_frame"] + row["frames"]]
-            assert np.array_equal(frames[:, band:], [pictures[0]] * CARD + pictures)
+            band = Bands(frames.shape[2]).height
+            enlarged = np.repeat(np.repeat(pictures, scale, axis=1), scale, axis=2)
+            assert np.array_equal(frames[CARD:, band:], enlarged)
+            assert (frames[:CARD, band:] == enlarged[0]).all()
             assert (frames[:, :band] == frames[0, :band]).all()
-            shown.append(chapter.title)
-    assert shown == [
-        "After 0 decisions · attempt 1 of 2 · return -1",
-        "After 0 decisions · attempt 2 of 2 · return -1",
-        "After 2,000 decisions · attempt 1 of 2 · return 0",
-        "After 2,000 decisions · attempt 2 of 2 · return 0",
+            shown.append((chapter.title, total))
+    assert [title for title, _ in shown] == [
+        f"After {age} decisions · attempt {number} of 2 · return {total:g}"
+        for (age, number), (_, total) in zip(
+            itertools.product(["0", "2,000"], [1, 2]), shown, strict=True
+        )
     ]
 
 

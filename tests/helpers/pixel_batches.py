@@ -1,9 +1,11 @@
 """Batches of pixels and settings of a learner that several test modules take."""
 
 import numpy as np
+import torch
 
+from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.frame_replay_buffer import Batch
-from goalreel.training.pixels.settings import SIDE, LearnerSettings
+from goalreel.training.pixels.settings import LearnerSettings
 
 ACTIONS = 3
 
@@ -11,6 +13,7 @@ ACTIONS = 3
 def settings(**changes) -> LearnerSettings:
     """Return settings for tests: small batches, float32, not compiled, on the CPU."""
     plain = {"batch": 8, "accumulation": 4, "autocast": False, "compile": False, "device": "cpu"}
+    plain |= {"network": "small", "normalise": True}
     return LearnerSettings(**(plain | changes))
 
 
@@ -23,18 +26,17 @@ def stacks(count: int, rng: np.random.Generator, stack: int = 4) -> np.ndarray:
 def batch(count: int, seed: int, stack: int = 4) -> Batch:
     """Return random steps, of which some terminated."""
     rng = np.random.default_rng(seed)
-    return Batch(
-        stacks(count, rng, stack),
-        rng.integers(0, ACTIONS, count),
-        rng.normal(size=count).astype(np.float32),
-        stacks(count, rng, stack),
-        rng.random(count) < 0.2,
+    arrays = (
+        *(stacks(count, rng, stack), rng.integers(0, ACTIONS, count)),
+        *(rng.normal(size=count).astype(np.float32), stacks(count, rng, stack)),
+        np.where(rng.random(count) < 0.2, 0, 0.99).astype(np.float32),
     )
+    return Batch(*map(torch.from_numpy, arrays))
 
 
 def joined(batches: list[Batch]) -> Batch:
     """Return one batch of all steps."""
-    return Batch(*map(np.concatenate, zip(*(vars(b).values() for b in batches), strict=True)))
+    return Batch(*map(torch.cat, zip(*(vars(b).values() for b in batches), strict=True)))
 
 
 def largest_difference(one: dict, other: dict) -> float:

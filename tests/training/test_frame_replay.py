@@ -1,13 +1,17 @@
 """The replay buffer of frames: stacks are Gymnasium's, and hold frames of one episode alone."""
 
 import threading
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from goalreel.errors import GoalreelError
-from goalreel.training.pixels.frame_replay_buffer import FrameReplay, step_fields
+torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
+
+from goalreel.errors import GoalreelError  # noqa: E402
+from goalreel.training.pixels.collector import END, step_fields  # noqa: E402
+from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
 
 SHAPE = (4, 3)
 
@@ -65,7 +69,7 @@ def recorded(env: int, steps: int, stack: int, drops=()):
         truth[number(stacks[-1])] = (stacks.copy(), action, reward, after.copy(), terminated)
         stacks, age = after, age + 1
         if truncated:
-            rows.append((stacks[-1], env, 0, 0.0, age, False))
+            rows.append((stacks[-1], env, END, 0.0, age, False))
         if terminated or truncated:
             stacks, age = play.reset()[0], 0
     kept, gap, base = [], False, 0
@@ -79,6 +83,12 @@ def recorded(env: int, steps: int, stack: int, drops=()):
     columns = zip(*kept, strict=True)
     fields = step_fields(SHAPE)
     return {n: np.array(c, fields[n][0]) for n, c in zip(fields, columns, strict=True)}, truth
+
+
+def sampled(replay: FrameReplay, count: int, seed: int = 0) -> SimpleNamespace | None:
+    """Return a sample as NumPy arrays."""
+    batch = replay.sample(count, torch.Generator().manual_seed(seed))
+    return batch and SimpleNamespace(**{name: t.numpy() for name, t in vars(batch).items()})
 
 
 def in_turns(parts):
@@ -95,21 +105,50 @@ def test_samples_are_what_gymnasium_stacks(stack, size):
     rows = in_turns([rows for rows, _ in played])
     for start in range(0, len(rows["env"]), 500):
         replay.append({name: column[start : start + 500] for name, column in rows.items()})
-    seen, rng = set(), np.random.default_rng(0)
-    for _ in range(40):
-        batch = replay.sample(200, rng)
+    seen = set()
+    for turn in range(40):
+        batch = sampled(replay, 200, turn)
         for i, stacks in enumerate(batch.stacks):
             matches = [
                 truth[number(stacks[-1])] for _, truth in played if number(stacks[-1]) in truth
             ]
-            same = [m for m in matches if np.isclose(m[2], batch.rewards[i], rtol=1e-6)]
+            same = [m for m in matches if np.isclose(m[2], batch.returns[i], rtol=1e-6)]
             assert len(same) == 1, "it is a step that was played"
             before, action, _, after, terminated = same[0]
             assert np.array_equal(stacks, before)
-            assert (batch.actions[i], batch.terminated[i]) == (action, terminated)
+            discount = 0.0 if terminated else np.float32(0.99)
+            assert (batch.actions[i], batch.discounts[i]) == (action, discount)
             assert terminated or np.array_equal(batch.next_stacks[i], after)
-            seen.add(float(batch.rewards[i]))
+            seen.add(float(batch.returns[i]))
     assert len(seen) > (600 if size == 300 else 3500), "all that may be sampled is"
+
+
+@pytest.mark.parametrize("n_step", [3, 20])
+def test_returns_over_n_steps_end_with_their_episode(n_step):
+    """They sum what was paid up to the end, a gap, or n steps, and take the value of what follows."""
+    drops = set(np.random.default_rng(3).choice(1000, 60, replace=False).tolist())
+    rows, truth = recorded(0, 1000, 2, drops)
+    replay = FrameReplay(1, 4000, SHAPE, 2, margin=10, n_step=n_step, discount=0.9)
+    replay.append(rows)
+    at = {number(frame): place for place, frame in enumerate(rows["frame"])}
+    batch, lengths = sampled(replay, 4000), set()
+    for i, stacks in enumerate(batch.stacks):
+        place, total, steps, terminated = at[number(stacks[-1])], 0.0, 0, False
+        while steps < n_step and not terminated:
+            followed = rows["age"][place + 1] == rows["age"][place] + 1
+            terminated = bool(rows["terminated"][place])
+            if not (followed or terminated):
+                break
+            total += 0.9**steps * rows["reward"][place]
+            place, steps = place + 1, steps + 1
+        assert steps and batch.returns[i] == pytest.approx(total, abs=1e-5)
+        if terminated:
+            assert batch.discounts[i] == 0
+        else:
+            assert batch.discounts[i] == pytest.approx(0.9**steps, rel=1e-6)
+            assert number(batch.next_stacks[i][-1]) == number(rows["frame"][place])
+        lengths.add((steps, terminated))
+    assert len(lengths) > min(n_step, 12), "of many lengths"
 
 
 def test_steps_beside_dropped_ones_are_not_sampled():
@@ -117,10 +156,10 @@ def test_steps_beside_dropped_ones_are_not_sampled():
     rows, truth = recorded(0, 1000, 2, drops)
     replay = FrameReplay(1, 4000, SHAPE, 2, margin=10)
     replay.append(rows)
-    batch = replay.sample(5000, np.random.default_rng(0))
+    batch = sampled(replay, 5000)
     for i, stacks in enumerate(batch.stacks):
         before, action, reward, after, terminated = truth[number(stacks[-1])]
-        told = batch.actions[i], batch.rewards[i], batch.terminated[i]
+        told = batch.actions[i], batch.returns[i], batch.discounts[i] == 0
         assert told == (action, np.float32(reward), terminated)
         assert terminated or number(batch.next_stacks[i][-1]) == number(after[-1])
         padded = number(stacks[0]) == number(stacks[1])  # a stack begins anew after a gap
@@ -142,14 +181,16 @@ def test_sampling_while_another_thread_appends_sees_whole_stacks():
             )
             env = np.arange(40) % 2
             columns = (frames, env, env, count, np.minimum(count, 1 << 30), env * 0)
-            replay.append(dict(zip(step_fields(SHAPE), columns, strict=True)))
+            fields = step_fields(SHAPE)
+            rows = (c.astype(fields[n][0]) for n, c in zip(fields, columns, strict=True))
+            replay.append(dict(zip(fields, rows, strict=True)))
             step += 40
 
     writer = threading.Thread(target=write)
     writer.start()
-    rng, taken = np.random.default_rng(0), 0
+    taken = 0
     while taken < 200:
-        batch = replay.sample(64, rng)
+        batch = sampled(replay, 64, taken)
         if batch is None:
             continue
         taken += 1
@@ -181,8 +222,8 @@ def test_a_buffer_restored_from_files_gives_the_same_samples(tmp_path):
     again.restore({name: np.load(tmp_path / f"{name}.npy", "r") for name in replay.arrays()})
     for buffer in (replay, again):
         buffer.append({name: column[:50] for name, column in rows.items()})
-    one, other = (buffer.sample(200, np.random.default_rng(1)) for buffer in (replay, again))
+    one, other = (sampled(buffer, 200) for buffer in (replay, again))
     for name, array in vars(one).items():
         assert np.array_equal(array, getattr(other, name)), name
-    with pytest.raises(GoalreelError, match=r"count is not of the shape \(3,\)"):
+    with pytest.raises(GoalreelError, match=r"count is not of \(3,\)"):
         FrameReplay(3, 300, SHAPE, 4, margin=20).restore(replay.arrays())

@@ -75,8 +75,7 @@ def test_the_car_is_seen_as_gymnasium_draws_it(warp):
 @NEEDS_ALE
 def test_a_games_return_is_what_the_game_paid():
     """Lives, clipping and no-ops lie between the learner and the game; its frames count all."""
-    settings = GameSettings(BREAKOUT, warp="slice", frame_skip=4)
-    lanes = make_lanes(settings, 3, 2)
+    lanes = make_lanes(GameSettings(BREAKOUT), 3, 2)
     assert lanes.actions == 4 and lanes.obs.shape == (2, 84, 84)
     rng, lost, ended, frames, seen = np.random.default_rng(1), np.zeros(2), [], 0, set()
     while len(ended) < 2:
@@ -98,7 +97,7 @@ def test_a_games_return_is_what_the_game_paid():
 @NEEDS_ALE
 def test_the_same_seed_gives_the_same_pixels():
     def played(seed):
-        lanes = make_lanes(GameSettings(BREAKOUT, warp="slice"), seed, 2)
+        lanes = make_lanes(GameSettings(BREAKOUT), seed, 2)
         steps = [lanes.step(np.array([number % 4, number % 3])) for number in range(40)]
         return [(step.next_obs.tobytes(), step.rewards.tobytes(), step.frames) for step in steps]
 
@@ -117,7 +116,7 @@ def test_ales_games_are_named_as_gymnasium_registers_them():
 @pytest.mark.parametrize(
     ("python", "values"),
     [
-        pytest.param(sys.executable, {"game": BREAKOUT, "warp": "slice"}, marks=NEEDS_ALE),
+        pytest.param(sys.executable, {"game": BREAKOUT}, marks=NEEDS_ALE),
         pytest.param(test_mario.PYTHON, test_mario.SETTINGS, marks=test_mario.pytestmark),
     ],
     ids=["ale", "mario"],
@@ -163,7 +162,7 @@ def test_unknown_games_are_named(game, message):
 
 @NEEDS_ALE
 def test_a_game_without_lives_or_fire_has_neither_wrapper():
-    lanes = make_lanes(GameSettings("ALE/Freeway-v5", warp="slice"), 0, 1)
+    lanes = make_lanes(GameSettings("ALE/Freeway-v5"), 0, 1)
     ends = [lanes.step(np.array([1])).terminated[0] for _ in range(50)]
     lanes.close()
     assert not any(ends)

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from unittest.mock import Mock, patch
 
@@ -37,16 +37,18 @@ from goalreel.training.pixels.monitor import (  # noqa: E402
     plot_training,  # noqa: E402
     write_rows,
 )
+from goalreel.training.pixels.presets import PRESETS, filled  # noqa: E402
 from goalreel.training.pixels.replay_feeder import ReplayFeeder  # noqa: E402
 from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
 
-SECTION = yaml.safe_load("""
-    {game: MountainCar-v0, frame_skip: 4, warp: pillow, collectors: 1, environments: 3,
-     frames: 4000, buffer: 1000, backpressure: block, python: null, seed: 3, replay_ratio: 0.25,
-     batch: 16, accumulation: 2, learning_rate: 0.001, discount: 0.99, gradient_clip: 10.0,
-     publish_every: 2, target_every: 3}
+GIVEN = yaml.safe_load("""
+    {game: MountainCar-v0, frame_skip: 4, collectors: 1, environments: 3, decisions: 1000,
+     buffer: 1000, learning_starts: 100, exploration: 200, backpressure: block, python: null,
+     seed: 3, replay_ratio: 0.25, batch: 16, accumulation: 2, learning_rate: 0.001, n_step: 3,
+     publish_every: 2, target_every: 400, evaluate_every: 500, games: 2, checkpoints: [0, 400]}
 """)
+SECTION = filled({**dict.fromkeys(PRESETS["mountain_car"]), "preset": None, **GIVEN})
 SETTINGS = PipelineSettings(**SECTION)
 HOW = SETTINGS.learner(compile=False, autocast=False)
 IDENTITY = {"game": "MountainCar-v0"}
@@ -81,8 +83,11 @@ class LockStep:
         self.alone.episodes.release(len(columns[0]))
         steps = self.feeder.steps
         while self.trainer.may_learn(steps):
-            assert self.trainer.update()
-            self.trainer.new_weights(steps)
+            assert self.trainer.update(steps)
+            self.trainer.new_weights()
+            self.trainer.come_of_age(self.trainer.learned_from(steps), float(steps))
+            while self.trainer.waiting:
+                self.trainer.evaluated([-200.0 + self.trainer.updates, -180.0])
 
     def stop_and_resume(self, path: Path) -> None:
         """Save the trainer, and put another in its place that goes on from there."""
@@ -117,23 +122,27 @@ def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tm
     for name, weights in one.learner.weights().items():
         assert np.array_equal(weights, other.learner.weights()[name]), name
     assert digest(one.replay.arrays()) == digest(other.replay.arrays())
-    assert (one.games, list(one.recent), one.best[:2]) == (
-        *(other.games, list(other.recent), other.best[:2]),
-    )
-    assert all(np.array_equal(array, other.best[2][name]) for name, array in one.best[2].items())
+    assert (one.games, list(one.recent)) == (other.games, list(other.recent))
+    assert one.evaluations == other.evaluations and one.best.age == 1000
+    assert one.kept.keys() == other.kept.keys() == {0, 400, 1000}
+    for age, kept in one.kept.items():
+        assert all(np.array_equal(array, other.kept[age][name]) for name, array in kept.items())
 
 
 def test_updates_are_due_by_the_replay_ratio():
     trainer = new_trainer()
     assert [trainer.may_learn(steps) for steps in (0, 99, 100, 227, 228)] == [*[False] * 4, True]
-    assert trainer.limit() == 100 + 520, "4 * 32 / 0.25, in strides of 20"
-    assert trainer.frames(10) == 40
-    assert trainer.update() is False, "there is nothing in the buffer"
-    free = Trainer(replace(SETTINGS, replay_ratio=None), trainer.learner, 4)
+    assert trainer.limit() == 100 + 512, "4 * 32 / 0.25, in batches of 64"
+    assert trainer.update(100) is False, "there is nothing in the buffer"
+    assert [trainer.learned_from(steps) for steps in (50, 100, 900)] == [50, 100, 100]
+    trainer.updates = 2
+    assert [trainer.learned_from(steps) for steps in (50, 300, 900)] == [50, 300, 356]
+    trainer.updates = 0
+    free = Trainer(replace(SETTINGS, replay_ratio=0), trainer.learner, 4)
     assert free.limit() == 1000 and not free.may_learn(99) and free.may_learn(100)
     assert free.done(1000, learned=True) and not free.done(999, learned=False)
     assert not trainer.done(1000, learned=True) and trainer.done(1000, learned=False)
-    assert [round(SETTINGS.epsilon(frames), 3) for frames in (0, 400, 800, 4000)] == [
+    assert [round(SETTINGS.epsilon(decisions), 3) for decisions in (0, 100, 200, 4000)] == [
         *(1.0, 0.525, 0.05, 0.05),
     ]
 
@@ -152,8 +161,10 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
     settings = replace(
         SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
     )
-    with patch("goalreel.training.pixels.trainer.FrameReplay"):
-        trainer = Trainer(replace(settings, frames=10**12), None, 4)
+    with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
+        trainer = Trainer(
+            replace(settings, decisions=10**12, evaluate_every=10**12), Mock(device="cpu"), 4
+        )
     steps = 0
     for _ in range(60):
         while steps < min(trainer.limit(), trainer._due()):
@@ -162,18 +173,24 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
             steps = min(steps + max(moved, room // 4), steps + room)
         assert trainer.may_learn(steps)
         trainer.updates += 1
-        assert trainer.samples <= ratio * (steps - settings.start) * (1 + 1e-12)
+        assert trainer.samples <= ratio * (steps - settings.learning_starts) * (1 + 1e-12)
 
 
-def test_a_mean_of_few_games_is_none():
-    with patch("goalreel.training.pixels.trainer.FrameReplay"):
-        trainer = Trainer(SETTINGS, Mock(), 4)
-    trainer.ended([(-100.0, 0.0, 400)] * 19)
-    assert np.isnan(trainer.mean) and trainer.means() == (-100.0, 0.0)
-    trainer.updates = 2
-    assert trainer.new_weights(100) and trainer.best is None
-    trainer.ended([(-80.0, 0.0, 400)])
-    assert trainer.new_weights(100) and trainer.best[0] == trainer.mean == -99.0
+def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
+    learner = Mock(device="cpu")
+    with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
+        trainer = Trainer(replace(SETTINGS, decisions=2000), learner, 4)
+    assert list(trainer.due) == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
+    for steps, mean in ((0, -200.0), (399, None), (420, -150.0), (1100, -120.0), (2000, -130.0)):
+        learner.weights.return_value = {"of": np.array(steps)}
+        trainer.come_of_age(steps, float(steps))
+        while trainer.waiting:
+            trainer.evaluated([mean, mean])
+    assert [evaluation.age for evaluation in trainer.evaluations] == [0, 400, 500, 1000, 1500, 2000]
+    assert (trainer.best.age, trainer.best.mean) == (500, -120.0), "the earliest of equal ones"
+    assert {age: int(kept["of"]) for age, kept in trainer.kept.items()} == {
+        **{0: 0, 400: 420, 500: 1100, 2000: 2000},
+    }
 
 
 def spec(**others) -> str:
@@ -200,7 +217,11 @@ def command(folder: Path, **others) -> list[str]:
 
 def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
     """Start a training in a folder, send it a signal at a line; return the frames that it had."""
-    slow = {"replay_ratio": 0.01, "frames": 10**9}  # the learner rests, the car is driven by chance
+    slow = {
+        "replay_ratio": 0.01,
+        "decisions": 10**9,
+        "evaluate_every": 10**9,
+    }  # the learner rests, the car is driven by chance
     with subprocess.Popen(command(folder, **slow), stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if re.search(at, line):
@@ -208,7 +229,7 @@ def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
                 break
         said = process.stderr.read()
     assert process.returncode == 1 and not (folder / "policy.npz").exists(), said
-    told = re.search(rf"stopped by {stop.name} after ([\d,]+) of 1,000,000,000 frames; it is", said)
+    told = re.search(rf"stopped by {stop.name} after ([\d,]+) of 1,000,000,000 decisions; it", said)
     return int(told[1].replace(",", ""))
 
 
@@ -222,34 +243,35 @@ def rows_of(table: Path) -> list[dict[str, float]]:
 def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypatch):
     """To a larger number of frames, which is no part of what must stay as it was."""
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
-    first = stopped_by(signal.SIGTERM, tmp_path, r"frames, .* [1-9]\d* batches")
-    frames = stopped_by(signal.SIGINT, tmp_path, f"resumed after {first:,} frames")
-    assert frames >= first
+    first = stopped_by(signal.SIGTERM, tmp_path, r"decisions, .* [1-9]\d* updates")
+    decisions = stopped_by(signal.SIGINT, tmp_path, f"resumed after {first:,} decisions")
+    assert decisions >= first
     identity = saved(tmp_path)["identity"]
     _, replay, progress = checkpoint.read_checkpoint(tmp_path / "saved.pt", identity)
     count, steps = replay["count"], progress["sums"]["steps"]
-    assert 4 * steps == frames and steps <= count.sum() <= 1.03 * steps + 3
-    sampled = [row["frames"] for row in rows_of(tmp_path / "saved.csv")]
-    assert sampled[-1] == frames and len(sampled) == len(progress["rows"]) >= 3
+    assert steps == decisions and steps <= count.sum() <= 1.03 * steps + 3
+    sampled = [row["decisions"] for row in rows_of(tmp_path / "saved.csv")]
+    assert sampled[-1] == decisions and len(sampled) == len(progress["rows"]) >= 3
 
     import pixels
 
-    others = {"batch": 8, "publish_every": 3, "seed": 8, "target_every": 4}
+    others = {"batch": 8, "publish_every": 3, "seed": 8, "target_every": 5}
     named = [f"pixels.{name} is {SECTION[name]}, not {value}" for name, value in others.items()]
     with pytest.raises(GoalreelError, match=f"saved.pt: .*{', '.join(named)}; delete it"):
         pixels.main(command(tmp_path, **others)[3:])
     assert (tmp_path / "saved.pt").exists()
-    more = frames + 4000
-    pixels.main(command(tmp_path, replay_ratio=0.01, frames=more)[3:])
-    assert f"saved.pt: resumed after {frames:,} frames" in capsys.readouterr().err
+    more = decisions + 1000
+    pixels.main(command(tmp_path, replay_ratio=0.01, decisions=more)[3:])
+    assert f"saved.pt: resumed after {decisions:,} decisions" in capsys.readouterr().err
     assert not list(tmp_path.glob("saved.*"))
     told = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
-    assert told["sessions"] == 3 and told["frames"] == more == 4 * told["steps"]
+    assert told["sessions"] == 3 and told["decisions"] == more
     rows = rows_of(tmp_path / "monitor.csv")
-    for name in ("seconds", "frames", "batches", "samples", "episodes", "drops"):
+    for name in ("seconds", "decisions", "updates", "samples", "episodes", "drops"):
         values = [row[name] for row in rows]
         assert values == sorted(values), f"{name} counts on"
-    assert rows[-1]["frames"] == more and [r["frames"] for r in rows][: len(sampled)] == sampled
+    told = [row["decisions"] for row in rows]
+    assert told[-1] == more and told[: len(sampled)] == sampled
     policy = read_pixel_checkpoints(tmp_path / "policy.npz")
     assert policy.ages[-1] == more and policy.game["game"] == "MountainCar-v0"
     values = policy.actor(policy.choose("last")).values(np.zeros((2, 4, 84, 84), np.uint8))
@@ -263,20 +285,20 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
     import pixels
 
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
-    arguments = command(tmp_path, frames=10**9)[3:]
+    arguments = command(tmp_path, decisions=10**9, evaluate_every=10**9)[3:]
     learn, append = Trainer.update, FrameReplay.append
 
-    def out_of_memory(self):
+    def out_of_memory(self, steps):
         if self.updates == 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return learn(self)
+        return learn(self, steps)
 
     with monkeypatch.context() as bad:
         bad.setattr(Trainer, "update", out_of_memory)
         with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
             pixels.main(arguments)
     said = capsys.readouterr().err
-    frames = re.search(r"the training failed after ([\d,]+) of 1,000,000,000 frames; it is", said)
+    done = re.search(r"the training failed after ([\d,]+) of 1,000,000,000 decisions; it", said)
     assert saved(tmp_path)["progress"]["trainer"]["updates"] == 3
     assert len(rows_of(tmp_path / "saved.csv")) >= 1
 
@@ -290,7 +312,7 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
         with pytest.raises(IndexError, match="no such lane"):
             pixels.main(arguments)
     said = capsys.readouterr().err
-    assert f"saved.pt: resumed after {frames[1]} frames" in said and "it is saved in" in said
+    assert f"saved.pt: resumed after {done[1]} decisions" in said and "it is saved in" in said
     assert saved(tmp_path)["progress"]["trainer"]["updates"] > 3
 
 
@@ -299,23 +321,22 @@ def saved(folder: Path) -> dict:
 
 
 def sample(**others) -> Sample:
-    names = "seconds frames batches samples drops buffer queue loss td_error episodes return_"
-    values = dict.fromkeys(f"{names} distance epsilon blocked learning restarts".split(), 0)
-    return Sample(**values | {"collectors": 2, "gpu": None} | others)
+    names = {field.name for field in fields(Sample)} - {"collectors", "gpu"}
+    return Sample(**dict.fromkeys(names, 0) | {"collectors": 2, "gpu": None} | others)
 
 
 def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
-    first, table = sample(seconds=10.0, frames=1000, blocked=3.0), tmp_path / "so_far.csv"
+    first, table = sample(seconds=10.0, decisions=1000, blocked=3.0), tmp_path / "so_far.csv"
     monitor = Monitor(first, 5000, [[0] * len(COLUMNS)], table)
     nan = float("nan")
     monitor.take(
-        sample(seconds=14.0, frames=3000, batches=8, blocked=7.0, learning=3.0, return_=nan)
+        sample(seconds=14.0, decisions=3000, updates=8, blocked=7.0, learning=3.0, return_=nan)
     )
     row = dict(zip(COLUMNS, monitor.rows[-1], strict=True))
-    rates = [row[name] for name in ("fps", "batches_per_s", "blocked", "learning")]
+    rates = [row[name] for name in ("decisions_per_s", "updates_per_s", "blocked", "learning")]
     assert rates == [500, 2, 0.5, 0.75]
     said = capsys.readouterr().err
-    assert "14 s: 3,000 of 5,000 frames, 500 FPS; 8 batches, 2.00/s" in said
+    assert "14 s: 3,000 of 5,000 decisions, 500/s; 8 updates, 2.00/s" in said
     assert "return -, " in said and "collectors blocked 50%, learner busy 75%" in said
     assert "GPU" not in said and row["return"] is None
     write_rows(tmp_path / "m.csv", monitor.rows)
@@ -331,28 +352,30 @@ def test_a_plot_is_drawn_of_any_table(tmp_path):
         assert "a game" in read_caption(tmp_path / "p.svg").description
 
 
-def test_a_policys_network_is_the_learners(tmp_path):
+def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
     from goalreel.training.pixels.session import Sums
     from goalreel.training.pixels.training import Trained, write_results
 
     trainer = new_trainer()
-    last = trainer.learner.weights()
-    best = {name: array + 1 for name, array in last.items()}
-    trainer.best = (-120.0, 2000, best)
-    trainer.ended([(-150.0, 0.0, 800)] * 30)
-    sums = Sums(seconds=2.0, steps=1000)
-    trained = Trained({"game": "MountainCar-v0"}, 3, 1, trainer, sums, [], 4000, last)
+    weights = trainer.learner.weights()
+    trainer.waiting += [(age, age / 10, {n: a + age for n, a in weights.items()})
+                        for age in (0, 400, 500, 1000)]  # fmt: skip
+    for mean in (-200.0, -150.0, -120.0, -130.0):
+        trainer.evaluated([mean])
+    trained = Trained({"game": "MountainCar-v0"}, 3, SETTINGS, trainer, Sums(steps=1000), [])
     files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
     said = write_results(*files, trained, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
-    assert "4,000 frames in 2.0 s, 2,000 FPS" in said and "best mean return -120.0" in said
+    assert "1,000 decisions in " in said and "best after 500 decisions and 50 s: mean ret" in said
     policy = read_pixel_checkpoints(files[0])
-    assert (policy.ages, policy.means, policy.actions) == ((2000, 4000), (-120.0, -150.0), 3)
-    assert (policy.choose("best"), policy.choose("last"), policy.choose(2000)) == (0, 1, 0)
-    for stored, trained_ in zip(policy.weights, (best, last), strict=True):
-        assert all(np.array_equal(stored[name], trained_[name]) for name in trained_)
-    with pytest.raises(GoalreelError, match="allowed: best, last, 2000, 4000"):
+    assert (policy.ages, policy.actions) == ((0, 400, 500, 1000), 3)
+    assert policy.means == (-200.0, -150.0, -120.0, -130.0)
+    assert [policy.choose(which) for which in ("best", "last", 400)] == [2, 3, 1]
+    for age, stored in zip(policy.ages, policy.weights, strict=True):
+        assert all(np.array_equal(stored[name], array + age) for name, array in weights.items())
+    with pytest.raises(GoalreelError, match="allowed: best, last, 0, 400, 500, 1000"):
         policy.choose(3000)
+    told = json.loads(files[2].read_text())["metrics"]
+    assert told["best"] == 500 and told["evaluations"][1]["returns"] == [-150.0]
     files[0].write_bytes(files[0].read_bytes()[:-9])
     with pytest.raises(GoalreelError, match="truncated or corrupt"):
         read_pixel_checkpoints(files[0])
-    assert asdict(trained.sums)["steps"] == json.loads(files[2].read_text())["metrics"]["steps"]

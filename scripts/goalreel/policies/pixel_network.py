@@ -19,13 +19,13 @@ NETWORKS = {
     "small": (((16, 8, 4), (32, 4, 2)), 256),
     "nature": (((32, 8, 4), (64, 4, 2), (64, 3, 1)), 512),
 }
-_STRIDES = (4, 2, 1)  # of the convolutions of both
+STRIDES = (4, 2, 1)  # of the convolutions of both
 
 
 def side_after(kernels: tuple[int, ...]) -> int:
     """Return the side of the last convolution's output, of these sides of kernels."""
     side = SIDE
-    for kernel, stride in zip(kernels, _STRIDES, strict=False):
+    for kernel, stride in zip(kernels, STRIDES, strict=False):
         side = (side - kernel) // stride + 1
     return side
 
@@ -63,7 +63,7 @@ class Actor:
     def values(self, stacks: np.ndarray) -> np.ndarray:
         """Return the values, (n, actions), of (n, stack, 84, 84) uint8 stacks."""
         features = stacks
-        for place, (kernel, stride) in enumerate(zip(self.kernels, _STRIDES, strict=False)):
+        for place, (kernel, stride) in enumerate(zip(self.kernels, STRIDES, strict=False)):
             axes = (2, 3) if place == 0 else (1, 2)
             windows = sliding_window_view(features, (kernel, kernel), axis=axes)
             if place == 0:  # (n, channels, rows, columns, kernel, kernel)

@@ -20,6 +20,8 @@ from goalreel.pictures.captions import default_captions
 from goalreel.policies.parameters import PARAMETERS, is_trained_here, parameters, pixel_kwargs
 from goalreel.policies.sb3_files import misfit, with_files
 from goalreel.policies.watched_files import policy_files, policy_tools
+from goalreel.training.games.settings import CAR_GAME, is_game
+from goalreel.training.pixels import presets
 from goalreel.workflow import selection
 from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
 
@@ -46,7 +48,9 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     faults = schema_faults(config, schema)
     # A section that is not a mapping has its fault already; its options are at their defaults here.
     config = _completed(config, schema)
-    for check in (_environment_faults, _policy_faults, _style_faults):
+    game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
+    config["pixels"]["game"] = game
+    for check in (_environment_faults, _policy_faults, _style_faults, _pixels_faults):
         if check is not _policy_faults or "env" not in faults:
             for key, message in check(config, schema):
                 faults.setdefault(key, message)
@@ -62,7 +66,11 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     taken = ("name", *(parameters(policy["name"], config["env"]) or ()))
     policy = with_files(policy, config["env"]) if policy["name"] == "sb3" else policy
     wrappers = [{name: dict(kwargs)} for name, kwargs in map(named, config["env_wrappers"])]
-    return config | {"policy": {key: policy[key] for key in taken}, "env_wrappers": wrappers}
+    return config | {
+        "policy": {key: policy[key] for key in taken},
+        "env_wrappers": wrappers,
+        "pixels": presets.filled(config["pixels"]),
+    }
 
 
 def read_schema(path: Path) -> dict:
@@ -163,6 +171,15 @@ def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
                 f"null, and {env} has no time limit: an episode goes on until the policy finds the "
                 "goal; set max_steps=200, or another limit",
             )
+
+
+def _pixels_faults(config: Mapping, schema: Mapping) -> Faults:
+    section = config["pixels"]
+    if is_game(section["game"]) and section["preset"] in (None, *presets.PRESETS):
+        fits = presets.fitting(section["game"])
+        if section["preset"] not in (None, fits):
+            told = f"{section['preset']!r} does not fit {section['game']}; allowed: {fits}, null"
+            yield "pixels.preset", told
 
 
 def _policy_faults(config: Mapping, schema: Mapping) -> Faults:

@@ -25,7 +25,7 @@ def _is_finite(_: object, value: object) -> bool:
 
 _FORMATS = FormatChecker(formats=())
 _FORMATS.checks("caption", GoalreelError)(check_template)
-_FORMATS.checks("game", GoalreelError)(family_of)
+_FORMATS.checks("game", GoalreelError)(lambda game: game is None or family_of(game))
 _VALIDATOR = extend(
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite),

@@ -76,7 +76,7 @@ def run_minutes(
     if stage == "dqn":
         seconds += config["dqn"]["frames"] * _DQN_MS / 1000
     if stage == "pixels":
-        samples = pixels["frames"] / pixels["frame_skip"] * (pixels["replay_ratio"] or 1)
+        samples = pixels["decisions"] * (pixels["replay_ratio"] or 1)
         seconds += samples / _SAMPLES
     return _OWN_MINUTES + int(_SLOWER * seconds / 60)
 

@@ -1,7 +1,7 @@
 """Making the environments of a game, of whatever family it is."""
 
 from goalreel.training.games.lanes import PixelLanes
-from goalreel.training.games.settings import CAR, GameSettings
+from goalreel.training.games.settings import ALE, CAR, GameSettings
 
 
 def make_lanes(game: GameSettings, seed: int, lanes: int) -> PixelLanes:
@@ -13,6 +13,10 @@ def make_lanes(game: GameSettings, seed: int, lanes: int) -> PixelLanes:
         from goalreel.training.games.mountain_car import CarLanes
 
         return CarLanes(game, seed, lanes)
+    if game.family == ALE:
+        from goalreel.training.games.atari import AtariLanes
+
+        return AtariLanes(game, seed, lanes)
     from goalreel.training.games.emulated import EmulatedLanes
 
     return EmulatedLanes(game, seed, lanes)

@@ -15,7 +15,8 @@ class CarLanes:
 
     def __init__(self, settings: GameSettings, seed: int, lanes: int):
         """Reset all cars."""
-        self._clip = settings.filled().clip_reward
+        settings = settings.filled()
+        self._clip = settings.clip_reward
         self._cars = Lanes(seed, lanes, settings.frame_skip)
         self._pixels = warped_pictures(CAR_GAME, settings.warp)
         self.obs = self._pixels.observe(self._cars.positions)

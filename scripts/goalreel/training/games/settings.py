@@ -16,11 +16,12 @@ CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
 # What is left open is as in Stable-Baselines3's AtariWrapper for ALE's games, None for what a
 # single game may have or not. An emulated game begins alike each time; only ALE's flicker.
-_NOTHING = dict.fromkeys(("maximum", "episodic_life", "fire", "clip_reward"), False) | {"noop": 0}
+_NOTHING = dict.fromkeys(("maximum", "episodic_life", "fire", "clip_reward"), False)
+_NOTHING |= {"noop": 0, "warp": "pillow"}
 _OF_THE_GAME = {"noop": 30, "episodic_life": None, "fire": None}
 _OPEN = {
     CAR: _NOTHING,
-    ALE: _OF_THE_GAME | {"maximum": True, "clip_reward": True},
+    ALE: _OF_THE_GAME | {"maximum": True, "clip_reward": True, "warp": "area"},
     MARIO: _NOTHING | _OF_THE_GAME,
 }
 
@@ -32,7 +33,7 @@ class GameSettings:
     game: str  # "MountainCar-v0", "ALE/Breakout-v5", "SuperMarioBros-1-1-v0", ...
     frame_skip: int = 4  # frames that an action lasts
     maximum: bool | None = None  # an observation is the maximum of the last two of them
-    warp: str = "pillow"  # how pictures become (84, 84) uint8, by its name in games.warp
+    warp: str | None = None  # how pictures become (84, 84) uint8, by its name in policies.warp
     noop: int | None = None  # the most frames that a game begins with doing nothing, 0 for none
     episodic_life: bool | None = None  # the learner's episode ends with each life
     fire: bool | None = None  # the fire button starts the game
@@ -73,9 +74,22 @@ def family_of(game: str) -> str:
     )
 
 
-def ale_games() -> tuple[str, ...]:
-    """Return the ids of the ROMs that ale-py brings, as it forms them; none without ale-py."""
+def is_game(game: str) -> bool:
+    """Return whether an environment can be learned from pixels."""
+    try:
+        return bool(family_of(game))
+    except GoalreelError:
+        return False
+
+
+def rom_of(game: str) -> str:
+    """Return the name of a game's ROM, by its id."""
+    return ale_games()[game]
+
+
+def ale_games() -> dict[str, str]:
+    """Return the ROMs that ale-py brings by their ids, as it forms these; none without ale-py."""
     package = importlib.util.find_spec("ale_py")
     folders = package.submodule_search_locations if package else None
-    roms = sorted(Path(folders[0], "roms").glob("*.bin")) if folders else ()
-    return tuple(f"ALE/{rom.stem.title().replace('_', '')}-v5" for rom in roms)
+    roms = [rom.stem for rom in sorted(Path(folders[0], "roms").glob("*.bin"))] if folders else ()
+    return {f"ALE/{rom.title().replace('_', '')}-v5": rom for rom in roms}

@@ -25,8 +25,9 @@ import numpy as np
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
+from goalreel.policies.pixel_network import NETWORKS
 from goalreel.policies.pytorch import import_torch
-from goalreel.training.pixels.settings import CONVOLUTIONS, HIDDEN, LearnerSettings
+from goalreel.training.pixels.settings import LearnerSettings
 
 KIND, VERSION = "goalreel pixels", 1
 _REPLAY = "archive/replay/"  # PyTorch refuses members outside of the folder
@@ -39,7 +40,7 @@ def identity_of(game: Mapping, settings: LearnerSettings, actions: int) -> dict:
     """Return what two trainings must share for one to resume the other; plain values."""
     identity = {f"game.{name}": value for name, value in game.items()}
     identity |= {f"learner.{n}": v for n, v in asdict(settings).items() if n not in _FREE}
-    layers = {"convolutions": CONVOLUTIONS, "hidden": HIDDEN, "actions": actions}
+    layers = {"network": NETWORKS[settings.network], "actions": actions}
     return identity | {f"layers.{name}": value for name, value in layers.items()}
 
 

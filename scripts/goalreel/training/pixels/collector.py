@@ -1,11 +1,12 @@
 """A collector: a process that plays N environments and writes its steps into a ring.
 
-It takes no lock, and waits only for a full ring, in the mode `block`. It imports NumPy and the game
-alone, so that the interpreter may be another than the trainer's, and ends when the trainer has
-ended.
+It takes no lock, and waits only for a full ring, in the mode `block`. It needs NumPy and the game
+alone, so that the interpreter may be another than the trainer's; where that has PyTorch, PyTorch
+plays. It ends when the trainer has ended.
 """
 
 import contextlib
+import importlib.util
 import json
 import sys
 import time
@@ -19,7 +20,6 @@ from goalreel.policies.pixel_network import Actor
 from goalreel.training.games.lanes import PixelLanes
 from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
-from goalreel.training.pixels.frame_replay_buffer import step_fields
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.blocks import Fields
 from goalreel.training.shared_memory.ring import Ring
@@ -37,6 +37,40 @@ take, and nanoseconds that it waited for room. A collector that is restarted cou
 EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ()), "frames": ("<i8", ())}
 """A game that has ended; see lanes.Episode."""
 EPISODES = 1024  # that a collector's second ring holds
+
+
+def step_fields(shape: tuple[int, int]) -> Fields:
+    """Return the fields of a step, as rings and replay hold them, for frames of a shape (H, W)."""
+    return {
+        "frame": ("u1", shape),
+        "env": ("<i4", ()),  # the environment's number
+        "action": ("<i2", ()),
+        "reward": ("<f4", ()),
+        "age": ("<i4", ()),  # steps since its reset, or since steps were dropped
+        "terminated": ("u1", ()),
+    }
+
+
+def actor_of(weights: Mapping[str, np.ndarray]):
+    """Return who plays by published weights: PyTorch where it is, which is faster, else NumPy."""
+    if importlib.util.find_spec("torch") is None:
+        return Actor.of(weights)
+    from goalreel.training.pixels.network import TorchActor
+
+    return TorchActor(weights)
+
+
+def next_stacks(stacks: np.ndarray, obs: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """Return the stacks, (lanes, stack, H, W), after a step: an episode's first frame is repeated.
+
+    Args:
+        stacks: before the step.
+        obs: (lanes, H, W), what to act on next.
+        ended: (lanes,) bool, whose episodes ended.
+    """
+    after = np.concatenate([stacks[:, 1:], obs[:, None]], axis=1)
+    after[ended] = obs[ended][:, None]
+    return after
 
 
 @dataclass(frozen=True)
@@ -79,7 +113,7 @@ class Collector:
         self._counters = blocks.arrays(fds["counters"], COUNTERS)
         self._epsilon = blocks.arrays(fds["control"], CONTROL)["epsilon"]
         weights = SharedWeights(assignment.weights, fds["weights"])
-        self._actor = Latest(weights, Actor.of, alive)
+        self._actor = Latest(weights, actor_of, alive)
         self._lanes, self._alive, self._block = lanes, alive, assignment.block
         self._rng = np.random.default_rng(assignment.seed)
         self._numbers = np.arange(assignment.lanes, dtype=np.int32)
@@ -105,9 +139,7 @@ class Collector:
         if len(cut):
             self._write(self._last_frames(cut, step.next_obs))
         self._ages[ended] = 0
-        self._stacks[:, :-1] = self._stacks[:, 1:]
-        self._stacks[:, -1] = self._lanes.obs
-        self._stacks[ended] = self._lanes.obs[ended][:, None]
+        self._stacks = next_stacks(self._stacks, self._lanes.obs, ended)
         self._counters["frames"][0] += step.frames
         self._counters["steps"][0] += len(actions)
         for episode in step.ended:

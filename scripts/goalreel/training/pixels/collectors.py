@@ -22,8 +22,8 @@ from goalreel.training.pixels.collector import (
     EPISODES,
     REFUSED,
     Assignment,
+    step_fields,
 )
-from goalreel.training.pixels.frame_replay_buffer import step_fields
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of

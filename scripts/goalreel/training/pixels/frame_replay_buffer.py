@@ -4,46 +4,37 @@ Every environment has a lane of its own, a ring of its steps in order. A step ho
 observation, the action, the reward and whether it terminated the episode; the frame that it led to
 is that of the next step. A truncated episode ends with a step whose frame alone counts. Where the
 next step is missing, since an episode ended there or a full ring dropped it, the `age` of the one
-that follows shows it: such a step is not sampled, unless it terminated.
+that follows shows it: no stack and no return reaches across.
 
-One thread appends while another samples, without a lock: a lane's count is raised once its steps
-are written; sampling keeps away from the steps that are overwritten next, and checks afterwards
-whether the writer has come as far as that.
+The arrays are PyTorch's, on the learner's device where they fit, and what is sampled is chosen and
+gathered there. One thread appends while another samples, without a lock: a lane's count is raised
+once its steps are written; sampling keeps away from the steps that are overwritten next, and checks
+afterwards whether the writer has come as far as that.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from goalreel.errors import GoalreelError
 from goalreel.training.pixels.available_memory import available_memory
+from goalreel.training.pixels.collector import step_fields
 from goalreel.training.shared_memory.blocks import Fields
 
 _TRIES = 100
 
 
-def step_fields(shape: tuple[int, int]) -> Fields:
-    """Return the fields of a step, as rings and replay hold them, for frames of a shape (H, W)."""
-    return {
-        "frame": ("u1", shape),
-        "env": ("<i4", ()),  # the environment's number
-        "action": ("<i2", ()),
-        "reward": ("<f4", ()),
-        "age": ("<i4", ()),  # steps since its reset, or since steps were dropped
-        "terminated": ("u1", ()),
-    }
-
-
 @dataclass(frozen=True)
 class Batch:
-    """A sample of steps."""
+    """A sample of steps, each with what followed it for up to n steps."""
 
-    stacks: np.ndarray  # (n, stack, H, W) uint8, the oldest frame first
-    actions: np.ndarray  # (n,) int64
-    rewards: np.ndarray  # (n,) float32
-    next_stacks: np.ndarray  # as stacks; where an episode terminated, any frames
-    terminated: np.ndarray  # (n,) bool
+    stacks: torch.Tensor  # (n, stack, H, W) uint8, the oldest frame first
+    actions: torch.Tensor  # (n,) int64
+    returns: torch.Tensor  # (n,) float32, the discounted sum of the rewards
+    next_stacks: torch.Tensor  # as stacks, of the step after these; any where it terminated
+    discounts: torch.Tensor  # (n,) float32, of the value of next_stacks; 0 where it terminated
 
 
 class FrameReplay:
@@ -53,9 +44,20 @@ class FrameReplay:
         size: steps of a lane.
         stack: frames of an observation.
         count: (lanes,) int64, how many steps each lane has ever held.
+        device: PyTorch's, where the steps are.
     """
 
-    def __init__(self, lanes: int, size: int, shape: tuple[int, int], stack: int, margin: int):
+    def __init__(
+        self,
+        lanes: int,
+        size: int,
+        shape: tuple[int, int],
+        stack: int,
+        margin: int,
+        n_step: int = 1,
+        discount: float = 0.99,
+        device: torch.device | str = "cpu",
+    ):
         """Reserve room for `size` steps, with frames of a shape (H, W), of each lane.
 
         A lane's steps are written `margin` at a time, and as many may be added while a sample is
@@ -63,28 +65,36 @@ class FrameReplay:
         touched, and if the lanes are too short to sample from.
         """
         fields = {name: spec for name, spec in step_fields(shape).items() if name != "env"}
-        _check_memory(fields, lanes * size)
-        if size <= (least := 2 * margin + stack + 1):
+        self.device = _device(fields, lanes * size, torch.device(device))
+        if size <= (least := 2 * margin + stack + n_step):
             raise GoalreelError(
                 f"a replay buffer of {lanes * size:,} steps has {size:,} for each of {lanes} "
                 f"environments; it needs more than {least:,} for each"
             )
-        self.size, self.stack, self._margin = size, stack, margin
+        self.size, self.stack, self._margin, self._n_step = size, stack, margin, n_step
         self.count = np.zeros(lanes, np.int64)
         self._steps = {
-            name: np.zeros((lanes, size, *shape), dtype) for name, (dtype, shape) in fields.items()
+            name: torch.zeros(
+                (lanes * size, *shape),
+                dtype=torch.from_numpy(np.zeros(0, dtype)).dtype,
+                device=self.device,
+            )
+            for name, (dtype, shape) in fields.items()
         }
+        self._ahead = torch.arange(n_step + 1, device=self.device)
+        self._back = torch.arange(stack - 1, -1, -1, device=self.device)
+        self._powers = discount ** torch.arange(n_step + 1.0, device=self.device)
 
     def __len__(self) -> int:
         """Return the number of steps that are held."""
         return int(np.minimum(self.count, self.size).sum())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all arrays by name, without copies; nothing may be appended meanwhile.
+        """Return all arrays by name, without copies on a CPU; nothing may be appended meanwhile.
 
-        `count`, (lanes,) int64, and the fields of `step_fields` but env, (lanes, size, ...).
+        `count`, (lanes,) int64, and the fields of `step_fields` but env, (lanes * size, ...).
         """
-        return {"count": self.count, **self._steps}
+        return {"count": self.count, **{n: step.cpu().numpy() for n, step in self._steps.items()}}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Copy what `arrays` of a buffer of this size gave, lane by lane; maps of files will do.
@@ -92,11 +102,13 @@ class FrameReplay:
         What is appended next begins with a reset, so that nothing is stacked across the gap.
         Raises GoalreelError for arrays of another buffer.
         """
-        for name, array in self.arrays().items():
-            if name not in arrays or arrays[name].shape != array.shape:
-                raise GoalreelError(f"the replay buffer's {name} is not of the shape {array.shape}")
-            for lane in range(len(self.count)):
-                array[lane] = arrays[name][lane]
+        for name, own in {"count": torch.from_numpy(self.count), **self._steps}.items():
+            if name not in arrays or arrays[name].shape != tuple(own.shape):
+                raise GoalreelError(f"the replay buffer's {name} is not of {tuple(own.shape)}")
+            part = len(own) // len(self.count)
+            for start in range(0, len(own), part):
+                piece = np.array(arrays[name][start : start + part])
+                own[start : start + part] = torch.from_numpy(piece)
 
     def append(self, rows: Mapping[str, np.ndarray], first_lane: int = 0) -> None:
         """Add steps, in order of each environment; env 0 of the rows is lane `first_lane`."""
@@ -107,21 +119,23 @@ class FrameReplay:
                 self._append(int(lane), rows, own[start : start + self._margin])
 
     def _append(self, lane: int, rows: Mapping[str, np.ndarray], own: np.ndarray) -> None:
-        places = (self.count[lane] + np.arange(len(own))) % self.size
+        places = lane * self.size + (self.count[lane] + np.arange(len(own))) % self.size
+        places = torch.from_numpy(places).to(self.device)
         for name, field in self._steps.items():
-            field[lane, places] = rows[name][own]
+            field[places] = torch.from_numpy(rows[name][own]).to(self.device)
         self.count[lane] += len(own)
 
-    def sample(self, count: int, rng: np.random.Generator) -> Batch | None:
+    def sample(self, count: int, rng: torch.Generator) -> Batch | None:
         """Return `count` steps, each as likely as another; None while hardly any can be chosen.
 
         A stack that reaches back to a reset repeats its first frame, as Gymnasium's
-        FrameStackObservation does.
+        FrameStackObservation does. The newest n steps of a lane are not sampled yet.
+
+        rng: of the buffer's device.
         """
         batches, missing = [], count
         for _ in range(_TRIES):
-            lanes, steps = self._draw(2 * missing, rng)
-            batch = self._take(lanes[:missing], steps[:missing])
+            batch = self._draw(missing, rng)
             if batch is not None:
                 batches.append(batch)
                 missing -= len(batch.actions)
@@ -129,53 +143,68 @@ class FrameReplay:
                 return _joined(batches)
         return None
 
-    def _draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lanes and numbers of steps that may be sampled, up to `count` of them."""
+    def _draw(self, count: int, rng: torch.Generator) -> Batch | None:
+        """Return up to `count` steps, or None if there are none, or some were overwritten."""
         counts = self.count.copy()
         oldest = np.maximum(counts - self.size + 2 * self._margin, 0)
-        held = np.maximum(counts - 1 - oldest, 0)  # the last step's successor is yet to come
-        total = int(held.sum())
-        if not total:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        held = np.maximum(counts - self._n_step - oldest, 0)
+        if not held.sum():
+            return None
         ends = np.cumsum(held)
-        picked = rng.integers(total, size=count)
-        lanes = np.searchsorted(ends, picked, side="right")
-        steps = oldest[lanes] + picked - (ends - held)[lanes]
-        places, ages = steps % self.size, self._steps["age"]
-        age, next_age = ages[lanes, places], ages[lanes, (steps + 1) % self.size]
-        good = (self._steps["terminated"][lanes, places] > 0) | (next_age == age + 1)
-        good &= steps - np.minimum(age, self.stack - 1) >= oldest[lanes]
-        return lanes[good], steps[good]
-
-    def _take(self, lanes: np.ndarray, steps: np.ndarray) -> Batch | None:
-        """Return the steps as a batch, or None if some were overwritten meanwhile."""
-        places = steps % self.size
+        # Twice as many as are asked for, since some may not be sampled.
+        picked = torch.randint(int(ends[-1]), (2 * count,), generator=rng, device=self.device)
+        lanes = torch.searchsorted(self._sent(ends), picked, right=True)
+        oldest = self._sent(oldest)[lanes]
+        steps = oldest + picked - self._sent(ends - held)[lanes]
+        base = lanes * self.size
+        chain = base[:, None] + (steps[:, None] + self._ahead) % self.size
+        ages = self._steps["age"][chain]
+        # Up to `last`, 0 to n, each step follows the one before it in its episode.
+        last = (ages == ages[:, :1] + self._ahead).cumprod(1).sum(1) - 1
+        terminated = self._steps["terminated"][chain].gather(1, last[:, None])[:, 0] > 0
+        terminated &= last < self._n_step  # else its reward is not among the n
+        length = last + terminated
+        good = (length > 0) & (steps - ages[:, 0].clamp(max=self.stack - 1) >= oldest)
+        (kept,) = good.nonzero(as_tuple=True)
+        kept = kept[:count]
+        if not len(kept):
+            return None
+        base, steps, chain, length = base[kept], steps[kept], chain[kept], length[kept]
+        rewards = self._steps["reward"][chain] * self._powers * (self._ahead < length[:, None])
         batch = Batch(
-            stacks=self._stacks(lanes, steps),
-            actions=self._steps["action"][lanes, places].astype(np.int64),
-            rewards=self._steps["reward"][lanes, places],
-            next_stacks=self._stacks(lanes, steps + 1),
-            terminated=self._steps["terminated"][lanes, places].astype(bool),
+            stacks=self._stacks(base, steps),
+            actions=self._steps["action"][chain[:, 0]].long(),
+            returns=rewards.sum(1),
+            next_stacks=self._stacks(base, steps + torch.where(terminated[kept], 0, length)),
+            discounts=torch.where(terminated[kept], 0.0, self._powers[length]),
         )
         # The writer may be at work on `margin` steps beyond its count.
-        overwritten = self.count[lanes] + self._margin - self.size
-        safe = np.maximum(steps - self.stack + 1, 0) >= overwritten
-        return batch if safe.all() else None
+        overwritten = self._sent(self.count + self._margin - self.size)[lanes[kept]]
+        safe = (steps - self.stack + 1).clamp(min=0) >= overwritten
+        return batch if bool(safe.all()) else None
 
-    def _stacks(self, lanes: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        ages = self._steps["age"][lanes, steps % self.size]
-        back = np.minimum(np.arange(self.stack)[::-1], ages[:, None])
-        return self._steps["frame"][lanes[:, None], (steps[:, None] - back) % self.size]
+    def _stacks(self, base: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        ages = self._steps["age"][base + steps % self.size]
+        back = torch.minimum(self._back, ages[:, None])
+        places = base[:, None] + (steps[:, None] - back) % self.size
+        frames = self._steps["frame"]
+        return frames.index_select(0, places.flatten()).view(*places.shape, *frames.shape[1:])
+
+    def _sent(self, array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
 def _joined(batches: list[Batch]) -> Batch:
     if len(batches) == 1:
         return batches[0]
-    return Batch(*map(np.concatenate, zip(*(vars(b).values() for b in batches), strict=True)))
+    return Batch(*map(torch.cat, zip(*(vars(b).values() for b in batches), strict=True)))
 
 
-def _check_memory(fields: Fields, steps: int) -> None:
+def _device(fields: Fields, steps: int, device: torch.device) -> torch.device:
+    """Return where so many steps fit: the device, else the CPU. Raises GoalreelError if nowhere."""
     size = sum(np.dtype(d).itemsize * int(np.prod(s)) for d, s in fields.values()) * steps
+    if device.type == "cuda" and size < torch.cuda.mem_get_info(device)[0] // 2:
+        return device
     free = available_memory()
     if free is not None and size > free:
         raise GoalreelError(
@@ -183,3 +212,4 @@ def _check_memory(fields: Fields, steps: int) -> None:
             f"its container, has {free / 2**30:,.1f} GiB free, which is enough for "
             f"{int(steps * free / size):,}"
         )
+    return torch.device("cpu")

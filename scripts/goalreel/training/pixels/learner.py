@@ -2,16 +2,16 @@
 
 An update follows the mean gradient of several batches (gradient accumulation), so that the largest
 batch is not bounded by memory. With BatchNorm each batch is normalised by its own statistics, as
-it would be alone. The target, and the choice of Double DQN, use the running averages instead: a
-target then depends on its own step alone, not on what else was drawn (nor on the frames after an
-episode's end, which mean nothing), and the choice is made by the very function that plays, which
-collectors compute from the same averages (`weights`). Sources are those of dqn.learner; Adam's
-epsilon is that of M. Hessel et al., "Rainbow" (2018).
+it would be alone. The target, the choice of Double DQN and those who play use averages instead: a
+value then depends on its own step alone, not on what else was drawn. Averages that run behind the
+weights make another function of the network, so they are taken anew, over the latest batches,
+whenever weights are published or copied to the target. Sources are those of dqn.learner; returns
+over n steps, and Adam's epsilon, are those of M. Hessel et al., "Rainbow" (2018).
 """
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from goalreel.cli import say
 from goalreel.errors import GoalreelError
-from goalreel.policies.warp import SIDE
+from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.checkpoint import changed
 from goalreel.training.pixels.frame_replay_buffer import Batch
 from goalreel.training.pixels.network import PixelNetwork, weights_for_acting
@@ -51,15 +51,21 @@ class PixelLearner:
     def __init__(self, settings: LearnerSettings, actions: int, seed: int):
         """Begin with random weights, the same for the same seed."""
         self._settings, self.updates = settings, 0
+        self._latest: list[Batch] = []  # of the latest update
         self.device = torch.device(
             settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
         )
-        network = PixelNetwork(actions, settings.stack, settings.normalise, seed)
-        self.model = network.to(self.device, memory_format=torch.channels_last)
+        layers = settings.network, settings.normalise, settings.dueling
+        network = PixelNetwork(actions, settings.stack, *layers, seed)
+        # On a CPU the copies that channels in the last place take cost more than they bring.
+        on_gpu = self.device.type == "cuda"
+        self._layout = torch.channels_last if on_gpu else torch.contiguous_format
+        self.model = network.to(self.device, memory_format=self._layout)
         self._target = copy.deepcopy(self.model).eval().requires_grad_(requires_grad=False)
         self._optimiser = torch.optim.Adam(
-            self.model.parameters(), lr=settings.learning_rate, eps=_EPSILON
+            self.model.parameters(), lr=settings.learning_rate, eps=_EPSILON, fused=True
         )
+        self._sums = torch.full((3,), torch.nan, device=self.device)  # of the latest update
         half = _HALF[self.device.type]
         halved = settings.autocast and computes_in_half(self.device)
         self._autocast = torch.autocast(self.device.type, half, enabled=halved)
@@ -76,11 +82,11 @@ class PixelLearner:
         averages stay as they are.
         """
         settings, both = self._settings, (self.model, self._target)
-        example = np.zeros((settings.batch, settings.stack, SIDE, SIDE), np.uint8)
-        stacks = self._stacks(example)
+        shape = settings.batch, settings.stack, SIDE, SIDE
+        stacks = torch.zeros(shape, dtype=torch.uint8, device=self.device)
         before = copy.deepcopy(self.model.state_dict())
         for network in both:
-            network.compile()
+            network.compile(mode="reduce-overhead" if self.device.type == "cuda" else None)
         try:
             with self._autocast:
                 values = self.model(stacks)
@@ -97,11 +103,12 @@ class PixelLearner:
             self.model.train().zero_grad()
             self.model.load_state_dict(before)
 
-    def learn(self, batches: Sequence[Batch]) -> Learned:
-        """Make one update, by the mean over all steps of the batches."""
+    def learn(self, batches: Sequence[Batch]) -> None:
+        """Make one update, by the mean over all steps of the batches; `learned` tells of it."""
+        batches = [self._here(batch) for batch in batches]
         steps = sum(len(batch.actions) for batch in batches)
         sums = torch.zeros(2, device=self.device)
-        targets = self._targets(batches)
+        targets = [self._targets(batch) for batch in batches]
         self._optimiser.zero_grad()
         for batch, expected in zip(batches, targets, strict=True):
             loss, error = self._loss(batch, expected)
@@ -112,63 +119,75 @@ class PixelLearner:
         self._scaler.step(self._optimiser)
         self._scaler.update()
         self.updates += 1
-        loss, error = (sums / steps).tolist()
-        return Learned(loss, error, float(norm))
+        self._sums = torch.cat([sums / steps, norm.reshape(1)])
+        self._latest = batches
+
+    @property
+    def learned(self) -> Learned:
+        """The latest update. A GPU is waited for here alone."""
+        return Learned(*self._sums.tolist())
 
     def _loss(self, batch: Batch, expected: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return a batch's summed loss, and the sum of its temporal differences' sizes."""
-        actions = self._tensor(batch.actions).unsqueeze(1)
         with self._autocast:
-            values = self.model(self._stacks(batch.stacks))
-        values = values.float().gather(1, actions).squeeze(1)
+            values = self.model(batch.stacks)
+        values = values.float().gather(1, batch.actions.unsqueeze(1)).squeeze(1)
         errors = (values.detach() - expected).abs().sum()
         return functional.smooth_l1_loss(values, expected, reduction="sum"), errors
 
     @torch.no_grad()
-    def _targets(self, batches: Sequence[Batch]) -> list[torch.Tensor]:
-        """Return the target values, (n,) float32, of each batch's actions.
-
-        They come before the update touches the running averages: no batch changes another's.
-        """
-        self.model.eval()
-        targets = []
-        for batch in batches:
-            best = self._best(self._stacks(batch.next_stacks))
-            best = torch.where(self._tensor(batch.terminated), 0.0, best)
-            targets.append(self._tensor(batch.rewards) + self._settings.discount * best)
-        self.model.train()
-        return targets
-
-    def _best(self, stacks: torch.Tensor) -> torch.Tensor:
-        """Return the target network's values, (n,) float32, of the best actions."""
+    def _targets(self, batch: Batch) -> torch.Tensor:
+        """Return the target values, (n,) float32, of a batch's actions."""
         with self._autocast:
-            values = self._target(stacks).float()
-            if not self._settings.double:
-                return values.max(dim=1).values
-            chosen = self.model(stacks).argmax(dim=1, keepdim=True)
-        return values.gather(1, chosen).squeeze(1)
+            values = self._target(batch.next_stacks).float()
+            if self._settings.double:
+                self.model.eval()
+                chosen = self.model(batch.next_stacks).argmax(dim=1, keepdim=True)
+                self.model.train()
+                best = values.gather(1, chosen).squeeze(1)
+            else:
+                best = values.max(dim=1).values
+        # Where an episode terminated the frames mean nothing, and the discount is 0.
+        return batch.returns + batch.discounts * best
+
+    def _here(self, batch: Batch) -> Batch:
+        """Return a batch on the learner's device, its stacks as convolutions take them best."""
+        if batch.actions.device != self.device:  # the copies run beside what the GPU computes
+            sent = (t.pin_memory().to(self.device, non_blocking=True) for t in vars(batch).values())
+            batch = Batch(*sent)
+        both = batch.stacks, batch.next_stacks
+        stacks, next_stacks = (s.contiguous(memory_format=self._layout) for s in both)
+        return replace(batch, stacks=stacks, next_stacks=next_stacks)
 
     def _clip(self) -> torch.Tensor:
         """Return the gradient's norm, and hold it to the limit if there is one."""
         parameters = list(self.model.parameters())
         norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters])
-        if self._settings.gradient_clip is not None:
+        if self._settings.gradient_clip:
             nn.utils.clip_grads_with_norm_(parameters, self._settings.gradient_clip, norm)
         return norm
 
-    def _tensor(self, array: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(array).to(self.device)
-
-    def _stacks(self, array: np.ndarray) -> torch.Tensor:
-        return self._tensor(array).contiguous(memory_format=torch.channels_last)
-
     def update_target(self) -> None:
-        """Copy weights and running averages to the target network."""
+        """Copy weights and averages to the target network."""
+        self._average()
         self._target.load_state_dict(self.model.state_dict())
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return float32 weights for Actor: the same names and shapes at any time."""
+        """Return float32 weights for those who play: the same names and shapes at any time."""
+        self._average()
         return weights_for_acting(self.model)
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Take the averages of BatchNorm anew, by the present weights, over the latest batches."""
+        layers = [layer for layer in self.model.modules() if isinstance(layer, nn.BatchNorm2d)]
+        if not (layers and self._latest):
+            return
+        for layer in layers:
+            layer.reset_running_stats()
+        with self._autocast:
+            for batch in self._latest:
+                self.model(batch.stacks)
 
     def state(self) -> dict:
         """Return a copy, on the CPU, of all that `load` needs."""

@@ -17,14 +17,14 @@ from goalreel.files.atomic import replacing
 
 EVERY = 5.0  # seconds
 COLUMNS = (
-    *("seconds", "frames", "fps", "batches", "batches_per_s", "samples", "drops", "buffer"),
-    *("queue", "loss", "td_error", "episodes", "return", "distance", "epsilon", "blocked"),
-    *("learning", "restarts", "gpu"),
+    *("seconds", "decisions", "decisions_per_s", "updates", "updates_per_s", "samples", "drops"),
+    *("buffer", "queue", "ahead", "loss", "td_error", "episodes", "return", "distance"),
+    *("evaluation", "epsilon", "blocked", "learning", "restarts", "gpu"),
 )
 _PANELS = (
-    ("return", (("return", "mean of the latest 100 games"),)),
+    ("return", (("return", "latest 100 games"), ("evaluation", "greedy evaluation"))),
     ("loss", (("loss", "loss"), ("td_error", "TD error"))),
-    ("frames per second", (("fps", "processed"),)),
+    ("decisions per second", (("decisions_per_s", "taken in"),)),
     ("share of time", (("blocked", "collectors blocked"), ("learning", "learner busy"))),
 )
 
@@ -34,17 +34,19 @@ class Sample:
     """The state of a training at a time."""
 
     seconds: float  # of work
-    frames: int  # steps of environments whose outcome has reached the replay buffer
-    batches: int  # learned from
+    decisions: int  # whose outcome has reached the replay buffer
+    updates: int  # of the learner
     samples: int  # learned from
     drops: int  # steps that full rings did not take
     buffer: int  # steps in the replay buffer
     queue: int  # steps in the rings
+    ahead: int  # the most that rings and one batch of the replay feeder hold, the same always
     loss: float  # of the latest update
     td_error: float  # of the latest update
     episodes: int  # games that have ended
     return_: float  # mean over the latest of them, nan for none
     distance: float  # as return_
+    evaluation: float  # mean return of the latest evaluation, nan before the first
     epsilon: float
     blocked: float  # seconds that collectors waited for room, of all together
     learning: float  # seconds that the learner learned
@@ -61,7 +63,7 @@ class Monitor:
     """
 
     def __init__(self, first: Sample, total: int, rows: Sequence[Sequence], table: Path):
-        """Begin the file `table` with the rows of a training that is resumed; total: its frames."""
+        """Begin the file `table` with the rows of a training that is resumed; total: decisions."""
         self.rows, self._table = [list(row) for row in rows], table
         write_rows(table, rows)
         self._before, self._total, self._at = first, total, time.monotonic()
@@ -92,15 +94,17 @@ def _write(stream, rows: Sequence[Sequence]) -> None:
 
 def _row(before: Sample, sample: Sample) -> list[float | int | None]:
     passed = max(sample.seconds - before.seconds, 1e-9)
-    fps = (sample.frames - before.frames) / passed
-    speed = (sample.batches - before.batches) / passed
+    rate = (sample.decisions - before.decisions) / passed
+    speed = (sample.updates - before.updates) / passed
     blocked = (sample.blocked - before.blocked) / passed / sample.collectors
     learning = (sample.learning - before.learning) / passed
     return [
-        *(round(sample.seconds, 3), sample.frames, round(fps, 1), sample.batches, round(speed, 3)),
-        *(sample.samples, sample.drops, sample.buffer, sample.queue),
+        *(round(sample.seconds, 3), sample.decisions, round(rate, 1)),
+        *(sample.updates, round(speed, 3), sample.samples, sample.drops),
+        *(sample.buffer, sample.queue, sample.ahead),
         *(_known(sample.loss), _known(sample.td_error), sample.episodes),
-        *(_known(sample.return_), _known(sample.distance), round(sample.epsilon, 4)),
+        *(_known(sample.return_), _known(sample.distance), _known(sample.evaluation)),
+        round(sample.epsilon, 4),
         *(round(min(blocked, 1.0), 4), round(min(learning, 1.0), 4), sample.restarts, sample.gpu),
     ]
 
@@ -114,13 +118,15 @@ def _line(row: dict, total: int) -> str:
         return "-" if row[name] is None else format(row[name], form)
 
     return (
-        f"{row['seconds']:,.0f} s: {cell('frames')} of {total:,} frames, {cell('fps', ',.0f')} FPS;"
-        f" {cell('batches')} batches, {cell('batches_per_s', '.2f')}/s; loss {cell('loss', '.3g')},"
-        f" TD error {cell('td_error', '.3g')}; return {cell('return', '.1f')}, distance "
-        f"{cell('distance', '.2f')} over {cell('episodes')} episodes; epsilon "
-        f"{cell('epsilon', '.2f')}; buffer {cell('buffer')}, queue {cell('queue')}, drops "
-        f"{cell('drops')}; collectors blocked {cell('blocked', '.0%')}, learner busy "
-        f"{cell('learning', '.0%')}, restarts {cell('restarts')}, GPU {cell('gpu', '.0f')}%"
+        f"{row['seconds']:,.0f} s: {cell('decisions')} of {total:,} decisions, "
+        f"{cell('decisions_per_s', ',.0f')}/s; {cell('updates')} updates, "
+        f"{cell('updates_per_s', '.2f')}/s; loss {cell('loss', '.3g')}, TD error "
+        f"{cell('td_error', '.3g')}; return {cell('return', '.1f')}, distance "
+        f"{cell('distance', '.2f')} over {cell('episodes')} episodes, evaluation "
+        f"{cell('evaluation', '.1f')}; epsilon {cell('epsilon', '.2f')}; buffer {cell('buffer')}, "
+        f"queue {cell('queue')} of at most {cell('ahead')}, drops {cell('drops')}; collectors "
+        f"blocked {cell('blocked', '.0%')}, learner busy {cell('learning', '.0%')}, restarts "
+        f"{cell('restarts')}, GPU {cell('gpu', '.0f')}%"
     ).replace(", GPU -%", "")
 
 
@@ -152,7 +158,7 @@ def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, 
         panels = figure.subplots(2, 2, sharex=True)
         for axes, (title, curves) in zip(panels.flat, _PANELS, strict=True):
             for (name, label), line, ink in zip(curves, ("-", "--"), (FILL, MARK), strict=False):
-                places = COLUMNS.index("frames"), COLUMNS.index(name)
+                places = COLUMNS.index("decisions"), COLUMNS.index(name)
                 points = [[row[place] for place in places] for row in rows]
                 points = [point for point in points if None not in point]
                 axes.plot(*zip(*points, strict=True) if points else ((), ()), line, color=ink,
@@ -163,7 +169,9 @@ def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, 
                 axes.set(ylim=(-0.02, 1.02))
                 axes.yaxis.set_major_formatter(PercentFormatter(1))
         for axes in panels[1]:
-            axes.set(xlabel="frames")
+            axes.set(xlabel="decisions")
             axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        text = f"Learning {game} from pixels: return, loss, speed, and who waited, over the frames."
+        text = (
+            f"Learning {game} from pixels: return, loss, speed, and who waited, over the decisions."
+        )
         save(figure, path, Caption("Training from pixels", text, spec))

@@ -6,18 +6,21 @@ run free beside the learner, so that no two sessions are alike.
 
 import contextlib
 import math
+import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from goalreel.policies.warp import SIDE
+from goalreel.cli import say
+from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.collector import Assignment
 from goalreel.training.pixels.collectors import Collectors
+from goalreel.training.pixels.evaluator import Evaluator
 from goalreel.training.pixels.monitor import Monitor, Sample, gpu_use
 from goalreel.training.pixels.replay_feeder import ReplayFeeder
-from goalreel.training.pixels.settings import PipelineSettings
+from goalreel.training.pixels.settings import BATCH, PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 
 _PAUSE = 0.001  # seconds, when there is nothing to learn
@@ -55,8 +58,9 @@ class Sums:
     seconds: float = 0.0  # of work
     learning: float = 0.0  # seconds of these while the learner learned
     blocked: float = 0.0  # seconds that collectors waited for room, of all together
-    steps: int = 0  # taken into the buffer
+    steps: int = 0  # decisions that were taken into the buffer
     played: int = 0  # steps of environments, whether taken in or dropped
+    cpu_seconds: float = 0.0  # of the trainer, and of its collectors and evaluations that ended
     drops: int = 0  # rows that full rings did not take
     restarts: int = 0  # of collectors
 
@@ -75,6 +79,7 @@ class Session:
     def __post_init__(self):
         """Keep the sums of the sessions before."""
         self._before, self._learning, self._gpu = self.sums, 0.0, gpu_use()
+        self._cpu, self._evaluator = _cpu_seconds(), None
 
     def run(self, asked: Sequence[str]) -> None:
         """Train until all is learned, or `asked` has a signal's name. Raises GoalreelError."""
@@ -84,7 +89,7 @@ class Session:
             *((SIDE, SIDE), trainer.replay.stack, settings.ring, settings.backpressure == "block"),
         )
         chosen = settings.interpreter, settings.collectors, assignment
-        epsilon = settings.epsilon(trainer.frames(self._before.steps))
+        epsilon = settings.epsilon(self._before.steps)
         self._began = time.monotonic()
         with Collectors(*chosen, trainer.learner.weights(), epsilon) as collectors:
             feeder = ReplayFeeder(collectors.rings, trainer.replay, settings.environments)
@@ -92,11 +97,13 @@ class Session:
             feeder.limit = trainer.limit()
             feeder.start()
             first = self._sample(collectors, feeder)
-            monitor = Monitor(first, settings.frames, self.rows, self.table)
+            monitor = Monitor(first, settings.decisions, self.rows, self.table)
             try:
                 while not (asked or self._turn(collectors, feeder, monitor)):
                     pass
             finally:
+                if self._evaluator:
+                    self._evaluator.stop()
                 collectors.stop()
                 feeder.stop()
                 trainer.ended(collectors.ended())
@@ -112,20 +119,46 @@ class Session:
         steps = feeder.steps
         learned = trainer.may_learn(steps) and self._learn(steps, collectors)
         feeder.limit = trainer.limit()
-        collectors.explore(self.settings.epsilon(trainer.frames(steps)))
+        collectors.explore(self.settings.epsilon(steps))
+        over = trainer.done(steps, learned)
+        trainer.come_of_age(steps if over else trainer.learned_from(steps), self._seconds())
+        self._evaluate()
         if monitor.due():
             monitor.take(self._sample(collectors, feeder))
-        done = trainer.done(steps, learned)
+        done = over and not trainer.waiting
         if not (learned or done):
             time.sleep(_PAUSE)
         return done
 
+    def _evaluate(self) -> None:
+        """Take the returns of an evaluation that has ended, and begin the next one."""
+        settings, trainer = self.settings, self.trainer
+        if self._evaluator:
+            returns = self._evaluator.returns()
+            if returns is None:
+                return
+            self._evaluator.stop()
+            self._evaluator = None
+            trainer.evaluated(returns)
+            latest = trainer.evaluations[-1]
+            say(
+                f"evaluation of {latest.age:,} decisions, after {latest.seconds:,.0f} s: mean "
+                f"return {latest.mean:.1f} of {len(returns)} greedy games"
+            )
+        if trainer.waiting:
+            weights = trainer.waiting[0][-1]
+            game = self.game, trainer.replay.stack, settings.games
+            self._evaluator = Evaluator.start(settings.interpreter, *game, weights)
+
+    def _seconds(self) -> float:
+        return self._before.seconds + time.monotonic() - self._began
+
     def _learn(self, steps: int, collectors: Collectors) -> bool:
         begun = time.monotonic()
-        learned = self.trainer.update()
+        learned = self.trainer.update(steps)
         if learned:
             self._learning += time.monotonic() - begun
-            weights = self.trainer.new_weights(steps)
+            weights = self.trainer.new_weights()
             if weights is not None:
                 collectors.publish(weights)
         return learned
@@ -135,7 +168,8 @@ class Session:
         before, trainer, counted = self._before, self.trainer, collectors.counted()
         self.sums = sums = Sums(
             sessions=before.sessions + 1,
-            seconds=before.seconds + time.monotonic() - self._began,
+            seconds=self._seconds(),
+            cpu_seconds=before.cpu_seconds + _cpu_seconds() - self._cpu,
             learning=before.learning + self._learning,
             blocked=before.blocked + counted["blocked"] / 1e9,
             steps=feeder.steps,
@@ -143,13 +177,19 @@ class Session:
             drops=before.drops + counted["drops"],
             restarts=before.restarts + collectors.restarts,
         )
-        learned, (return_, distance) = trainer.learned, trainer.means()
-        frames = trainer.frames(sums.steps)
+        learned, (return_, distance) = trainer.learner.learned, trainer.means()
+        evaluations = trainer.evaluations
+        settings, lanes = self.settings, self.settings.lanes
         return Sample(
-            *(sums.seconds, frames, trainer.updates * self.settings.accumulation),
-            *(trainer.samples, sums.drops, len(trainer.replay), feeder.queued()),
-            *((learned.loss, learned.td_error) if learned else (math.nan, math.nan)),
-            *(trainer.games, return_, distance, self.settings.epsilon(frames)),
-            *(sums.blocked, sums.learning, self.settings.collectors, sums.restarts),
-            self._gpu(),
+            *(sums.seconds, sums.steps, trainer.updates, trainer.samples, sums.drops),
+            *(len(trainer.replay), feeder.queued()),
+            settings.ring * settings.collectors + max(BATCH, lanes),
+            *(learned.loss, learned.td_error, trainer.games, return_, distance),
+            *(evaluations[-1].mean if evaluations else math.nan, settings.epsilon(sums.steps)),
+            *(sums.blocked, sums.learning, settings.collectors, sums.restarts, self._gpu()),
         )
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU seconds of this process, and of those children that have ended."""
+    return sum(os.times()[:4])

@@ -1,37 +1,28 @@
-"""The settings of a training from pixels; no PyTorch is needed to read them.
-
-The layers are those of V. Mnih et al., "Human-level control through deep reinforcement learning"
-(2015), table "Network architecture".
-"""
+"""The settings of a training from pixels; no PyTorch is needed to read them."""
 
 import sys
 from dataclasses import dataclass
 
-from goalreel.policies.pixel_network import NETWORKS, SIDE
-
-CONVOLUTIONS, HIDDEN = NETWORKS["nature"]
-BATCH = 1000  # steps that are moved into the buffer at a time, if not more
-_EXPLORATION, _LAST_EPSILON = 0.2, 0.05  # share of the frames over which epsilon falls from 1
-_RING = 4096  # steps of a collector's ring, 29 MB of frames
+BATCH = 64  # steps that are moved into the buffer at a time
+_RING = 16  # steps of each environment that a collector may be ahead of the replay feeder
 
 
 @dataclass(frozen=True)
 class LearnerSettings:
     """How to learn."""
 
-    batch: int = 512
-    accumulation: int = 4  # batches of an update, which follows their mean gradient
+    batch: int = 32
+    accumulation: int = 1  # batches of an update, which follows their mean gradient
     autocast: bool = True  # bfloat16 on a CPU that computes in it; float16, scaled, on CUDA
     compile: bool = False  # torch.compile; on a CPU an update was measured to take as long without
-    gradient_clip: float | None = (
-        None  # the most that the gradient's norm may be, None for no limit
-    )
-    learning_rate: float = 1e-4  # of Adam; the default is RL Baselines3 Zoo's for Atari
-    discount: float = 0.99
+    gradient_clip: float = 0.0  # the most that the gradient's norm may be, 0 for no limit
+    learning_rate: float = 1e-4  # of Adam
     double: bool = True  # Double DQN (H. van Hasselt et al., 2016)
     device: str | None = None  # of PyTorch, None for CUDA where it is
     stack: int = 4  # frames of an observation
-    normalise: bool = True  # BatchNorm after each convolution; without it they have biases
+    network: str = "nature"  # its name in pixel_network.NETWORKS
+    normalise: bool = False  # BatchNorm after each convolution; without it they have biases
+    dueling: bool = False  # separate values of states and advantages of actions
 
 
 @dataclass(frozen=True)
@@ -39,23 +30,34 @@ class PipelineSettings:
     """How to train: the options of the configuration's section `pixels` (config.schema.yaml)."""
 
     game: str
+    preset: str
     frame_skip: int
-    warp: str
+    network: str
+    normalise: bool
+    dueling: bool
+    double: bool
+    n_step: int
     collectors: int
     environments: int  # of each collector
-    frames: int  # `frame_skip` for each action, those after an episode's end too
-    buffer: int  # steps of the replay buffer
+    decisions: int
+    buffer: int  # decisions
+    learning_starts: int  # decisions
+    exploration: int  # decisions
+    final_epsilon: float
     backpressure: str  # block or drop
     python: str | None  # the collectors' interpreter, None for this one
     seed: int
-    replay_ratio: float | None  # samples learned for each step taken in; None: no side waits
+    replay_ratio: float  # samples learned for each decision taken in; 0: no side waits
     batch: int
     accumulation: int
     learning_rate: float
     discount: float  # of what follows an action, however many frames it lasts
-    gradient_clip: float | None
+    gradient_clip: float  # 0 for no limit
     publish_every: int  # updates
-    target_every: int  # updates
+    target_every: int  # decisions
+    evaluate_every: int  # decisions
+    games: int  # of an evaluation
+    checkpoints: list[int]  # decisions
 
     @property
     def interpreter(self) -> str:
@@ -73,36 +75,24 @@ class PipelineSettings:
         return self.batch * self.accumulation
 
     @property
-    def start(self) -> int:
-        """The steps that are in the buffer before the first update."""
-        return self.buffer // 10
-
-    @property
-    def stride(self) -> int:
-        """The steps by which the limit of the replay feeder is raised.
-
-        A small part of the buffer at most, since learning is as far behind.
-        """
-        return max(min(BATCH, self.buffer // 50), 1)
-
-    @property
     def ring(self) -> int:
-        """The steps that a collector's ring holds: whole steps of all its environments."""
-        return max(_RING // self.environments, 4) * self.environments
+        """The steps that a collector's ring holds, the most by which it is ahead."""
+        return _RING * self.environments
+
+    @property
+    def ages(self) -> list[int]:
+        """The decisions after which weights are evaluated, increasing."""
+        every = range(self.evaluate_every, self.decisions, self.evaluate_every)
+        kept = (age for age in self.checkpoints if age < self.decisions)
+        return sorted({*every, *kept, self.decisions})
 
     def learner(self, **others) -> LearnerSettings:
         """Return how to learn; others: fields that the configuration does not set."""
-        names = ("batch", "accumulation", "learning_rate", "discount", "gradient_clip")
+        names = ("batch", "accumulation", "learning_rate", "gradient_clip", "double")
+        names += ("network", "normalise", "dueling")
         return LearnerSettings(**{name: getattr(self, name) for name in names}, **others)
 
-    def epsilon(self, frames: int) -> float:
-        """Return the share of random actions after so many frames."""
-        progress = min(frames / (_EXPLORATION * self.frames), 1.0)
-        return 1.0 + progress * (_LAST_EPSILON - 1.0)
-
-
-def side_after_convolutions(side: int = SIDE) -> int:
-    """Return the side of the last convolution's output."""
-    for _, kernel, stride in CONVOLUTIONS:
-        side = (side - kernel) // stride + 1
-    return side
+    def epsilon(self, decisions: int) -> float:
+        """Return the share of random actions after so many decisions."""
+        progress = min(decisions / max(self.exploration, 1), 1.0)
+        return 1.0 + progress * (self.final_epsilon - 1.0)

@@ -3,19 +3,36 @@
 It knows no process and no thread. Its state can be saved, and resumed sample by sample.
 """
 
-import json
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 
 import numpy as np
+import torch
 
-from goalreel.policies.warp import SIDE
+from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay
-from goalreel.training.pixels.settings import PipelineSettings
+from goalreel.training.pixels.settings import BATCH, PipelineSettings
 
-_RECENT, _ENOUGH = 100, 20  # games that a mean is taken over, and the fewest for it to be the best
+_RECENT = 100  # games that a mean is taken over
 _MARGIN = 64  # steps of a lane that are written at a time, unless the buffer is small
+
+Weights = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The returns of greedy games by the weights after some training."""
+
+    age: int  # decisions
+    seconds: float  # of training, when the weights were taken
+    returns: tuple[float, ...]  # of each game
+
+    @property
+    def mean(self) -> float:
+        """The mean return."""
+        return sum(self.returns) / len(self.returns)
 
 
 class Trainer:
@@ -27,8 +44,10 @@ class Trainer:
         updates: of the learner.
         games: that have ended.
         recent: return and distance of the latest of them.
-        best: mean return, frames and weights of when it was the highest.
-        learned: of the latest update.
+        due: ages whose evaluations are still to come, increasing.
+        waiting: of ages that have come, not yet evaluated: age, seconds and weights, in order.
+        evaluations: those that were made, in order.
+        kept: weights by their age: of the checkpoints, of the best evaluation, and of the latest.
     """
 
     def __init__(self, settings: PipelineSettings, learner, stack: int):
@@ -39,90 +58,103 @@ class Trainer:
         self._settings, self.learner = settings, learner
         size = settings.buffer // settings.lanes
         margin = max(1, min(_MARGIN, size // 8))
-        self.replay = FrameReplay(settings.lanes, size, (SIDE, SIDE), stack, margin)
-        self._rng = np.random.default_rng(settings.seed)
+        n_step = settings.n_step, settings.discount, learner.device
+        self.replay = FrameReplay(settings.lanes, size, (SIDE, SIDE), stack, margin, *n_step)
+        self._rng = torch.Generator(self.replay.device).manual_seed(settings.seed)
         self.updates = self.games = 0
         self.recent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
-        self.best: tuple[float, int, Mapping[str, np.ndarray]] | None = None
-        self.learned = None
+        self.due = deque(settings.ages)
+        self.waiting: deque[tuple[int, float, Weights]] = deque()
+        self.evaluations: list[Evaluation] = []
+        self.kept: dict[int, Weights] = {}
 
     @property
     def samples(self) -> int:
         """All samples that were learned from."""
         return self.updates * self._settings.samples
 
-    def frames(self, steps: int) -> int:
-        """Return the frames of so many steps, `frame_skip` for each.
-
-        The last step of an episode counts as many, although it may be shorter.
-        """
-        return steps * self._settings.frame_skip
-
     def may_learn(self, steps: int) -> bool:
-        """Return whether an update is due after so many steps."""
+        """Return whether an update is due after so many decisions."""
         return steps >= self._due()
 
     def _due(self) -> int:
-        """Return the steps after which the next update is due."""
+        """Return the decisions after which the next update is due."""
         settings = self._settings
-        if settings.replay_ratio is None:
-            return settings.start
+        if not settings.replay_ratio:
+            return settings.learning_starts
         samples = self.samples + settings.samples
-        return settings.start + math.ceil(samples / settings.replay_ratio)
+        return settings.learning_starts + math.ceil(samples / settings.replay_ratio)
 
     def limit(self) -> int:
-        """Return the steps that may be taken in before the next update.
+        """Return the decisions that may be taken in before the next update.
 
-        Beyond the step at which that is due there are three updates' worth, so that the learner
+        Beyond the one at which that is due there are three updates' worth, so that the learner
         finds work whenever it is ready for it, rounded up so that what the replay feeder moves at
-        a time is a large batch.
+        a time is a batch.
         """
-        settings = self._settings
-        last = -(-settings.frames // settings.frame_skip)
-        if settings.replay_ratio is None:
+        settings, last = self._settings, self._settings.decisions
+        if not settings.replay_ratio:
             return last
-        ahead = self._due() - settings.start + 3 * settings.samples / settings.replay_ratio
-        return min(settings.start + math.ceil(ahead / settings.stride) * settings.stride, last)
+        ahead = self._due() - settings.learning_starts
+        ahead += 3 * settings.samples / settings.replay_ratio
+        return min(settings.learning_starts + math.ceil(ahead / BATCH) * BATCH, last)
 
     def done(self, steps: int, learned: bool) -> bool:
-        """Return whether all frames are in, and all is learned; learned: an update just now."""
-        over = self.frames(steps) >= self._settings.frames
-        return over and (self._settings.replay_ratio is None or not learned)
+        """Return whether all decisions are in, and all is learned; learned: an update just now."""
+        over = steps >= self._settings.decisions
+        return over and not (self._settings.replay_ratio and learned)
 
-    def update(self) -> bool:
+    def update(self, steps: int) -> bool:
         """Learn once; return whether there was enough in the buffer to do so."""
-        batches = []
-        for _ in range(self._settings.accumulation):
-            batch = self.replay.sample(self._settings.batch, self._rng)
+        settings, batches = self._settings, []
+        for _ in range(settings.accumulation):
+            batch = self.replay.sample(settings.batch, self._rng)
             if batch is None:
                 return False
             batches.append(batch)
-        self.learned = self.learner.learn(batches)
+        before = self.learned_from(steps) // settings.target_every
+        self.learner.learn(batches)
         self.updates += 1
-        if self.updates % self._settings.target_every == 0:
+        if self.learned_from(steps) // settings.target_every > before:
             self.learner.update_target()
         return True
 
-    def new_weights(self, steps: int) -> Mapping[str, np.ndarray] | None:
-        """Return the weights if the latest update is one to publish; keep them if they are best."""
+    def learned_from(self, steps: int) -> int:
+        """Return the decisions whose share of updates is made, of so many that are in."""
+        settings = self._settings
+        if not settings.replay_ratio:
+            return steps
+        return min(steps, settings.learning_starts + int(self.samples / settings.replay_ratio))
+
+    def new_weights(self) -> Weights | None:
+        """Return the weights if the latest update is one to publish."""
         if self.updates % self._settings.publish_every:
             return None
-        weights = self.learner.weights()
-        mean = self.mean
-        if not math.isnan(mean) and (self.best is None or mean > self.best[0]):
-            self.best = mean, self.frames(steps), weights
-        return weights
+        return self.learner.weights()
+
+    def come_of_age(self, decisions: int, seconds: float) -> None:
+        """Queue the weights for evaluation at each age that has come."""
+        while self.due and self.due[0] <= decisions:
+            self.waiting.append((self.due.popleft(), seconds, self.learner.weights()))
+
+    def evaluated(self, returns: Iterable[float]) -> None:
+        """Record the games of the first weights that wait, and keep these if they are needed."""
+        age, seconds, weights = self.waiting.popleft()
+        self.evaluations.append(Evaluation(age, seconds, tuple(returns)))
+        self.kept[age] = weights
+        needed = {*self._settings.checkpoints, self.best.age, age}
+        self.kept = {age: weights for age, weights in self.kept.items() if age in needed}
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The evaluation of the highest mean, the earliest of equal ones."""
+        return max(self.evaluations, key=lambda evaluation: evaluation.mean, default=None)
 
     def ended(self, games: Iterable[tuple[float, float, int]]) -> None:
         """Add games that have ended: return, distance, frames."""
         for return_, distance, _ in games:
             self.recent.append((return_, distance))
             self.games += 1
-
-    @property
-    def mean(self) -> float:
-        """The mean return of the recent games, nan where too few have ended."""
-        return self.means()[0] if len(self.recent) >= _ENOUGH else float("nan")
 
     def means(self) -> tuple[float, float]:
         """Return the mean return and distance of the recent games, nan of none."""
@@ -133,14 +165,23 @@ class Trainer:
     def progress(self) -> dict:
         """Return what to save beside the learner and the buffer: plain values and arrays."""
         return {
-            **{"updates": self.updates, "games": self.games, "best": self.best},
+            **{"updates": self.updates, "games": self.games, "due": list(self.due)},
             "recent": [list(pair) for pair in self.recent],
-            "rng": json.dumps(self._rng.bit_generator.state),
+            "waiting": [list(item) for item in self.waiting],
+            "evaluations": [asdict(evaluation) for evaluation in self.evaluations],
+            "kept": [list(item) for item in self.kept.items()],
+            "rng": self._rng.get_state().numpy(),
         }
 
     def restore(self, progress: Mapping) -> None:
         """Resume from what `progress` gave."""
         self.updates, self.games = progress["updates"], progress["games"]
         self.recent.extend(tuple(pair) for pair in progress["recent"])
-        self.best = progress["best"]
-        self._rng.bit_generator.state = json.loads(progress["rng"])
+        self.due = deque(progress["due"])
+        self.waiting = deque(tuple(item) for item in progress["waiting"])
+        self.evaluations = [
+            Evaluation(**{**values, "returns": tuple(values["returns"])})
+            for values in progress["evaluations"]
+        ]
+        self.kept = dict(progress["kept"])
+        self._rng.set_state(torch.from_numpy(np.array(progress["rng"])))

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from goalreel.cli import say
@@ -25,7 +24,14 @@ from goalreel.training.pixels.session import Session, Sums, interrupts
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 
-_FREE = ("frames", "replay_ratio", "backpressure", "python")  # options that may change on the way
+_FREE = (
+    "decisions",
+    "replay_ratio",
+    "backpressure",
+    "python",
+    "evaluate_every",
+    "games",
+)  # options that may change on the way
 
 
 @dataclass(frozen=True)
@@ -34,36 +40,28 @@ class Trained:
 
     game: Mapping  # GameSettings as a dict
     actions: int  # of the game
-    collectors: int
+    settings: PipelineSettings
     trainer: Trainer
     sums: Sums
     rows: list  # of the monitor's table
-    frames: int  # taken in
-    last: Mapping[str, np.ndarray]  # weights
-
-    @property
-    def best(self) -> tuple[float, int, Mapping[str, np.ndarray]]:
-        """The highest mean return, its frames and weights: the last ones where games are few."""
-        return self.trainer.best or (self.trainer.mean, self.frames, self.last)
 
     def metrics(self) -> dict:
         """Return the figures of metrics.json.
 
-        `frames` and `steps` were taken into the buffer, `played` are all frames, dropped ones
-        included; `fps` and `samples_per_s` are for each second; `blocked` and `learning` shares of
-        the time, of a collector and of the learner; `best` and `last` mean returns, None where no
-        game or too few had ended.
+        `decisions` were taken into the buffer, `played` are the steps of environments, dropped ones
+        included; `blocked` and `learning` are shares of the time, of a collector and of the
+        learner; `cpu_seconds` of all processes; `best` is the age of the best evaluation, and
+        `evaluations` have the age and seconds of training, and the returns of their games.
         """
         trainer, sums, seconds = self.trainer, self.sums, max(self.sums.seconds, 1e-9)
         return {
-            **{"frames": self.frames, "steps": sums.steps, "played": sums.played},
-            **{"seconds": sums.seconds, "fps": self.frames / seconds},
-            **{"updates": trainer.updates, "samples": trainer.samples},
-            **{"samples_per_s": trainer.samples / seconds, "games": trainer.games},
+            **{"decisions": sums.steps, "played": sums.played, "seconds": sums.seconds},
+            **{"cpu_seconds": sums.cpu_seconds, "decisions_per_s": sums.steps / seconds},
+            **{"updates": trainer.updates, "samples": trainer.samples, "games": trainer.games},
             **{"drops": sums.drops, "restarts": sums.restarts, "sessions": sums.sessions},
-            "blocked": sums.blocked / seconds / max(self.collectors, 1),
-            **{"learning": sums.learning / seconds, "best_frames": self.best[1]},
-            **{"best": _known(self.best[0]), "last": _known(trainer.mean)},
+            "blocked": sums.blocked / seconds / self.settings.collectors,
+            **{"learning": sums.learning / seconds, "best": trainer.best.age},
+            "evaluations": [asdict(evaluation) for evaluation in trainer.evaluations],
         }
 
 
@@ -79,7 +77,7 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
         GoalreelError: for bad settings, for a checkpoint of others, and, once that is written, if
             it was stopped. Any other failure is raised as it is, once the training is saved.
     """
-    game = GameSettings(settings.game, settings.frame_skip, warp=settings.warp).filled()
+    game = GameSettings(settings.game, settings.frame_skip).filled()
     with interrupts() as asked:
         actions = actions_of(settings.interpreter, asdict(game))
         # On a CPU compiling takes a minute and gains little.
@@ -92,15 +90,13 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
         sums, rows = _resumed(saved, identity, trainer)
         session = Session(settings, asdict(game), trainer, sums, rows, table_of(saved))
         failure = _run(session, asked)
-        frames = trainer.frames(session.sums.steps)
         if failure:
             outcome = _saved(saved, identity, trainer, session)
             if isinstance(failure, GoalreelError):
                 raise GoalreelError(f"{failure}{outcome}")
             say(f"the training failed{outcome}")
             raise failure
-        outcome = (trainer, session.sums, session.rows, frames, learner.weights())
-        return Trained(asdict(game), actions, settings.collectors, *outcome)
+        return Trained(asdict(game), actions, settings, trainer, session.sums, session.rows)
 
 
 def table_of(saved: Path) -> Path:
@@ -124,7 +120,7 @@ def _resumed(saved: Path, identity: Mapping, trainer: Trainer) -> tuple[Sums, li
     progress = checkpoint.resume(saved, identity, trainer.learner, trainer.replay)
     trainer.restore(progress["trainer"])
     sums = Sums(**progress["sums"])
-    say(f"{saved}: resumed after {trainer.frames(sums.steps):,} frames")
+    say(f"{saved}: resumed after {sums.steps:,} decisions")
     return sums, progress["rows"]
 
 
@@ -132,7 +128,7 @@ def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -
     """Save a training that has stopped, if it has begun; return the end of the message."""
     if not session.sums.steps:
         return ""
-    frames = f"{trainer.frames(session.sums.steps):,} of {session.settings.frames:,} frames"
+    done = f"{session.sums.steps:,} of {session.settings.decisions:,} decisions"
     progress = {
         **{"trainer": trainer.progress(), "sums": asdict(session.sums)},
         "rows": session.rows,
@@ -141,34 +137,32 @@ def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -
     try:
         checkpoint.write_checkpoint(saved, identity, trainer.learner.state(), arrays, progress)
     except Exception as error:  # of files, of CUDA: what stopped the training matters more
-        return f" after {frames}; it cannot be saved in {saved}: {error}"
-    return f" after {frames}; it is saved in {saved}: run the same command to resume"
+        return f" after {done}; it cannot be saved in {saved}: {error}"
+    return f" after {done}; it is saved in {saved}: run the same command to resume"
 
 
 def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, spec: Spec) -> str:
     """Write policy, table and metrics; return a summary in a line."""
-    trainer, (mean, frames, best) = trained.trainer, trained.best
-    both = {trained.frames: (trainer.mean, trained.last)} | {frames: (mean, best)}
-    ages = tuple(sorted(both))
-    means, weights = zip(*(both[age] for age in ages), strict=True)
+    trainer, figures = trained.trainer, trained.metrics()
+    evaluated = {evaluation.age: evaluation for evaluation in trainer.evaluations}
+    ages = tuple(sorted(trainer.kept))
     write_pixel_checkpoints(
         policy,
         PixelCheckpoints(
-            *(trained.game, trained.actions, trainer.replay.stack, ages, means, weights, spec),
+            *(trained.game, trained.actions, trainer.replay.stack, ages),
+            tuple(evaluated[age].mean for age in ages),
+            tuple(trainer.kept[age] for age in ages),
+            spec,
         ),
     )
     write_rows(table, trained.rows)
-    figures = trained.metrics()
     with replacing(metrics) as temporary:
         text = spec.extended(metrics=figures).text
         Path(temporary).write_text(text + "\n", encoding="utf-8")
-    highest = "none" if figures["best"] is None else f"{figures['best']:.1f}"
+    best = trainer.best
     return (
-        f"{trained.game['game']}: {trained.frames:,} frames in {figures['seconds']:,.1f} s, "
-        f"{figures['fps']:,.0f} FPS; {trainer.updates:,} updates from {trainer.samples:,} samples; "
-        f"best mean return {highest}"
+        f"{trained.game['game']}: {figures['decisions']:,} decisions in "
+        f"{figures['seconds']:,.1f} s, {figures['decisions_per_s']:,.0f}/s; {trainer.updates:,} "
+        f"updates from {trainer.samples:,} samples; best after {best.age:,} decisions and "
+        f"{best.seconds:,.0f} s: mean return {best.mean:.1f} of {len(best.returns)} greedy games"
     )
-
-
-def _known(value: float) -> float | None:
-    return None if value != value else value

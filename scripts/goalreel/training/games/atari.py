@@ -1,0 +1,84 @@
+"""Lanes of ALE's games by ale-py's AtariVectorEnv, which emulates, warps and resets in C++."""
+
+import importlib
+
+import numpy as np
+
+from goalreel.environments.gymnasium_ids import find_spec
+from goalreel.policies.pixel_network import SIDE
+from goalreel.training.games.lanes import Episode, PixelStep
+from goalreel.training.games.settings import GameSettings, rom_of
+
+
+class AtariLanes:
+    """Lanes of a game, a PixelLanes; its warp is OpenCV's area interpolation.
+
+    No action is repeated by chance, as was once called NoFrameskip-v4; ids ending in -v5 would do
+    so with probability 1/4 on their own.
+    """
+
+    def __init__(self, settings: GameSettings, seed: int, lanes: int):
+        """Make and reset all games; each lane has a seed of its own for all that follows.
+
+        Raises GoalreelError where ale-py is not installed, and for a game that it does not have.
+        """
+        find_spec(settings.game)
+        emulator = importlib.import_module("ale_py")
+        emulator.ALEInterface.setLoggerMode(emulator.LoggerMode.Error)  # no banner
+        settings = settings.filled()
+        self._clip, self._frame_skip = settings.clip_reward, settings.frame_skip
+        self._env = importlib.import_module("ale_py.vector_env").AtariVectorEnv(
+            rom_of(settings.game),
+            lanes,
+            num_threads=1,
+            autoreset_mode="SameStep",
+            img_height=SIDE,
+            img_width=SIDE,
+            stack_num=1,
+            frameskip=settings.frame_skip,
+            maxpool=settings.maximum and settings.frame_skip > 1,
+            noop_max=settings.noop,
+            use_fire_reset=settings.fire is not False,
+            # A lost life ends the learner's episode, and the game goes on.
+            life_loss_info=settings.episodic_life is not False,
+            reward_clipping=False,
+        )
+        self.actions = int(self._env.single_action_space.n)
+        seeds = np.random.SeedSequence(seed).generate_state(lanes) >> 1  # they are int32 there
+        obs, info = self._env.reset(seed=seeds.astype(np.int64))
+        self.obs = obs[:, -1].copy()
+        self._returns = np.zeros(lanes)
+        self._begun = self._number = info["episode_frame_number"].copy()
+
+    def step(self, actions: np.ndarray) -> PixelStep:
+        """Take (lanes,) actions."""
+        obs, rewards, terminated, truncated, info = self._env.step(actions.astype(np.int64))
+        self.obs = obs[:, -1].copy()
+        self._returns += rewards
+        number = info["episode_frame_number"]
+        # After a lost life the game's frames count on; its own end has begun another game.
+        (over,) = np.nonzero(truncated | (terminated & (number <= self._number)))
+        lasted = self._number - self._begun + self._frame_skip  # its last action may be shorter
+        ended = tuple(
+            Episode(int(lane), float(self._returns[lane]), int(lasted[lane]), float("nan"))
+            for lane in over
+        )
+        self._returns[over] = 0.0
+        self._begun = np.where(np.isin(np.arange(len(number)), over), number, self._begun)
+        self._number = number.copy()
+        done = terminated | truncated
+        next_obs = self.obs
+        if done.any():
+            next_obs = np.where(done[:, None, None], info["final_obs"][:, -1], self.obs)
+        return PixelStep(
+            len(actions) * self._frame_skip,
+            (np.sign(rewards) if self._clip else rewards).astype(np.float32),
+            terminated.copy(),
+            truncated.copy(),
+            next_obs,
+            ended,
+        )
+
+    def close(self) -> None:
+        """Free the emulators."""
+        self._env.close()

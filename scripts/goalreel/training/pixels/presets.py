@@ -1,0 +1,67 @@
+"""What `null` means in the configuration's section `pixels`: presets by the family of the game.
+
+Nothing is imported that a planning Snakemake does not have. Everything is counted in decisions: an
+action lasts `frame_skip` frames of the emulator.
+"""
+
+from collections.abc import Mapping
+
+from goalreel.training.games.settings import ALE, CAR, MARIO, family_of
+
+# As in Stable-Baselines3's zoo where nothing else is said; docs/training.md has the measurements.
+_ATARI = {
+    "frame_skip": 4,
+    "network": "small",
+    "normalise": False,
+    "dueling": True,
+    "double": True,
+    "n_step": 10,
+    "collectors": 1,
+    "environments": 8,
+    "decisions": 400_000,
+    "buffer": 100_000,
+    "learning_starts": 5_000,
+    "exploration": 40_000,
+    "final_epsilon": 0.02,
+    "replay_ratio": 8,
+    "batch": 32,
+    "accumulation": 1,
+    "learning_rate": 2e-4,
+    "discount": 0.99,
+    "gradient_clip": 10,
+    "publish_every": 8,
+    "target_every": 2_000,
+    "evaluate_every": 50_000,
+    "games": 30,
+    "checkpoints": [0, 50_000, 100_000, 200_000],
+}
+PRESETS = {
+    "atari": _ATARI,
+    # Where an action lasts 12 frames, random play reaches the goal in 5.1% of episodes.
+    "mountain_car": _ATARI
+    | {
+        "frame_skip": 12,
+        "discount": 0.95,
+        "decisions": 60_000,
+        "buffer": 20_000,
+        "learning_starts": 2_000,
+        "exploration": 10_000,
+        "final_epsilon": 0.05,
+        "evaluate_every": 5_000,
+        "checkpoints": [0, 10_000, 20_000, 30_000],
+    },
+    "mario": _ATARI | {"final_epsilon": 0.05, "games": 3},
+}
+_OF_FAMILY = {ALE: "atari", CAR: "mountain_car", MARIO: "mario"}
+
+
+def fitting(game: str) -> str:
+    """Return the name of the preset that fits a game. Raises GoalreelError for no game."""
+    return _OF_FAMILY[family_of(game)]
+
+
+def filled(section: Mapping) -> dict:
+    """Return a checked section `pixels`, each `null` replaced by the preset's value."""
+    preset = section["preset"] or fitting(section["game"])
+    values = PRESETS[preset] | {"preset": preset}
+    return {n: values.get(n) if value is None else value for n, value in section.items()}

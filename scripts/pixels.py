@@ -9,7 +9,6 @@ with all options of config.yaml's section. Ctrl-C or SIGTERM stops it and saves 
 which the same command resumes.
 """
 
-import os
 from pathlib import Path
 
 from goalreel import cli
@@ -40,7 +39,8 @@ def main(argv: list[str] | None = None) -> None:
     spec = spec_of(arguments)
     settings = PipelineSettings(**spec.config["pixels"])
     torch = import_torch("to train")
-    if os.environ.get("LT"): torch.set_num_threads(int(os.environ["LT"]))
+    # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.
+    torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))
     from goalreel.training.pixels.training import table_of, train, write_results
 
     trained = train(settings, arguments.saved, spec.code)

@@ -6,11 +6,14 @@ import json
 
 import pytest
 
+from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints
+
 TORCH = importlib.util.find_spec("torch") is not None
 NEEDS_TORCH = pytest.mark.skipif(not TORCH, reason="takes PyTorch, which is no requirement")
 OPTIONS = {
-    **{"collectors": 1, "environments": 2, "frames": 2000, "buffer": 1000, "replay_ratio": 0.25},
-    **{"batch": 16, "accumulation": 2},
+    **{"collectors": 1, "environments": 2, "decisions": 1000, "buffer": 1000, "frame_skip": 40},
+    **{"replay_ratio": 0.25, "learning_starts": 100, "batch": 16, "accumulation": 2, "games": 2},
+    **{"evaluate_every": 500, "checkpoints": "[0]"},
 }
 
 
@@ -34,14 +37,17 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     told = json.loads((results / "pixels" / "metrics.json").read_text())
     assert told["stage"] == "pixels" and told["config"]["pixels"]["environments"] == 2
     metrics = told["metrics"]
-    assert metrics["frames"] == 2000 and metrics["restarts"] == 0 and metrics["games"] >= 4
-    assert metrics["updates"] == int((500 - 100) * 0.25 / 32) and metrics["drops"] == 0
+    assert metrics["decisions"] == 1000 and metrics["restarts"] == 0 and metrics["games"] >= 4
+    assert metrics["updates"] == int((1000 - 100) * 0.25 / 32) and metrics["drops"] == 0
+    assert [len(one["returns"]) for one in metrics["evaluations"]] == [2, 2, 2]
+    assert metrics["best"] in read_pixel_checkpoints(results / "pixels" / "policy.npz").ages
     with (results / "pixels" / "monitor.csv").open(newline="") as stream:
         last = list(csv.DictReader(stream))[-1]
-    assert int(last["frames"]) == 2000 and int(last["samples"]) == metrics["samples"]
+    assert int(last["decisions"]) == 1000 and int(last["samples"]) == metrics["samples"]
     said = (results / "logs" / "pixels.log").read_text()
     assert (
-        "2,000 of 2,000 frames" in said and "  pixels  results/pixels/policy.npz" in learned.output
+        "1,000 of 1,000 decisions" in said
+        and "  pixels  results/pixels/policy.npz" in learned.output
     )
 
 
@@ -77,3 +83,10 @@ def test_an_unknown_game_is_a_fault_of_the_configuration(project):
     assert "the configuration has a fault:\n  pixels.game: unknown value" in said
     assert "'MountainCar-v1'; did you mean 'MountainCar-v0'" in said
     assert "Traceback" not in said and "Workflow start" not in said
+
+
+def test_a_preset_of_other_games_is_a_fault_of_the_configuration(project):
+    said = project.fail("pixels", "-n", config=config(game="ALE/Pong-v5", preset="mario"))
+    assert "pixels.preset: 'mario' does not fit ALE/Pong-v5; allowed: atari, null" in said
+    said = project.fail("pixels", "-n", config=config(preset="atri"))
+    assert "pixels.preset" in said and "'atari'" in said and "Traceback" not in said

@@ -73,6 +73,25 @@ def test_it_has_all_cores_of_a_run(learned):
     assert "threads: 16\n" in learned.run("pixels", "-n", *options, config=config())
 
 
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_what_was_trained_is_filmed_by_a_later_run_in_the_same_results(learned, tmp_path):
+    project = learned.copied(tmp_path / "project")
+    assert not (project.folder / "results" / "config.yaml").exists(), "they are of no film yet"
+    film = config() | {"policy": "{name: pixels, checkpoint: last}", "reaches": "null"}
+    film |= {"episodes": 2, "shard_size": 1}
+    jobs = project.jobs(config=film)
+    assert jobs["simulate"] == 2 and "pixels" not in jobs
+    project.run("-j", "2", "results/trajectories/00001.npz", config=film)
+    assert project.jobs("results/trajectories/00001.npz", config=film) == {}
+    again = film | {"pixels": config(seed=8)["pixels"]}
+    assert project.jobs("results/trajectories/00001.npz", config=again) == {
+        **{"pixels": 1, "simulate": 1}
+    }
+    said = project.fail(config=film | {"policy": "{name: pixels, checkpoint: 17}"})
+    assert "policy.checkpoint: 17 is not a checkpoint of the training; allowed: best, last" in said
+
+
 def test_no_film_needs_it(project):
     """Nor PyTorch, whatever the options are."""
     assert "pixels" not in project.jobs(config=config(game="ALE/Pong-v5"))

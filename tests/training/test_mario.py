@@ -184,17 +184,3 @@ for number, action in enumerate(played.actions.tolist()):
 assert done == played.episodes.terminated[0] and len(cache) == number + 2
 print(json.dumps(number + 1))
 """
-
-
-def test_a_warp_that_the_interpreter_cannot_import_is_told():
-    code = f"""
-import json
-from goalreel.errors import GoalreelError
-from goalreel.training.games.make_lanes import make_lanes
-from goalreel.training.games.settings import GameSettings
-try:
-    make_lanes(GameSettings(**{SETTINGS | {"warp": "area"}}), 0, 1)
-except GoalreelError as error:
-    print(json.dumps(str(error)))
-"""
-    assert "'area' needs OpenCV" in mario(code)

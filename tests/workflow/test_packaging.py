@@ -60,7 +60,7 @@ def test_a_cluster_runs_with_the_versions_of_a_laptop():
 RULES = [REPOSITORY / "Snakefile", *sorted((REPOSITORY / "rules").glob("*.smk"))]
 RULE = re.compile(r'"(?:\.\./)?envs/(\w+)\.yaml".*?\$SCRIPTS/(\w+)\.py', re.S)
 DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
-DISTRIBUTIONS |= {"cv2": "opencv-python-headless", "yaml": "pyyaml"}
+DISTRIBUTIONS["yaml"] = "pyyaml"
 BY_NAME = {"training": {"ale-py"}}  # imported by its name where a game asks for it
 
 

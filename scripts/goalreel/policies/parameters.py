@@ -21,6 +21,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 # Those that a run trains, whose checkpoints `learning` films.
 LEARNERS = ("sarsa", "dqn", "pixels")
+MOST_AGES = 5  # checkpoints of a network that are filmed
 # The algorithms whose models are played, and the package that each is of.
 ALGORITHMS = dict.fromkeys(("PPO", "DQN", "A2C", "SAC", "TD3", "DDPG"), "stable-baselines3")
 ALGORITHMS |= dict.fromkeys(

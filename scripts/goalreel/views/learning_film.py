@@ -26,17 +26,13 @@ from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import overlaid
 from goalreel.pictures.warped import watched
+from goalreel.policies.parameters import MOST_AGES
 from goalreel.policies.policy import Policy, RulePolicy, make_policy
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, simulate_episodes
 from goalreel.simulation.reaches import assemble, concatenate, outcomes, valid
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.views.attempt_frames import drawn
-
-_MOST = 5  # checkpoints of a network that are filmed
-# What a caption says of an attempt, and the table beside its seed, by what the run counts.
-_RESULTS = {"reach": "{steps} steps · {outcome}", "episode": "return {return:g}"}
-_COLUMNS = {"reach": ("reached",), "episode": ("terminated", "truncated")}
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ def read_learner(policy: Mapping, trained: Path | None) -> Learner:
         from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints
 
         unit, saved = "decision", read_pixel_checkpoints(policy["file"] or trained)
-    places = np.linspace(0, saved.choose(policy["checkpoint"]), _MOST).round().astype(int)
+    places = np.linspace(0, saved.choose(policy["checkpoint"]), MOST_AGES).round().astype(int)
     ages = tuple(saved.ages[place] for place in np.unique(places))
 
     def at(age: int) -> Policy:
@@ -123,7 +119,10 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
     trained_in = learner.spec.config.get("env", environment.id)
     if trained_in != environment.id:
         raise GoalreelError(f"the policies are of {trained_in}, not of {environment.id}")
-    attempts, unit = config["train.attempts"], config["unit"]
+    attempts, success = config["train.attempts"], config["success"]
+    # What is said of an attempt: whether it got there, or what it was worth.
+    template = "{steps} steps · {outcome}" if isinstance(success, str) else "return {return:g}"
+    endings = ("terminated", "truncated") if success is None else ("reached",)
     game = partial(play, learner, environment, attempts, spec)
     with drawn(game, environment, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
@@ -132,13 +131,13 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
         labels = []
         for age, number, row in zip(ages, numbers, rows, strict=True):
             which = f" · attempt {number} of {attempts}" if attempts > 1 else ""
-            result = caption(_RESULTS[unit], row, environment.id, unit)
+            result = caption(template, row, environment.id, config["unit"])
             labels.append(f"After {learner.label(age)}{which} · {result}")
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
         cache = overlaid(cache, played, environment.id, *seen)
         starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
-        columns = ("seed", "steps", "return", *_COLUMNS[unit])
+        columns = ("seed", "steps", "return", *endings)
         table = {
             **{"age": ages, "attempt": numbers},
             **{name: [row[name] for row in rows] for name in columns},

@@ -8,7 +8,7 @@ from pathlib import Path
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.film.shards import shard_name
-from goalreel.policies.parameters import LEARNERS, is_trained_here
+from goalreel.policies.parameters import LEARNERS, MOST_AGES, is_trained_here
 from goalreel.workflow import selection
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes
 from goalreel.workflow.specs import Specs
@@ -45,6 +45,8 @@ class Plan:
 
     def _covered(self, stage: str) -> int:
         """Return the number of episodes, or reaches, that a job covers at most."""
+        if stage == "learning":
+            return MOST_AGES * self.config["train"]["attempts"]
         sizes = {"shard": self.config["shard_size"], "part": self._per_file}
         return min(sizes.get(STAGES[stage].per) or self._specs.count, self._specs.count)
 

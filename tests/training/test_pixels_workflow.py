@@ -92,6 +92,20 @@ def test_what_was_trained_is_filmed_by_a_later_run_in_the_same_results(learned, 
     assert "policy.checkpoint: 17 is not a checkpoint of the training; allowed: best, last" in said
 
 
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_the_ages_that_it_keeps_are_filmed(learned, tmp_path):
+    project = learned.copied(tmp_path / "project")
+    given = config() | {"policy": "{name: pixels}", "train": "{attempts: 1}"}
+    assert "pixels" not in project.jobs("learning", config=given)
+    project.run("learning", "-j", "2", config=given)
+    results = project.folder / "results"
+    ages = read_pixel_checkpoints(results / "pixels" / "policy.npz").ages
+    with (results / "learning.csv").open(newline="") as stream:
+        filmed = [int(row["age"]) for row in csv.DictReader(stream)]
+    assert filmed[0] == ages[0] == 0 and set(filmed) <= set(ages)
+
+
 def test_no_film_needs_it(project):
     """Nor PyTorch, whatever the options are."""
     assert "pixels" not in project.jobs(config=config(game="ALE/Pong-v5"))

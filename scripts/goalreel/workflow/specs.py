@@ -29,7 +29,7 @@ from goalreel.provenance.fingerprint import fingerprint
 from goalreel.provenance.spec import canonical, common_digest, package_version
 from goalreel.workflow import selection
 from goalreel.workflow.resources import stage_of
-from goalreel.workflow.stages import ARTISTS, STAGES
+from goalreel.workflow.stages import APART, ARTISTS, STAGES
 
 _CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
 _WARPED = "goalreel.pictures.warped"  # shows what goalreel plays to a network
@@ -176,7 +176,8 @@ class Specs:
             files = files | results_files(self._config["compare"])
         plays = stage in ("simulate", "clips", "learning")
         without = other_policies(player["name"]) if plays else []
-        without.append(_CAMERA if describe(env).computed else _WARPED)
+        if stage not in APART:  # a training has a game of its own
+            without.append(_CAMERA if describe(env).computed else _WARPED)
         made_of = {name: self._digest(name) for name in self._inputs(stage)}
         if stage == "training_table":
             made_of = {

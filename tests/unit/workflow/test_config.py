@@ -14,6 +14,7 @@ from goalreel.policies.parameters import ALGORITHMS, PARAMETERS
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import canonical
 from goalreel.training.dqn.settings import VARIANTS
+from goalreel.workflow import specs
 from goalreel.workflow.config import load_config
 from goalreel.workflow.options_table import options_page
 from goalreel.workflow.specs import Specs
@@ -355,6 +356,15 @@ def test_learning_films_a_learner_in_the_runs_own_way_and_refuses_who_learns_not
     assert config["train"]["attempts"] == 1
     with pytest.raises(GoalreelError, match="policy.name: 'random' has none; allowed in CartPole"):
         _ = Specs(config, REPOSITORY / "scripts").learner
+
+
+def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):
+    pytest.importorskip("ale_py")
+    monkeypatch.setattr(specs, "_version", lambda tool: "1")
+    film = {"env": "ALE/Pong-v5", "policy": {"name": "pixels"}}
+    given = {"pixels": {"game": "ALE/Pong-v5"}}, film, film | {"success": 18, "reaches": 20}
+    plans = [Specs(load(**one), REPOSITORY / "scripts") for one in given]
+    assert len({plan.spec("pixels", of_shard(0)) for plan in plans}) == 1
 
 
 def test_a_policys_file_is_watched_by_its_content(tmp_path):

@@ -66,10 +66,10 @@ class AtariLanes:
         self._returns[over] = 0.0
         self._begun = np.where(np.isin(np.arange(len(number)), over), number, self._begun)
         self._number = number.copy()
-        done = terminated | truncated
         next_obs = self.obs
-        if done.any():
-            next_obs = np.where(done[:, None, None], info["final_obs"][:, -1], self.obs)
+        if len(over):  # of other lanes, final_obs is whatever was in its memory
+            next_obs = self.obs.copy()
+            next_obs[over] = info["final_obs"][over, -1]
         return PixelStep(
             len(actions) * self._frame_skip,
             (np.sign(rewards) if self._clip else rewards).astype(np.float32),

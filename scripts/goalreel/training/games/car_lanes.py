@@ -1,18 +1,22 @@
 """MountainCar-v0 for training: environments side by side, whose episodes follow one another.
 
 Two kinds with the same transitions, bit for bit: Gymnasium's own, each with the wrappers of
-`gymnasium.make`, and the lanes of physics. Episode n of lane k has a seed of its own, whoever
+`gymnasium.make`, and the same car computed here. Episode n of lane k has a seed of its own, whoever
 steps it.
 """
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from goalreel.environments.physics import DISCRETE, State, reset
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.environments.seeding import SEED_BITS
+
+_FORCE, _GRAVITY = 0.001, 0.0025  # of Gymnasium's MountainCarEnv
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,13 @@ class WrappedCars:
 
 
 class Lanes:
-    """The cars of physics, all stepped at once.
+    """The cars computed here, one after another in plain Python.
+
+    For some steps of up to 60 lanes that is faster than NumPy, each of whose calls costs as much as
+    a whole step of a car.
 
     Attributes:
+        positions: (lanes,) float64, the cars' positions.
         obs: (lanes, 2) float32, what to act on next.
         reached: (lanes,) float64, the positions that the last step led to, before any reset.
     """
@@ -81,40 +89,37 @@ class Lanes:
     def __init__(self, seed: int, lanes: int, frame_skip: int):
         """Reset all lanes."""
         self._seeds, self._frame_skip = [_seeds(seed, n) for n in range(lanes)], frame_skip
-        self._state = reset(np.array([next(seeds) for seeds in self._seeds]))
-        self._steps = np.zeros(lanes, np.int64)
-        self.obs = self._state.observations()
-
-    @property
-    def positions(self) -> np.ndarray:
-        """The cars' positions, (lanes,) float64, which `obs` rounds."""
-        return self._state.positions
+        state = reset(np.array([next(seeds) for seeds in self._seeds]))
+        self._steps, self._velocities = [0] * lanes, [0.0] * lanes
+        self.positions, self.obs = state.positions, state.observations()
 
     def step(self, actions: np.ndarray) -> Step:
         """Repeat each action for `frame_skip` frames, or until its episode ends."""
-        lanes = len(actions)
-        positions, velocities = self._state.positions.copy(), self._state.velocities.copy()
-        rewards, terminated = np.zeros(lanes), np.zeros(lanes, bool)
-        active, lasted = np.arange(lanes), np.zeros(lanes, np.int64)
-        for _ in range(self._frame_skip):
-            state = State(positions[active], velocities[active])
-            state, reward, arrived = DISCRETE.step(state, actions[active])
-            positions[active], velocities[active] = state.positions, state.velocities
-            rewards[active] += reward
-            terminated[active] = arrived
-            self._steps[active] += 1
-            lasted[active] += 1
-            active = active[~arrived & (self._steps[active] < DISCRETE.max_steps)]
-            if not len(active):
-                break
-        truncated = self._steps >= DISCRETE.max_steps
-        self.reached = positions.copy()
-        next_obs = State(positions, velocities).observations()
-        for lane in np.flatnonzero(terminated | truncated):
+        before = self._steps.copy()
+        positions, arrived = self.positions.tolist(), [False] * len(before)
+        for lane, action in enumerate(actions.tolist()):
+            position, velocity = positions[lane], self._velocities[lane]
+            push, steps = (action - 1) * _FORCE, before[lane]
+            last = min(steps + self._frame_skip, DISCRETE.max_steps)
+            while steps < last and not arrived[lane]:
+                velocity += push + math.cos(3 * position) * -_GRAVITY
+                velocity = min(max(velocity, -MAX_SPEED), MAX_SPEED)
+                position = min(max(position + velocity, MIN_POSITION), MAX_POSITION)
+                if position == MIN_POSITION and velocity < 0:
+                    velocity = 0.0
+                arrived[lane] = position >= DISCRETE.goal_position and velocity >= 0
+                steps += 1
+            positions[lane], self._velocities[lane], self._steps[lane] = position, velocity, steps
+        lasted = np.array(self._steps) - before
+        truncated = np.array(self._steps) >= DISCRETE.max_steps
+        self.reached = np.array(positions)
+        self.positions = self.reached.copy()
+        next_obs = State(self.reached, np.array(self._velocities)).observations()
+        terminated = np.array(arrived)
+        for lane in np.flatnonzero(terminated | truncated).tolist():
             first = reset(np.array([next(self._seeds[lane])]))
-            positions[lane], velocities[lane] = first.positions[0], first.velocities[0]
+            self.positions[lane], self._velocities[lane] = first.positions[0], 0.0
             self._steps[lane] = 0
-        self._state = State(positions, velocities)
-        self.obs = self._state.observations()
+        self.obs = State(self.positions, np.array(self._velocities)).observations()
         frames = int(lasted.sum())
-        return Step(frames, lasted, rewards, terminated, truncated, next_obs, self.obs)
+        return Step(frames, lasted, -1.0 * lasted, terminated, truncated, next_obs, self.obs)

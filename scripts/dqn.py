@@ -3,7 +3,7 @@
 By hand, where PyTorch is installed (requirements-train.in):
 
     python scripts/dqn.py policy.pt log.csv metrics.json --spec '{"stage": "dqn", "config":
-        {"env": "MountainCar-v0", "dqn.frames": 120000, "dqn.double": false,
+        {"env": "MountainCar-v0", "dqn.decisions": 20000, "dqn.double": false,
         "variant": "baseline", "train.seed": 1}}'
 """
 
@@ -26,25 +26,26 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.environments.physics import DISCRETE
     from goalreel.errors import GoalreelError
+    from goalreel.files.atomic import write_text
     from goalreel.policies.network_file import Checkpoints, write_checkpoints
     from goalreel.policies.pytorch import import_torch
-    from goalreel.training.dqn.metrics import metrics_of, write_metrics
+    from goalreel.training.dqn.metrics import csv_of, write_metrics
     from goalreel.training.dqn.settings import settings_of
 
     spec = spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
     import_torch("to train").set_num_threads(1)  # the same weights, whatever the machine's cores
-    from goalreel.training.dqn.training import train
+    from goalreel.training.dqn.training import COLUMNS, train
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]
-    settings = settings_of(variant, spec.config["dqn.frames"], spec.config["dqn.double"])
+    settings = settings_of(variant, spec.config["dqn.decisions"], spec.config["dqn.double"])
     if not settings.deterministic:
         cli.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
-    trained = train(settings, seed)
-    trained.log.write(arguments.log)
-    metrics = metrics_of(trained, variant, seed, settings.deterministic)
-    evaluated = (metrics.checkpoints, metrics.means, tuple(trained.weights))
+    trained = train(settings, variant, seed)
+    metrics = trained.metrics
+    write_text(arguments.log, csv_of(COLUMNS, trained.episodes))
+    evaluated = (metrics.checkpoints, metrics.means, trained.weights)
     write_checkpoints(arguments.policy, Checkpoints(settings.hidden, *evaluated, spec))
     write_metrics(arguments.metrics, metrics, spec, arguments.log)
     cli.say(str(metrics))

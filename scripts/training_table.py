@@ -4,7 +4,7 @@ By hand:
 
     python scripts/training_table.py runs.csv table.csv table.md bars.svg curves.svg SHA256SUMS
         --metrics results/train/baseline/1/metrics.json --spec '{"stage": "training_table",
-        "config": {"dqn.variants": ["baseline", "fast"], "dqn.seeds": [1, 2, 3]}}'
+        "config": {"dqn.variants": ["baseline", "fast"], "dqn.seeds": [1, 2]}}'
 """
 
 from pathlib import Path
@@ -30,13 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.files.atomic import write_text
     from goalreel.provenance.checksums import write_sums
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.training.dqn.comparison import (
-        as_csv,
-        as_markdown,
-        curves_of,
-        rows_of,
-        runs_as_csv,
-    )
+    from goalreel.training.dqn.comparison import as_csv, as_markdown, rows_of, runs_as_csv
     from goalreel.training.dqn.metrics import read_metrics
     from goalreel.training.dqn.plots import plot_bars, plot_curves
 
@@ -54,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     write_text(arguments.rows, as_csv(rows))
     write_text(arguments.table, as_markdown(rows))
     plot_bars(arguments.bars, rows, spec.text)
-    plot_curves(arguments.curves, curves_of(trainings), spec.text)
+    plot_curves(arguments.curves, trainings, spec.text)
     files = [arguments.runs, arguments.rows, arguments.table, arguments.bars, arguments.curves]
     write_sums(arguments.sums, files)
     cli.say(f"{len(rows)} variants in {len(trainings)} trainings")

@@ -28,7 +28,7 @@ from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories
-from goalreel.training.dqn.comparison import curves_of
+from goalreel.training.dqn.comparison import rows_of
 from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
 
 
@@ -42,8 +42,8 @@ def run(viewed, tmp_path_factory) -> Path:
     np.savez(folder / "recording.npz", episode=rows, seed=rows + 1, action=np.zeros((14, 1), int))
     (folder / "states.csv").write_text("episode,position,velocity\n" + "0,-0.5,0\n" * 3)
     (folder / "policy.py").write_text("def act(obs):\n    return obs[:, 0].astype(int) * 0\n")
-    figures = (6000, 3.0, 2000.0, None, None, -150.0, -160.0)
-    metrics = Metrics("fast", 1, True, *figures, (5000, 6000), (2.5, 3.0), (-150.0, -160.0))
+    figures = (600, 7200, 3.0, 2.9, 0.5, 2)
+    metrics = Metrics("fast", 1, *figures, (500, 600), (-150.0, -160.0))
     spec = parse_spec('{"stage": "dqn", "config": {"variant": "fast"}, "shard": {}}')
     write_metrics(folder / "metrics.json", metrics, spec, folder / "train" / "log.csv")
     return folder
@@ -105,7 +105,7 @@ _TABLES = {
     "recording.csv": _recording,
     "states.csv": _recording,
     "tables.json": read_spec,
-    "metrics.json": lambda path: (curves_of([read_metrics(path)]), read_spec(path)),
+    "metrics.json": lambda path: (rows_of([read_metrics(path)]), read_spec(path)),
     "plots/steps.svg": lambda path: (read_caption(path), read_spec(path)),
     "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
     "benchmarks/concat.tsv": lambda path: read_timings(path.parent, ["concat"], 2, 60),

@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 pytestmark = pytest.mark.slow
 BASE = {
     **{"reaches": 4, "shard_size": 4, "success": -200, "max_steps": 60},
-    **{"policy": "{name: dqn}", "dqn": "{frames: 6000}"},
+    **{"policy": "{name: dqn}", "dqn": "{decisions: 1000}"},
 }
 SIMULATE = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
 TRAIN = SIMULATE | {"dqn": 1}
@@ -40,7 +40,7 @@ def test_what_was_trained_drives(driven):
     assert np.array_equal(network.act(seen), played.actions)
     told = json.loads((folder / "metrics.json").read_text())
     assert told["stage"] == "dqn" and told["metrics"]["variant"] == "fast"
-    assert told["metrics"]["frames"] >= 6000 and told["metrics"]["fps"] > 0
+    assert told["metrics"]["decisions"] >= 1000 and told["metrics"]["cpu_seconds"] > 0
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_was_trained_drives(driven):
     [
         ({"policy": "{name: dqn, checkpoint: best}", "train": "{attempts: 1}"}, {}),
         ({"policy": "{name: dqn, checkpoint: last}"}, SIMULATE),
-        ({"dqn": "{frames: 6000, double: true}"}, TRAIN),
+        ({"dqn": "{decisions: 1000, double: true}"}, TRAIN),
     ],
     ids=str,
 )
@@ -65,7 +65,7 @@ def test_the_shard_size_changes_no_trajectory(driven, tmp_path):
     assert 0 < count < len(whole.states) and np.array_equal(whole.states[:count], part.states)
 
 
-COMPARED = BASE | {"dqn": "{frames: 6000, variants: [fast], seeds: [7]}"}
+COMPARED = BASE | {"dqn": "{decisions: 1000, variants: [fast], seeds: [7]}"}
 VIEWS = {"learning": 1, "plots": 1, "swarm": 1, "grid": 1, "report": 1}
 TABLE = {"training": 1, "training_table": 1}
 TARGETS = ("all", "learning", "training", "report")
@@ -92,8 +92,8 @@ def test_the_comparison_is_verified_and_the_report_shows_the_film_of_learning(co
     assert "first attempts at growing ages" in page and "learning.mp4" in page
     with av.open(str(results / "learning.mp4")) as film:
         title = film.chapters()[0]["metadata"]["title"]
-    assert re.match(r"After [\d,]+ frames · attempt 1 of 4 · ", title)
-    assert "| Everything that helped |" in (results / "training" / "table.md").read_text()
+    assert re.match(r"After [\d,]+ decisions · attempt 1 of 4 · ", title)
+    assert "| Wrappers + 16 environments" in (results / "training" / "table.md").read_text()
     output = compared.run("verify", "-j", "2", config=COMPARED)
     counts = dict(re.findall(r"^ *(dqn|training_table|learning) +(\d+) .* sound", output, re.M))
     assert counts == {"dqn": "2", "training_table": "5", "learning": "2"}
@@ -107,7 +107,7 @@ def test_the_comparison_is_verified_and_the_report_shows_the_film_of_learning(co
     ("edit", "jobs"),
     [
         (
-            {"dqn": "{frames: 6000, variants: [fast, baseline], seeds: [7, 8]}"},
+            {"dqn": "{decisions: 1000, variants: [fast, baseline], seeds: [7, 8]}"},
             {"dqn": 3} | TABLE,
         ),
         ({"train": "{attempts: 1}"}, {"learning": 1, "report": 1}),
@@ -135,7 +135,8 @@ def test_bad_checkpoints_are_named(driven, tmp_path):
     project = driven.copied(tmp_path / "project")
     said = project.fail(SHARD, config=BASE | {"policy": "{name: dqn, checkpoint: 17}"})
     assert (
-        "policy.checkpoint: 17 is not a checkpoint of the training; allowed: best, last, 5" in said
+        "policy.checkpoint: 17 is not a checkpoint of the training; allowed: best, last, 512, "
+        in said
     )
     (project.folder / "results" / "train" / "fast" / "7" / "policy.pt").write_bytes(b"nothing")
     said = project.fail(SHARD, config=BASE | {"seed": 5})

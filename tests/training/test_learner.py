@@ -1,4 +1,4 @@
-"""The learner: its targets against sums by hand, and the ways to compute the same faster."""
+"""The learner: its targets against sums by hand, and what the network takes."""
 
 import copy
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
 from goalreel.policies.network import Network  # noqa: E402
-from goalreel.training.dqn.learner import Learner  # noqa: E402
+from goalreel.training.dqn.learner import Learner, rescaled  # noqa: E402
 from goalreel.training.dqn.playing import Batch  # noqa: E402
 from goalreel.training.dqn.settings import Settings  # noqa: E402
 
@@ -30,7 +30,7 @@ def some(count: int) -> Batch:
 def by_hand(model, target, batch: Batch, double: bool) -> float:
     """Return the loss, a transition at a time, by the formulas of Mnih and of van Hasselt."""
     losses = []
-    model, target = (lambda x, m=m: m(torch.from_numpy(x)).detach() for m in (model, target))
+    model, target = (lambda x, m=m: m(rescaled(x)).detach() for m in (model, target))
     for place in range(len(batch.actions)):
         after = batch.next_obs[place]
         later, chooses = target(after), model(after) if double else target(after)
@@ -72,28 +72,19 @@ def test_rescaled_observations_are_gymnasiums():
 
     plain = gym.make("MountainCar-v0")
     wrapped = gym.wrappers.RescaleObservation(gym.make("MountainCar-v0"), -1.0, 1.0)
-    learner = Learner(replace(SMALL, rescaled=True), 1)
+    learner = Learner(SMALL, 1)
     for seed in range(5):
-        seen, rescaled = plain.reset(seed=seed)[0], wrapped.reset(seed=seed)[0]
+        seen, theirs = plain.reset(seed=seed)[0], wrapped.reset(seed=seed)[0]
         with torch.no_grad():
-            values = learner.model(torch.from_numpy(rescaled.astype(np.float32))).numpy()
+            values = learner.model(torch.from_numpy(theirs.astype(np.float32))).numpy()
         assert learner.values(seen[None])[0] == pytest.approx(values, abs=1e-5)
 
 
-@pytest.mark.parametrize("rescaled", [False, True])
-def test_weights_are_of_a_network_of_raw_observations(rescaled):
-    learner = Learner(replace(SMALL, rescaled=rescaled), 1)
+def test_weights_are_of_a_network_of_raw_observations():
+    learner = Learner(SMALL, 1)
     learner.learn(some(64))
     seen = some(500).obs
     for dtype in (np.float64, np.float32):  # as simulate plays, and as a player's process does
         values = Network.of(learner.weights(), dtype).values(seen.astype(dtype))
         assert values.dtype == dtype
         assert values == pytest.approx(learner.values(seen), abs=1e-5)
-
-
-def test_fused_adam_is_adam():
-    one, other = Learner(SMALL, 1), Learner(replace(SMALL, fused=True), 1)
-    for _ in range(20):
-        one.learn(some(64)), other.learn(some(64))
-    for name, weights in one.weights().items():
-        assert other.weights()[name] == pytest.approx(weights, abs=1e-4), name

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,67 +12,67 @@ import training_table as stage
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.spec import canonical, common_digest, parse_spec
-from goalreel.training.dqn.comparison import (
-    HEADER,
-    TITLES,
-    as_csv,
-    as_markdown,
-    band,
-    curves_of,
-    rows_of,
-)
+from goalreel.training.dqn.comparison import HEADER, TITLES, as_csv, as_markdown, rows_of
 from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
+from goalreel.training.dqn.plots import band
 from goalreel.training.dqn.settings import VARIANTS
 
-CHECKPOINTS = (5000, 10000)
+
+def training(variant, seed, rate, seconds, solved=True, load=1.0):
+    """Return the metrics of a training that had so many decisions a second for so many seconds."""
+    decisions = round(rate * seconds)
+    means = (-200.0, -105.0 if solved else -150.0)
+    figures = (decisions, 12 * decisions, seconds, 0.98 * seconds, load, 2)
+    return Metrics(variant, seed, *figures, (decisions // 2, decisions), means)
 
 
-def training(variant, seed, fps, solved, last=-105.0):
-    """Return the metrics of a training that took `solved` seconds to solve, or never did."""
-    frames = None if solved is None else 10_000
-    means = (-200.0, last)
-    clock = (5000 / fps, 10_000 / fps)
-    figures = (10_000, 10_000 / fps, fps, frames, solved, max(means), last)
-    return Metrics(variant, seed, variant != "parallel", *figures, CHECKPOINTS, clock, means)
-
-
-SOLVED_AFTER = {  # fps and seconds of three seeds
-    "baseline": ((400.0, 60.0), (500.0, 90.0), (900.0, 120.0)),
-    "fast": ((2000.0, 9.0), (2500.0, 12.0), (2400.0, None)),
-    "parallel": ((450.0, None), (450.0, None), (450.0, 50.0)),
-}
 TRAININGS = [
     training(variant, seed, *figures)
-    for variant, group in SOLVED_AFTER.items()
+    for variant, group in {
+        "fast": ((2000.0, 9.0), (2500.0, 12.0), (2400.0, 20.0, False)),
+        "baseline": ((400.0, 60.0), (500.0, 90.0), (900.0, 120.0)),
+        "parallel": ((450.0, 80.0, False), (450.0, 90.0, False, 2.5), (450.0, 50.0)),
+    }.items()
     for seed, figures in enumerate(group, start=1)
 ]
 
 
 def test_rows_are_medians_and_changes_against_the_baseline():
-    baseline, fast, parallel = rows_of(TRAININGS)
-    assert vars(baseline) | {"fps": 500, "minutes": 1.5, "faster": None, "longer": None} == vars(
-        baseline
-    )
-    assert (fast.fps, fast.faster, fast.solved, fast.runs) == (2400, 3.8, 2, 3)
+    fast, baseline, parallel = rows_of(TRAININGS)
+    assert (baseline.rate, baseline.frames_rate, baseline.minutes) == (500, 6000, 1.5)
+    assert baseline.faster is baseline.longer is None
+    assert (fast.rate, fast.faster, fast.solved, fast.runs) == (2400, 3.8, 2, 3)
     assert fast.minutes == 0.2 and fast.longer == pytest.approx(0.2 / 1.5 - 1)
     assert parallel.minutes is None and parallel.longer is None, "two of three never solved it"
-    assert parallel.cells()[3:6] == ("not solved", "-", "1 of 3")
-    assert fast.cells()[1:] == ("2,400", "+380%", "0.20", "-86.7%", "2 of 3", "-105.0")
-    without = rows_of(TRAININGS[3:])
-    assert all(row.faster is None for row in without), "nothing to compare with"
+    assert parallel.cells()[5:8] == ("not solved", "-", "1 of 3")
+    assert fast.cells()[1:] == (
+        *("2,400", "+380%", "28,800", "11.8", "0.20", "-86.7%", "2 of 3", "-105.0"),
+    )
+    alone = rows_of(TRAININGS[:3])[0]
+    assert alone.faster is None and alone.longer is None, "nothing to compare with"
 
 
 def test_tables_show_the_rows():
     rows = rows_of(TRAININGS)
     lines = as_markdown(rows).splitlines()
     assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == list(HEADER)
-    assert lines[2] == "| Baseline | 500 | - | 1.50 | - | 3 of 3 | -105.0 |"
-    assert "the median of 3 trainings" in lines[-1]
-    assert "Not deterministic" in lines[-1] and lines[-1].endswith(": Parallel version.")
+    assert lines[3] == "| Baseline | 500 | - | 6,000 | 88.2 | 1.50 | - | 3 of 3 | -105.0 |"
+    assert "Medians of 3 trainings" in lines[-1]
+    assert "Not deterministic" in lines[-1] and ": Parallel version." in lines[-1]
     assert "deterministic" not in as_markdown(rows[:2])
     figures = list(csv.DictReader(io.StringIO(as_csv(rows))))
-    assert [float(row["fps"]) for row in figures] == [500, 2400, 450]
-    assert figures[0]["faster"] == figures[2]["minutes"] == ""
+    assert [float(row["rate"]) for row in figures] == [2400, 500, 450]
+    assert figures[1]["faster"] == figures[2]["minutes"] == ""
+
+
+def test_the_table_marks_what_was_trained_on_a_loaded_machine():
+    """By the load above the cores, or by processes that waited for one."""
+    lines = as_markdown(rows_of(TRAININGS)).splitlines()
+    assert lines[4].startswith("| Parallel version \\* | ") and "\\*" not in lines[2] + lines[3]
+    assert "loaded, so that times are too long: in 1 of Parallel version's 3" in lines[-1]
+    waited = replace(TRAININGS[0], cpu_seconds=0.8 * TRAININGS[0].seconds)
+    assert waited.loaded and not TRAININGS[0].loaded
+    assert str(waited).endswith("the machine was loaded")
 
 
 def test_every_variant_has_a_title():
@@ -89,16 +90,6 @@ def test_the_band_covers_the_mean_as_often_as_it_says():
     assert np.array_equal(low, again[0]) and np.array_equal(high, again[1])
 
 
-def test_curves_are_of_all_seeds():
-    curve = curves_of([training("fast", s, 1000.0, 5.0, last=-100.0 - s) for s in (1, 2, 3)])[0]
-    assert curve.mean.tolist() == [-200, -102] and curve.seeds == 3
-    assert curve.frames.tolist() == list(CHECKPOINTS) and curve.minutes == pytest.approx(
-        [5 / 60, 10 / 60]
-    )
-    assert curve.low[0] == curve.high[0] == -200, "all seeds agree"
-    assert -103 <= curve.low[1] < -102 < curve.high[1] <= -101
-
-
 def written(folder, metrics):
     """Write the results of a training without one; return its metrics.json."""
     folder = folder / metrics.variant / str(metrics.seed)
@@ -110,10 +101,10 @@ def written(folder, metrics):
 
 
 def test_metrics_come_back_whole_or_not_at_all(tmp_path):
-    path = written(tmp_path, TRAININGS[5])
-    assert read_metrics(path) == TRAININGS[5]
+    path = written(tmp_path, TRAININGS[2])
+    assert read_metrics(path) == TRAININGS[2]
     text = path.read_text()
-    path.write_text(text.replace("2400", "9400"))
+    path.write_text(text.replace("48000", "98000"))
     with pytest.raises(Unusable, match="corrupt"):
         read_metrics(path)
     with pytest.raises(GoalreelError, match="no such file"):
@@ -126,7 +117,7 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
         f"dqn {m.variant} {m.seed}": common_digest(json.loads(path.read_text()))
         for m, path in zip(TRAININGS, paths, strict=True)
     }
-    config = {"dqn.variants": list(SOLVED_AFTER), "dqn.seeds": [1, 2, 3]}
+    config = {"dqn.variants": ["fast", "baseline", "parallel"], "dqn.seeds": [1, 2, 3]}
     spec = {"stage": "training_table", "config": config, "made_of": made_of}
     names = ["runs.csv", "table.csv", "table.md", "bars.svg", "curves.svg", "SHA256SUMS"]
     files = [str(tmp_path / "made" / name) for name in names]
@@ -136,14 +127,16 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
 
     run(spec)
     runs = list(csv.DictReader(io.StringIO((tmp_path / "made" / "runs.csv").read_text())))
-    assert (
-        len(runs) == 9 and runs[5]["solved_seconds"] == "" and runs[0]["solved_seconds"] == "60.0"
-    )
-    assert [row["deterministic"] for row in runs] == 6 * ["True"] + 3 * ["False"]
+    assert len(runs) == 9 and [run["solved"] for run in runs] == [
+        *("True", "True", "False", "True", "True", "True", "False", "False", "True")
+    ]
+    assert runs[7]["loaded"] == "True" and runs[0]["seconds"] == "9.0"
     bars, curves = (read_caption(tmp_path / "made" / name) for name in ("bars.svg", "curves.svg"))
-    assert "Baseline: 500 FPS, 1.50 minutes" in bars.description
-    assert "Parallel version: 450 FPS, not solved" in bars.description
+    assert "Baseline: 500 decisions/s, 1.50 minutes" in bars.description
+    assert "Parallel version: 450 decisions/s, not solved" in bars.description
     assert "over 3 seeds with a 95% band" in curves.description
+    # Trainings of different lengths keep their last mean return: -105, -105 and -150.
+    assert f"{TITLES['fast']} -120.0 (-150.0 to -105.0)" in curves.description
     assert json.loads(curves.spec)["made_of"] == made_of
     with pytest.raises(Unusable, match="other options, code or tools"):
         run(spec | {"made_of": made_of | {"dqn fast 3": "0" * 64}})

@@ -47,7 +47,7 @@ CONFIG_EDITS = [
     ({"render": {"style": "gymnasium", "width": 600}}, NOTHING),
     ({"render": {"scale": 1}}, NOTHING),
     ({"max_attempts": 200}, NOTHING),
-    ({"dqn": {"frames": 5000, "double": True}}, NOTHING),  # which this policy does not use
+    ({"dqn": {"decisions": 5000, "double": True}}, NOTHING),  # which this policy does not use
     ({"policy": {"epsilon": 0}}, NOTHING),  # another spelling of 0.0
     ({"film": {}}, NOTHING),
     ({"reaches": 12}, ONE_SHARD),
@@ -154,7 +154,7 @@ CODE_EDITS = [
         ALL | {"coded_atlas": 1},
     ),
     ("goalreel/files/npz.py", "_LEVEL = 1", "_LEVEL = 2", NOTHING),
-    ("goalreel/training/dqn/settings.py", "batch: int = 128", "batch: int = 64", NOTHING),
+    ("goalreel/training/dqn/settings.py", "batch: int = 32", "batch: int = 64", NOTHING),
     ("goalreel/workflow/run_summary.py", '"film"', '"movie"', NOTHING),
     ("goalreel/provenance/input_checks.py", "reaches up to", "reaches until", NOTHING),
     ("goalreel/verification/replay.py", "100 / fps", "99 / fps", NOTHING),

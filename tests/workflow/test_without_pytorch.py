@@ -12,7 +12,7 @@ def test_misspelt_variants_are_corrected(project):
     output = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
     assert "policy.variant" in output and "baseline" in output and "Traceback" not in output
     output = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
-    assert "did you mean 'best'?; allowed: best, last or a number of frames or decisions" in output
+    assert "did you mean 'best'?; allowed: best, last or a number of decisions" in output
     output = project.fail("-n", "training", config={"dqn": "{variants: [fastt]}"})
     assert "dqn.variants.0: unknown value 'fastt'; did you mean 'fast'?" in output
 

@@ -4,8 +4,8 @@ A .pt file as `torch.save` writes it, of plain values and tensors alone:
 
     kind, version     "goalreel dqn" and the version of this layout
     env, hidden       the environment's id; the hidden layers' sizes
-    ages, means       (checkpoints,): the frames of training at each checkpoint, and the mean return
-                      of its evaluation
+    ages, means       (checkpoints,): the decisions of training at each checkpoint, and the mean
+                      return of its evaluation
     weights           a list, for each checkpoint the state_dict of the network
 
 beside which the archive has the member spec.json: how the file was made; it ends with a seal. It is
@@ -38,13 +38,13 @@ class Checkpoints:
     """What a policy file holds."""
 
     hidden: tuple[int, ...]  # sizes of the hidden layers
-    ages: tuple[int, ...]  # frames of training at each checkpoint
+    ages: tuple[int, ...]  # decisions of training at each checkpoint
     means: tuple[float, ...]  # each checkpoint's mean return in its evaluation
     weights: tuple[dict[str, np.ndarray], ...]  # of each checkpoint, by PyTorch's names
     spec: Spec = NO_SPEC  # how it was made
 
     def choose(self, checkpoint: str | int) -> int:
-        """Return the index of a checkpoint: "best", "last" or its frames of training.
+        """Return the index of a checkpoint: "best", "last" or its decisions of training.
 
         Raises GoalreelError if there is no such checkpoint.
         """

@@ -39,7 +39,7 @@ from goalreel.views.attempt_frames import drawn
 class Learner:
     """What a learner does at each of its checkpoints."""
 
-    unit: str  # what ages count: "episode", "frame" or "decision" of training
+    unit: str  # what ages count: "episode" or "decision" of training
     ages: tuple[int, ...]  # of the checkpoints, increasing
     policy: Callable[[int], Policy]  # of a checkpoint, by its age
     spec: Spec  # how it was trained
@@ -67,18 +67,18 @@ def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     if policy["name"] == "dqn":
         from goalreel.policies.network_file import read_checkpoints
 
-        unit, saved = "frame", read_checkpoints(trained)
+        saved = read_checkpoints(trained)
     else:
         from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints
 
-        unit, saved = "decision", read_pixel_checkpoints(policy["file"] or trained)
+        saved = read_pixel_checkpoints(policy["file"] or trained)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MOST_AGES).round().astype(int)
     ages = tuple(saved.ages[place] for place in np.unique(places))
 
     def at(age: int) -> Policy:
         return make_policy({**policy, "checkpoint": age}, trained)
 
-    return Learner(unit, ages, at, saved.spec)
+    return Learner("decision", ages, at, saved.spec)
 
 
 def of_sarsa(policies) -> Learner:

@@ -27,7 +27,7 @@ _TRAININGS = ("train", "dqn", "pixels", "training_table")  # which work on no pi
 _BUFFER_KB = 7.1  # a step in a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
-_DQN_MS = 1.5  # a frame of a training of the baseline, the slowest variant but for noise
+_DQN_MS = 2.5  # a decision of a training of the baseline, the slowest variant but for noise
 
 
 @cache
@@ -74,7 +74,7 @@ def run_minutes(
         ms += stage_of("simulate", env).ms_per_frame * _steps(config) / threads
     seconds = need.seconds * (1 if stage in _TRAININGS else pictures) + ms * covered / 1000
     if stage == "dqn":
-        seconds += config["dqn"]["frames"] * _DQN_MS / 1000
+        seconds += config["dqn"]["decisions"] * _DQN_MS / 1000
     if stage == "pixels":
         samples = pixels["decisions"] * (pixels["replay_ratio"] or 1)
         seconds += samples / _SAMPLES

@@ -153,7 +153,7 @@ _TRAININGS = {
         seconds=60,
     ),
     "dqn": Stage(
-        config=("env", "dqn.frames", "dqn.double", "train.seed", "variant"),
+        config=("env", "dqn.decisions", "dqn.double", "train.seed", "variant"),
         tools=("numpy", "torch"),
         outputs=tuple(f"{_TRAINING}/{file}" for file in ("policy.pt", "log.csv", "metrics.json")),
         per="training",
@@ -161,7 +161,7 @@ _TRAININGS = {
         seconds=30,
     ),
     "training_table": Stage(
-        config=("env", "dqn.frames", "dqn.double", "dqn.variants", "dqn.seeds"),
+        config=("env", "dqn.decisions", "dqn.double", "dqn.variants", "dqn.seeds"),
         tools=("matplotlib", "numpy"),
         outputs=tuple(
             f"training/{file}"

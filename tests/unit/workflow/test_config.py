@@ -59,10 +59,7 @@ def test_the_options_page_has_every_option_with_its_meaning():
             )
             assert row.endswith(f"{inner['description']} |") and inner["description"][-1] == "."
     assert "| `film.fps` | `null` | an integer from 1 to 240 or `null` |" in page
-    assert (
-        "| `policy.checkpoint` | `best` | `best`, `last` or a number of frames or decisions |"
-        in page
-    )
+    assert "| `policy.checkpoint` | `best` | `best`, `last` or a number of decisions |" in page
 
 
 @pytest.mark.parametrize(
@@ -166,7 +163,7 @@ FAULTS = [
     ({"policy": {"algorithm": "ppo"}}, "policy.algorithm: unknown value 'ppo'; allowed: PPO, DQN,"),
     (
         {"policy": {"checkpoint": -1}},
-        "policy.checkpoint: -1 is out of range; allowed: best, last or a number of frames or ",
+        "policy.checkpoint: -1 is out of range; allowed: best, last or a number of decisions",
     ),
     (
         {"render": {"scale": 3}},

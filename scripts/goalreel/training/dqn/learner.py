@@ -2,8 +2,8 @@
 
 Sources: V. Mnih et al., "Human-level control through deep reinforcement learning" (2015): the
 target network; H. van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning" (2016);
-the Huber loss, the clip of the gradient's norm at 10 and Adam are Stable-Baselines3's DQN; rescaled
-observations are those of Gymnasium's RescaleObservation, from -1 to 1.
+the Huber loss, the clip of the gradient's norm at 10 and Adam are Stable-Baselines3's DQN; the
+network takes observations as Gymnasium's RescaleObservation gives them, from -1 to 1.
 """
 
 import contextlib
@@ -35,6 +35,11 @@ def network(hidden: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+def rescaled(obs: np.ndarray) -> torch.Tensor:
+    """Return raw observations, (n, 2), as the network takes them: from -1 to 1, float32."""
+    return torch.from_numpy(((obs - _MIDDLE) / _HALF).astype(np.float32))
+
+
 class Learner:
     """A network in training."""
 
@@ -42,18 +47,18 @@ class Learner:
         """Begin with random weights, the same for the same seed."""
         torch.manual_seed(seed)
         torch.use_deterministic_algorithms(True)
-        self._settings = settings
+        self._double = settings.double
         self.model = network(settings.hidden)
         self._target = copy.deepcopy(self.model)
         self._optimiser = torch.optim.Adam(
-            self.model.parameters(), lr=settings.learning_rate, fused=settings.fused
+            self.model.parameters(), lr=settings.learning_rate, fused=True
         )
         self._no_grad = torch.no_grad if settings.no_grad else contextlib.nullcontext
 
     def values(self, obs: np.ndarray) -> np.ndarray:
         """Return the values of actions, (n, 3) float32, for (n, 2) float32 observations."""
         with self._no_grad():
-            return self.model(self._input(obs)).detach().numpy()
+            return self.model(rescaled(obs)).detach().numpy()
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the weights, by PyTorch's names, of a network of raw observations.
@@ -61,10 +66,9 @@ class Learner:
         Rescaling is folded into the first layer: w (x - m) / h + b is (w / h) x + (b - (w / h) m).
         """
         weights = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
-        if self._settings.rescaled:
-            matrix = weights["0.weight"] / _HALF
-            weights["0.bias"] = (weights["0.bias"] - matrix @ _MIDDLE).astype(np.float32)
-            weights["0.weight"] = matrix.astype(np.float32)
+        matrix = weights["0.weight"] / _HALF
+        weights["0.bias"] = (weights["0.bias"] - matrix @ _MIDDLE).astype(np.float32)
+        weights["0.weight"] = matrix.astype(np.float32)
         return weights
 
     def update_target(self) -> None:
@@ -73,10 +77,10 @@ class Learner:
 
     def learn(self, batch: Batch) -> float:
         """Take a step towards the target values of a batch; return the loss."""
-        next_obs = self._input(batch.next_obs)
+        next_obs = rescaled(batch.next_obs)
         with self._no_grad():
             next_values = self._target(next_obs)
-            if self._settings.double:
+            if self._double:
                 chosen = self.model(next_obs).argmax(dim=1, keepdim=True)
                 best = next_values.gather(1, chosen).squeeze(1)
             else:
@@ -84,16 +88,10 @@ class Learner:
             rewards = torch.from_numpy(batch.rewards)
             expected = (rewards + torch.from_numpy(batch.discounts) * best).detach()
         actions = torch.from_numpy(batch.actions).unsqueeze(1)
-        values = self.model(self._input(batch.obs)).gather(1, actions).squeeze(1)
+        values = self.model(rescaled(batch.obs)).gather(1, actions).squeeze(1)
         loss = functional.smooth_l1_loss(values, expected)
         self._optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), _CLIP)
         self._optimiser.step()
         return float(loss.detach())
-
-    def _input(self, obs: np.ndarray) -> torch.Tensor:
-        """Return what the network takes: raw observations, or from -1 to 1 in each dimension."""
-        if self._settings.rescaled:
-            obs = ((obs - _MIDDLE) / _HALF).astype(np.float32)
-        return torch.from_numpy(obs)

@@ -1,7 +1,10 @@
 """The figures of a training: metrics.json, which also holds the checksum of the training's log."""
 
+import csv
+import io
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,42 +22,43 @@ class Metrics:
 
     variant: str
     seed: int
-    deterministic: bool  # the same seed gives the same weights again
-    frames: int
-    seconds: float
-    fps: float  # frames of the environment for each second of the clock
-    solved_frames: int | None  # up to the first evaluation of SOLVED or better, None without one
-    solved_seconds: float | None
-    best: float  # mean return
-    last: float
-    checkpoints: tuple[int, ...]  # frames up to each evaluation
-    clock: tuple[float, ...]  # seconds up to each evaluation
+    decisions: int  # choices of an action, of all environments
+    frames: int  # steps of the environments
+    seconds: float  # wall clock without evaluations, as the CPU time is
+    cpu_seconds: float  # of all processes
+    load: float  # the machine's mean load in the last minute of the training
+    cores: int  # that the training could use
+    checkpoints: tuple[int, ...]  # decisions up to each evaluation
     means: tuple[float, ...]  # mean return of each evaluation
+
+    @property
+    def rate(self) -> float:
+        """Decisions per second."""
+        return self.decisions / self.seconds
+
+    @property
+    def last(self) -> float:
+        """The mean return of the last evaluation."""
+        return self.means[-1]
+
+    @property
+    def solved(self) -> bool:
+        """Whether it ended since the environment was solved."""
+        return self.last >= SOLVED
+
+    @property
+    def loaded(self) -> bool:
+        """Whether other work slowed it down: on free cores one of its processes always computes."""
+        return self.load > self.cores or self.cpu_seconds < 0.9 * self.seconds
 
     def __str__(self) -> str:
         """Return them in a line."""
-        solved = (
-            f"solved after {self.solved_frames:,} frames, {self.solved_seconds:.1f} s"
-            if self.solved_frames is not None
-            else "not solved"
-        )
         return (
-            f"{self.variant}, seed {self.seed}: {self.frames:,} frames in {self.seconds:.1f} s, "
-            f"{self.fps:,.0f} FPS; {solved}; mean return: best {self.best:.1f}, "
-            f"last {self.last:.1f}"
+            f"{self.variant}, seed {self.seed}: {'' if self.solved else 'not '}solved in "
+            f"{self.decisions:,} decisions ({self.frames:,} frames), {self.seconds:.1f} s, "
+            f"{self.cpu_seconds:.1f} s of CPU time, {self.rate:,.0f} decisions/s; "
+            f"mean return {self.last:.1f}{'; the machine was loaded' if self.loaded else ''}"
         )
-
-
-def metrics_of(trained, variant: str, seed: int, deterministic: bool) -> Metrics:
-    """Return the metrics of a training (training.Trained)."""
-    frames, clock, means = zip(
-        *((one.frames, one.seconds, one.mean) for one in trained.evaluations), strict=True
-    )
-    return Metrics(
-        *(variant, seed, deterministic, trained.frames, trained.seconds),
-        *(trained.frames / trained.seconds, *(trained.solved or (None, None))),
-        *(max(means), means[-1], frames, clock, means),
-    )
 
 
 def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: Spec, log: Path) -> None:
@@ -69,7 +73,14 @@ def read_metrics(path: Path) -> Metrics:
     read_digests(path)  # which checks that it is as it was written
     try:
         values = json.loads(path.read_text(encoding="ascii"))["metrics"]
-        lists = {name: tuple(values[name]) for name in ("checkpoints", "clock", "means")}
+        lists = {name: tuple(values[name]) for name in ("checkpoints", "means")}
         return Metrics(**{**values, **lists})
     except (KeyError, TypeError, ValueError) as error:
         raise Unusable(path, f"it holds no metrics ({error!r})") from None
+
+
+def csv_of(header: Iterable[str], rows: Iterable[Iterable]) -> str:
+    """Return a header and rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()

@@ -1,6 +1,5 @@
-"""Epsilon-greedy play in the trainer's process, the transitions that it gives, their buffer."""
+"""Epsilon-greedy play, the transitions that it gives, and their buffer. Needs no PyTorch."""
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,53 +13,55 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Played:
-    """A step of all lanes."""
+class Batch:
+    """Transitions."""
 
-    obs: np.ndarray  # (lanes, 2) float32, before it
-    actions: np.ndarray  # (lanes,) int8
-    step: Step
+    obs: np.ndarray  # (n, 2) float32
+    actions: np.ndarray  # (n,) int64
+    rewards: np.ndarray  # (n,) float32
+    next_obs: np.ndarray  # (n, 2) float32
+    discounts: np.ndarray  # (n,) float32, of the value of next_obs: 0 where the episode terminated
+
+
+@dataclass(frozen=True)
+class Played:
+    """A decision for each lane, and what it led to."""
+
+    batch: Batch  # (lanes,) transitions
+    frames: int  # that it took, all lanes' together
+    over: np.ndarray  # (lanes,) bool, which episodes have ended
     epsilon: float  # the share of random actions
-    waiting: int = 0  # steps in the ring of a process that plays, this one among them
 
 
 class Player:
-    """Plays on request, as a context manager; player_process.PlayerProcess has the same methods."""
+    """Plays in the learner's process; player_process.PlayerProcess has the same methods."""
 
     def __init__(self, settings: Settings, seed: int, values: Values, rng: np.random.Generator):
         """Reset all lanes."""
         self._settings, self._values, self._rng = settings, values, rng
         kind = WrappedCars if settings.wrapped else Lanes
-        self._cars, self._frame = kind(seed, settings.lanes, settings.frame_skip), 0
+        self._cars, self._decisions = kind(seed, settings.lanes, settings.frame_skip), 0
         self._obs = self._cars.obs
-
-    def __enter__(self) -> "Player":
-        """Begin."""
-        return self
-
-    def __exit__(self, *_) -> None:
-        """End; there is nothing to free."""
 
     def next(self) -> Played:
         """Play a step of all lanes."""
-        epsilon = epsilon_at(self._settings, self._frame)
+        epsilon = epsilon_at(self._settings, self._decisions)
         actions = choose(self._values, self._obs, epsilon, self._rng)
         step = self._cars.step(actions)
-        played = Played(self._obs, actions, step, epsilon)
-        self._obs, self._frame = step.obs, self._frame + step.frames
-        return played
+        batch = transitions(self._obs, actions, step, self._settings.discount)
+        self._obs, self._decisions = step.obs, self._decisions + len(actions)
+        return Played(batch, step.frames, step.terminated | step.truncated, epsilon)
 
     def learned(self, weights: Callable[[], dict[str, np.ndarray]]) -> None:
         """Take new weights, which `values` uses already."""
 
-    def resting(self) -> contextlib.AbstractContextManager:
-        """Return a context in which nothing is played."""
-        return contextlib.nullcontext()
+    def close(self) -> None:
+        """End; there is nothing to free."""
 
 
-def epsilon_at(settings: Settings, frame: int) -> float:
+def epsilon_at(settings: Settings, decision: int) -> float:
     """Return the share of random actions: from 1 down to `final_epsilon`, then constant."""
-    progress = min(frame / (settings.exploration * settings.frames), 1.0)
+    progress = min(decision / settings.exploration, 1.0)
     return 1.0 + progress * (settings.final_epsilon - 1.0)
 
 
@@ -76,31 +77,14 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
     return actions
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Transitions."""
-
-    obs: np.ndarray  # (n, 2) float32
-    actions: np.ndarray  # (n,) int64
-    rewards: np.ndarray  # (n,) float32
-    next_obs: np.ndarray  # (n, 2) float32
-    discounts: np.ndarray  # (n,) float32, of the value of next_obs: 0 where the episode terminated
-
-
-def transitions(played: Played, discount: float) -> Batch:
+def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, discount: float) -> Batch:
     """Return the transitions of a step of all lanes; a time limit ends no episode's value.
 
     The discount is of one frame, so its power for an action that lasted several.
     """
-    step = played.step
     discounts = np.where(step.terminated, 0.0, discount**step.lasted)
-    return Batch(
-        played.obs,
-        played.actions.astype(np.int64),
-        step.rewards.astype(np.float32),
-        step.next_obs,
-        discounts.astype(np.float32),
-    )
+    rewards, discounts = step.rewards.astype(np.float32), discounts.astype(np.float32)
+    return Batch(obs, actions.astype(np.int64), rewards, step.next_obs, discounts)
 
 
 class StateReplay:

@@ -1,36 +1,45 @@
-"""The plots of a comparison of trainings: bars of the table, and learning curves with bands."""
+"""The plots of a comparison of trainings: bars of the table, and learning curves with bands.
+
+The band of a curve is that of a stratified bootstrap, which R. Agarwal et al., "Deep Reinforcement
+Learning at the Edge of the Statistical Precipice" (2021), section 4.1, recommend for few runs: of
+each stratum, here a variant, as many runs are drawn with replacement as it has, a whole run at a
+time, and the means of the draws give percentiles.
+"""
 
 import os
+import statistics
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
-from goalreel.training.dqn.comparison import LEVEL, TITLES, Curve, Row, explained
-from goalreel.training.dqn.metrics import SOLVED
+from goalreel.training.dqn.comparison import TITLES, Row, by_variant, explained, minutes_in_words
+from goalreel.training.dqn.metrics import SOLVED, Metrics
 
 # M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind; with the dashes
 # also in grey.
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8C7A00")
 _DASHES = ("-", "--", "-.", ":")
+DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
 
 
 def plot_bars(path: str | os.PathLike, rows: Sequence[Row], spec: str) -> None:
-    """Draw each variant's FPS and minutes to solve."""
+    """Draw each variant's decisions per second and minutes to solve."""
     with styled():
         figure = Figure((9, 1.4 + 0.45 * len(rows)))
         left, right = figure.subplots(1, 2, sharey=True)
         places, titles = range(len(rows)), [TITLES[row.variant] for row in rows]
-        _bars(left, places, [row.fps for row in rows], [f"{row.fps:,.0f}" for row in rows])
-        labels = ["not solved" if row.minutes is None else f"{row.minutes:.2f}" for row in rows]
+        _bars(left, places, [row.rate for row in rows], [f"{row.rate:,.0f}" for row in rows])
+        labels = [minutes_in_words(row.minutes) for row in rows]
         _bars(right, places, [row.minutes or 0 for row in rows], labels)
         left.set(yticks=places, yticklabels=titles, ylim=(len(rows) - 0.4, -0.6))
-        left.set_xlabel("frames per second")
+        left.set_xlabel("decisions per second")
         right.set_xlabel("minutes to solve")
         figures = ", ".join(
-            f"{title}: {row.fps:,.0f} FPS, {minutes}{'' if row.minutes is None else ' minutes'}"
-            for title, row, minutes in zip(titles, rows, labels, strict=True)
+            f"{title}: {row.rate:,.0f} decisions/s, {label}{' minutes' if row.minutes else ''}"
+            for title, row, label in zip(titles, rows, labels, strict=True)
         )
         save(figure, path, Caption("Speed of training", f"{figures}. {explained(rows)}", spec))
 
@@ -46,43 +55,53 @@ def _bars(axes, places, values: Sequence[float], labels: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def plot_curves(path: str | os.PathLike, curves: Sequence[Curve], spec: str) -> None:
-    """Draw the mean return by frames and by minutes of training, with the bootstrap's bands."""
+def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str) -> None:
+    """Draw the mean return by decisions and by minutes of training, with the bootstrap's bands.
+
+    A training that has ended keeps its last mean return. Minutes are by a variant's median rate.
+    """
     with styled():
-        figure = Figure((9, 4.9))
+        figure, ends = Figure((9, 4.9)), []
         left, right = figure.subplots(1, 2, sharey=True)
-        for number, curve in enumerate(curves):
+        for number, (variant, group) in enumerate(by_variant(trainings).items()):
+            decisions = np.array(max((one.checkpoints for one in group), key=len))
+            means = np.stack([_lengthened(one.means, len(decisions)) for one in group])
+            minutes = decisions / statistics.median(one.rate for one in group) / 60
+            mean, (low, high) = means.mean(axis=0), band(means)
             style = {
                 "color": _COLOURS[number % len(_COLOURS)],
                 "linestyle": _DASHES[number // len(_COLOURS) % len(_DASHES)],
             }
-            for axes, across in ((left, curve.frames / 1000), (right, curve.minutes)):
-                label = TITLES[curve.variant] if axes is left else None
-                axes.plot(across, curve.mean, lw=1.6, label=label, **style)
-                axes.fill_between(
-                    across, curve.low, curve.high, color=style["color"], alpha=0.12, lw=0
-                )
-        for axes in (left, right):
-            axes.axhline(SOLVED, color=MARK, linestyle=":", lw=1.2)
-        left.set(xlabel="thousands of frames", ylabel="mean return of 100 episodes")
-        # Some variants take a fiftieth of others' time.
-        right.set(xlabel="minutes of training", xscale="log")
+            left.plot(decisions / 1000, mean, lw=1.6, label=TITLES[variant], **style)
+            right.plot(minutes, mean, lw=1.6, **style)
+            for axes, across in ((left, decisions / 1000), (right, minutes)):
+                axes.fill_between(across, low, high, color=style["color"], alpha=0.12, lw=0)
+                axes.axhline(SOLVED, color=MARK, linestyle=":", lw=1.2)
+            ends.append(f"{TITLES[variant]} {mean[-1]:.1f} ({low[-1]:.1f} to {high[-1]:.1f})")
+        left.set(xlabel="thousands of decisions", ylabel="mean return of 100 episodes")
+        right.set(xlabel="minutes of training", xscale="log")  # a tenth of others' time for some
         right.xaxis.set_major_formatter("{x:g}")
         right.xaxis.set_minor_formatter(NullFormatter())
-        figure.legend(loc="outside lower center", ncols=min(len(curves), 3), frameon=False)
-        save(figure, path, Caption("Learning curves", _description(curves), spec))
+        figure.legend(loc="outside lower center", ncols=min(len(ends), 3), frameon=False)
+        description = (
+            f"Mean return over {len(group)} seed{'s' * (len(group) > 1)} with a {LEVEL:.0%} band, "
+            f"a bootstrap's over the seeds of each variant. At the end: {', '.join(ends)}. The "
+            f"dotted line is {SOLVED:.0f}, at which the environment counts as solved."
+        )
+        save(figure, path, Caption("Learning curves", description, spec))
 
 
-def _description(curves: Sequence[Curve]) -> str:
-    ends = ", ".join(
-        f"{TITLES[curve.variant]} {curve.mean[-1]:.1f} "
-        f"({curve.low[-1]:.1f} to {curve.high[-1]:.1f})"
-        for curve in curves
-    )
-    seeds = sorted({curve.seeds for curve in curves})
-    many = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
-    return (
-        f"Mean return over {many} seed{'s' if seeds[-1] > 1 else ''} with a {LEVEL:.0%} band, a "
-        f"bootstrap's over the seeds of each variant. At the end: {ends}. The dotted line is "
-        f"{SOLVED:.0f}, at which the environment counts as solved."
-    )
+def _lengthened(means: Sequence[float], length: int) -> np.ndarray:
+    return np.pad(np.array(means), (0, length - len(means)), "edge")
+
+
+def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the low and high end of the bootstrap's band for the mean over the first axis.
+
+    The values are (runs, evaluations) float64; the same values give the same band.
+    """
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(values), size=(DRAWS, len(values)))
+    means = values[drawn].mean(axis=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return low, high

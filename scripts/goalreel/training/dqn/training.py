@@ -1,173 +1,92 @@
-"""A training: play, learn, evaluate the policy every 5,000 frames, and log all of it."""
+"""A training: play, learn, evaluate the policy every 500 decisions, and end when it has solved."""
 
-import csv
+import contextlib
+import os
+import resource
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
 from goalreel.environments.physics import DISCRETE, reset
-from goalreel.files.atomic import replacing
 from goalreel.policies.network import Network
 from goalreel.training.dqn.learner import Learner
-from goalreel.training.dqn.metrics import SOLVED
+from goalreel.training.dqn.metrics import SOLVED, Metrics
 from goalreel.training.dqn.player_process import PlayerProcess
-from goalreel.training.dqn.playing import Played, Player, StateReplay, transitions
+from goalreel.training.dqn.playing import Player, StateReplay
 from goalreel.training.dqn.settings import Settings
 
-EVALUATE_EVERY = 5_000
+EVALUATE_EVERY = 500  # decisions
 EPISODES = 100  # of an evaluation
 _FIRST_SEED = 10_000  # of evaluations: far from any that a training is likely to name
-COLUMNS = ("kind", "seconds", "frames", "fps", "episode", "steps", "return", "loss", "epsilon",
-           "queue", "drops")  # fmt: skip
+COLUMNS = ("decisions", "frames", "seconds", "return", "loss", "epsilon")
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """Of the policy after some training."""
-
-    frames: int  # of training
-    seconds: float  # of training
-    mean: float  # return
-
-
-class Log:
-    """A row for each episode, and one for each second of the clock."""
-
-    def __init__(self, lanes: int):
-        """Begin with no rows."""
-        self.rows: list[tuple] = []
-        self._returns, self._steps = np.zeros(lanes), np.zeros(lanes, np.int64)
-        self._losses: list[float] = []
-        self._second, self._frames, self._episodes = 0.0, 0, 0
-
-    def learned(self, loss: float) -> None:
-        """Add a gradient step."""
-        self._losses.append(loss)
-
-    def played(self, played: Played, frame: int, seconds: float) -> None:
-        """Add a step of all lanes, which ended at `frame`."""
-        step = played.step
-        self._returns += step.rewards
-        self._steps += step.lasted
-        for lane in np.flatnonzero(step.terminated | step.truncated):
-            self._episodes += 1
-            row = (self._episodes, int(self._steps[lane]), float(self._returns[lane]))
-            self._add("episode", seconds, frame, row, played)
-            self._returns[lane], self._steps[lane] = 0.0, 0
-        if seconds - self._second >= 1.0:
-            self._add("second", seconds, frame, ("", "", ""), played)
-            self._second, self._frames, self._losses = seconds, frame, []
-
-    def _add(self, kind: str, seconds: float, frame: int, row: tuple, played: Played) -> None:
-        passed = seconds - self._second
-        fps = (frame - self._frames) / passed if passed > 0 else 0.0
-        loss = sum(self._losses) / len(self._losses) if self._losses else ""
-        # Nothing is dropped: the player waits.
-        self.rows.append((kind, seconds, frame, fps, *row, loss, played.epsilon, played.waiting, 0))
-
-    def write(self, path: Path) -> None:
-        """Write the log as CSV."""
-        with replacing(path) as temporary, temporary.open("w", newline="") as stream:
-            csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *self.rows])
-
-
-@dataclass
 class Trained:
     """The outcome of a training."""
 
-    log: Log
-    frames: int = 0
-    seconds: float = 0.0  # of the clock, which stops while a policy is evaluated
-    solved: tuple[int, float] | None = None  # frames, seconds to the first evaluation of SOLVED
-    evaluations: list[Evaluation] = field(default_factory=list)
-    weights: list[dict[str, np.ndarray]] = field(default_factory=list)  # at each evaluation
+    metrics: Metrics
+    weights: tuple[dict[str, np.ndarray], ...]  # at each evaluation
+    episodes: list[tuple]  # rows of COLUMNS, one for each episode that was played to its end
 
 
-class Clock:
-    """Seconds of work, from its making on."""
-
-    def __init__(self):
-        """Start it."""
-        self._before, self._began = 0.0, time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds so far."""
-        return self._before + time.perf_counter() - self._began
-
-    def without(self, call: Callable, *arguments):
-        """Return what a call returns; the time it takes is not counted."""
-        before = self.seconds
-        try:
-            return call(*arguments)
-        finally:
-            self._before, self._began = before, time.perf_counter()
-
-
-class Dues:
-    """How often something is due that is due every so many frames."""
-
-    def __init__(self, every: int, first: int = 0):
-        """Begin at frame `first`."""
-        self._every, self._next = every, first + every
-
-    def passed(self, frame: int) -> int:
-        """Return how many times it has become due up to `frame`, since the last call."""
-        times = max(0, (frame - self._next) // self._every + 1)
-        self._next += times * self._every
-        return times
-
-
-def train(settings: Settings, seed: int) -> Trained:
+def train(settings: Settings, variant: str, seed: int) -> Trained:
     """Train, on one thread; deterministic settings and a seed give the same weights, bit for bit.
 
-    Learning is due by the frames that were played, whoever plays: the ratio of gradient steps to
-    frames is that of the settings. Raises GoalreelError if a player's process ends.
+    Raises GoalreelError if a player's process ends.
     """
-    clock = Clock()  # what a variant needs to begin, a process for one, is part of its time
+    began = _clocks()  # what a variant needs to begin, a process for one, is part of its time
     rng = np.random.default_rng(seed)
-    learner = Learner(settings, seed)
-    replay, log = StateReplay(settings.buffer), Log(settings.lanes)
-    learning, targets, evaluations = (
-        Dues(settings.train_every, settings.start),
-        Dues(settings.target_every),
-        Dues(EVALUATE_EVERY),
-    )
-    trained, frame = Trained(log), 0
-    with (
+    learner, replay = Learner(settings, seed), StateReplay(settings.buffer)
+    player = (
         PlayerProcess(settings, seed, learner.weights())
         if settings.parallel
         else Player(settings, seed, learner.values, rng)
-    ) as player:
-        while frame < settings.frames:
+    )
+    decisions, frames, returns, loss = 0, 0, np.zeros(settings.lanes), ""
+    checkpoints, means, weights, episodes = [], [], [], []
+    with contextlib.closing(player):
+        while decisions < settings.decisions and not (means and means[-1] >= SOLVED):
             played = player.next()
-            replay.append(transitions(played, settings.discount))
-            frame += played.step.frames
-            log.played(played, frame, clock.seconds)
-            if due := learning.passed(frame):
-                for _ in range(due * settings.gradient_steps):
-                    log.learned(learner.learn(replay.sample(settings.batch, rng)))
+            replay.append(played.batch)
+            before, decisions = decisions, decisions + settings.lanes
+            frames += played.frames
+            returns += played.batch.rewards
+            for lane in np.flatnonzero(played.over):
+                seconds = float((_clocks() - began)[0])
+                row = (decisions, frames, seconds, float(returns[lane]), loss, played.epsilon)
+                episodes.append(row)
+                returns[lane] = 0.0
+            if decisions > settings.start and times(before, decisions, settings.learn_every):
+                for _ in range(times(before, decisions, settings.learn_every)):
+                    batch = replay.sample(settings.batch * settings.learn_every, rng)
+                    loss = learner.learn(batch)
                 player.learned(learner.weights)
-            if targets.passed(frame):
+            if times(before, decisions, settings.target_every):
                 learner.update_target()
-            if evaluations.passed(frame) or frame >= settings.frames:
-                with player.resting():
-                    clock.without(_evaluate, trained, learner, frame, clock.seconds)
-        trained.frames, trained.seconds = frame, clock.seconds
-    return trained
+            if times(before, decisions, EVALUATE_EVERY) or decisions >= settings.decisions:
+                stopped = _clocks()
+                checkpoints.append(decisions)
+                weights.append(learner.weights())
+                means.append(float(evaluate(Network.of(weights[-1]).act).mean()))
+                began += _clocks() - stopped
+    metrics = Metrics(
+        *(variant, seed, decisions, frames, *(_clocks() - began).tolist()),
+        *(os.getloadavg()[0], len(os.sched_getaffinity(0)), tuple(checkpoints), tuple(means)),
+    )
+    return Trained(metrics, tuple(weights), episodes)
 
 
-def _evaluate(trained: Trained, learner: Learner, frame: int, seconds: float) -> None:
-    """Evaluate the policy and keep its weights."""
-    weights = learner.weights()
-    evaluation = Evaluation(frame, seconds, float(evaluate(Network.of(weights).act).mean()))
-    trained.evaluations.append(evaluation)
-    trained.weights.append(weights)
-    if trained.solved is None and evaluation.mean >= SOLVED:
-        trained.solved = frame, seconds
+def _clocks() -> np.ndarray:
+    """Return seconds of the clock, and of the CPU with that of processes that have ended."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return np.array([time.perf_counter(), sum(use.ru_utime + use.ru_stime for use in usages)])
+
+
+def times(before: int, after: int, every: int) -> int:
+    """Return how often something is due between two counts that is due at each `every`th."""
+    return after // every - before // every
 
 
 def evaluate(act, episodes: int = EPISODES) -> np.ndarray:
@@ -176,12 +95,9 @@ def evaluate(act, episodes: int = EPISODES) -> np.ndarray:
     `act` gives (n, 2) float32 observations their actions, (n,) int8, one for each frame.
     """
     state = reset(_FIRST_SEED + np.arange(episodes))
-    returns, open_ = np.zeros(episodes), np.arange(episodes)
+    returns, going = np.zeros(episodes), np.arange(episodes)
     for _ in range(DISCRETE.max_steps):
         state, rewards, terminated = DISCRETE.step(state, act(state.observations()))
-        returns[open_] += rewards
-        going = ~terminated
-        state, open_ = state.take(going), open_[going]
-        if not len(open_):
-            break
+        returns[going] += rewards
+        state, going = state.take(~terminated), going[~terminated]
     return returns

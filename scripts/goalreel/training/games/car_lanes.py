@@ -75,10 +75,10 @@ class WrappedCars:
 
 
 class Lanes:
-    """The cars computed here, one after another in plain Python.
+    """The same cars computed here, in plain Python.
 
-    For some steps of up to 60 lanes that is faster than NumPy, each of whose calls costs as much as
-    a whole step of a car.
+    A step of a car takes about 1.2 µs, as much as one of the 30 calls of NumPy that would step all
+    cars at once: up to some 60 lanes those take longer.
 
     Attributes:
         positions: (lanes,) float64, the cars' positions.

@@ -105,7 +105,11 @@ class LockStep:
 
 
 def new_trainer() -> Trainer:
-    return Trainer(SETTINGS, PixelLearner(HOW, 3, SETTINGS.seed), HOW.stack)
+    trainer = Trainer(SETTINGS, PixelLearner(HOW, 3, SETTINGS.seed), HOW.stack)
+    # What else is drawn by a thread, at any time, is drawn when it is needed.
+    lazy = Mock(submit=lambda call: Mock(result=call, exception=lambda: None))
+    trainer._thread = lazy
+    return trainer
 
 
 def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tmp_path):

@@ -34,7 +34,7 @@ PROGRESS = {
 
 def taught(learner: PixelLearner, number: int):
     """Make an update; return what is told of it."""
-    learner.learn([batch(4, number)])
+    learner.learn([learner.prepared(batch(4, number))])
     return learner.learned
 
 
@@ -46,7 +46,7 @@ def buffer() -> FrameReplay:
 @pytest.fixture(scope="module")
 def learner() -> PixelLearner:
     learner = PixelLearner(settings(), ACTIONS, 1)
-    learner.learn([batch(4, 0)])
+    taught(learner, 0)
     return learner
 
 

@@ -20,7 +20,7 @@ from goalreel.training.pixels.network import PixelNetwork, TorchActor  # noqa: E
 
 def learned(learner: PixelLearner, batches: list) -> Learned:
     """Make an update; return what is told of it."""
-    learner.learn(batches)
+    learner.learn([learner.prepared(one) for one in batches])
     return learner.learned
 
 
@@ -72,7 +72,7 @@ def test_each_batch_is_normalised_by_itself():
             wanted = part.returns + part.discounts * target(part.next_stacks).max(dim=1).values
         found = model(part.stacks).gather(1, part.actions[:, None]).squeeze(1)
         (torch.nn.functional.huber_loss(found, wanted) / len(parts)).backward()
-    learner.learn(parts)
+    learned(learner, parts)
     for (name, one), other in zip(
         learner.model.named_parameters(), model.parameters(), strict=True
     ):
@@ -84,7 +84,7 @@ def test_the_network_that_plays_is_the_one_that_is_trained(published):
     """With BatchNorm: the same greedy actions but for 1%, though averages once ran far behind."""
     learner = PixelLearner(settings(learning_rate=1e-3), ACTIONS, 1)
     for update in range(40):
-        learner.learn([batch(64, update)])
+        learned(learner, [batch(64, update)])
     seen = batch(64, 39).stacks
     with torch.no_grad():
         wanted = copy.deepcopy(learner.model).train()(seen)  # normalised by its own statistics
@@ -194,7 +194,7 @@ def test_double_q_learning_takes_the_targets_value_of_the_networks_choice():
     part = batch(8, 3)
     learner = PixelLearner(settings(normalise=False, learning_rate=1e-2), ACTIONS, 1)
     taught(learner, range(1))
-    wanted, after = learner._targets(part), part.next_stacks
+    wanted, after = learner._targets(*learner.prepared(part)), part.next_stacks
     with torch.no_grad():
         chosen, values = learner.model(after).argmax(1), learner._target(after)
     best = values.numpy()[np.arange(8), chosen.numpy()]

@@ -12,6 +12,7 @@ over n steps, and Adam's epsilon, are those of M. Hessel et al., "Rainbow" (2018
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -68,7 +69,8 @@ class PixelLearner:
         self._sums = torch.full((3,), torch.nan, device=self.device)  # of the latest update
         half = _HALF[self.device.type]
         halved = settings.autocast and computes_in_half(self.device)
-        self._autocast = torch.autocast(self.device.type, half, enabled=halved)
+        # A context of its own for each thread.
+        self._autocast = partial(torch.autocast, self.device.type, half, enabled=halved)
         scaled = halved and half is torch.float16  # whose range is small
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
         if settings.compile:
@@ -88,7 +90,7 @@ class PixelLearner:
         for network in both:
             network.compile(mode="reduce-overhead" if self.device.type == "cuda" else None)
         try:
-            with self._autocast:
+            with self._autocast():
                 values = self.model(stacks)
             values.float().sum().backward()
             for network in both:
@@ -103,12 +105,27 @@ class PixelLearner:
             self.model.train().zero_grad()
             self.model.load_state_dict(before)
 
-    def learn(self, batches: Sequence[Batch]) -> None:
+    @torch.no_grad()
+    def prepared(self, batch: Batch) -> tuple[Batch, torch.Tensor]:
+        """Return a batch as `learn` takes it, and the target network's values of what follows.
+
+        Any thread may call it: it changes nothing, and no update changes what it reads.
+        """
+        if batch.actions.device != self.device:  # the copies run beside what the GPU computes
+            sent = (t.pin_memory().to(self.device, non_blocking=True) for t in vars(batch).values())
+            batch = Batch(*sent)
+        both = batch.stacks, batch.next_stacks
+        stacks, next_stacks = (s.contiguous(memory_format=self._layout) for s in both)
+        with self._autocast():
+            values = self._target(next_stacks).float()
+        return replace(batch, stacks=stacks, next_stacks=next_stacks), values
+
+    def learn(self, prepared: Sequence[tuple[Batch, torch.Tensor]]) -> None:
         """Make one update, by the mean over all steps of the batches; `learned` tells of it."""
-        batches = [self._here(batch) for batch in batches]
+        batches = [batch for batch, _ in prepared]
         steps = sum(len(batch.actions) for batch in batches)
         sums = torch.zeros(2, device=self.device)
-        targets = [self._targets(batch) for batch in batches]
+        targets = [self._targets(batch, values) for batch, values in prepared]
         self._optimiser.zero_grad()
         for batch, expected in zip(batches, targets, strict=True):
             loss, error = self._loss(batch, expected)
@@ -129,35 +146,24 @@ class PixelLearner:
 
     def _loss(self, batch: Batch, expected: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return a batch's summed loss, and the sum of its temporal differences' sizes."""
-        with self._autocast:
+        with self._autocast():
             values = self.model(batch.stacks)
         values = values.float().gather(1, batch.actions.unsqueeze(1)).squeeze(1)
         errors = (values.detach() - expected).abs().sum()
         return functional.smooth_l1_loss(values, expected, reduction="sum"), errors
 
     @torch.no_grad()
-    def _targets(self, batch: Batch) -> torch.Tensor:
-        """Return the target values, (n,) float32, of a batch's actions."""
-        with self._autocast:
-            values = self._target(batch.next_stacks).float()
-            if self._settings.double:
-                self.model.eval()
+    def _targets(self, batch: Batch, values: torch.Tensor) -> torch.Tensor:
+        """Return the target values, (n,) float32, of a batch's actions; values: (n, actions)."""
+        best = values.max(dim=1).values
+        if self._settings.double:
+            self.model.eval()
+            with self._autocast():
                 chosen = self.model(batch.next_stacks).argmax(dim=1, keepdim=True)
-                self.model.train()
-                best = values.gather(1, chosen).squeeze(1)
-            else:
-                best = values.max(dim=1).values
+            self.model.train()
+            best = values.gather(1, chosen).squeeze(1)
         # Where an episode terminated the frames mean nothing, and the discount is 0.
         return batch.returns + batch.discounts * best
-
-    def _here(self, batch: Batch) -> Batch:
-        """Return a batch on the learner's device, its stacks as convolutions take them best."""
-        if batch.actions.device != self.device:  # the copies run beside what the GPU computes
-            sent = (t.pin_memory().to(self.device, non_blocking=True) for t in vars(batch).values())
-            batch = Batch(*sent)
-        both = batch.stacks, batch.next_stacks
-        stacks, next_stacks = (s.contiguous(memory_format=self._layout) for s in both)
-        return replace(batch, stacks=stacks, next_stacks=next_stacks)
 
     def _clip(self) -> torch.Tensor:
         """Return the gradient's norm, and hold it to the limit if there is one."""
@@ -185,7 +191,7 @@ class PixelLearner:
             return
         for layer in layers:
             layer.reset_running_stats()
-        with self._autocast:
+        with self._autocast():
             for batch in self._latest:
                 self.model(batch.stacks)
 

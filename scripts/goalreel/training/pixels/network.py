@@ -10,6 +10,7 @@ from torch.nn import functional
 from goalreel.policies.pixel_network import NETWORKS, STRIDES, side_after
 
 WHITE = 255.0
+_FIRST_VALUES = 0.05  # values begin near 0: random ones would have to be unlearned
 
 
 class PixelNetwork(nn.Module):
@@ -18,7 +19,7 @@ class PixelNetwork(nn.Module):
     With `normalise`, BatchNorm comes after each convolution, which then has no bias, since it would
     be taken away. With `dueling`, the last layer gives advantages, and another the value of the
     state (Z. Wang et al., "Dueling Network Architectures", 2016, equation 9). Weights begin as in
-    K. He et al., "Delving Deep into Rectifiers" (2015), equation 10.
+    K. He et al., "Delving Deep into Rectifiers" (2015), equation 10, but for the last layer's.
     """
 
     def __init__(
@@ -49,9 +50,9 @@ class PixelNetwork(nn.Module):
         rng = torch.Generator().manual_seed(seed)
         for module in self.modules():
             if isinstance(module, nn.Conv2d | nn.Linear):
-                last = module in (self.values, self.state_value)
-                nonlinearity = "linear" if last else "relu"
-                nn.init.kaiming_normal_(module.weight, nonlinearity=nonlinearity, generator=rng)
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu", generator=rng)
+                if module in (self.values, self.state_value):
+                    module.weight.data *= _FIRST_VALUES
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
 

@@ -1,11 +1,14 @@
 """The learning side of a training from pixels: when to learn, from what, and what to keep.
 
-It knows no process and no thread. Its state can be saved, and resumed sample by sample.
+While the learner makes an update, a thread draws the next one's samples and has the target network
+evaluate them: a third of the work, for a second core. The state can be saved, and resumed sample by
+sample.
 """
 
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -61,6 +64,9 @@ class Trainer:
         n_step = settings.n_step, settings.discount, learner.device
         self.replay = FrameReplay(settings.lanes, size, (SIDE, SIDE), stack, margin, *n_step)
         self._rng = torch.Generator(self.replay.device).manual_seed(settings.seed)
+        self._drawn = self._rng.get_state()  # before the samples that are drawn ahead
+        self._ahead: Future | None = None
+        self._thread = ThreadPoolExecutor(1)
         self.updates = self.games = 0
         self.recent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
         self.due = deque(settings.ages)
@@ -106,18 +112,30 @@ class Trainer:
 
     def update(self, steps: int) -> bool:
         """Learn once; return whether there was enough in the buffer to do so."""
-        settings, batches = self._settings, []
+        prepared = self._ahead.result() if self._ahead else self._prepared()
+        self._ahead = None
+        if prepared is None:
+            return False
+        self._drawn = self._rng.get_state()
+        self._ahead = self._thread.submit(self._prepared)
+        every = self._settings.target_every
+        before = self.learned_from(steps) // every
+        self.learner.learn(prepared)
+        self.updates += 1
+        if self.learned_from(steps) // every > before:
+            self._ahead.exception()  # it has ended: the target network is free
+            self.learner.update_target()
+        return True
+
+    def _prepared(self) -> list | None:
+        """Return what the learner takes for an update, None if the buffer holds too little."""
+        settings, prepared = self._settings, []
         for _ in range(settings.accumulation):
             batch = self.replay.sample(settings.batch, self._rng)
             if batch is None:
-                return False
-            batches.append(batch)
-        before = self.learned_from(steps) // settings.target_every
-        self.learner.learn(batches)
-        self.updates += 1
-        if self.learned_from(steps) // settings.target_every > before:
-            self.learner.update_target()
-        return True
+                return None
+            prepared.append(self.learner.prepared(batch))
+        return prepared
 
     def learned_from(self, steps: int) -> int:
         """Return the decisions whose share of updates is made, of so many that are in."""
@@ -170,7 +188,7 @@ class Trainer:
             "waiting": [list(item) for item in self.waiting],
             "evaluations": [asdict(evaluation) for evaluation in self.evaluations],
             "kept": [list(item) for item in self.kept.items()],
-            "rng": self._rng.get_state().numpy(),
+            "rng": self._drawn.numpy(),
         }
 
     def restore(self, progress: Mapping) -> None:
@@ -184,4 +202,5 @@ class Trainer:
             for values in progress["evaluations"]
         ]
         self.kept = dict(progress["kept"])
-        self._rng.set_state(torch.from_numpy(np.array(progress["rng"])))
+        self._drawn = torch.from_numpy(np.array(progress["rng"]))
+        self._rng.set_state(self._drawn)

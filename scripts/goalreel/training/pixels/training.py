@@ -23,6 +23,7 @@ from goalreel.training.pixels.monitor import write_rows
 from goalreel.training.pixels.session import Session, Sums, interrupts
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
+from goalreel.training.shared_memory import child_process
 
 _FREE = (
     "decisions",
@@ -78,6 +79,7 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
             it was stopped. Any other failure is raised as it is, once the training is saved.
     """
     game = GameSettings(settings.game, settings.frame_skip).filled()
+    child_process.keep_freed_memory()
     with interrupts() as asked:
         actions = actions_of(settings.interpreter, asdict(game))
         # On a CPU compiling takes a minute and gains little.

@@ -17,6 +17,6 @@ def make_lanes(game: GameSettings, seed: int, lanes: int) -> PixelLanes:
         from goalreel.training.games.atari import AtariLanes
 
         return AtariLanes(game, seed, lanes)
-    from goalreel.training.games.emulated import EmulatedLanes
+    from goalreel.training.games.mario_lanes import MarioLanes
 
-    return EmulatedLanes(game, seed, lanes)
+    return MarioLanes(game, seed, lanes)

@@ -117,13 +117,15 @@ class Trainer:
         if prepared is None:
             return False
         self._drawn = self._rng.get_state()
-        self._ahead = self._thread.submit(self._prepared)
+        if self.learner.device.type == "cpu":  # a GPU computes beside this thread in any case
+            self._ahead = self._thread.submit(self._prepared)
         every = self._settings.target_every
         before = self.learned_from(steps) // every
         self.learner.learn(prepared)
         self.updates += 1
         if self.learned_from(steps) // every > before:
-            self._ahead.exception()  # it has ended: the target network is free
+            if self._ahead:
+                self._ahead.exception()  # it has ended: the target network is free
             self.learner.update_target()
         return True
 

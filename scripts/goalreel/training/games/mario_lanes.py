@@ -1,0 +1,91 @@
+"""Lanes of Super Mario Bros, each stepped by itself, in the interpreter that has it."""
+
+import numpy as np
+
+from goalreel.policies.warp import WARPS
+from goalreel.training.games.lanes import Episode, PixelStep
+from goalreel.training.games.settings import GameSettings
+
+_NOOP = 0
+
+
+class _Lane:
+    """A game that begins anew whenever it is over, after some frames without a button.
+
+    What the learner sees ends with each life, if the settings say so; the game then goes on.
+    """
+
+    def __init__(self, settings: GameSettings, seed: int):
+        from goalreel.environments.mario import MarioEnv
+
+        self.env, self._settings = MarioEnv(settings.game, obs_type="ram"), settings
+        self._rng = np.random.default_rng(seed)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.env.reset()
+        self._return, self._frames, self._distance = 0.0, 0, 0.0
+        for _ in range(
+            self._rng.integers(1, self._settings.noop + 1) if self._settings.noop else 0
+        ):
+            self._frame(_NOOP)
+        self._lives, self.obs = self.env.lives(), self._seen()
+
+    def _frame(self, action: int) -> tuple[float, bool]:
+        """Play a frame; return its reward, and whether the game is over."""
+        _, reward, over, _, info = self.env.step(action)
+        self._return, self._frames = self._return + reward, self._frames + 1
+        self._distance = max(self._distance, float(info["x_pos"]))
+        return reward, over
+
+    def _seen(self) -> np.ndarray:
+        return WARPS[self._settings.warp](self.env.render())
+
+    def step(self, action: int) -> tuple[int, float, bool, np.ndarray, tuple | None]:
+        """Return frames, reward, whether the episode terminated, its frame, and a game's end."""
+        total, frames, over = 0.0, 0, False
+        while frames < self._settings.frame_skip and not over:
+            reward, over = self._frame(action)
+            total, frames = total + reward, frames + 1
+        next_obs, left = self._seen(), self.env.lives()
+        died = self._settings.episodic_life is not False and 0 < left < self._lives
+        self._lives, self.obs, ended = left, next_obs, None
+        if over:
+            ended = self._return, self._frames, self._distance
+            self._begin()
+        return frames, total, over or died, next_obs, ended
+
+
+class MarioLanes:
+    """Lanes of Super Mario Bros, a PixelLanes."""
+
+    def __init__(self, settings: GameSettings, seed: int, lanes: int):
+        """Make and reset all games; each lane has a seed of its own for all that follows.
+
+        Raises GoalreelError where its packages are missing.
+        """
+        seeds = np.random.SeedSequence(seed).generate_state(lanes)
+        self._lanes = [_Lane(settings.filled(), int(own)) for own in seeds]
+        self.actions = int(self._lanes[0].env.action_space.n)
+        self.obs = np.stack([lane.obs for lane in self._lanes])
+
+    def step(self, actions: np.ndarray) -> PixelStep:
+        """Take (lanes,) actions, one game after another."""
+        steps = [
+            lane.step(action) for lane, action in zip(self._lanes, actions.tolist(), strict=True)
+        ]
+        frames, rewards, terminated, next_obs, ended = zip(*steps, strict=True)
+        self.obs = np.stack([lane.obs for lane in self._lanes])
+        return PixelStep(
+            sum(frames),
+            np.array(rewards, np.float32),
+            np.array(terminated, bool),
+            np.zeros(len(actions), bool),  # the game's clock ends it
+            np.stack(next_obs),
+            tuple(Episode(number, *game) for number, game in enumerate(ended) if game),
+        )
+
+    def close(self) -> None:
+        """Close all games."""
+        for lane in self._lanes:
+            lane.env.close()

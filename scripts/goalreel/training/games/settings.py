@@ -20,7 +20,7 @@ _NOTHING = dict.fromkeys(("maximum", "episodic_life", "fire", "clip_reward"), Fa
 _NOTHING |= {"noop": 0, "warp": "pillow"}
 _OF_THE_GAME = {"noop": 30, "episodic_life": None, "fire": None}
 _OPEN = {
-    CAR: _NOTHING,
+    CAR: _NOTHING | {"clip_reward": True},  # an action costs 1, however many frames it lasts
     ALE: _OF_THE_GAME | {"maximum": True, "clip_reward": True, "warp": "area"},
     MARIO: _NOTHING | _OF_THE_GAME,
 }

@@ -50,7 +50,9 @@ def test_the_car_is_seen_as_gymnasium_draws_it(warp):
         velocities = cars.obs[:, 1]
         over = wanted.terminated | wanted.truncated
         assert np.array_equal(wanted.next_obs[:, 0], cars.reached.astype(np.float32))
-        assert step.rewards.dtype == np.float32 and np.array_equal(step.rewards, np.sign(wanted.rewards))
+        assert step.rewards.dtype == np.float32 and np.array_equal(
+            step.rewards, np.sign(wanted.rewards)
+        )
         assert np.array_equal(step.terminated, wanted.terminated)
         assert np.array_equal(step.truncated, wanted.truncated)
         if number % 10 == 0 or over.any():

@@ -57,7 +57,9 @@ class PixelLearner:
             settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
         )
         layers = settings.network, settings.normalise, settings.dueling
-        network = PixelNetwork(actions, settings.stack, *layers, seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = PixelNetwork(actions, settings.stack, *layers)
         # On a CPU the copies that channels in the last place take cost more than they bring.
         on_gpu = self.device.type == "cuda"
         self._layout = torch.channels_last if on_gpu else torch.contiguous_format

@@ -14,7 +14,7 @@ _ATARI = {
     "network": "small",
     "normalise": False,
     "dueling": True,
-    "double": False,
+    "double": True,
     "n_step": 10,
     "collectors": 1,
     "environments": 8,

@@ -1,0 +1,181 @@
+"""The ablation of M. Lapan, "Deep Reinforcement Learning Hands-On" (2nd ed.), chapter 9, on Pong.
+
+By the book's rules, which its public code has (PacktPublishing/Deep-Reinforcement-Learning-Hands-
+On-Second-Edition, Chapter09): the network of Mnih et al. (2015), batches of 32, Adam with 1e-4, a
+discount of 0.99, a replay buffer of 100,000 decisions and 10,000 of them to begin with, epsilon
+from 1 to 0.02 over 100,000 decisions, the target copied every 1,000 updates.
+
+    Baseline                    one environment, an update for each decision
+    Without torch.no_grad()     acting and targets build the graph that gradients would need
+    3 environments              batches of 3 x 32, an update for 3 decisions
+    Parallel                    a process plays; batches of 4 x 32, as fast as they can be learned
+    Wrappers + ...              cheaper wrappers: no no-ops, the last of four frames in place of the
+                                maximum of two, stacks of two; here by ale-py's AtariVectorEnv,
+                                elsewhere Stable-Baselines3's AtariWrapper
+    goalreel                    `snakemake pixels` with its preset `atari`
+
+Rates are measured once a row learns, at its last epsilon. Minutes come from a training of the row
+until 30 greedy games have a mean return of 18 (`--solve`), whose curve is pong_ROW.csv.
+Printed, and written to book.csv and book.md.
+
+    python -m pip install -r requirements.txt -r requirements-train-test.in
+    python -m benchmarks.training.book                     15 minutes on two quiet cores
+    python -m benchmarks.training.book --solve baseline    hours; it may run in the background
+"""
+
+import argparse
+import csv
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.sample import RESULTS
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown
+from benchmarks.training.plain_dqn import FRAME_SKIP, Settings, greedy_returns, train
+from benchmarks.training.row_processes import (
+    Measured,
+    Stopwatch,
+    goalreel,
+    in_turns,
+    load_note,
+    median,
+    ratio,
+    tell,
+)
+
+BASELINE = Settings(decisions=1)
+THREE, PARALLEL = {"envs": 3, "batch": 96, "decisions": 3}, {"free": True, "batch": 128}
+WRAPPERS = {"vector": True, "cheap": True}
+BOOK = {
+    "baseline": ("Baseline", BASELINE),
+    "no_grad": ("Without torch.no_grad()", replace(BASELINE, no_grad=False)),
+    "three": ("3 environments", replace(BASELINE, **THREE)),
+    "parallel": ("Parallel", replace(BASELINE, **PARALLEL)),
+    "wrappers_three": ("Wrappers + 3 environments", replace(BASELINE, **THREE, **WRAPPERS)),
+    "wrappers_parallel": ("Wrappers + parallel", replace(BASELINE, **PARALLEL, **WRAPPERS)),
+}
+OURS = "goalreel"
+ROWS = {**{name: label for name, (label, _) in BOOK.items()}, OURS: "goalreel"}
+PUBLISHED = {"three": "+72.5%"}  # gains in decisions/s that the book has
+START, WARM, MEASURED = 1000, 200, 1200  # decisions: before learning, not timed, and timed
+SOLVED, EVERY, HOPEFUL = 18, 10_000, 10  # mean return; decisions; of the latest training games
+HEADER = ("step", "decisions/s", "change", "the book's", "emulator frames/s",
+          "CPU s per 1,000 decisions", f"minutes to {SOLVED}", "others, cores")  # fmt: skip
+PACKAGES = ("torch", "stable-baselines3", "ale-py", "gymnasium", "numpy")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print and write the table; or measure one row; or train one until it has solved."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = options.add_argument
+    add("--rounds", type=int, default=5, help="of which medians are told (5)")
+    add("--output", type=Path, default=RESULTS, help="folder for the tables")
+    add("--row", choices=ROWS, help="measure this one alone, and print JSON")
+    add("--solve", choices=BOOK, help="train this one until it has solved the game")
+    add("--seed", type=int, default=1, help="of a training that solves (1)")
+    chosen = options.parse_args(argv)
+    if chosen.row:
+        tell(measure(chosen.row))
+        return
+    if chosen.solve:
+        solve(chosen.solve, chosen.seed, curve_of(chosen.output, chosen.solve))
+        return
+    found = in_turns("benchmarks.training.book", list(ROWS), chosen.rounds)
+    machine = describe_machine(available_cores(), PACKAGES)
+    rows = [cells(name, found, chosen.output) for name in ROWS]
+    table = markdown(HEADER, rows, notes(chosen.rounds, found, machine))
+    print(table)
+    plain = [[cell.replace(",", "") for cell in row] for row in rows]
+    Path(chosen.output, "book.csv").write_text(csv_text(HEADER, plain, machine), encoding="utf-8")
+    Path(chosen.output, "book.md").write_text(table, encoding="utf-8")
+
+
+def measure(name: str) -> Measured:
+    """Measure a row in this process."""
+    stopwatch = Stopwatch(START + WARM, START + WARM + MEASURED)
+    if name == OURS:
+        goalreel(stopwatch, learning_starts=START, exploration=0)
+    else:
+        train(replace(BOOK[name][1], start=START, exploration=0), stopwatch.going)
+    return stopwatch.measured()
+
+
+def curve_of(folder: Path, name: str) -> Path:
+    """Return the path of a row's curve."""
+    return folder / f"pong_{name}.csv"
+
+
+def solve(name: str, seed: int, path: Path) -> None:
+    """Train a row until it has solved the game, and write its curve.
+
+    Minutes are those of training, evaluations excluded; where the latest training games are far
+    from it nothing is evaluated, and the column is empty.
+    """
+    settings, begun, paused, rows = BOOK[name][1], time.perf_counter(), 0.0, []
+    due = EVERY
+
+    def going(decisions: int, returns: Sequence[float], network) -> bool:
+        nonlocal paused, due
+        if decisions < due or not returns:
+            return True
+        due += EVERY
+        mean, stopped = statistics.mean(returns), time.perf_counter()
+        minutes = (stopped - begun - paused) / 60
+        evaluated = greedy_returns(network, settings) if mean >= HOPEFUL else None
+        rows.append((f"{minutes:.2f}", decisions, f"{mean:.2f}", evaluated))
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([CURVE, *rows])
+        paused += time.perf_counter() - stopped
+        return evaluated is None or evaluated < SOLVED
+
+    train(settings, going, seed)
+
+
+CURVE = ("minutes", "decisions", "training return", "greedy return")
+
+
+def minutes_to_solve(path: Path) -> str:
+    """Return the minutes of a curve's first evaluation that solved the game; nothing without."""
+    if not path.exists():
+        return ""
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row[CURVE[3]] and float(row[CURVE[3]]) >= SOLVED:
+                return f"{float(row[CURVE[0]]):.0f}"
+    return ""
+
+
+def cells(name: str, found: dict[str, list[Measured]], folder: Path) -> list[str]:
+    """Return the cells of a row below HEADER."""
+    measured, baseline = found[name], found["baseline"]
+    speed = 1000 / median(measured, "wall_ms")
+    gain = ratio(baseline, measured, "wall_ms") - 1
+    return [
+        *(ROWS[name], f"{speed:,.0f}", "" if name == "baseline" else f"{gain:+.1%}"),
+        *(PUBLISHED.get(name, ""), f"{FRAME_SKIP * speed:,.0f}"),
+        *(f"{median(measured, 'cpu_ms'):.1f}", minutes_to_solve(curve_of(folder, name))),
+        f"{median(measured, 'others_cores'):.2f}",
+    ]
+
+
+def notes(rounds: int, found: dict[str, list[Measured]], machine: str) -> list[str]:
+    """Return what a reader of the table should know."""
+    return [
+        f"{MEASURED:,} decisions of each row, {WARM} after learning began; medians of {rounds} "
+        f"round{'s' * (rounds > 1)}, in which all take turns, and of the changes in each round. "
+        f"A decision lasts {FRAME_SKIP} emulator frames; CPU time is that of all processes.",
+        "Of the book's own figures, taken on another machine with a GPU, the table has those that "
+        "are known.",
+        f"Minutes to {SOLVED}: of training, until 30 greedy games had that mean; empty where no "
+        "such training was run.",
+        load_note(found),
+        f"Machine: {machine}.",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -15,34 +15,36 @@ from 1 to 0.02 over 100,000 decisions, the target copied every 1,000 updates.
     goalreel                    `snakemake pixels` with its preset `atari`
 
 Rates are measured once a row learns, at its last epsilon. Minutes come from a training of the row
-until 30 greedy games have a mean return of 18 (`--solve`), whose curve is pong_ROW.csv.
+until 30 greedy games have a mean return of 18 (`--solve`), goalreel's from its own evaluations
+(`--metrics`); the curves are pong_ROW.csv.
 Printed, and written to book.csv and book.md.
 
     python -m pip install -r requirements.txt -r requirements-train-test.in
     python -m benchmarks.training.book                     15 minutes on two quiet cores
     python -m benchmarks.training.book --solve baseline    hours; it may run in the background
+    python -m benchmarks.training.book --metrics results/pixels/metrics.json
 """
 
-import argparse
 import csv
+import json
 import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.sample import RESULTS
-from benchmarks.table import available_cores, csv_text, describe_machine, markdown
 from benchmarks.training.plain_dqn import FRAME_SKIP, Settings, greedy_returns, train
 from benchmarks.training.row_processes import (
     Measured,
     Stopwatch,
+    command_line,
     goalreel,
     in_turns,
     load_note,
     median,
     ratio,
     tell,
+    write_table,
 )
 
 BASELINE = Settings(decisions=1)
@@ -63,35 +65,28 @@ START, WARM, MEASURED = 1000, 200, 1200  # decisions: before learning, not timed
 SOLVED, EVERY, HOPEFUL = 18, 10_000, 10  # mean return; decisions; of the latest training games
 HEADER = ("step", "decisions/s", "change", "the book's", "emulator frames/s",
           "CPU s per 1,000 decisions", f"minutes to {SOLVED}", "others, cores")  # fmt: skip
-PACKAGES = ("torch", "stable-baselines3", "ale-py", "gymnasium", "numpy")
+CURVE = ("minutes", "decisions", "training return", "greedy return")
 
 
 def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table; or measure one row; or train one until it has solved."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = command_line(__doc__, ROWS)
+    options.add_argument("--solve", choices=BOOK, help="train this one until it has solved Pong")
+    options.add_argument("--seed", type=int, default=1, help="of such a training (1)")
+    options.add_argument(
+        "--metrics", type=Path, help="metrics.json of `snakemake pixels`, for goalreel's curve"
     )
-    add = options.add_argument
-    add("--rounds", type=int, default=5, help="of which medians are told (5)")
-    add("--output", type=Path, default=RESULTS, help="folder for the tables")
-    add("--row", choices=ROWS, help="measure this one alone, and print JSON")
-    add("--solve", choices=BOOK, help="train this one until it has solved the game")
-    add("--seed", type=int, default=1, help="of a training that solves (1)")
     chosen = options.parse_args(argv)
     if chosen.row:
         tell(measure(chosen.row))
-        return
-    if chosen.solve:
+    elif chosen.solve:
         solve(chosen.solve, chosen.seed, curve_of(chosen.output, chosen.solve))
-        return
-    found = in_turns("benchmarks.training.book", list(ROWS), chosen.rounds)
-    machine = describe_machine(available_cores(), PACKAGES)
-    rows = [cells(name, found, chosen.output) for name in ROWS]
-    table = markdown(HEADER, rows, notes(chosen.rounds, found, machine))
-    print(table)
-    plain = [[cell.replace(",", "") for cell in row] for row in rows]
-    Path(chosen.output, "book.csv").write_text(csv_text(HEADER, plain, machine), encoding="utf-8")
-    Path(chosen.output, "book.md").write_text(table, encoding="utf-8")
+    elif chosen.metrics:
+        write_curve(curve_of(chosen.output, OURS), evaluations(chosen.metrics))
+    else:
+        found = in_turns("benchmarks.training.book", list(ROWS), chosen.rounds)
+        rows = [cells(name, found, chosen.output) for name in ROWS]
+        write_table(chosen.output / "book", HEADER, rows, notes(chosen.rounds, found), words=1)
 
 
 def measure(name: str) -> Measured:
@@ -127,15 +122,26 @@ def solve(name: str, seed: int, path: Path) -> None:
         minutes = (stopped - begun - paused) / 60
         evaluated = greedy_returns(network, settings) if mean >= HOPEFUL else None
         rows.append((f"{minutes:.2f}", decisions, f"{mean:.2f}", evaluated))
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([CURVE, *rows])
+        write_curve(path, rows)
         paused += time.perf_counter() - stopped
         return evaluated is None or evaluated < SOLVED
 
     train(settings, going, seed)
 
 
-CURVE = ("minutes", "decisions", "training return", "greedy return")
+def evaluations(metrics: Path) -> list[tuple]:
+    """Return the rows of the curve of a training of goalreel's."""
+    found = json.loads(metrics.read_text(encoding="utf-8"))["metrics"]["evaluations"]
+    return [
+        (f"{one['seconds'] / 60:.2f}", one["age"], None, statistics.mean(one["returns"]))
+        for one in found
+    ]
+
+
+def write_curve(path: Path, rows: Sequence[tuple]) -> None:
+    """Write the rows of a curve."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([CURVE, *rows])
 
 
 def minutes_to_solve(path: Path) -> str:
@@ -162,7 +168,7 @@ def cells(name: str, found: dict[str, list[Measured]], folder: Path) -> list[str
     ]
 
 
-def notes(rounds: int, found: dict[str, list[Measured]], machine: str) -> list[str]:
+def notes(rounds: int, found: dict[str, list[Measured]]) -> list[str]:
     """Return what a reader of the table should know."""
     return [
         f"{MEASURED:,} decisions of each row, {WARM} after learning began; medians of {rounds} "
@@ -173,7 +179,6 @@ def notes(rounds: int, found: dict[str, list[Measured]], machine: str) -> list[s
         f"Minutes to {SOLVED}: of training, until 30 greedy games had that mean; empty where no "
         "such training was run.",
         load_note(found),
-        f"Machine: {machine}.",
     ]
 
 

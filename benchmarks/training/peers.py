@@ -18,24 +18,22 @@ Printed, and written to training_peers.csv and training_peers.md.
     python -m benchmarks.training.peers --rounds 1   8 minutes
 """
 
-import argparse
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-from benchmarks.sample import RESULTS
-from benchmarks.table import available_cores, csv_text, describe_machine, markdown
 from benchmarks.training.row_processes import (
     Measured,
     Stopwatch,
+    command_line,
     goalreel,
     in_turns,
     load_note,
     median,
     ratio,
     tell,
+    write_table,
 )
 
 BATCHES, NAMES = (32, 512), {"nature": "Nature 2015", "small": "Mnih 2013"}
@@ -43,9 +41,8 @@ RATIO, BUFFER, EPSILON, ENVS = 8, 20_000, 0.05, 8
 START, FIRST, LAST = 1024, 1280, 2816  # decisions: learning begins, measured from, and to
 OURS = ("goalreel", "goalreel, bfloat16")
 GOAL = 1.2
-HEADER = ("network", "batch", "training", "wall, ms a decision", "ratio to the best peer",
-          "CPU, ms a decision", "ratio to the best peer ", "others, cores")  # fmt: skip
-PACKAGES = ("torch", "stable-baselines3", "ale-py", "gymnasium", "numpy")
+HEADER = ("network", "batch", "training", "wall, ms a decision", "ratio, wall",
+          "CPU, ms a decision", "ratio, CPU", "others, cores")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,13 +136,7 @@ ROWS = {
 
 def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table; or measure one row."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("--rounds", type=int, default=5, help="of which medians are told (5)")
-    options.add_argument("--output", type=Path, default=RESULTS, help="folder for the tables")
-    options.add_argument("--row", choices=ROWS, help="measure this one alone, and print JSON")
-    chosen = options.parse_args(argv)
+    chosen = command_line(__doc__, ROWS).parse_args(argv)
     if chosen.row:
         group, name = ROWS[chosen.row]
         stopwatch = Stopwatch(FIRST, LAST)
@@ -153,14 +144,9 @@ def main(argv: list[str] | None = None) -> None:
         tell(stopwatch.measured())
         return
     found = in_turns("benchmarks.training.peers", list(ROWS), chosen.rounds)
-    machine = describe_machine(available_cores(), PACKAGES)
     rows = [cells for group in GROUPS for cells in cells_of(group, found)]
-    table = markdown(HEADER, rows, notes(chosen.rounds, found, machine), words=3)
-    print(table)
-    chosen.output.mkdir(parents=True, exist_ok=True)
-    csv = csv_text(HEADER, rows, machine)
-    Path(chosen.output, "training_peers.csv").write_text(csv, encoding="utf-8")
-    Path(chosen.output, "training_peers.md").write_text(table, encoding="utf-8")
+    path = chosen.output / "training_peers"
+    write_table(path, HEADER, rows, notes(chosen.rounds, found), words=3)
 
 
 def of_group(group: Group, found: dict[str, list[Measured]]) -> dict[str, list[Measured]]:
@@ -186,7 +172,7 @@ def cells_of(group: Group, found: dict[str, list[Measured]]) -> list[list[str]]:
     return rows
 
 
-def notes(rounds: int, found: dict[str, list[Measured]], machine: str) -> list[str]:
+def notes(rounds: int, found: dict[str, list[Measured]]) -> list[str]:
     """Return what a reader of the table should know."""
     ratios = []
     for group in GROUPS:
@@ -203,7 +189,6 @@ def notes(rounds: int, found: dict[str, list[Measured]], machine: str) -> list[s
         f"own; medians of {rounds} round{'s' * (rounds > 1)}, in which all take turns, and of the "
         "ratios of each round.",
         load_note(found),
-        f"Machine: {machine}.",
     ]
 
 

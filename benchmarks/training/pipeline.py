@@ -1,197 +1,192 @@
-"""What the lock-free pixel pipeline gains: the ordinary design, each change to it alone, and all.
+"""What each part of the collectors' pipeline brings on top of those before it, with fresh data.
 
-The ordinary design (ordinary.py): collectors pickle transitions, one at a time, into one
-`multiprocessing.Queue` with its lock; the learner takes as many of them as it then learns samples,
-in float32 and batches of 64, and gives the collectors its weights once an epoch. All the others
-(designs.py) learn as many samples, too, but for those that take in all that comes. Every design has
-the same environments (Mountain Car from pixels), the same network and as many processes; they take
-turns, and each is measured for some seconds once it is under way. Printed, and written to
+    ordinary            processes play, and put each transition, two pickled stacks of frames, into
+                        one `multiprocessing.Queue` with its lock; weights come by queues; the
+                        learner takes in what it is about to learn from
+    + frames once       a transition has one frame, and the replay buffer holds it once
+    + shared weights    the players copy the latest weights from shared memory, without a lock
+    + rings             a ring without a lock for each player, written in place
+    + a thread          which moves steps from the rings into the buffer: goalreel's own design
+
+All play Pong, two processes of four environments, and learn in bfloat16 with the small network and
+batches of 32, by 8 samples a decision, as goalreel's preset does, and by 1, where playing weighs
+more. None is more than 16 steps of each environment ahead of the learner: without that bound a
+player that runs ahead looks faster, and what is learned is older. Printed, and written to
 pipeline.csv and pipeline.md.
 
-    python -m benchmarks.training.pipeline   less than eight minutes on two quiet cores
-    python -m benchmarks.training.pipeline --rounds 1 --seconds 0.1 --warm 0 \
-        --collectors 1 --output FOLDER
-                                             whether all of them run: a minute
+    python -m pip install -r requirements.txt -r requirements-train-test.in
+    python -m benchmarks.training.pipeline              15 minutes on two quiet cores
+    python -m benchmarks.training.pipeline --rounds 1   3 minutes
 """
 
-import argparse
-import os
-import statistics
+import contextlib
+import math
 import sys
-from dataclasses import astuple, dataclass
-from pathlib import Path
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 
-for _name in ("OMP", "OPENBLAS", "MKL"):  # one thread a process, the learner's too
-    os.environ[f"{_name}_NUM_THREADS"] = "1"
+from benchmarks.training.row_processes import (
+    Measured,
+    Stopwatch,
+    command_line,
+    in_turns,
+    load_note,
+    median,
+    ratio,
+    tell,
+    write_table,
+)
 
-from benchmarks.sample import RESULTS  # noqa: E402
-from benchmarks.table import available_cores, csv_text, describe_machine, markdown  # noqa: E402
-from benchmarks.training.designs import ALL, BOUND, DESIGNS, ORDINARY, Design, experience  # noqa: E402
-from benchmarks.training.pipeline_run import EPOCH_SAMPLES, Work  # noqa: E402
-
-SKIP = 4
-EPOCH_STEPS = 2500
-HEADER = ("design", "experience, frames/s", "training, samples/s", "learner busy",
-          "collectors blocked", "epoch, s", "steps a sample")  # fmt: skip
-CLAIMS = (("experience", 0, 0.8), ("throughput", 1, 1.5), ("blocking", 3, -0.9),
-          ("epoch time", 4, -0.6))  # fmt: skip
+GAME, ACTIONS, PLAYERS, LANES, EPSILON, BATCH = "ALE/Pong-v5", 6, 2, 4, 0.05, 32
+AHEAD = 16 * PLAYERS * LANES  # steps that may wait
+REPLAY, START, WARM, PUBLISH = 4000, 1024, 256, 8  # three counts of decisions; updates
+MEASURED = {8: 1536, 1: 6144}  # decisions, by samples for each
+HEADER = ("samples a decision", "design", "wall, ms a decision", "change, wall", "of all",
+          "CPU, ms a decision", "change, CPU", "others, cores")  # fmt: skip
+_PAUSE = 0.001  # seconds between two looks for steps that are waited for
 
 
 @dataclass(frozen=True)
-class Found:
-    """Of a design: what it did in a second, and how.
+class Design:
+    """Which parts there are."""
 
-    experience: frames; training: samples; busy: share of the learner's time; blocked: of the
-    collectors'; epoch: seconds of one; ratio: steps taken in for each sample
+    once: bool = False
+    weights: bool = False
+    rings: bool = False
+    thread: bool = False
+
+
+DESIGNS = {
+    "ordinary": Design(),
+    "+ frames once": Design(once=True),
+    "+ shared weights": Design(once=True, weights=True),
+    "+ rings": Design(once=True, weights=True, rings=True),
+    "+ a thread": Design(once=True, weights=True, rings=True, thread=True),
+}
+ROWS = {f"{samples} {name}": (samples, name) for samples in MEASURED for name in DESIGNS}
+
+
+class Queued:
+    """Experience by a queue.
+
+    Attributes:
+        replay: the buffer.
+        steps: how many have been taken in.
+        limit: of steps, beyond which none is taken in.
     """
 
-    experience: float
-    training: float
-    busy: float
-    blocked: float
-    epoch: float
-    ratio: float
+    def __init__(self, players, replay):
+        """Take the players and the buffer."""
+        self._players, self.replay = players, replay
+        self.publish, self.check = players.publish, players.check
+        self.steps = self.limit = 0
+
+    def drain(self) -> int:
+        """Take in what has come; return how many steps that were."""
+        items = self._players.take(self.limit - self.steps)
+        if items:
+            self.replay.append(items)
+        self.steps += len(items)
+        return len(items)
 
 
-def measure(design: Design, learner, options: argparse.Namespace) -> Found:
-    """Run a design, and measure it once it is under way.
+@contextlib.contextmanager
+def experience(design: Design, weights: Mapping) -> Iterator:
+    """Yield what gives a design its experience: Queued, or a ReplayFeeder with the same."""
+    from benchmarks.training.ordinary import SIDE, FramesOnce, Part, Players, StackReplay
+    from goalreel.training.games.settings import GameSettings
+    from goalreel.training.pixels.collector import Assignment
+    from goalreel.training.pixels.collectors import Collectors
+    from goalreel.training.pixels.frame_replay_buffer import FrameReplay
+    from goalreel.training.pixels.replay_feeder import ReplayFeeder
 
-    learner: PixelLearner of the design's settings, which goes on from round to round
-    """
-    with experience(design, options, learner.weights()) as source:
-        work = Work(design, learner, source)
-        work.go_on(options.warm)
-        counts = work.go_on(options.seconds)
-    rates = counts.steps / counts.passed, counts.samples / counts.passed
-    shares = counts.busy / counts.passed, counts.blocked / counts.passed / options.collectors
-    times = [one / rate if rate else float("inf") for one, rate in
-             zip((EPOCH_STEPS, EPOCH_SAMPLES), rates, strict=True)]  # fmt: skip
-    return Found(SKIP * rates[0], rates[1], *shares, max(times), rates[0] / rates[1])
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the table."""
-    options = parse(argv)
-    learners = make_learners()
-    found: dict[str, list[Found]] = {name: [] for name in DESIGNS}
-    for number in range(options.rounds):
-        for name, design in DESIGNS.items():
-            one = measure(design, learners[design.learner], options)
-            found[name].append(one)
-            say(f"round {number + 1} of {options.rounds}: {name}: {' | '.join(cells(one))}")
-    medians = {
-        name: Found(*map(statistics.median, zip(*map(astuple, some), strict=True)))
-        for name, some in found.items()
-    }
-    machine = describe_machine(available_cores(), ("numpy", "torch"))
-    rows = [[name, *cells(one)] for name, one in medians.items()]
-    table = markdown(HEADER, rows, notes(options, medians, found, machine))
-    print(table)
-    plain = [[name, *(f"{value:.4g}" for value in astuple(one))] for name, one in medians.items()]
-    options.output.mkdir(parents=True, exist_ok=True)
-    csv = csv_text(HEADER, plain, machine)
-    Path(options.output, "pipeline.csv").write_text(csv, encoding="utf-8")
-    Path(options.output, "pipeline.md").write_text(table, encoding="utf-8")
+    lanes = PLAYERS * LANES
+    frames = FrameReplay(lanes, REPLAY // lanes, (SIDE, SIDE), 4, 64) if design.once else None
+    if not design.rings:
+        parts = [Part(GAME, n, LANES, EPSILON, design.once) for n in range(PLAYERS)]
+        with Players(parts, AHEAD, weights, design.weights) as players:
+            yield Queued(players, FramesOnce(frames) if frames else StackReplay(REPLAY, 0.99))
+        return
+    game = asdict(GameSettings(GAME).filled())
+    assignment = Assignment(game, (0,), LANES, (SIDE, SIDE), 4, AHEAD // PLAYERS, block=True)
+    with Collectors(sys.executable, PLAYERS, assignment, weights, EPSILON) as collectors:
+        feeder = ReplayFeeder(collectors.rings, frames, LANES)
+        feeder.replay, feeder.publish = frames, collectors.publish
+        if design.thread:
+            feeder.limit = 0
+            feeder.start()
+        yield feeder
+        feeder.limit = 0  # what waits in the rings is left there
+        feeder.stop()
 
 
-def make_learners() -> dict:
-    """Return a learner for each way of learning; what is compiled is compiled here."""
+def measure(design: Design, samples: int) -> Measured:
+    """Learn by a design, so many samples for each decision; return its time."""
     import torch
 
     from goalreel.training.pixels.learner import PixelLearner
+    from goalreel.training.pixels.settings import BATCH as MOVED
+    from goalreel.training.pixels.settings import LearnerSettings
 
     torch.set_num_threads(1)
-    learners = {}
-    for name, design in DESIGNS.items():
-        if design.learner not in learners:
-            learners[design.learner] = PixelLearner(design.learner, 3, 0)
-            say(f"learner made: {name}")
-    return learners
+    rng = torch.Generator().manual_seed(0)
+    learner = PixelLearner(LearnerSettings(batch=BATCH, network="small", device="cpu"), ACTIONS, 0)
+    first = START + WARM
+    stopwatch, decisions = Stopwatch(first, first + MEASURED[samples]), START
+    with experience(design, learner.weights()) as source:
+        while stopwatch.going(decisions):
+            decisions = START + math.ceil((learner.updates + 1) * BATCH / samples)
+            # A thread has the steps of the next updates ready, as in trainer.Trainer.limit.
+            ahead = MOVED + 3 * BATCH // samples if design.thread else 0
+            source.limit = decisions + ahead
+            while source.steps < decisions:
+                source.check()
+                if design.thread or not source.drain():
+                    time.sleep(_PAUSE)
+            learner.learn([source.replay.sample(BATCH, rng)])
+            if learner.updates % PUBLISH == 0:
+                source.publish(learner.weights())
+    return stopwatch.measured()
 
 
-def say(line: str) -> None:
-    """Tell how far it is."""
-    print(line, file=sys.stderr, flush=True)
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print and write the table; or measure one row."""
+    chosen = command_line(__doc__, ROWS).parse_args(argv)
+    if chosen.row:
+        samples, name = ROWS[chosen.row]
+        tell(measure(DESIGNS[name], samples))
+        return
+    found = in_turns("benchmarks.training.pipeline", list(ROWS), chosen.rounds)
+    rows = [cells(samples, place, found) for samples in MEASURED for place in range(len(DESIGNS))]
+    write_table(chosen.output / "pipeline", HEADER, rows, notes(chosen.rounds, found), words=2)
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Return the options of a command line."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = options.add_argument
-    add("--collectors", type=int, default=2, help="processes beside the learner (2)")
-    add("--environments", type=int, default=8, help="of each collector (8)")
-    add("--epsilon", type=float, default=0.1, help="share of random actions (0.1)")
-    add("--warm", type=float, default=2, help="seconds that each works before (2)")
-    add("--seconds", type=float, default=6, help="that each is measured at least (6)")
-    add("--rounds", type=int, default=3, help="of all designs, of which medians are told (3)")
-    add("--output", type=Path, default=RESULTS, help="folder for the tables")
-    chosen = options.parse_args(argv)
-    if chosen.rounds < 1 or chosen.seconds <= 0:
-        options.error("--rounds and --seconds must be positive")
-    return chosen
+def cells(samples: int, place: int, found: dict[str, list[Measured]]) -> list[str]:
+    """Return the row of a design, the place-th, below HEADER."""
+    measured = [found[f"{samples} {name}"] for name in DESIGNS]
+    own, before, first = measured[place], measured[max(place - 1, 0)], measured[0]
 
+    def change(figure: str, to: list[Measured]) -> str:
+        return f"{ratio(own, to, figure) - 1:+.1%}" if place else ""
 
-def cells(found: Found) -> list[str]:
-    """Return the cells below HEADER but the first."""
     return [
-        *(f"{found.experience:,.0f}", f"{found.training:,.0f}"),
-        *(f"{found.busy:.0%}", f"{found.blocked:.1%}", f"{found.epoch:.2f}", f"{found.ratio:.2f}"),
+        *(str(samples), list(DESIGNS)[place], f"{median(own, 'wall_ms'):.2f}"),
+        *(change("wall_ms", before), change("wall_ms", first)),
+        *(f"{median(own, 'cpu_ms'):.2f}", change("cpu_ms", before)),
+        f"{median(own, 'others_cores'):.2f}",
     ]
 
 
-def notes(
-    options: argparse.Namespace,
-    medians: dict[str, Found],
-    found: dict[str, list[Found]],
-    machine: str,
-) -> list[str]:
+def notes(rounds: int, found: dict[str, list[Measured]]) -> list[str]:
     """Return what a reader of the table should know."""
-    ends = {ALL: "All", BOUND: "All, at the ordinary ratio"}
-    gains = [
-        f"{told}, against the ordinary design: "
-        + "; ".join(gain(name, claim, medians, found) for claim in CLAIMS)
-        + "."
-        for name, told in ends.items()
-    ]
-    over = "one round"
-    if options.rounds > 1:
-        over = f"medians of {options.rounds} rounds, with their range in brackets"
     return [
-        *gains,
-        "steps a sample: taken in for each that is learned. The ordinary design takes one, and the "
-        "faster side waits for the other. Where all that comes is taken in (all, a thread takes "
-        "all there is) neither waits, and a change of the ratio is a part of what is gained; at "
-        "the ordinary ratio it is not.",
-        "experience: frames of the environments that reached the replay buffer. learner busy: the "
-        "share of its time in which it samples and learns. collectors blocked: the share of their "
-        "time in which they wait for room.",
-        f"epoch: until {SKIP * EPOCH_STEPS:,} frames are taken in and {EPOCH_SAMPLES:,} samples "
-        "learned, whichever takes longer, by the two rates.",
-        f"{options.collectors} collectors of {options.environments} environments, "
-        f"{options.epsilon:.0%} random actions, one thread each and the learner; whole updates for "
-        f"{options.seconds:g} s or more, after {options.warm:g} s that are not counted; {over}. "
-        "All take turns in a round; compiling is done before.",
-        f"Machine: {machine}.",
+        "change: against the row before; of all: against the ordinary design. CPU time is that of "
+        f"all processes. Medians of {rounds} round{'s' * (rounds > 1)}, in which all take turns, "
+        "and of the changes in each.",
+        f"At most {AHEAD} steps wait between players and learner, whatever the design.",
+        load_note(found),
     ]
-
-
-def gain(name: str, claim: tuple, medians: dict[str, Found], found: dict) -> str:
-    """Return a change against the ordinary design, over the rounds, and what is published."""
-    what, place, published = claim
-    pairs = zip(found[ORDINARY], found[name], strict=True)
-    changes = [_change(astuple(a)[place], astuple(b)[place]) for a, b in pairs]
-    known = [change for change in changes if change is not None]
-    whole = _change(astuple(medians[ORDINARY])[place], astuple(medians[name])[place])
-    told = "from nothing" if whole is None else f"{whole:+.0%}"
-    if len(known) > 1:
-        told += f" [{min(known):+.0%} to {max(known):+.0%}]"
-    return f"{what} {told} (published: {published:+.0%})"
-
-
-def _change(before: float, after: float) -> float | None:
-    return after / before - 1 if before else None
 
 
 if __name__ == "__main__":

@@ -2,11 +2,9 @@
 
 Both give stacks of four frames, 84x84 and grey, by OpenCV's area interpolation, to a random policy.
 Gymnasium's way is `render` (AddRenderObservation), Stable-Baselines3's WarpFrame and
-FrameStackObservation. Where an action lasts several frames, Stable-Baselines3's MaxAndSkipEnv would
-have each of them drawn; goalreel's MaxAndSkipEnv, which has only the last one drawn, takes its
-place. Gymnasium's AtariPreprocessing fetches the last two at most. goalreel's way is lanes whose
-pictures are looked up. Before anything is timed, stacks of both are compared, pixel for pixel.
-Printed, and written to pixels.csv and pixels.md.
+FrameStackObservation; where an action lasts several frames, only the last of them is drawn.
+goalreel's way is lanes whose pictures are looked up. Before anything is timed, stacks of both are
+compared, pixel for pixel. Printed, and written to pixels.csv and pixels.md.
 
     python -m pip install -r requirements.txt -r requirements-train-test.in
     python -m benchmarks.training.pixels              two minutes
@@ -19,20 +17,13 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
+from gymnasium.wrappers import AddRenderObservation, FrameStackObservation
 
-from benchmarks.sample import MismatchError
+from benchmarks.sample import ENV, MismatchError
 from benchmarks.table import describe_machine
-from benchmarks.training.pixel_envs import (
-    CAR,
-    SKIP,
-    Stack,
-    Stacked,
-    random_lanes,
-    random_play,
-    warp_all,
-)
 from benchmarks.training.rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
 
+SKIP = 4
 FRAMES = 4
 LANES = (1, 16, 64)
 COMPARED = (4, 250)  # lanes and steps
@@ -60,32 +51,95 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def prepare() -> float:
-    """Draw and warp all pictures; return the CPU time that it took."""
-    start = time.process_time()
-    warp_all("area")
+    """Draw and warp all of the atlas's pictures; return the CPU time that it took."""
+    from goalreel.pictures.warped import warped_pictures
+
+    start, pictures = time.process_time(), warped_pictures(ENV, "area")
+    for positions in np.array_split(np.linspace(-1.2, 0.6, 200_000), 200):
+        pictures.observe(positions)
     return time.process_time() - start
 
 
 def contenders(skip: int) -> dict[str, Callable[[], int]]:
     """Return Gymnasium's way and goalreel's."""
-    rows = {f"Gymnasium's render {DRAWN[skip]}": random_play(*_wrapped(skip).make(CAR))}
+    rows = {f"Gymnasium's render {DRAWN[skip]}": random_play(skip)}
     for count in LANES:
         name = f"goalreel's atlas, {count} lane{'s' * (count > 1)}"
-        rows[name] = random_lanes(_atlas(count, skip), count, 3)
+        rows[name] = random_lanes(Stacked(count, skip), count)
     return rows
 
 
-def _wrapped(skip: int) -> Stack:
-    """Return wrappers that have no frame drawn but those that are shown."""
-    skips = skip > 1
-    return Stack(skip=skip, maximum=not skips, rendered=skips, clip=False, frames=FRAMES)
+class Skipping(gymnasium.Wrapper):
+    """Repeats an action until the skip or the episode is over, and counts all frames."""
+
+    def __init__(self, env: gymnasium.Env, skip: int):
+        """Wrap an environment."""
+        super().__init__(env)
+        self._skip, self.counted = skip, 0
+
+    def step(self, action: int) -> tuple:
+        """Step; the reward is the last one's."""
+        for _ in range(self._skip):
+            found = self.env.step(action)
+            self.counted += 1
+            if found[2] or found[3]:
+                break
+        return found
 
 
-def _atlas(count: int, skip: int) -> Stacked:
-    from goalreel.training.games.make_lanes import make_lanes
-    from goalreel.training.games.settings import GameSettings
+def wrapped(env: gymnasium.Env) -> gymnasium.Env:
+    """Return an environment that shows stacks of what it renders."""
+    from stable_baselines3.common.atari_wrappers import WarpFrame
 
-    return Stacked(make_lanes(GameSettings(CAR, skip, warp="area"), 0, count), FRAMES)
+    return FrameStackObservation(WarpFrame(AddRenderObservation(env)), FRAMES)
+
+
+def random_play(skip: int) -> Callable[[], int]:
+    """Return what takes ten random actions, and begins anew where an episode ends."""
+    record = Skipping(gymnasium.make(ENV, render_mode="rgb_array"), skip)
+    env, rng = wrapped(record), np.random.default_rng(0)
+    env.reset(seed=0)
+
+    def run() -> int:
+        before = record.counted
+        for action in rng.integers(3, size=10).tolist():
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+        return record.counted - before
+
+    return run
+
+
+class Stacked:
+    """goalreel's lanes with their stacks, (lanes, frames, 84, 84) uint8, oldest first."""
+
+    def __init__(self, count: int, skip: int):
+        """Begin with what lanes show, again and again, as FrameStackObservation does."""
+        from goalreel.training.games.make_lanes import make_lanes
+        from goalreel.training.games.settings import GameSettings
+
+        self._lanes = make_lanes(GameSettings(ENV, skip, warp="area"), 0, count)
+        self.stacks = np.repeat(self._lanes.obs[:, None], FRAMES, axis=1)
+
+    def step(self, actions: np.ndarray):
+        """Step the lanes, and their stacks with them."""
+        from goalreel.training.pixels.collector import next_stacks
+
+        step = self._lanes.step(actions)
+        ended = step.terminated | step.truncated
+        self.stacks = next_stacks(self.stacks, self._lanes.obs, ended)
+        return step
+
+
+def random_lanes(lanes: Stacked, count: int) -> Callable[[], int]:
+    """Return what takes ten random actions of each lane."""
+    rng = np.random.default_rng(0)
+
+    def run() -> int:
+        return sum(lanes.step(row).frames for row in rng.integers(3, size=(10, count)))
+
+    return run
 
 
 class Begun(gymnasium.Wrapper):
@@ -105,9 +159,9 @@ def compare(skip: int) -> int:
     from goalreel.training.games.car_lanes import Lanes
 
     count, steps = COMPARED
-    ours, cars = _atlas(count, skip), Lanes(0, count, skip)
-    bare = [Begun(gymnasium.make(CAR, render_mode="rgb_array")) for _ in range(count)]
-    envs = [_wrapped(skip).make(CAR, env)[0] for env in bare]
+    ours, cars = Stacked(count, skip), Lanes(0, count, skip)
+    bare = [Begun(gymnasium.make(ENV, render_mode="rgb_array")) for _ in range(count)]
+    envs = [wrapped(Skipping(env, skip)) for env in bare]
     for env, position in zip(bare, cars.positions, strict=True):
         env.start = position
     theirs = [env.reset()[0] for env in envs]

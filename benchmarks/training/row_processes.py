@@ -6,22 +6,26 @@ and each tells the machine's load before it began and the CPU time that others t
 that a reader sees where something else was computed beside. Ratios are those of the same round.
 """
 
+import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
 import yaml
 
-from benchmarks.sample import ROOT
-from benchmarks.table import available_cores
+from benchmarks.sample import RESULTS, ROOT
+from benchmarks.table import available_cores, csv_text, describe_machine, markdown
+
+PACKAGES = ("torch", "stable-baselines3", "ale-py", "gymnasium", "numpy")
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,32 @@ def _run(module: str, name: str) -> Measured:
     return Measured(**json.loads(answer.stdout.splitlines()[-1]))
 
 
+def command_line(description: str, rows: Iterable[str]) -> argparse.ArgumentParser:
+    """Return the options of a benchmark of such rows."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--rounds", type=int, default=5, help="of which medians are told (5)")
+    options.add_argument("--output", type=Path, default=RESULTS, help="folder for the tables")
+    options.add_argument("--row", choices=rows, help="measure this one alone, and print JSON")
+    return options
+
+
 def tell(measured: Measured) -> None:
     """Print what a row measured, for `in_turns`."""
     print(json.dumps(asdict(measured)))
+
+
+def write_table(
+    path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], notes: list[str], words: int
+) -> None:
+    """Print a table, and write it to `path`.md and `path`.csv; words: columns of text."""
+    machine = describe_machine(available_cores(), PACKAGES)
+    table = markdown(header, rows, [*notes, f"Machine: {machine}."], words)
+    print(table)
+    plain = [[re.sub(r"(?<=\d),(?=\d)", "", cell) for cell in row] for row in rows]
+    path.with_suffix(".csv").write_text(csv_text(header, plain, machine), encoding="utf-8")
+    path.with_suffix(".md").write_text(table, encoding="utf-8")
 
 
 def median(rounds: Sequence[Measured], name: str) -> float:
@@ -152,9 +179,9 @@ def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
     options: of the configuration's section `pixels`
     """
     import torch
-    from goalreel.training.pixels.presets import filled
 
     from goalreel.training.pixels import learner, training
+    from goalreel.training.pixels.presets import filled
     from goalreel.training.pixels.settings import PipelineSettings
 
     class Timed(training.Trainer):

@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def measure(name: str) -> Measured:
     """Measure a row in this process."""
-    stopwatch = Stopwatch(START + WARM, START + WARM + MEASURED)
+    stopwatch = Stopwatch(START + WARM, MEASURED)
     if name == OURS:
         goalreel(stopwatch, learning_starts=START, exploration=0)
     else:

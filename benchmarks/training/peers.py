@@ -38,7 +38,7 @@ from benchmarks.training.row_processes import (
 
 BATCHES, NAMES = (32, 512), {"nature": "Nature 2015", "small": "Mnih 2013"}
 RATIO, BUFFER, EPSILON, ENVS = 8, 20_000, 0.05, 8
-START, FIRST, LAST = 1024, 1280, 2816  # decisions: learning begins, measured from, and to
+START, FIRST, MEASURED = 1024, 1280, 1536  # decisions: learning begins; from, and how many
 OURS = ("goalreel", "goalreel, bfloat16")
 GOAL = 1.2
 HEADER = ("network", "batch", "training", "wall, ms a decision", "ratio, wall",
@@ -92,7 +92,7 @@ def stable_baselines3(group: Group, stopwatch: Stopwatch) -> None:
     def going(values: dict, _) -> bool:
         return stopwatch.going(values["self"].num_timesteps)
 
-    model.learn(LAST + 1, callback=going)
+    model.learn(10 * (FIRST + MEASURED), callback=going)
 
 
 def plain(group: Group, stopwatch: Stopwatch, **others) -> None:
@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
     chosen = command_line(__doc__, ROWS).parse_args(argv)
     if chosen.row:
         group, name = ROWS[chosen.row]
-        stopwatch = Stopwatch(FIRST, LAST)
+        stopwatch = Stopwatch(FIRST, MEASURED)
         CONTENDERS[name](group, stopwatch)
         tell(stopwatch.measured())
         return
@@ -184,10 +184,10 @@ def notes(rounds: int, found: dict[str, list[Measured]]) -> list[str]:
         f"In wall clock goalreel in float32 is {min(ratios):.2f} to {max(ratios):.2f} times as "
         f"fast as the best peer, {statistics.median(ratios):.2f} in the middle; the goal, {GOAL}, "
         f"is reached in {reached} of {len(ratios)} groups.",
-        f"A decision with its {RATIO} samples, of decision {FIRST:,} to {LAST:,}; learning begins "
-        f"at {START:,}. CPU time is that of all processes of a row. Each row is a process of its "
-        f"own; medians of {rounds} round{'s' * (rounds > 1)}, in which all take turns, and of the "
-        "ratios of each round.",
+        f"A decision with its {RATIO} samples: {MEASURED:,} of them from decision {FIRST:,} on, "
+        f"learning from {START:,} on. CPU time is that of all processes of a row, each of which "
+        f"is measured by itself; medians of {rounds} round{'s' * (rounds > 1)}, in which all take "
+        "turns, and of the ratios of each round.",
         load_note(found),
     ]
 

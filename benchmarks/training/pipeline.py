@@ -106,7 +106,7 @@ def experience(design: Design, weights: Mapping) -> Iterator:
     if not design.rings:
         parts = [Part(GAME, n, LANES, EPSILON, design.once) for n in range(PLAYERS)]
         with Players(parts, AHEAD, weights, design.weights) as players:
-            yield Queued(players, FramesOnce(frames) if frames else StackReplay(REPLAY, 0.99))
+            yield Queued(players, FramesOnce(frames) if design.once else StackReplay(REPLAY, 0.99))
         return
     game = asdict(GameSettings(GAME).filled())
     assignment = Assignment(game, (0,), LANES, (SIDE, SIDE), 4, AHEAD // PLAYERS, block=True)
@@ -132,8 +132,7 @@ def measure(design: Design, samples: int) -> Measured:
     torch.set_num_threads(1)
     rng = torch.Generator().manual_seed(0)
     learner = PixelLearner(LearnerSettings(batch=BATCH, network="small", device="cpu"), ACTIONS, 0)
-    first = START + WARM
-    stopwatch, decisions = Stopwatch(first, first + MEASURED[samples]), START
+    stopwatch, decisions = Stopwatch(START + WARM, MEASURED[samples]), START
     with experience(design, learner.weights()) as source:
         while stopwatch.going(decisions):
             decisions = START + math.ceil((learner.updates + 1) * BATCH / samples)

@@ -59,16 +59,20 @@ class Stopwatch:
     """Times what happens between two counts of decisions."""
 
     first: int  # decisions at which it starts
-    last: int  # and stops
+    count: int  # decisions after which it stops
     load: float = field(default_factory=lambda: os.getloadavg()[0])
     _marks: list[tuple[float, ...]] = field(default_factory=list)
 
     def going(self, decisions: int, *_) -> bool:
-        """Look at the clocks if one of the two counts is reached; return whether to go on."""
-        if self.running and decisions >= (self.first, self.last)[len(self._marks)]:
+        """Look at the clocks if it is to start or to stop; return whether to go on."""
+        if self.running and decisions >= self._due:
             own = cpu_seconds()
             self._marks.append((decisions, time.perf_counter(), own, machine_seconds() - own))
         return self.running
+
+    @property
+    def _due(self) -> int:
+        return self._marks[0][0] + self.count if self._marks else self.first
 
     @property
     def running(self) -> bool:
@@ -195,7 +199,7 @@ def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
         learner.computes_in_half = lambda _: False
     section = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["pixels"]
     # No evaluation until the end, and that of a single game.
-    decisions = stopwatch.last + 256
+    decisions = stopwatch.first + stopwatch.count + 256
     section |= {"evaluate_every": decisions, "checkpoints": [], "games": 1, "decisions": decisions}
     settings = PipelineSettings(**filled(section | {"game": "ALE/Pong-v5"} | options))
     torch.set_num_threads(max(1, available_cores() - settings.collectors))

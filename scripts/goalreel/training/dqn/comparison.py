@@ -112,9 +112,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
 def explained(rows: Sequence[Row]) -> str:
     """Return what the table's columns mean, in a few sentences."""
     free = ", ".join(TITLES[row.variant] for row in rows if not VARIANTS[row.variant].deterministic)
-    loaded = ", ".join(
-        f"{row.loaded} of {TITLES[row.variant]}'s {row.runs}" for row in rows if row.loaded
-    )
+    loaded, runs = sum(row.loaded for row in rows), sum(row.runs for row in rows)
     plural = "s" if rows[0].runs > 1 else ""
     parts = [
         f"Medians of {rows[0].runs} training{plural}. A decision is a choice of action, which "
@@ -130,8 +128,9 @@ def explained(rows: Sequence[Row]) -> str:
         )
     if loaded:
         parts.append(
-            f"\\* The machine was loaded, so that times are too long: in {loaded} trainings the "
-            f"load was above the cores, or the processes computed for less than 90% of the time."
+            f"\\* In {loaded} of the {runs} trainings the machine was loaded, so that times are "
+            f"too long: the load was above the cores, or the processes computed for less than 90% "
+            f"of the time."
         )
     return " ".join(parts)
 

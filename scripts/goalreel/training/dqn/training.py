@@ -36,7 +36,6 @@ def train(settings: Settings, variant: str, seed: int) -> Trained:
 
     Raises GoalreelError if a player's process ends.
     """
-    began = _clocks()  # what a variant needs to begin, a process for one, is part of its time
     rng = np.random.default_rng(seed)
     learner, replay = Learner(settings, seed), StateReplay(settings.buffer)
     player = (
@@ -46,6 +45,7 @@ def train(settings: Settings, variant: str, seed: int) -> Trained:
     )
     decisions, frames, returns, loss = 0, 0, np.zeros(settings.lanes), ""
     checkpoints, means, weights, episodes = [], [], [], []
+    began = _clocks()  # not before: PyTorch and Gymnasium are imported in parts when they are used
     with contextlib.closing(player):
         while decisions < settings.decisions and not (means and means[-1] >= SOLVED):
             played = player.next()

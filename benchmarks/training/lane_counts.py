@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parse(__doc__, argv)
     torch.set_num_threads(1)
     groups = {
-        name: {f"{number} environments": contender(number, learns) for number in NUMBERS}
+        name: {f"environments: {number}": contender(number, learns) for number in NUMBERS}
         for name, learns in (("playing", False), ("playing and learning", True))
     }
     rates = measure(groups, options.rounds, options.seconds)
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
     machine = describe_machine(1, ("torch", "numpy", "gymnasium"))
     notes = [
         f"{of_rounds(options.rounds)} Decisions per second of CPU time, one thread each.",
-        f"The best number of environments is that of {best.step}, at {best.fps:,.0f} decisions/s.",
+        f"The most decisions per second: {best.step}, {best.fps:,.0f}.",
         "MountainCar-v0 in the wrappers of gymnasium.make, an action for 12 frames; resets are "
         "part of the time. A training's log and evaluations are not.",
         f"Machine: {machine}.",

@@ -6,7 +6,7 @@ it would be alone. The target, the choice of Double DQN and those who play use a
 value then depends on its own step alone, not on what else was drawn. Averages that run behind the
 weights make another function of the network, so they are taken anew, over the latest batches,
 whenever weights are published or copied to the target. Sources are those of dqn.learner; returns
-over n steps, and Adam's epsilon, are those of M. Hessel et al., "Rainbow" (2018).
+over n steps are those of M. Hessel et al., "Rainbow" (2018).
 """
 
 import copy
@@ -27,7 +27,6 @@ from goalreel.training.pixels.frame_replay_buffer import Batch
 from goalreel.training.pixels.network import PixelNetwork, weights_for_acting
 from goalreel.training.pixels.settings import LearnerSettings
 
-_EPSILON = 1.5e-4
 _HALF = {"cpu": torch.bfloat16, "cuda": torch.float16}
 
 
@@ -66,7 +65,7 @@ class PixelLearner:
         self.model = network.to(self.device, memory_format=self._layout)
         self._target = copy.deepcopy(self.model).eval().requires_grad_(requires_grad=False)
         self._optimiser = torch.optim.Adam(
-            self.model.parameters(), lr=settings.learning_rate, eps=_EPSILON, fused=True
+            self.model.parameters(), lr=settings.learning_rate, fused=True
         )
         self._sums = torch.full((3,), torch.nan, device=self.device)  # of the latest update
         half = _HALF[self.device.type]

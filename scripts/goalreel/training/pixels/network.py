@@ -17,10 +17,9 @@ class PixelNetwork(nn.Module):
 
     With `normalise`, BatchNorm comes after each convolution, which then has no bias, since it would
     be taken away, and weights begin as in K. He et al., "Delving Deep into Rectifiers" (2015),
-    equation 10. Without it they begin as PyTorch's do: weights six times smaller in variance, of
-    which Adam changes more, learned Pong in half of the decisions. With `dueling`, the last layer
-    gives advantages, and another the value of the state (Z. Wang et al., "Dueling Network
-    Architectures", 2016, equation 9).
+    equation 10; without it as PyTorch's layers do. With `dueling`, the last layer gives advantages,
+    and another the value of the state (Z. Wang et al., "Dueling Network Architectures", 2016,
+    equation 9).
     """
 
     def __init__(

@@ -143,7 +143,7 @@ def measure(design: Design, samples: int) -> Measured:
                 source.check()
                 if design.thread or not source.drain():
                     time.sleep(_PAUSE)
-            learner.learn([source.replay.sample(BATCH, rng)])
+            learner.learn([learner.prepared(source.replay.sample(BATCH, rng))])
             if learner.updates % PUBLISH == 0:
                 source.publish(learner.weights())
     return stopwatch.measured()

@@ -95,7 +95,7 @@ class PixelLearner:
                 values = self.model(stacks)
             values.float().sum().backward()
             for network in both:
-                with torch.no_grad(), self._autocast:
+                with torch.no_grad(), self._autocast():
                     network.eval()(stacks)
         except Exception as error:  # of Dynamo, of Inductor, of the compilers, of many kinds
             for network in both:

@@ -17,8 +17,9 @@ PACKAGES = {
     "cartpole_sb3": ("stable_baselines3",),
     "minigrid": ("minigrid",),
     "mujoco": ("mujoco",),
+    "pong": ("ale_py",),
 }
-FEW = {"atari": {"max_steps": 20}, "mujoco": {"max_steps": 10}}
+FEW = {"atari": {"max_steps": 20}, "mujoco": {"max_steps": 10}, "pong": {"max_steps": 40}}
 
 
 def commands(name: str) -> list[str]:

@@ -15,6 +15,7 @@ read with `weights_only=True`, which refuses anything that could run.
 import io
 import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,23 @@ SPEC = "archive/spec.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
+def place_of(checkpoint: str | int, ages: Sequence[int], means: Sequence[float]) -> int:
+    """Return the place of a checkpoint: of the highest mean, "best", of the last one, of an age.
+
+    Raises GoalreelError if there is no such checkpoint.
+    """
+    if checkpoint == "last":
+        return len(ages) - 1
+    if checkpoint == "best":
+        return int(np.argmax(means))
+    if checkpoint not in ages:
+        raise GoalreelError(
+            f"policy.checkpoint: {checkpoint} is not a checkpoint of the training; allowed: "
+            f"best, last, {', '.join(map(str, ages))}"
+        )
+    return list(ages).index(checkpoint)
+
+
 @dataclass(frozen=True)
 class Checkpoints:
     """What a policy file holds."""
@@ -48,16 +66,7 @@ class Checkpoints:
 
         Raises GoalreelError if there is no such checkpoint.
         """
-        if checkpoint == "last":
-            return len(self.ages) - 1
-        if checkpoint == "best":
-            return int(np.argmax(self.means))
-        if checkpoint not in self.ages:
-            raise GoalreelError(
-                f"policy.checkpoint: {checkpoint} is not a checkpoint of the training; allowed: "
-                f"best, last, {', '.join(map(str, self.ages))}"
-            )
-        return self.ages.index(checkpoint)
+        return place_of(checkpoint, self.ages, self.means)
 
     def network(self, place: int) -> Network:
         """Return the network of a checkpoint."""

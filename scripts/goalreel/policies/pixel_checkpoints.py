@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.files import npz
+from goalreel.policies.network_file import place_of
 from goalreel.policies.pixel_network import Actor
 from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 
@@ -40,16 +40,7 @@ class PixelCheckpoints:
 
         Raises GoalreelError if there is no such checkpoint.
         """
-        if checkpoint == "last":
-            return len(self.ages) - 1
-        if checkpoint == "best":
-            return int(np.argmax(self.means))
-        if checkpoint not in self.ages:
-            raise GoalreelError(
-                f"policy.checkpoint: {checkpoint} is not a checkpoint of the training; allowed: "
-                f"best, last, {', '.join(map(str, self.ages))}"
-            )
-        return self.ages.index(checkpoint)
+        return place_of(checkpoint, self.ages, self.means)
 
     def actor(self, place: int) -> Actor:
         """Return the network of a checkpoint."""

@@ -185,7 +185,7 @@ class Trainer:
     def progress(self) -> dict:
         """Return what to save beside the learner and the buffer: plain values and arrays."""
         return {
-            **{"updates": self.updates, "games": self.games, "due": list(self.due)},
+            **{"updates": self.updates, "games": self.games},
             "recent": [list(pair) for pair in self.recent],
             "waiting": [list(item) for item in self.waiting],
             "evaluations": [asdict(evaluation) for evaluation in self.evaluations],
@@ -197,12 +197,15 @@ class Trainer:
         """Resume from what `progress` gave."""
         self.updates, self.games = progress["updates"], progress["games"]
         self.recent.extend(tuple(pair) for pair in progress["recent"])
-        self.due = deque(progress["due"])
         self.waiting = deque(tuple(item) for item in progress["waiting"])
         self.evaluations = [
             Evaluation(**{**values, "returns": tuple(values["returns"])})
             for values in progress["evaluations"]
         ]
         self.kept = dict(progress["kept"])
+        # The options that say which ages there are may have changed since.
+        come = [evaluation.age for evaluation in self.evaluations]
+        come += [age for age, _, _ in self.waiting]
+        self.due = deque(age for age in self.due if age > max(come, default=-1))
         self._drawn = torch.from_numpy(np.array(progress["rng"]))
         self._rng.set_state(self._drawn)

@@ -93,6 +93,20 @@ def test_a_games_return_is_what_the_game_paid():
 
 @pytest.mark.slow
 @NEEDS_ALE
+def test_a_game_that_does_not_end_is_truncated_after_five_minutes():
+    """Nobody serves: the first ball falls, and no other comes."""
+    lanes = make_lanes(GameSettings(BREAKOUT), 3, 1)
+    ended = []
+    for number in range(1, 4_600):
+        step = lanes.step(np.array([0]))
+        ended += [(number, bool(step.truncated[0]), episode.frames) for episode in step.ended]
+    lanes.close()
+    ((number, truncated, frames),) = ended
+    assert truncated and 18_000 - 60 <= frames <= 18_000 and number >= 4_400
+
+
+@pytest.mark.slow
+@NEEDS_ALE
 def test_the_same_seed_gives_the_same_pixels():
     def played(seed):
         lanes = make_lanes(GameSettings(BREAKOUT), seed, 2)

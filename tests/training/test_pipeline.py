@@ -149,6 +149,9 @@ def test_updates_are_due_by_the_replay_ratio():
     assert [round(SETTINGS.epsilon(decisions), 3) for decisions in (0, 100, 200, 4000)] == [
         *(1.0, 0.525, 0.05, 0.05),
     ]
+    assert [round(SETTINGS.rate_left(decisions), 3) for decisions in (0, 500, 1000, 1064)] == [
+        *(1.0, 0.55, 0.1, 0.1),
+    ]
 
 
 @given(

@@ -45,6 +45,18 @@ def test_a_normalised_network_begins_as_he_et_al_have_it():
     assert not any(layer.bias.any() for layer in layers if layer.bias is not None)
 
 
+def test_a_share_of_the_rate_moves_weights_by_that_share():
+    """The first step of Adam is the learning rate, by the sign of the gradient."""
+    moved = []
+    for share in (1.0, 0.1):
+        learner = PixelLearner(settings(**COARSE), ACTIONS, 1)
+        begun = learner.weights()
+        learner.learn([learner.prepared(batch(8, 1))], share)
+        moved.append(largest_difference(learner.weights(), begun))
+    assert moved[0] == pytest.approx(1e-2, rel=1e-2)
+    assert moved[1] == pytest.approx(1e-3, rel=1e-2)
+
+
 # A rate at which an update changes weights by a thousand times of what is allowed for rounding.
 COARSE = {"normalise": False, "double": False, "learning_rate": 1e-2}
 

@@ -10,6 +10,9 @@ from goalreel.training.games.lanes import Episode, PixelStep
 from goalreel.training.games.settings import GameSettings, rom_of
 
 
+_MOST_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
+
+
 class AtariLanes:
     """Lanes of a game, a PixelLanes; its warp is OpenCV's area interpolation.
 
@@ -42,6 +45,7 @@ class AtariLanes:
             # A lost life ends the learner's episode, and the game goes on.
             life_loss_info=settings.episodic_life is not False,
             reward_clipping=False,
+            max_num_frames_per_episode=_MOST_FRAMES,
         )
         self.actions = int(self._env.single_action_space.n)
         seeds = np.random.SeedSequence(seed).generate_state(lanes) >> 1  # they are int32 there

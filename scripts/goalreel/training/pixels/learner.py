@@ -121,8 +121,15 @@ class PixelLearner:
             values = self._target(next_stacks).float()
         return replace(batch, stacks=stacks, next_stacks=next_stacks), values
 
-    def learn(self, prepared: Sequence[tuple[Batch, torch.Tensor]]) -> None:
-        """Make one update, by the mean over all steps of the batches; `learned` tells of it."""
+    def learn(self, prepared: Sequence[tuple[Batch, torch.Tensor]], rate_left: float = 1.0) -> None:
+        """Make one update, by the mean over all steps of the batches; `learned` tells of it.
+
+        Args:
+            prepared: what `prepared` returned, of each batch.
+            rate_left: the share of the settings' learning rate that this update has.
+        """
+        for group in self._optimiser.param_groups:
+            group["lr"] = self._settings.learning_rate * rate_left
         batches = [batch for batch, _ in prepared]
         steps = sum(len(batch.actions) for batch in batches)
         sums = torch.zeros(2, device=self.device)

@@ -14,11 +14,11 @@ _ATARI = {
     "network": "small",
     "normalise": False,
     "dueling": True,
-    "double": True,
+    "double": False,
     "n_step": 10,
     "collectors": 1,
     "environments": 8,
-    "decisions": 500_000,
+    "decisions": 800_000,
     "buffer": 100_000,
     "learning_starts": 5_000,
     "exploration": 40_000,
@@ -33,7 +33,7 @@ _ATARI = {
     "target_every": 2_000,
     "evaluate_every": 50_000,
     "games": 30,
-    "checkpoints": [0, 50_000, 100_000, 200_000],
+    "checkpoints": [0, 100_000, 200_000, 300_000],
 }
 PRESETS = {
     "atari": _ATARI,
@@ -41,6 +41,7 @@ PRESETS = {
     "mountain_car": _ATARI
     | {
         "frame_skip": 12,
+        "double": True,
         "discount": 0.95,
         "decisions": 60_000,
         "buffer": 20_000,

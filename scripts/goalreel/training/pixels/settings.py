@@ -96,3 +96,7 @@ class PipelineSettings:
         """Return the share of random actions after so many decisions."""
         progress = min(decisions / max(self.exploration, 1), 1.0)
         return 1.0 + progress * (self.final_epsilon - 1.0)
+
+    def rate_left(self, decisions: int) -> float:
+        """Return the share of the learning rate after so many decisions: from 1 to 0.1."""
+        return 1.0 - 0.9 * min(decisions / self.decisions, 1.0)

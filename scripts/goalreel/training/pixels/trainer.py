@@ -119,11 +119,10 @@ class Trainer:
         self._drawn = self._rng.get_state()
         if self.learner.device.type == "cpu":  # a GPU computes beside this thread in any case
             self._ahead = self._thread.submit(self._prepared)
-        every = self._settings.target_every
-        before = self.learned_from(steps) // every
-        self.learner.learn(prepared)
+        settings, before = self._settings, self.learned_from(steps)
+        self.learner.learn(prepared, settings.rate_left(before))
         self.updates += 1
-        if self.learned_from(steps) // every > before:
+        if self.learned_from(steps) // settings.target_every > before // settings.target_every:
             if self._ahead:
                 self._ahead.exception()  # it has ended: the target network is free
             self.learner.update_target()

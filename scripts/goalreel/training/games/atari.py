@@ -9,7 +9,6 @@ from goalreel.policies.pixel_network import SIDE
 from goalreel.training.games.lanes import Episode, PixelStep
 from goalreel.training.games.settings import GameSettings, rom_of
 
-
 _MOST_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
 
 

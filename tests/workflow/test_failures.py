@@ -1,5 +1,6 @@
 """The end of a failed run: which jobs failed, each cause once, and how to go on."""
 
+import fcntl
 import json
 import logging
 import os
@@ -166,3 +167,24 @@ def test_the_same_command_finishes_a_failed_run(project):
     assert output.rstrip().splitlines()[-1] == "run the same command again to go on"
     project.run(*options, config=config)
     assert (project.folder / "results" / "film.mp4").is_file()
+
+
+def test_a_second_run_in_the_same_results_is_refused_by_name(project):
+    """By its own message, since Snakemake's lock is in another folder."""
+    results = project.folder / "results"
+    lock = results / "logs" / "run.lock"
+    lock.parent.mkdir(parents=True)
+    with lock.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write("process 7 on node, started in /other\n")
+        other.flush()
+        for more in ((), ("all", "--delete-all-output")):
+            said = project.fail(*more, config={"reaches": 2})
+            assert "another run is at work in it (process 7 on node, started in /other)" in said
+            assert "Traceback" not in said
+    assert [path for path in results.rglob("*") if path.is_file()] == [lock]
+    project.run(config={"reaches": 2})
+    assert (results / "film.mp4").is_file()
+    assert f"started in {project.folder}" in lock.read_text()
+    project.run("all", "--delete-all-output", config={"reaches": 2})
+    assert not (results / "film.mp4").exists()

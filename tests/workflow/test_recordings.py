@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import gymnasium
 import numpy as np
@@ -124,6 +125,68 @@ def test_the_stage_plays_and_draws_a_recording(tmp_path):
     assert np.array_equal(made.states, expected.states[expected.offsets[1] :])
     assert made.episodes.reach.tolist() == [1] and made.episodes.reached.all()
     assert len(goalreel.open_cache(tmp_path / "f.npz")) == len(made.states)
+
+
+@pytest.mark.parametrize("kind", ["actions", "states"])
+def test_memory_follows_the_rows_of_a_recording(tmp_path, kind):
+    """One long episode among short ones: as long as it, all would take 24,000,000 numbers."""
+    lengths = np.full(100, 40)
+    lengths[37] = 120_000
+    number = np.repeat(np.arange(100), lengths)
+    columns = {"episode": number, "seed": number + 5}
+    if kind == "actions":
+        columns["action"] = np.arange(len(number)) % 3
+    else:
+        wave = np.sin(np.arange(len(number)))
+        columns |= {"position": 0.3 * wave - 0.5, "velocity": 0.01 * wave}
+    np.savez(tmp_path / "r.npz", **columns)
+    recording = read_recording(str(tmp_path / "r.npz"))
+    environment = make_environment({"env": DISCRETE, "max_steps": 200_000})
+    alone = environment, NO_SPEC, "truncated"
+    tracemalloc.start()
+    made = play_recording(recording, range(100), *alone)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert made.episodes.steps.tolist() == (lengths - (kind == "states")).tolist()
+    assert peak < 40 * 8 * len(number)
+    for episode in (36, 37, 38):
+        by_itself = play_recording(recording, range(episode, episode + 1), *alone)
+        same = map(np.array_equal, made.episode(episode), by_itself.episode(0))
+        assert all(same)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+@pytest.mark.parametrize(
+    ("seeds", "row"),
+    [
+        ([2**63 - 1, 4, 2**63 + 5], 3),
+        ([7, 2.5, 7], 2),
+        ([0, 2.0**53, 0.5], 2),
+        ([-1, 7, 8], 1),
+    ],
+)
+def test_a_seed_that_is_none_is_refused_with_its_row(tmp_path, suffix, seeds, row):
+    path = tmp_path / f"r{suffix}"
+    if suffix == ".npz":
+        whole = all(isinstance(seed, int) for seed in seeds)
+        kind = float if not whole else np.uint64 if min(seeds) >= 0 else np.int64
+        np.savez(path, episode=[0, 1, 2], seed=np.array(seeds, kind), action=[0, 0, 0])
+    else:
+        rows = [f"{number},{seed},0\n" for number, seed in enumerate(seeds)]
+        path.write_text("episode,seed,action\n" + "".join(rows))
+    with pytest.raises(GoalreelError, match=rf"in row {row}; allowed: one whole number below"):
+        read_recording(str(path))
+
+
+def test_many_episodes_are_told_apart_by_their_rows(tmp_path):
+    """A hundred thousand: by comparing each with all others, they took a minute."""
+    number = np.random.default_rng(0).permutation(100_000)
+    np.savez(tmp_path / "r.npz", episode=number, seed=number, action=number % 3)
+    assert len(read_recording(str(tmp_path / "r.npz"))) == 100_000
+    number[-1] = number[0]
+    np.savez(tmp_path / "r.npz", episode=number, seed=number, action=number % 3)
+    with pytest.raises(GoalreelError, match=f"of episode {number[0]} are not consecutive"):
+        read_recording(str(tmp_path / "r.npz"))
 
 
 def test_too_few_episodes_say_which_number_to_set(tmp_path):

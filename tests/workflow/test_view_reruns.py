@@ -81,7 +81,15 @@ def faulty(results: Path, plan: Plan) -> set[Path]:
     return {path for verdict in check_views(results, plan) for path in verdict.faults}
 
 
-def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
+def damages(whole: bytes, other: bytes) -> list[bytes]:
+    """Return a file's content with a flipped bit, cut, emptied, longer, and another file's."""
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    start = whole[: whole.index(b"\n") + 1] if b"\n" in whole[:-1] else whole[:middle]
+    return [flipped, start, whole[:-1], b"", whole + bytes(3), other]
+
+
+def test_damage_of_any_file_of_a_view_is_found(done):
     results, plan = (
         done.folder / "results",
         Plan(OUTPUTS, {}, DISCRETE, 30, 15, 2, "reach", 4, 2, None),
@@ -90,15 +98,29 @@ def test_one_bad_bit_in_any_file_of_a_view_is_found(done):
     film = [*results.glob("[!gspl]*.*"), *(p for n in FOLDERS for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]
     assert {path.relative_to(results).parts[0] for path in files} == FILES
-    for path in files:
-        whole = path.read_bytes()
-        middle = len(whole) // 2
-        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-        replaced(path, flipped, keep_times=True)
-        (named,) = faulty(results, plan)
-        # A flipped list of checksums accuses what it lists; clips and the page are made as one.
-        assert named in (path, *path.parents) or path.name in LISTS, path
+    assert any(path.name in LISTS for path in files)
+    contents = [path.read_bytes() for path in files]
+    for path, whole, other in zip(files, contents, contents[1:] + contents[:1], strict=True):
+        for number, damaged in enumerate(damages(whole, other)):
+            replaced(path, damaged, keep_times=True)
+            named = faulty(results, plan)
+            # Clips and the page are made as one.
+            assert named and named <= {path, *path.parents}, (path, number)
         path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("folder", ["clips", "plots", "report"])
+def test_a_users_file_in_a_folder_that_is_made_anew_is_named_and_kept(done, folder):
+    mine = done.folder / "results" / folder / "notes" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    said = done.fail(folder, "--forcerun", folder, config=VIEWED)
+    assert f"results/{folder} is to be made anew, and it holds what is not of this" in said
+    assert f"results/{folder}/notes/mine.txt; move that elsewhere" in said
+    assert mine.read_text() == "mine"
+    mine.rename(done.folder / "mine.txt")
+    mine.parent.rmdir()
+    done.run(folder, "--forcerun", folder, config=VIEWED)
 
 
 CONFIG_EDITS = [

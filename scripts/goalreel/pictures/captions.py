@@ -36,14 +36,16 @@ def check_template(template: object) -> bool:
 def _template_fault(template: str) -> str | None:
     """Return what is wrong with a caption's template, None if it is sound."""
     try:
-        names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+        parts = list(string.Formatter().parse(template))
     except ValueError as error:
         return f"{template!r} is not a template: {error}; write {{{{ and }}}} for literal braces"
-    for name in names:
-        if name not in COLUMNS:
+    for _, name, width, _ in parts:
+        if name is not None and name not in COLUMNS:
             close = difflib.get_close_matches(name, COLUMNS, n=1, cutoff=0.5)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             return f"unknown field {name!r}{hint}; allowed: {', '.join(COLUMNS)}"
+        if "{" in (width or ""):
+            return f"{{{name}:{width}}} has a field in its width; write a number there"
     if len(template) > _LONGEST or re.search(r"[:.]\D{0,3}\d{4}", template):
         return (
             f"{template[:60]!r}... is too long; allowed: {_LONGEST} characters, widths below 1000"

@@ -1,6 +1,6 @@
 """Checksum files, in the format of sha256sum: for what has no place for a seal in itself.
 
-`sha256sum -c SHA256SUMS` reads them too.
+`sha256sum -c SHA256SUMS` reads them too: it passes over the first line, the list's own checksum.
 """
 
 import hashlib
@@ -37,8 +37,13 @@ def write_sums(sums: Path, files: Collection[Path]) -> None:
             )
     lines = [f"{sha256_of(file)}  {file.relative_to(sums.parent).as_posix()}" for file in files]
     with replacing(sums) as temporary:
-        text = "".join(f"{line}\n" for line in lines)
-        temporary.write_bytes(text.encode("utf-8", _AS_IT_IS))
+        text = "".join(f"{line}\n" for line in lines).encode("utf-8", _AS_IT_IS)
+        temporary.write_bytes(_head_of(text) + text)
+
+
+def _head_of(lines: bytes) -> bytes:
+    """Return the first line of a checksum file, given all others."""
+    return b"# sha256 of the lines below: " + hashlib.sha256(lines).hexdigest().encode() + b"\n"
 
 
 def write_folder_sums(folder: Path) -> None:
@@ -126,18 +131,16 @@ def read_sums(sums: Path) -> dict[Path, str]:
     """
     found = {}
     try:
-        lines = sums.read_bytes().decode("utf-8", _AS_IT_IS).split("\n")
-        if lines.pop():
-            raise ValueError("its last line has no end")
-        for line in lines:
-            digest, name = line[:64], line[66:]
-            parts = Path(name).parts
-            if line[64:66] != "  " or not parts or ".." in parts or Path(name).is_absolute():
-                raise ValueError(f"the line {line[:80]!r}")
-            int(digest, 16)
-            found[sums.parent / name] = digest
-    except (OSError, ValueError) as error:
+        head, end, text = sums.read_bytes().partition(b"\n")
+    except OSError as error:
         if blames_the_machine(error):
             raise GoalreelError(f"{sums}: cannot be read: {error}") from None
-        raise Unusable(sums, f"no checksums in it ({error})") from None
+        raise Unusable(sums, f"it cannot be read ({error})") from None
+    if head + end != _head_of(text):
+        raise Unusable(sums, "it is truncated or corrupt (its lines differ from its first one)")
+    for line in text.decode("utf-8", _AS_IT_IS).split("\n")[:-1]:
+        digest, name = line[:64], line[66:]
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise Unusable(sums, f"the line {line[:80]!r} names another folder's file")
+        found[sums.parent / name] = digest
     return found

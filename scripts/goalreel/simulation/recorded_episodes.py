@@ -5,6 +5,7 @@ episode ends is shown up to there, neither terminated nor truncated; one that go
 refused. States, of the Mountain Cars alone, are shown as they are.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,12 @@ from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError, counted
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
-from goalreel.simulation.reaches import assemble, outcomes, valid
+from goalreel.simulation.reaches import assemble, concatenate, outcomes, valid
 from goalreel.simulation.recording_file import Recording
 from goalreel.simulation.trajectories import Trajectories
 
 NO_ACTION = -1  # in MountainCarContinuous-v0 NaN: what states were recorded without
+_FEW = 1 << 16  # rows of a batch of any lengths
 
 
 def play_recording(
@@ -38,14 +40,31 @@ def play_recording(
             f"policy.file: {recording.path} has {counted(len(recording), 'episode')}, and "
             f"{reaches.stop} were asked for; set episodes to {len(recording)} or fewer"
         )
-    if recording.states is not None:
-        episodes = _shown(recording, reaches, environment)
-    else:
-        episodes = _played(recording, reaches, environment, camera)
-    rows = outcomes(np.array(reaches), 0, episodes, environment, success)
-    everyone = np.ones(len(reaches), bool)
-    place = np.arange(len(reaches))
-    return assemble(*valid(episodes, everyone), place, rows, rows, spec)
+    rows, kept = [], []
+    for some in _batches(np.diff(recording.offsets[reaches.start : reaches.stop + 1]), reaches):
+        if recording.states is not None:
+            episodes = _shown(recording, some, environment)
+        else:
+            episodes = _played(recording, some, environment, camera)
+        rows.append(outcomes(np.array(some), 0, episodes, environment, success))
+        kept.append(valid(episodes, np.ones(len(some), bool)))
+    arrays = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    attempts = concatenate(rows)
+    return assemble(*arrays, np.arange(len(reaches)), attempts, attempts, spec)
+
+
+def _batches(lengths: np.ndarray, reaches: range) -> Iterator[range]:
+    """Yield neighbours that are played side by side, so that memory follows the file's rows.
+
+    A batch takes the rows of its longest episode for each: as many as four times its own.
+    """
+    first = rows = longest = 0
+    for number, length in enumerate(lengths.tolist()):
+        rows, longest = rows + length, max(longest, length)
+        if longest * (number + 1 - first) > max(4 * rows, _FEW):
+            yield reaches[first:number]
+            first, rows, longest = number, length, length
+    yield reaches[first:]
 
 
 def _actions(recording: Recording, episode: int, environment: Environment) -> np.ndarray:

@@ -150,10 +150,12 @@ def _read_csv(path: str) -> dict[str, np.ndarray]:
 
 def _numbers(path: str, name: str, texts: list[str]) -> np.ndarray:
     """Return a column as integers where all are (a seed may be beyond 2**53), else as doubles."""
-    try:
-        return np.array([int(text) for text in texts], np.int64)
-    except (ValueError, OverflowError):
-        numbers = np.empty(len(texts))
+    for integers in (np.int64, np.uint64):  # the second to name a seed that is too large
+        try:
+            return np.array([int(text) for text in texts], integers)
+        except (ValueError, OverflowError):
+            continue
+    numbers = np.empty(len(texts))
     for row, text in enumerate(texts):
         try:
             numbers[row] = float(text if text or name != "reward" else "nan")
@@ -167,8 +169,9 @@ def _offsets(path: str, episode: np.ndarray) -> np.ndarray:
     if len(episode) == 0:
         raise _fault(path, "it has no rows")
     starts = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
-    again = [e for e in np.unique(episode) if (episode[starts] == e).sum() > 1]
-    if again:
+    begun = np.sort(episode[starts])
+    again = begun[1:][begun[1:] == begun[:-1]]
+    if len(again):
         raise _fault(path, f"the rows of episode {again[0]} are not consecutive")
     return np.append(starts, len(episode)).astype(np.int64)
 
@@ -177,10 +180,15 @@ def _seeds(path: str, columns: Mapping[str, np.ndarray], offsets: np.ndarray) ->
     if "seed" not in columns:
         return np.full(len(offsets) - 1, UNKNOWN_SEED)
     seed, starts = columns["seed"], offsets[:-1]
-    same = seed == np.repeat(seed[starts], np.diff(offsets))
-    if not same.all() or seed.dtype.kind not in "iu" or (seed < 0).any():
-        row = int(np.flatnonzero(~same)[0]) if not same.all() else 0
+    # Beyond 2**53 a double is whole, but hardly the seed that was meant.
+    limit = 2**63 if seed.dtype.kind in "iub" else 2**53
+    sound = (seed == np.repeat(seed[starts], np.diff(offsets))) & (seed >= 0) & (seed < limit)
+    if seed.dtype.kind == "f":
+        sound &= seed == np.floor(seed)
+    for row in np.flatnonzero(~sound)[:1].tolist():
         raise _fault(
-            path, f"seed {seed[row]} in row {row + 1}; allowed: one whole number for each episode"
+            path,
+            f"seed {seed[row]} in row {row + 1}; allowed: one whole number below 2**63 for each "
+            "episode",
         )
     return seed[starts].astype(np.int64)

@@ -34,7 +34,7 @@ def _check_view(results: Path, stage: str, plan: Plan) -> Verdict:
             if path.is_dir() and not path.is_symlink():
                 _check_folder(verdict, path, plan)
             elif path.suffix in _SEALED:
-                verdict.check(path, lambda p=path: check_seal(p))
+                verdict.check(path, lambda p=path: _check_sealed(p, stage))
                 _note_age(verdict, path, plan)
             elif path.suffix == ".json" and has_digests(path):
                 verdict.check(path, lambda p=path: _check_digests(p))
@@ -69,10 +69,17 @@ def _check_digests(path: Path) -> None:
             raise Unusable(path, f"{name} beside it: {fault}")
 
 
+def _check_sealed(path: Path, stage: str) -> None:
+    """Raise Unusable unless a file is as it was written, by this stage."""
+    check_seal(path)
+    if (made := read_spec(path).stage) != stage:
+        raise Unusable(path, f"it was made by the stage {made!r}, not {stage!r}")
+
+
 def _note_age(verdict: Verdict, path: Path, plan: Plan) -> None:
     """Note that a file of the stage was made by other options, code or tools than now."""
     try:
-        if path not in verdict.faults and read_spec(path).stage == verdict.stage:
+        if path not in verdict.faults:
             files.check_made(path, verdict.stage, plan)
     except GoalreelError:
         verdict.note = "sound, of other options, code or tools than now"

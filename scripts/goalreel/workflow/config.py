@@ -180,6 +180,22 @@ def _pixels_faults(config: Mapping, schema: Mapping) -> Faults:
         if section["preset"] not in (None, fits):
             told = f"{section['preset']!r} does not fit {section['game']}; allowed: {fits}, null"
             yield "pixels.preset", told
+            return
+        yield from _age_faults(config["policy"], presets.filled(section))
+
+
+def _age_faults(policy: Mapping, section: Mapping) -> Faults:
+    """Yield the fault of weights that the training from pixels will not have kept."""
+    age, ages = policy["checkpoint"], section["checkpoints"]
+    if policy["name"] != "pixels" or not is_trained_here(policy) or not isinstance(age, int):
+        return
+    kept = sorted({*(n for n in ages if n < section["decisions"]), section["decisions"]})
+    if age not in kept:
+        yield (
+            "policy.checkpoint",
+            f"{age}, and the training keeps no weights after so many decisions; allowed: best, "
+            f"last, {', '.join(map(str, kept))}; pixels.checkpoints says which",
+        )
 
 
 def _policy_faults(config: Mapping, schema: Mapping) -> Faults:

@@ -4,11 +4,14 @@ This module, object_storage and job_events alone know that they run inside Snake
 """
 
 import atexit
+import contextlib
+import fcntl
 import gc
 import hashlib
 import os
 import re
 import shlex
+import socket
 import sys
 import threading
 import time
@@ -23,6 +26,7 @@ from goalreel.cli import note_results
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.policies.watched_files import policy_files
+from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
 from goalreel.workflow import selection
@@ -40,8 +44,10 @@ from goalreel.workflow.stages import APART, STAGES, VIEWS
 
 _STARTED = time.time()
 _EVENTS: list = []  # of this run: one, or none where hooks are off
+_LOCKS: list = []  # of this process, held until it ends
 _CONFIG = "GOALREEL_CONFIG"
 RUN_FILE = "config.yaml"  # in the results
+_STAMP = ".snakemake_timestamp"  # Snakemake's, in each folder that is an output
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".ci")
@@ -65,6 +71,8 @@ def plan_run(workflow, config: Mapping) -> Plan:
         check_results(complete["results"], base)
         if not (workflow.remote_exec or workflow.subprocess_exec):
             check_same_run(complete, workflow.configfiles, sys.argv[1:])
+            if any(word.startswith("--delete-") for word in sys.argv):
+                _lock(Path(complete["results"]))
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Where pandas is installed, Snakemake imports it to look for data frames among the jobs'
@@ -148,6 +156,51 @@ def check_same_run(config: Mapping, sources: Iterable[Path], words: Sequence[str
     )
 
 
+def _lock(results: Path) -> None:
+    """Hold the results for this process alone; raise GoalreelError if another one does.
+
+    Snakemake's own lock is in the folder where it runs, so that of two such folders neither knows
+    of the other.
+    """
+    path = results / "logs" / "run.lock"
+    with contextlib.suppress(OSError):  # who cannot write there is told by the first job
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise GoalreelError(
+                f"{results}: another run is at work in it ({lock.read().strip()}); wait for its "
+                f"end, or give this one its own folder: --config results=FOLDER"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}, started in {Path.cwd()}\n")
+        lock.flush()
+        _LOCKS.append(lock)
+
+
+def _check_folders(jobs: Iterable) -> None:
+    """Raise GoalreelError if a job would remove a user's files with the folder that it makes anew.
+
+    A folder that is made as a whole lists its own files.
+    """
+    for folder in (Path(output) for job in jobs for output in job.output):
+        if not (folder / SUMS).is_file():
+            continue
+        try:
+            own = {*read_sums(folder / SUMS), folder / SUMS, folder / _STAMP}
+        except GoalreelError:
+            continue  # a damaged list, which is made anew
+        others = sorted(str(path) for path in folder.rglob("*") if path.is_file())
+        if others := [name for name in others if Path(name) not in own]:
+            named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" * (len(others) > 3))
+            raise GoalreelError(
+                f"{folder} is to be made anew, and it holds what is not of this workflow: {named}; "
+                f"move that elsewhere"
+            )
+
+
 def _played(config: Mapping) -> str:
     """Return a run's environment and policy in words."""
     policy = config["policy"]
@@ -188,11 +241,14 @@ def start_run(plan: Plan, workflow) -> None:
     scripts, policy = Path(os.environ["SCRIPTS"]), policy_files(plan.config["policy"])
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
     needed = [scripts.parent / "config.schema.yaml", *sorted(programs)]
+    jobs = list(workflow.dag.needrun_jobs())
     try:
         check_sources(workflow, [*needed, *map(Path, policy)])
+        _lock(Path(plan.config["results"]))
+        _check_folders(jobs)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
-    rules = {job.rule.name for job in workflow.dag.needrun_jobs()}
+    rules = {job.rule.name for job in jobs}
     views = sorted(rule for rule in rules.intersection(VIEWS) if STAGES[rule].summary)
     if "verify" in rules and views:
         sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")

@@ -54,6 +54,7 @@ def test_a_long_line_is_set_smaller_and_never_wider_than_its_room():
         ("{}", ["unknown field ''"]),
         ("{sede}", ["unknown field 'sede'", "did you mean 'seed'?", "allowed: reach, attempt"]),
         ("{seed.__class__}", ["unknown field 'seed.__class__'"]),
+        ("{reach:{seed}}", ["{reach:{seed}} has a field in its width; write a number there"]),
         ("{seed[0]}", ["unknown field 'seed[0]'"]),
         ("{env:d}", ["cannot be formatted"]),
         ("{seed:c}", ["cannot be formatted"]),

@@ -1,5 +1,6 @@
 """Verify finds any bad byte, and removes what is damaged and nothing else."""
 
+import hashlib
 import json
 import os
 import random
@@ -14,7 +15,7 @@ from conftest import hashes
 from project import Project
 
 from goalreel.encoding import ffmpeg
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.provenance.spec import parse_spec
 from goalreel.verification.run import verify
@@ -149,9 +150,17 @@ def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
     write_folder_sums(folder)
     subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=folder, check=True)
     assert set(read_sums(folder / SUMS)) == {folder / odd, folder / "deep" / "c"}
-    for name in ("../x", "/etc/passwd", ""):
-        (folder / SUMS).write_text(f"{0:064d}  {name}\n")
-        with pytest.raises(Exception, match="no checksums in it"):
+    whole = (folder / SUMS).read_text(errors="surrogateescape")
+    line = whole.splitlines(keepends=True)[-1]
+    for other in ("", line, whole.removesuffix(line), whole + line):
+        (folder / SUMS).write_text(other, errors="surrogateescape")
+        with pytest.raises(Unusable, match="cannot be used: it is truncated"):
+            read_sums(folder / SUMS)
+    for name in ("../x", "/etc/passwd"):
+        text = f"{0:064d}  {name}\n"
+        head = f"# sha256 of the lines below: {hashlib.sha256(text.encode()).hexdigest()}\n"
+        (folder / SUMS).write_text(head + text)
+        with pytest.raises(Unusable, match="names another folder's file"):
             read_sums(folder / SUMS)
 
 

@@ -109,7 +109,7 @@ DEEP: list = []
 for _ in range(1000):
     DEEP = [DEEP]
 WHOLE = "allowed: an integer from 1 to 1000000000"
-FOLDER = "does not fit; allowed: a folder's path without { or }"
+FOLDER = "does not fit; allowed: a folder's path without {, }, < or >"
 FIELDS = "allowed: reach, attempt, seed, env, initial_position, steps, return, terminated,"
 CAR = "MountainCar-v0"
 LISTS = "a list of episode numbers, {every: k}, {best: k}, {worst: k}, {median: k} or null"
@@ -207,6 +207,12 @@ FAULTS = [
     ),
     ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: 0 is out of range"),
     ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: -1 is out of range; allowed: an"),
+    (
+        {"policy": {"name": "pixels", "checkpoint": 20}, "pixels": {"checkpoints": [0, 10, 10**9]}},
+        "policy.checkpoint: 20, and the training keeps no weights after so many decisions; allowed: "
+        "best, last, 0, 10, 60000; pixels.checkpoints says which",
+    ),
+    ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' does not fit; allowed: 1 to"),
     ({"clips": {"name_prefix": "a/b"}}, "clips.name_prefix: 'a/b' does not fit; allowed: 1 to 50"),
     (
         {"train": {"checkpoints": []}},
@@ -228,7 +234,10 @@ FAULTS = [
         {"env": "CartPole-v1", "policy": RANDOM, "render": {"style": "vector"}},
         "render.style: 'vector' draws only the Mountain Cars; allowed for CartPole-v1: gymnasium",
     ),
-    *(({"results": name}, f"results: {name!r} {FOLDER}") for name in ("a{b}c", "", "-x", "~/x")),
+    *(
+        ({"results": name}, f"results: {name!r} {FOLDER}")
+        for name in ("a{b}c", "<a>", "", "-x", "~/x")
+    ),
     ({"results": "a\0b"}, f"results: 'a\\x00b' {FOLDER}"),
     (
         {"env_wrappers": [TIME]},

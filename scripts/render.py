@@ -22,9 +22,9 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
 
+    from goalreel.film.render import render_states
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.render import render_states
     from goalreel.pictures.styles import make_style
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.simulation.trajectories import read_trajectories

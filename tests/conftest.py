@@ -18,10 +18,10 @@ from reruns import Sources
 from goalreel.encoding import ffmpeg
 from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.files.seal import LENGTH, write_seal
+from goalreel.film.render import render_states
 from goalreel.film.segment import encode_segment
 from goalreel.pictures.atlas import draw_atlas
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec

@@ -32,9 +32,9 @@ def draw_atlas(folder: Path) -> None:
 def make_shard(folder: Path, name: str, reaches: int) -> Shard:
     """Play and render the first so many reaches."""
     from goalreel.environments.environment import make_environment
+    from goalreel.film.render import render_states
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.render import render_states
     from goalreel.pictures.styles import make_style
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import parse_spec

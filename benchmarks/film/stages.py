@@ -35,9 +35,9 @@ def render_with_goalreel(results: Path) -> Sample:
 
 def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     """Do what a render job does once it has started: look up all pictures, write the cache."""
+    from goalreel.film.render import render_states
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.render import render_states
     from goalreel.pictures.styles import make_style
     from goalreel.provenance.spec import NO_SPEC
     from goalreel.simulation.trajectories import read_trajectories

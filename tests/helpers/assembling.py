@@ -12,6 +12,7 @@ from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.choice import choose
 from goalreel.encoding.yuv import Yuv420p
+from goalreel.film.render import render_states
 from goalreel.film.segment import assemble_segment
 from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import Stream, pps, sps
@@ -19,7 +20,6 @@ from goalreel.pictures.atlas import Atlas, state_keys
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import cut_patches
 from goalreel.pictures.overlay import captions, clear_rows, empty_card, overlaid
-from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import Style
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.trajectories import Trajectories

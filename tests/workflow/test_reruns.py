@@ -129,7 +129,7 @@ CODE_EDITS = [
     ("goalreel/pictures/gymnasium_drawing.py", "(204, 204, 0)", "(9, 9, 9)", RENDER | DRAWN),
     ("goalreel/pictures/mountain_car_scene.py", "RADIUS = 8", "RADIUS = 9", RENDER | DRAWN),
     ("goalreel/pictures/vector_style.py", "STEPS = 4", "STEPS = 8", RENDER | DRAWN),
-    ("goalreel/pictures/render.py", '"car"', '"cart"', RENDER),
+    ("goalreel/film/render.py", '"car"', '"cart"', RENDER),
     ("goalreel/encoding/yuv.py", "_BITS = 22", "_BITS = 21", CODED),
     ("goalreel/encoding/x264.py", '"-bf", "0"', '"-bf", "1"', CODED),
     ("goalreel/encoding/ffmpeg.py", "_BYTES = 1 << 20", "_BYTES = 1 << 19", CODED),

@@ -9,6 +9,7 @@ import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,15 @@ _BYTES = SIDE * 3  # of a block's row
 # A group ends after so many pictures, or when it has so many distinct blocks (6 MB): that bounds
 # the memory of whoever writes and reads it, and what it takes to compose a picture.
 _MOST_PICTURES, _MOST_BLOCKS = 256, 8192
+
+
+class Box(NamedTuple):
+    """A part of a picture."""
+
+    top: int  # its first row
+    left: int  # its first column
+    bottom: int  # the row behind its last
+    right: int  # the column behind its last
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,10 @@ class Recorder:
         self._changes: list[np.ndarray] = []
         self._pictures = 0
 
-    def add(self, picture: np.ndarray) -> tuple[int, Group] | None:
+    def add(self, picture: np.ndarray, box: Box | None = None) -> tuple[int, Group] | None:
         """Take a picture, which may be drawn over afterwards.
+
+        box: the part that may differ from the picture before, None if it may be any.
 
         Returns a group that was full before it, with the number of its pictures, or None.
         """
@@ -120,7 +132,12 @@ class Recorder:
             full = self._group()
         if self._changed is None:
             self._changed = _Changes(picture.shape[:2])
-        places, blocks = self._changed.since_last(picture, whole=self._pictures == 0)
+        changed, whole = self._changed, self._pictures == 0
+        places, blocks = (
+            changed.since_last(picture, whole)
+            if box is None
+            else (changed.since_last_in(box, picture, whole))
+        )
         data, known = blocks.tobytes(), self._blocks
         size = SIDE * _BYTES
         found = [
@@ -189,6 +206,30 @@ class _Changes:
         if bottom == self._height:
             self._last[bottom:] = self._last[bottom - 1]
         return places, self._tiles[row, column]
+
+    def since_last_in(
+        self, box: Box, picture: np.ndarray, whole: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same for a picture that is as the one before outside of `box`."""
+        up, left = box.top // SIDE, box.left // SIDE
+        rows, columns = -(-box.bottom // SIDE) - up, -(-box.right // SIDE) - left
+        last = self._last[up * SIDE : (up + rows) * SIDE]
+        last = last[:, left * _BYTES : (left + columns) * _BYTES]
+        part = picture[up * SIDE :, left * SIDE :][: rows * SIDE, : columns * SIDE]
+        height, width = part.shape[:2]
+        filled = np.empty((rows * SIDE, columns * SIDE, 3), np.uint8)
+        filled[:height, :width] = part
+        filled[:height, width:] = part[:, -1:]
+        filled[height:] = filled[height - 1]
+        pixels = filled.reshape(last.shape)
+        unequal = pixels.view(np.uint64) != last.view(np.uint64)
+        hits = np.logical_or.reduce(unequal.reshape(rows, SIDE, -1), axis=1)
+        last[:] = pixels
+        if whole:
+            return np.arange(len(self._row)), self._tiles[self._row, self._column]
+        row, column = np.nonzero(hits.reshape(rows, columns, -1).any(axis=2))
+        row, column = row + up, column + left
+        return row * self._columns + column, self._tiles[row, column]
 
     def _fill_right(self, top: int, bottom: int) -> None:
         """Repeat the last column of these rows up to the end of its blocks."""

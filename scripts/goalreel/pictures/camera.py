@@ -21,7 +21,8 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.blocks import Group, Recorder
+from goalreel.pictures.blocks import Box, Group, Recorder
+from goalreel.pictures.classic_control import Artist, Scene, scene_of
 from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episode
@@ -36,7 +37,8 @@ _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a t
 class Camera:
     """Films the episodes of a shard; see simulation.episodes.Camera.
 
-    The shard's first episode is played once more, in a new instance, and everything is compared.
+    The shard's first episode is played once more, in a new instance, which draws it by
+    `env.render()`, and everything is compared.
     Where it takes long to make one, it is first tried in an instance that has played another
     episode: if all is the same there, instances play one episode after another.
 
@@ -58,6 +60,7 @@ class Camera:
             success: what counts as reaching the goal; other episodes are dropped. None keeps all.
         """
         self._environment, self._frames, self._success = environment, frames, success
+        self._scene = scene_of(environment)
         self._takes: dict[int, _Take] = {}  # the batch's pictures, by lane
         self._kept: dict[int, Episode] = {}  # the batch's episodes that are kept, by lane
         self._sample: tuple[Episode, _Take] | None = None  # the shard's first episode
@@ -74,7 +77,7 @@ class Camera:
         self._first = int(lanes[0]) if self._attempts == 0 else None
         if drawn:
             places = (f"{self._environment.id}: the episode of seed {seed}" for seed in seeds)
-            takes = (_Take(self._frames, place) for place in places)
+            takes = (_Take(self._frames, place, self._scene) for place in places)
             self._takes = dict(zip(lanes.tolist(), takes, strict=True))
         self._since = time.perf_counter()
         return drawn
@@ -82,8 +85,13 @@ class Camera:
     def shoot(self, lanes: np.ndarray, batch: Lanes) -> None:
         """Take the next picture of each episode that goes on."""
         began = time.perf_counter()
-        for lane, picture in zip(lanes.tolist(), batch.pictures(), strict=True):
-            self._takes[lane].add(picture)
+        takes = [self._takes[lane] for lane in lanes.tolist()]
+        if self._scene is None:
+            for take, picture in zip(takes, batch.pictures(), strict=True):
+                take.add(picture)
+        else:
+            for take, env in zip(takes, batch.unwrapped(), strict=True):
+                take.add(*take.artist.draw(env))
         now = time.perf_counter()
         self._stepping += began - self._since
         self._drawing += now - began
@@ -181,17 +189,18 @@ def filming(
 class _Take:
     """The pictures of one episode, as groups in memory or in a temporary file."""
 
-    def __init__(self, frames: DrawnFrames, place: str):
-        """Begin without a picture; place: what messages call the episode."""
+    def __init__(self, frames: DrawnFrames, place: str, scene: Scene | None = None):
+        """Begin without a picture; place: what messages call the episode; scene: its artist's."""
         self._frames, self.place = frames, place
+        self.artist = Artist(scene) if scene else None
         self._recorder, self._taken = Recorder(), 0
         self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=frames.folder)  # noqa: SIM115
         self._groups: list[int] = []  # the frames of each
 
-    def add(self, picture: object) -> None:
-        """Take the next picture."""
+    def add(self, picture: object, box: Box | None = None) -> None:
+        """Take the next picture; box: the part that may have changed, None if it may be any."""
         self._frames.size = self._checked(picture).shape[:2]
-        self._write(filter(None, [self._recorder.add(picture)]))
+        self._write(filter(None, [self._recorder.add(picture, box)]))
         self._taken += 1
 
     def _write(self, groups: Iterable[tuple[int, Group]]) -> None:

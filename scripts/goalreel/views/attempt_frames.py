@@ -14,11 +14,11 @@ import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import Environment, make_environment
+from goalreel.film.render import render_states
 from goalreel.pictures.atlas import Atlas, read_atlas
 from goalreel.pictures.camera import filming
 from goalreel.pictures.frame_cache import FrameCache, open_cache
 from goalreel.pictures.overlay import captions, overlaid
-from goalreel.pictures.render import render_states
 from goalreel.pictures.styles import make_style
 from goalreel.pictures.warped import watched
 from goalreel.policies.policy import make_policy

@@ -1,6 +1,6 @@
 """Write one shard's segment, an MP4 file of closed GOPs: its frames with their overlay.
 
-It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
+It is assembled from a coded atlas's pictures or from its own blocks, or encoded by x264. By hand:
 
     python scripts/encode.py --coded-atlas d.npz --frames f.npz --trajectories t.npz segment.mp4
         --spec '{"stage": "encode", "config": {"env": "MountainCar-v0", "film.fps": 30,
@@ -8,7 +8,8 @@ It is assembled from a coded atlas's pictures, or encoded by x264. By hand:
         "overlay.hud": false, "render.scale": 1,
         "film_encoder": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
 
-or, without --coded-atlas, with "film_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23}.
+or, without --coded-atlas, with "film_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23},
+or, of what Gymnasium draws, {"encoder": "blocks", "qp": 24, "card_qp": 12}.
 """
 
 from pathlib import Path
@@ -31,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.encoding import ffmpeg
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
     from goalreel.errors import GoalreelError
-    from goalreel.film.segment import assemble_segment, encode_segment
+    from goalreel.film.segment import assemble_blocks, assemble_segment, encode_segment
     from goalreel.pictures.frame_cache import open_cache
     from goalreel.pictures.overlay import captions, overlaid
     from goalreel.provenance.input_checks import check_inputs
@@ -48,8 +49,10 @@ def main(argv: list[str] | None = None) -> None:
     seen = texts, config["overlay.hud"], config["card_frames"], config["render.scale"]
     cache = overlaid(frames, trajectories, env, *seen)
     fps, comment = config["film.fps"], spec.extended(source=cache.source).text
-    if config["film_encoder"]["encoder"] == "x264":
-        encode_segment(cache, arguments.output, fps, config["film_encoder"], comment)
+    encode = config["film_encoder"]
+    if encode["encoder"] != "assemble":
+        make = encode_segment if encode["encoder"] == "x264" else assemble_blocks
+        make(cache, arguments.output, fps, encode, comment)
     elif arguments.coded_atlas is None:
         raise GoalreelError("assembling needs the coded atlas; name it with --coded-atlas")
     else:

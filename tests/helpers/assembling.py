@@ -100,7 +100,8 @@ def joined(
 
 def stream_of(size: tuple[int, int], units: list[bytes], fps: int = 30) -> bytes:
     """Return an Annex B stream of our parameter sets and NAL units."""
-    return annex_b([sps(Stream(size, fps)), pps(), *units])
+    stream = Stream(size, fps)
+    return annex_b([sps(stream), pps(stream), *units])
 
 
 def packets_of(path: Path) -> list[av.Packet]:

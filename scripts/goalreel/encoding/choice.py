@@ -10,6 +10,9 @@ from goalreel.environments.registry import describe
 
 # For each quality, of assembled films: the quantisers of the car and of the title card.
 _ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
+# The same of what Gymnasium draws: of macroblocks that change, and of an episode's first picture;
+# benchmarks/film/blocks.py holds them against x264's.
+_BLOCKS = {"small": (29, 17), "balanced": (24, 12), "best": (18, 8)}
 # For each quality, of x264: preset and quantiser.
 _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("veryfast", 17)}
 # Of what Gymnasium draws: 12 to 45% less time, 1.02 to 1.54 times (FrozenLake 2.07) the bytes, PSNR
@@ -31,7 +34,7 @@ _HIGHEST, _CAPTION_ROWS, _LETTERS, _SMALLEST_LETTERS = 34, 7, 12, 8 / 18
 class Choice:
     """How a film is encoded."""
 
-    assembled: bool  # whether it is joined from a coded atlas's pictures
+    assembled: bool  # whether it is joined from a coded atlas's pictures, not coded shard by shard
     settings: Mapping  # `film_encoder` in the specs
     reason: str  # why it is not assembled, "" if it is or x264 was asked for
     label: str  # all that in a few words
@@ -39,13 +42,17 @@ class Choice:
 
 def choose(config: Mapping) -> Choice:
     """Return how the film of a complete, checked configuration is encoded."""
-    encode, reason = config["encode"], ""
+    encode, reason, environment = config["encode"], "", describe(config["env"])
     if encode["encoder"] != "x264":
         reason = next((why for _, why in obstacles(config)), "")
+        if encode["encoder"] == "auto" and not (environment.has_atlas or environment.few_blocks):
+            reason = reason or "much of a picture of this environment may be new"
         if not reason:
-            pictures, card = _ASSEMBLED[encode["quality"]]
-            settings = {"encoder": "assemble", "qp": pictures, "card_qp": card}
-            return Choice(True, settings, "", f"assembled from H.264 pictures, qp {pictures}")
+            has_atlas = environment.has_atlas
+            qp, card = (_ASSEMBLED if has_atlas else _BLOCKS)[encode["quality"]]
+            settings = {"encoder": "assemble" if has_atlas else "blocks", "qp": qp, "card_qp": card}
+            what = "pictures" if has_atlas else "blocks"
+            return Choice(has_atlas, settings, "", f"assembled from H.264 {what}, qp {qp}")
     settings = x264(config)
     values = ", ".join(f"{key} {value}" for key, value in settings.items() if key != "encoder")
     why = f" (not assembled: {reason})" if reason else ""
@@ -54,12 +61,14 @@ def choose(config: Mapping) -> Choice:
 
 def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
     """Yield why a film cannot be assembled: the option, and the reason in a few words."""
-    env, encode, overlay = config["env"], config["encode"], config["overlay"]
-    if not describe(env).has_atlas:
-        yield "env", f"no atlas holds every picture of {env}"
+    encode, overlay = config["encode"], config["overlay"]
     for key in _ONLY_X264:
         if encode[key] is not None:
             yield f"encode.{key}", f"{key} is an option of x264"
+    if not describe(config["env"]).has_atlas:
+        if overlay["hud"]:
+            yield "overlay.hud", "the HUD changes within an episode"
+        return
     if overlay["hud"] and not _hud_fits(config["render"]):
         yield "overlay.hud", "the HUD would share macroblocks with the car at this size"
     if overlay["caption"] and not _caption_fits(config["render"]):

@@ -138,6 +138,15 @@ def planar(frame: np.ndarray) -> np.ndarray:
     return flat.reshape(height * 3 // 2, width)
 
 
+def planar_all(pictures: np.ndarray) -> np.ndarray:
+    """Return (n, H, W, 3) pictures in yuv420p: (n, H * 3 / 2, W) uint8."""
+    count, height, width = pictures.shape[:3]
+    boxes = np.tile(np.array([[0, 0, height, width]], np.int32), (count, 1))
+    planes_ = _convert(Patches(boxes, pictures.reshape(-1, 3)))
+    flat = np.concatenate([plane.reshape(count, -1) for plane in planes_], axis=1)
+    return flat.reshape(count, height * 3 // 2, width)
+
+
 def patch_planes(patches: Patches) -> list[tuple]:
     """Return each patch, sides even, in yuv420p: its (place, samples) in each of Y, U and V.
 

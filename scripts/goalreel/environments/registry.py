@@ -20,6 +20,9 @@ MAX_SPEED = 0.07
 _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
 _SHARDS = {"ALE/": 20, "MiniGrid-": 25, "BabyAI-": 25}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
+# Of what Gymnasium draws, where few blocks of a picture are new, so that coding each once pays
+# (benchmarks/film/blocks.py).
+_FEW_BLOCKS = ("ALE/", "CartPole-", "CliffWalking", "FrozenLake", "Taxi-")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Description:
     has_atlas: bool = False  # whether it has so few pictures that all are drawn beforehand
     goal_position: float | None = None  # of a Mountain Car, else None
     float32_states: bool = False  # whether its states turn float32 at the first step
+    few_blocks: bool = False  # whether films of it are assembled from blocks where nothing is asked
     shard_size: int = _COMPUTED_SHARD  # the default number of reaches in a shard
 
     @property
@@ -53,5 +57,6 @@ def describe(env: str) -> Description:
     """Return what is known of an environment; an unknown id is left to Gymnasium."""
     name = env.rpartition(":")[2]
     sizes = (size for prefix, size in _SHARDS.items() if name.startswith(prefix))
-    played = Description(env, shard_size=next(sizes, _PLAYED_SHARD))
+    few_blocks = name.startswith(_FEW_BLOCKS)
+    played = Description(env, few_blocks=few_blocks, shard_size=next(sizes, _PLAYED_SHARD))
     return MOUNTAIN_CARS.get(env, played)

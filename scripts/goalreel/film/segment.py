@@ -7,13 +7,14 @@ as they are.
 import os
 from collections.abc import Mapping
 
+from goalreel.encoding.assembling.block_samples import write_block_samples
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.segment_samples import samples_of
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.files.atomic import replacing
 from goalreel.h264.parameter_sets import Stream, configuration
-from goalreel.mp4.movie_box import VideoTrack
+from goalreel.mp4.movie_box import FileRange, VideoTrack
 from goalreel.mp4.writer import write_mp4
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.simulation.trajectories import Trajectories
@@ -51,3 +52,20 @@ def assemble_segment(
     video = VideoTrack(setup, size, fps, samples.sizes, cache.offsets[:-1])
     with replacing(path) as temporary:
         write_mp4(temporary, video, samples.joined(), comment=comment)
+
+
+def assemble_blocks(
+    cache: FrameCache, path: str | os.PathLike, fps: int, encode: Mapping, comment: str
+) -> None:
+    """Write the segment of drawn pictures, each distinct macroblock coded once.
+
+    encode: the quantisers qp and card_qp. Raises GoalreelError as write_block_samples.
+    """
+    size = cache.background.shape[1::-1]
+    setup = configuration(Stream(size, fps, chained=True))
+    with replacing(path) as temporary:
+        media = temporary.with_suffix(".samples")
+        with media.open("wb") as stream:
+            sizes = write_block_samples(stream, cache, encode["qp"], encode["card_qp"])
+        video = VideoTrack(setup, size, fps, sizes, cache.offsets[:-1])
+        write_mp4(temporary, video, [FileRange(media, 0, int(sizes.sum()))], comment=comment)

@@ -13,10 +13,11 @@ from goalreel.h264.levels import smallest_level
 from goalreel.h264.nal import PPS, SPS, pack
 
 FRAME_NUM_BITS, POC_BITS = 4, 16
-REFERENCES = 2  # frames that the decoder keeps
 INITIAL_QP = 26
-_MAIN = 77  # profile_idc; weighted prediction is all that Baseline lacks
-_IS_MAIN = 0x40  # constraint_set1_flag
+# profile_idc, constraint flags: Main, for weighted prediction; Constrained Baseline, whose pictures
+# may have any number of slices (A.3.3).
+_MAIN, _BASELINE = (77, 0x40), (66, 0xC0)
+_POC_SENT, _POC_OF_DECODING = 0, 2  # pic_order_cnt_type
 _BT709, _CENTRE = 1, 1  # Tables E-3 to E-5; Figure E-1
 
 
@@ -26,31 +27,42 @@ class Stream:
 
     size: tuple[int, int]  # (width, height) shown, in pixels, even
     fps: Fraction
+    chained: bool = False  # whether a picture refers to the one before it, and not to its card
 
     @property
     def macroblocks(self) -> tuple[int, int]:
         """Return (columns, rows) of macroblocks that cover the picture."""
         return (self.size[0] + 15) // 16, (self.size[1] + 15) // 16
 
+    @property
+    def references(self) -> int:
+        """Return how many frames the decoder keeps."""
+        return 1 if self.chained else 2
+
 
 def sps(stream: Stream) -> bytes:
     """Return the sequence parameter set, a NAL unit. Raises GoalreelError if no level fits."""
     fps = _checked(stream)
     columns, rows = stream.macroblocks
-    level = smallest_level(columns, rows, fps, REFERENCES)
-    bits = BitWriter().u(8, _MAIN).u(8, _IS_MAIN).u(8, level).ue(0)
-    bits.ue(FRAME_NUM_BITS - 4).ue(0).ue(POC_BITS - 4).ue(REFERENCES).u(1, 0)
+    level = smallest_level(columns, rows, fps, stream.references)
+    profile, flags = _BASELINE if stream.chained else _MAIN
+    bits = BitWriter().u(8, profile).u(8, flags).u(8, level).ue(0).ue(FRAME_NUM_BITS - 4)
+    if stream.chained:
+        bits.ue(_POC_OF_DECODING)
+    else:
+        bits.ue(_POC_SENT).ue(POC_BITS - 4)
+    bits.ue(stream.references).u(1, 0)
     bits.ue(columns - 1).ue(rows - 1).u(1, 1).u(1, 1)  # frame_mbs_only, direct_8x8_inference
     right, bottom = 16 * columns - stream.size[0], 16 * rows - stream.size[1]
     bits.u(1, int(right > 0 or bottom > 0))
     if right or bottom:
         bits.ue(0).ue(right // 2).ue(0).ue(bottom // 2)  # in pairs of pixels, Table 6-1
     bits.u(1, 1)  # vui_parameters_present_flag
-    _write_vui(bits, fps)
+    _write_vui(bits, fps, stream.references)
     return pack(3, SPS, closed(bits.array()))
 
 
-def _write_vui(bits: BitWriter, fps: Fraction) -> None:
+def _write_vui(bits: BitWriter, fps: Fraction, references: int) -> None:
     """Append the VUI parameters, E.1.1: BT.709, limited range, fixed rate, nothing reordered."""
     bits.u(1, 0).u(1, 0)  # no aspect ratio, no overscan
     bits.u(1, 1).u(3, 5).u(1, 0).u(1, 1)  # unspecified video format, limited range, colours
@@ -60,21 +72,22 @@ def _write_vui(bits: BitWriter, fps: Fraction) -> None:
     bits.u(1, 1).u(32, fps.denominator).u(32, 2 * fps.numerator).u(1, 1)
     bits.u(1, 0).u(1, 0).u(1, 0)  # no HRD parameters, no pic_struct
     bits.u(1, 1).u(1, 1).ue(0).ue(0)  # no limits on bytes and bits
-    bits.ue(10).ue(10).ue(0).ue(REFERENCES)  # vectors below 2**10, nothing reordered
+    bits.ue(10).ue(10).ue(0).ue(references)  # vectors below 2**10, nothing reordered
 
 
-def pps() -> bytes:
-    """Return the picture parameter set of all streams, a NAL unit."""
+def pps(stream: Stream) -> bytes:
+    """Return the picture parameter set of a stream, a NAL unit."""
     bits = BitWriter().ue(0).ue(0).u(1, 0).u(1, 0)  # CAVLC, no bottom field's order
     bits.ue(0).ue(0).ue(0)  # one slice group, one reference in use
-    bits.u(1, 1).u(2, 0).se(INITIAL_QP - 26).se(0).se(0)  # weights, qp, qs, no chroma offset
+    weighted = int(not stream.chained)
+    bits.u(1, weighted).u(2, 0).se(INITIAL_QP - 26).se(0).se(0)  # weights, qp, qs, no chroma offset
     bits.u(1, 1).u(1, 0).u(1, 0)  # deblocking control, free intra prediction, nothing redundant
     return pack(3, PPS, closed(bits.array()))
 
 
 def configuration(stream: Stream) -> bytes:
     """Return the AVCDecoderConfigurationRecord, avcC, of a stream. Raises GoalreelError as sps."""
-    sequence, picture = sps(stream), pps()
+    sequence, picture = sps(stream), pps(stream)
     head = bytes([1]) + sequence[1:4] + bytes([0xFC | 3, 0xE0 | 1])  # lengths of 4 bytes, one SPS
     units = [len(unit).to_bytes(2, "big") + unit for unit in (sequence, picture)]
     return head + units[0] + bytes([1]) + units[1]

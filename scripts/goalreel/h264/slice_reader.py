@@ -39,6 +39,7 @@ class IntraSlice:
     data: np.ndarray  # the slice data, (n,) uint8 of 0 and 1
     qp: int  # of the slice header
     macroblocks: int  # how many
+    header_bits: int  # before the data
 
 
 def read_sps(rbsp: bytes) -> SequenceParameters:
@@ -86,7 +87,18 @@ def read_slice(nal: Nal, sps: SequenceParameters, pps: PictureParameters) -> Int
     qp = pps.initial_qp + bits.se()
     _expect("disable_deblocking_filter_idc", bits.ue(), _NO_DEBLOCKING)
     data = np.unpackbits(np.frombuffer(nal.rbsp, np.uint8), count=bits.end())
-    return IntraSlice(data[bits.position :], qp, macroblocks)
+    return IntraSlice(data[bits.position :], qp, macroblocks, bits.position)
+
+
+def read_further_slice(nal: Nal, first: IntraSlice) -> np.ndarray:
+    """Return the data of a slice after a picture's first one, (n,) uint8 of 0 and 1.
+
+    Their headers differ in first_mb_in_slice alone, ue(v) at the beginning.
+    """
+    start = int.from_bytes(nal.rbsp[:4], "big")
+    skipped = 2 * (32 - start.bit_length()) + first.header_bits
+    bits = np.unpackbits(np.frombuffer(nal.rbsp, np.uint8), count=BitReader(nal.rbsp).end())
+    return bits[skipped:]
 
 
 def _expect(name: str, actual: int, *allowed: int) -> None:

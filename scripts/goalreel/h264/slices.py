@@ -1,7 +1,8 @@
 """Slices of goalreel's assembled films: their headers, and NAL units of them and their data.
 
 Source: ITU-T H.264, 7.3.3. The headers belong to the parameter sets that parameter_sets writes:
-frames, CAVLC, one reference picture, no deblocking. Slice data are bits here.
+frames, CAVLC, one reference picture, no deblocking. It is the IDR picture, or, of a chained stream,
+the picture before, in the order of decoding. Slice data are bits here.
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ class SliceHeader:
     first_mb: int  # its first macroblock's number, in raster order
     frame_num: int = 0
     idr_pic_id: int | None = None  # in IDR pictures only
-    poc_lsb: int = 0  # pic_order_cnt_lsb
+    poc_lsb: int | None = 0  # pic_order_cnt_lsb, None in a chained stream
     ref_idc: int = 0  # nal_ref_idc, 0 for a picture that none refers to
     qp: int = 26
     # In P slices, the weights (weight, offset) of Y, U and V for each further place of the
@@ -43,8 +44,12 @@ def header_bits(header: SliceHeader) -> np.ndarray:
     Raises GoalreelError if a value does not fit, or contradicts the rest.
     """
     _check(header)
-    bits = _before_poc(header).u(POC_BITS, header.poc_lsb)
-    if header.type == "P":
+    bits, chained = _before_poc(header), header.poc_lsb is None
+    if not chained:
+        bits.u(POC_BITS, header.poc_lsb)
+    if header.type == "P" and chained:
+        bits.u(1, 0).u(1, 0)  # one reference, in the order that there is
+    elif header.type == "P":
         _put_references(bits, header)
         _put_weights(bits, header.colours)
     if header.idr_pic_id is not None:
@@ -93,6 +98,12 @@ def poc_position(header: SliceHeader) -> int:
     return len(_before_poc(header).array())
 
 
+@cache
+def frame_num_position(header: SliceHeader) -> int:
+    """Return the number of frame_num's first bit in a chained stream's P slice, as poc_position."""
+    return len(_before_frame_num(header, TYPES[header.type]).array())
+
+
 def slice_nal(header: SliceHeader, data: np.ndarray) -> bytes:
     """Return a slice as a NAL unit: the header, `data`, trailing bits, escapes.
 
@@ -106,7 +117,8 @@ def _before_poc(header: SliceHeader) -> BitWriter:
     bits = _before_frame_num(header, TYPES[header.type])
     # An order may be 0: the byte that it begins in needs a bit of 1, or escapes would hang on it.
     start = (len(bits.array()) + FRAME_NUM_BITS) % 8
-    if header.type == "P" and start < FRAME_NUM_BITS and header.frame_num % (1 << start) == 0:
+    ordered = header.type == "P" and header.poc_lsb is not None
+    if ordered and start < FRAME_NUM_BITS and header.frame_num % (1 << start) == 0:
         bits = _before_frame_num(header, TYPES[header.type] + _ALL)
     bits.u(FRAME_NUM_BITS, header.frame_num)
     if header.idr_pic_id is not None:

@@ -168,7 +168,8 @@ def vector(width: int, height: int) -> dict:
 
 
 HUD, ASSEMBLE = {"hud": True}, {"encoder": "assemble"}
-CART = {"env": "CartPole-v1", "policy": {"name": "random"}}
+RANDOM = {"name": "random"}
+CART = {"env": "CartPole-v1", "policy": RANDOM}
 # What is asked, the option that stands against assembling, and the reason in the summary.
 OBSTACLES = [
     ({}, None, ""),
@@ -176,7 +177,7 @@ OBSTACLES = [
     ({"overlay": HUD}, None, ""),
     ({"overlay": HUD, "render": vector(1280, 720)}, None, ""),
     ({"render": vector(240, 160), "overlay": {"caption": ""}}, None, ""),
-    (CART, "env", "no atlas holds every picture of CartPole-v1"),
+    (CART | {"overlay": HUD}, "overlay.hud", "the HUD changes within an episode"),
     ({"encode": {"preset": "fast"}}, "encode.preset", "preset is an option of x264"),
     ({"encode": {"qp": 30}}, "encode.qp", "qp is an option of x264"),
     ({"encode": {"crf": 23.0}}, "encode.crf", "crf is an option of x264"),
@@ -215,6 +216,26 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
         config(**asked)
     message = f"{key}: {reason}, so encode.encoder cannot be 'assemble'; allowed here: auto, x264"
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5"])
+def test_few_blocks_are_assembled(env):
+    chosen = choose(config(env=env, policy=RANDOM))
+    assert (chosen.assembled, chosen.label) == (False, "assembled from H.264 blocks, qp 24")
+    assert dict(chosen.settings) == {"encoder": "blocks", "qp": 24, "card_qp": 12}
+    small = choose(config(env=env, policy=RANDOM, encode={"quality": "small"}))
+    assert small.settings["qp"] > 24 and small.settings["card_qp"] > 12
+
+
+def test_many_new_blocks_are_assembled_where_that_is_asked():
+    given = {"env": "LunarLander-v3", "policy": RANDOM}
+    chosen = choose(config(**given))
+    assert chosen.settings["encoder"] == "x264"
+    assert chosen.label.endswith(
+        "(not assembled: much of a picture of this environment may be new)"
+    )
+    asked = choose(config(**given, encode=ASSEMBLE))
+    assert asked.settings["encoder"] == "blocks" and not asked.reason
 
 
 def test_x264_takes_its_settings_from_the_options_or_else_from_the_quality():

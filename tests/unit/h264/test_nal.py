@@ -149,7 +149,9 @@ def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp
     stream = Stream(size, fps)
     columns, rows = stream.macroblocks
     picture = slice_nal(SliceHeader("I", 0, idr_pic_id=0, ref_idc=3), np.ones(4, np.uint8))
-    sequence, parameters, header = traced(nal.annex_b([sps(stream), pps(), picture]), tmp_path)
+    sequence, parameters, header = traced(
+        nal.annex_b([sps(stream), pps(stream), picture]), tmp_path
+    )
     wanted = {
         **{"profile_idc": 77, "constraint_set0_flag": 0, "constraint_set1_flag": 1},
         **{"level_idc": level, "log2_max_frame_num_minus4": 0, "pic_order_cnt_type": 0},
@@ -220,7 +222,7 @@ def test_a_slice_is_its_header_and_its_data(header, data):
 def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, drawn):
     first = SliceHeader("I", 0, idr_pic_id=0, ref_idc=3)  # ffmpeg drops what comes before one
     units = [slice_nal(header, np.ones(9, np.uint8)) for header in [first, *drawn]]
-    stream = nal.annex_b([sps(Stream(SIZE, 30)), pps(), *units])
+    stream = nal.annex_b([sps(Stream(SIZE, 30)), pps(Stream(SIZE, 30)), *units])
     told = traced(stream, tmp_path_factory.mktemp("trace"))
     for header, read in zip(drawn, told[3:], strict=True):
         wanted = {

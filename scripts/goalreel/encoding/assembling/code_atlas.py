@@ -79,7 +79,7 @@ def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> 
         for first, data in zip(starts, card, strict=True)
     ]
     stream = Stream(size, 1)
-    return decode(annex_b([sps(stream), pps(), *slices]), size)[0]
+    return decode(annex_b([sps(stream), pps(stream), *slices]), size)[0]
 
 
 def _colours(patches: list, track: Planes) -> tuple:

@@ -1,0 +1,323 @@
+"""From a shard's drawn pictures to the samples of its segment, by the macroblock.
+
+An episode begins with an IDR picture. All others refer to the one before: macroblocks that changed
+are coded alone, each at the start of a slice of its own that goes on with skipped ones up to the
+next. So no prediction, motion vector or context looks beyond a macroblock: its code is the same
+wherever and whenever its content is shown, and each content is coded once. Where many of a row
+changed, the row is one slice, of which the same holds.
+"""
+
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from goalreel.encoding.assembling.intra_slices import code_intra, code_strips
+from goalreel.encoding.yuv import Yuv420p, pad16, planar_all
+from goalreel.errors import GoalreelError
+from goalreel.h264.nal import SLICE, length_prefixed, pack
+from goalreel.h264.parameter_sets import FRAME_NUM_BITS
+from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits, slice_nal
+from goalreel.pictures.blocks import SIDE, Drawn, grid
+from goalreel.pictures.frame_cache import FrameCache
+
+_REF_IDC = 2  # nal_ref_idc of all but IDR pictures
+_INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5
+_PCM = 25  # mb_type of samples as they are, in an I slice
+_BEFORE = 8 * (4 + 1)  # bits of a NAL unit's length and its first byte
+# FFmpeg's decoder warns of more than 32 slices that begin within four rows of macroblocks.
+_MOST_OF_A_ROW = 7
+# Contents that are coded at a time, frames that are joined at a time; what is remembered at most of
+# contents and of slices, some 50 MB each.
+_NEW, _FRAMES, _CONTENTS, _SLICES = 1 << 13, 1 << 12, 1 << 16, 1 << 18
+
+
+class _Bits(NamedTuple):
+    value: int
+    length: int
+
+    def __add__(self, other: "_Bits") -> "_Bits":
+        return _Bits(self.value << other.length | other.value, self.length + other.length)
+
+
+def _bits(array: np.ndarray) -> _Bits:
+    """Return an array of bits, (n,) uint8 of 0 and 1."""
+    packed = int.from_bytes(np.packbits(array).tobytes(), "big")
+    return _Bits(packed >> (-len(array) % 8), len(array))
+
+
+def _ue(number: int) -> _Bits:
+    return _Bits(number + 1, 2 * (number + 1).bit_length() - 1)
+
+
+# What a slice shows: contents of neighbours in a row, by their numbers, none for what was there.
+_Contents = tuple[int, ...]
+
+
+class _Change(NamedTuple):
+    """A frame, and the contents that are new in it, with their first places, in raster order."""
+
+    since: int  # frames since the episode's first
+    shown: list[tuple[int, _Contents]]
+
+
+class _Sample(NamedTuple):
+    data: bytes
+    orders: list[int]  # the bits where frame_num begins
+    frame_num: int
+
+
+def write_block_samples(stream: IO[bytes], cache: FrameCache, qp: int, card_qp: int) -> np.ndarray:
+    """Write the samples of a shard's frames to a file; return their sizes, (frames,) int64.
+
+    Args:
+        stream: the file, binary.
+        cache: the frames, of what Gymnasium draws; a caption may lie over all of an episode.
+        qp: the quantiser of macroblocks that change.
+        card_qp: that of each episode's first picture.
+
+    Raises:
+        GoalreelError: ffmpeg fails, or something lies over the pictures that changes.
+    """
+    film, slices = _Film(cache), _Slices(qp)
+    cards = iter(_cards(cache, card_qp))
+    sizes = []
+    for changes in film.batches(cache.offsets.tolist()):
+        slices.code(film.wanted())
+        samples = [
+            slices.sample(change, film.macroblocks) if change.since else _Sample(next(cards), [], 0)
+            for change in changes
+        ]
+        sizes += [len(sample.data) for sample in samples]
+        stream.write(_joined(samples))
+    return np.array(sizes, np.int64)
+
+
+def _cards(cache: FrameCache, qp: int) -> list[bytes]:
+    """Return each episode's first picture as an IDR picture."""
+    view = Yuv420p(cache)
+    size = tuple(SIDE * -(-length // SIDE) for length in view.size)
+    pictures = (pad16(view[first]) for first in cache.offsets[:-1].tolist())
+    # Between two of them there is an episode's end, so that they may have the same number.
+    header = SliceHeader("I", 0, idr_pic_id=0, poc_lsb=None, ref_idc=3, qp=qp)
+    return [length_prefixed([slice_nal(header, data)]) for data in code_intra(pictures, size, qp)]
+
+
+def _joined(samples: list[_Sample]) -> bytearray:
+    """Return samples, joined, with each slice's frame_num.
+
+    No bits of a header can make a start code, whatever the number: ten bits of 0 follow each other
+    at most.
+    """
+    joined = bytearray().join(sample.data for sample in samples)
+    buffer = np.frombuffer(joined, np.uint8)
+    counts = [len(sample.orders) for sample in samples]
+    lengths = np.array([len(sample.data) for sample in samples])
+    bits = np.array([bit for sample in samples for bit in sample.orders], np.int64)
+    byte, bit = np.repeat(np.cumsum(lengths) - lengths, counts) + bits // 8, bits % 8
+    numbers = np.repeat([sample.frame_num for sample in samples], counts)
+    window = numbers << (16 - FRAME_NUM_BITS - bit)
+    for shift in (8, 0):  # each byte is of one slice alone
+        buffer[byte] |= (window >> shift & 0xFF).astype(np.uint8)
+        byte = byte + 1
+    return joined
+
+
+class _Film:
+    """The frames as changes from one to the next, in macroblocks of the film."""
+
+    def __init__(self, cache: FrameCache):
+        """Begin before the first frame. Raises GoalreelError if it has layers that change."""
+        drawn, *layers = cache.layers
+        for layer in layers:
+            changes = np.flatnonzero(np.diff(layer.index)) + 1
+            if not np.isin(changes, cache.offsets).all():
+                raise GoalreelError(
+                    f"the layer {layer.name!r} changes within an episode; set encode.encoder: x264"
+                )
+        height, width = cache.background.shape[:2]
+        self._rows, self._columns = -(-height // SIDE), -(-width // SIDE)
+        self.macroblocks = self._rows * self._columns
+        self._drawn: Drawn = drawn
+        self._places = self._places_of_blocks()
+        # What is shown; the last one is beyond the frame's border.
+        self._shown = np.full(self.macroblocks + 1, -1)
+        self._group = -1  # the number of the group that is open
+        self._count = 0  # of all contents
+        self._forget()
+
+    def _forget(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._bytes: dict[int, bytes] = {}
+        self._asked: set[_Contents] = set()  # whose code was asked for
+        self._wanted: list[_Contents] = []  # whose code is asked for next
+
+    def _places_of_blocks(self) -> np.ndarray:
+        """Return the macroblocks, (blocks, scale * scale), of each place of a picture."""
+        scale = self._drawn.scale
+        rows, columns = grid(self._drawn.size)
+        row = self._drawn.top // SIDE + np.arange(rows * scale).reshape(rows, 1, scale, 1)
+        column = np.arange(columns * scale).reshape(1, columns, 1, scale)
+        inside = (row < self._rows) & (column < self._columns)
+        place = np.where(inside, row * self._columns + column, self.macroblocks)
+        return place.reshape(rows * columns, -1)
+
+    def batches(self, offsets: list[int]) -> Iterator[list[_Change]]:
+        """Yield the changes of all frames, many at a time."""
+        changes: list[_Change] = []
+        for first, end in zip(offsets, offsets[1:], strict=False):
+            for frame in range(first, end):
+                if len(changes) >= _FRAMES or len(self._wanted) >= _NEW:
+                    yield changes
+                    changes = []
+                    if frame == first and len(self._numbers) > _CONTENTS:
+                        self._forget()  # all of the picture is told anew
+                places = self._changed(frame)
+                shown = self._slices_of(places) if frame > first else []
+                new = {contents for _, contents in shown} - self._asked
+                self._asked |= new
+                self._wanted += sorted(new)
+                changes.append(_Change(frame - first, shown))
+        yield changes
+
+    def wanted(self) -> dict[_Contents, np.ndarray]:
+        """Return contents whose code is needed: (16, 16 * macroblocks, 3) uint8 each."""
+        wanted, self._wanted = self._wanted, []
+        squares = {
+            number: np.frombuffer(self._bytes[number], np.uint8).reshape(SIDE, SIDE, 3)
+            for contents in wanted
+            for number in contents
+        }
+        return {
+            contents: np.concatenate([squares[number] for number in contents], axis=1)
+            if len(contents) > 1
+            else squares[contents[0]]
+            for contents in wanted
+        }
+
+    def _slices_of(self, places: np.ndarray) -> list[tuple[int, _Contents]]:
+        """Return what changes at places, in raster order: macroblocks, or whole rows of them."""
+        rows, shown, width = places // self._columns, self._shown, self._columns
+        full = np.flatnonzero(np.bincount(rows, minlength=1) > _MOST_OF_A_ROW)
+        alone = places[~np.isin(rows, full)] if len(full) else places
+        numbers = zip(alone.tolist(), shown[alone].tolist(), strict=True)
+        found = [(place, (number,)) for place, number in numbers]
+        for first in (full * width).tolist():
+            found.append((first, tuple(shown[first : first + width].tolist())))
+        return sorted(found) if len(full) else found
+
+    def _changed(self, frame: int) -> np.ndarray:
+        """Return the places that change with a frame, (n,), in order."""
+        number, picture = self._drawn.find(frame)
+        if number != self._group:
+            group = self._drawn.group(number)
+            self._group, self._done, self._up_to = number, 0, group.up_to
+            self._changes, self._contents = group.changes, self._contents_of(group.blocks)
+        end = self._up_to(picture)
+        _, blocks, contents = self._changes[:, self._done : end]
+        self._done = end
+        places, contents = self._places[blocks].ravel(), self._contents[contents].ravel()
+        before = self._shown[places]
+        self._shown[places] = contents  # of several changes of a place the last stays
+        places = np.unique(places[self._shown[places] != before])
+        return places[places < self.macroblocks]
+
+    def _contents_of(self, blocks: np.ndarray) -> np.ndarray:
+        """Return the numbers, (blocks, scale * scale), of what enlarged blocks show."""
+        scale, size = self._drawn.scale, SIDE * SIDE * 3
+        large = blocks.repeat(scale, 2).repeat(scale, 1)
+        data = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3).tobytes()
+        found = [self._number(data[i : i + size]) for i in range(0, len(data), size)]
+        return np.array(found).reshape(len(blocks), scale * scale)
+
+    def _number(self, content: bytes) -> int:
+        number = self._numbers.get(content)
+        if number is None:
+            number = self._numbers[content] = self._count
+            self._bytes[number] = content
+            self._count += 1
+        return number
+
+
+class _Slices:
+    """The codes of contents, and slices of them."""
+
+    def __init__(self, qp: int):
+        """Begin without a code."""
+        self._qp = qp
+        self._codes: dict[_Contents, _Bits] = {(): _Bits(0, 0)}
+        # By type and place: a header, and where frame_num begins.
+        self._heads: dict[tuple[str, int], tuple[_Bits, int]] = {}
+        self._parts: dict[tuple, bytes] = {}  # by contents, place and the skipped ones after it
+
+    def code(self, wanted: dict[_Contents, np.ndarray]) -> None:
+        """Code contents, (16, 16 * macroblocks, 3) uint8 each."""
+        for count in sorted({len(contents) for contents in wanted}):
+            chosen = [contents for contents in wanted if len(contents) == count]
+            strips = planar_all(np.stack([wanted[contents] for contents in chosen]))
+            for contents, data in zip(chosen, code_strips(strips, self._qp), strict=True):
+                self._codes[contents] = _in_p_slice(data) if count == 1 else _bits(data)
+
+    def sample(self, change: _Change, macroblocks: int) -> _Sample:
+        """Return a frame's slices, frame_num 0 in all of them."""
+        parts, orders, size = [], [], 0
+        for contents, place, end in _covering(change.shown, macroblocks):
+            head, order = self._head("P" if len(contents) <= 1 else "I", place)
+            part = self._parts.get((contents, place, end))
+            if part is None:
+                part = self._part(head, contents, end - place - len(contents))
+                self._parts[contents, place, end] = part
+            parts.append(part)
+            orders.append(8 * size + order)
+            size += len(part)
+        if len(self._parts) > _SLICES:
+            self._parts.clear()
+        return _Sample(b"".join(parts), orders, change.since % (1 << FRAME_NUM_BITS))
+
+    def _head(self, kind: str, place: int) -> tuple[_Bits, int]:
+        found = self._heads.get((kind, place))
+        if found is None:
+            header = SliceHeader(kind, place, poc_lsb=None, ref_idc=_REF_IDC, qp=self._qp)
+            order = _BEFORE + frame_num_position(header)
+            found = self._heads[kind, place] = _bits(header_bits(header)), order
+        return found
+
+    def _part(self, head: _Bits, contents: _Contents, skipped: int) -> bytes:
+        """Return a slice of contents, and of skipped macroblocks after them."""
+        bits = head + self._codes[contents]
+        bits += _ue(skipped) if skipped else _Bits(0, 0)
+        bits += _Bits(1, 1)  # rbsp_stop_one_bit
+        bits += _Bits(0, -bits.length % 8)
+        rbsp = bits.value.to_bytes(bits.length // 8, "big")
+        return length_prefixed([pack(_REF_IDC, SLICE, rbsp)])
+
+
+def _covering(
+    shown: list[tuple[int, _Contents]], macroblocks: int
+) -> Iterator[tuple[_Contents, int, int]]:
+    """Yield a picture's slices: contents, the first macroblock, and the one behind the last.
+
+    A slice of one content goes on with skipped macroblocks, one of a row is an I slice, which has
+    none.
+    """
+    covered = 0
+    ends = [*(place for place, _ in shown[1:]), macroblocks]
+    for (place, contents), end in zip(shown, ends, strict=False):
+        if place > covered:
+            yield (), covered, place
+        covered = end if len(contents) == 1 else place + len(contents)
+        yield contents, place, covered
+    if covered < macroblocks:
+        yield (), covered, macroblocks
+
+
+def _in_p_slice(data: np.ndarray) -> _Bits:
+    """Return a macroblock of an I slice, (n,) uint8 of 0 and 1, as a P slice has it (7.3.4).
+
+    Raises GoalreelError if it is samples as they are, which begin at a whole byte.
+    """
+    zeros = int(data.argmax())  # of mb_type, ue(v)
+    kind = _bits(data[: 2 * zeros + 1]).value - 1
+    if kind == _PCM:
+        raise GoalreelError("x264 coded samples as they are, which fit no other place")
+    return _ue(0) + _ue(kind + _INTRA) + _bits(data[2 * zeros + 1 :])

@@ -1,0 +1,164 @@
+"""Films of drawn pictures hold every frame, in order, told by decoders that are not ours.
+
+A macroblock is coded alone: what is shown of a content is the same wherever and whenever it comes.
+"""
+
+from dataclasses import replace
+
+import av
+import numpy as np
+import pytest
+from assembling import byte_stream, packets_of, psnr, strictly
+from frames import drawn, film, layer_of
+from openh264 import OPENH264, openh264_or_skip
+
+from goalreel.encoding.assembling import block_samples
+from goalreel.encoding.yuv import Yuv420p, pad16
+from goalreel.environments.environment import make_environment
+from goalreel.errors import GoalreelError
+from goalreel.film.segment import assemble_blocks
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.overlay import framed, overlaid
+
+ENCODE = {"qp": 24, "card_qp": 12}
+# Pictures, how many times they are enlarged, whether there is a caption.
+CASES = [
+    ((64, 80), 1, True),
+    ((48, 32), 3, True),
+    ((210, 160), 3, True),
+    ((33, 47), 1, False),
+    ((31, 45), 2, True),
+    ((16, 16), 1, False),
+]
+PATTERN = np.random.default_rng(1).integers(0, 256, (6, 16, 16, 3), np.uint8)
+
+
+def episode(size, frames: int, seed: int) -> list[np.ndarray]:
+    """Return pictures: squares that move over a plain ground, some frames alike."""
+    rng = np.random.default_rng(seed)
+    ground = np.full((*size, 3), rng.integers(0, 256, 3), np.uint8)
+    made, at = [], rng.integers(0, 40, (3, 2))
+    for number in range(frames):
+        frame = ground.copy()
+        if number % 5 != 3:
+            at = (at + rng.integers(-4, 5, at.shape)) % size
+        for pattern, (row, column) in zip(PATTERN[seed % 3 :], at.tolist(), strict=False):
+            part = frame[row : row + 12, column : column + 12]
+            part[:] = pattern[: part.shape[0], : part.shape[1]]
+        made.append(frame)
+    return made
+
+
+def cache_of(path, size, scale=1, caption=True, lengths=(23, 1, 40), first=0):
+    """Return a frame cache of episodes, enlarged, the caption of each its own."""
+    pictures = [episode(size, length, first + n) for n, length in enumerate(lengths)]
+    cache, bands = framed(drawn(path, *pictures), scale, caption)
+    if not caption:
+        return cache
+    paper = cache.background.copy()
+    lines = []
+    for number in range(len(lengths)):
+        line = paper.copy()
+        line[4:12, 2 + 4 * (first + number) : 20 + 4 * (first + number)] = 250
+        lines.append(line)
+    index = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    captions = replace(layer_of("caption", paper, lines), index=index)
+    return replace(cache, layers=(*cache.layers, captions))
+
+
+def decoded(path, cache, decoder="FFmpeg") -> np.ndarray:
+    """Return a film's pictures, (frames, H * 3 / 2, W) uint8."""
+    size = cache.background.shape[1::-1]
+    decode = {"FFmpeg": lambda stream, _: strictly(stream), "OpenH264": openh264_or_skip}[decoder]
+    return decode(byte_stream(path), size)
+
+
+@pytest.mark.parametrize("decoder", ["FFmpeg", OPENH264])
+@pytest.mark.parametrize(("size", "scale", "caption"), CASES)
+def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, caption, decoder):
+    """What changes is seen; a row of which nothing changes stays as it was, bit for bit."""
+    monkeypatch.setattr("goalreel.pictures.blocks._MOST_PICTURES", 7)  # groups end in between
+    cache = cache_of(tmp_path / "c.npz", size, scale, caption)
+    assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
+    shown, wanted = decoded(tmp_path / "f.mp4", cache, decoder), list(Yuv420p(cache))
+    assert shown.shape == (len(cache), *wanted[0].shape)
+    assert psnr(shown, cache).min() > 36
+    height, width = cache.background.shape[:2]
+    for number, (picture, frame) in enumerate(zip(shown, wanted, strict=True)):
+        if number in cache.offsets:
+            continue
+        for top in range(0, height, 16):
+            rows = slice(top, min(top + 16, height))
+            if np.array_equal(frame[rows], wanted[number - 1][rows]):
+                assert np.array_equal(picture[rows], shown[number - 1][rows])
+
+
+def test_a_content_looks_the_same_wherever_and_whenever_it_is_shown(tmp_path):
+    cache = cache_of(tmp_path / "c.npz", (64, 80), lengths=(60, 60))
+    assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
+    shown, wanted, seen = decoded(tmp_path / "f.mp4", cache), [*map(pad16, Yuv420p(cache))], {}
+    shown, again = [*map(pad16, shown)], 0
+    height, width = (-(-length // 16) * 16 for length in cache.background.shape[:2])
+    for number in range(1, len(cache)):
+        if number in cache.offsets:
+            continue
+        for top in range(0, height, 16):
+            for left in range(0, width, 16):
+                place = slice(top, top + 16), slice(left, left + 16)
+                now = wanted[number][place].tobytes()
+                if now != wanted[number - 1][place].tobytes():
+                    again += now in seen
+                    assert np.array_equal(seen.setdefault(now, shown[number][place]),
+                                          shown[number][place])  # fmt: skip
+    assert again > 30
+
+
+def test_the_bytes_of_an_episode_do_not_depend_on_its_company(tmp_path, monkeypatch):
+    """Nor on how many contents, frames and slices are held at a time."""
+
+    def samples(name, **options) -> list[bytes]:
+        cache = cache_of(tmp_path / f"{name}.npz", (64, 80), **options)
+        assemble_blocks(cache, tmp_path / f"{name}.mp4", 30, ENCODE, "{}")
+        return list(map(bytes, packets_of(tmp_path / f"{name}.mp4")))
+
+    whole = samples("whole", lengths=(30, 20, 40))
+    assert samples("first", lengths=(30,)) == whole[:30]
+    assert samples("rest", lengths=(20, 40), first=1) == whole[30:]
+    for name, most in (("_NEW", 2), ("_FRAMES", 7), ("_CONTENTS", 1), ("_SLICES", 3)):
+        monkeypatch.setattr(block_samples, name, most)
+        assert samples(name, lengths=(30, 20, 40)) == whole
+
+
+def test_the_container_says_what_is_in_it(tmp_path):
+    cache = cache_of(tmp_path / "c.npz", (64, 80), lengths=(40, 2, 300))
+    assemble_blocks(cache, tmp_path / "f.mp4", 50, ENCODE, "{}")
+    index = read_index(tmp_path / "f.mp4")
+    assert (index.frames, list(index.keyframes)) == (342, [0, 40, 42])
+    with av.open(str(tmp_path / "f.mp4")) as container:
+        stream = container.streams.video[0]
+        assert (stream.profile, stream.average_rate) == ("Constrained Baseline", 50)
+        frames = list(container.decode(stream))
+        assert [frame.pts for frame in frames] == [n * frames[1].pts for n in range(342)]
+        container.seek(frames[200].pts, stream=stream)
+        (sought,) = (f for f in container.decode(stream) if f.pts == frames[200].pts)
+        assert np.array_equal(sought.to_ndarray(), frames[200].to_ndarray())
+
+
+def test_what_changes_over_the_pictures_is_refused(tmp_path):
+    cache = cache_of(tmp_path / "c.npz", (64, 80), caption=False, lengths=(5, 5))
+    changing = layer_of("step", cache.background, [*cache])
+    cache = replace(cache, layers=(*cache.layers, changing))
+    with pytest.raises(GoalreelError, match="layer 'step' changes within an episode; set encode.e"):
+        assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
+    assert not list(tmp_path.glob("*f.mp4*"))
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])
+def test_an_environments_film_is_near_its_pictures(tmp_path, env):
+    environment = make_environment({"env": env, "max_steps": 60})
+    made, cache = film(tmp_path / "c.npz", environment, range(2))
+    cache = overlaid(cache, made, env, ["first", "second"], hud=False, cards=4)
+    assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
+    shown = decoded(tmp_path / "f.mp4", cache)
+    assert len(shown) == len(cache) == len(made.states) + 8
+    assert psnr(shown, cache).min() > 48

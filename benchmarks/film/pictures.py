@@ -23,9 +23,14 @@ WIDTH = 600
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from goalreel import open_cache, read_trajectories  # noqa: E402
+from goalreel.environments.environment import make_environment  # noqa: E402
+from goalreel.pictures.camera import filming  # noqa: E402
 from goalreel.pictures.overlay import captions, overlaid  # noqa: E402
 from goalreel.pictures.styles import make_style  # noqa: E402
 from goalreel.pictures.text import Canvas  # noqa: E402
+from goalreel.policies.policy import make_policy  # noqa: E402
+from goalreel.provenance.spec import NO_SPEC  # noqa: E402
+from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
 
 ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
@@ -66,6 +71,29 @@ def vector_frame(position: float) -> np.ndarray:
     return track
 
 
+def blocks_frame(seed: int, step: int) -> np.ndarray:
+    """Return a frame of CartPole, what an assembled film codes of it outlined."""
+    environment = make_environment({"env": "CartPole-v1"})
+    with tempfile.TemporaryDirectory() as folder:
+        with filming(Path(folder, "f.npz"), environment) as camera:
+            made = simulate_reaches(
+                range(1), seed, environment, make_policy({"name": "random"}), 1, success=None,
+                camera=camera,
+            )  # fmt: skip
+            camera.write(made.digest(), NO_SPEC)
+        cache = open_cache(Path(folder, "f.npz"))
+        before, frame = cache[step - 1], cache[step]
+    outlined = frame // 2 + 110
+    for top in range(0, frame.shape[0], 16):
+        for left in range(0, frame.shape[1], 16):
+            place = slice(top, top + 16), slice(left, left + 16)
+            if (frame[place] != before[place]).any():
+                outlined[place] = (214, 69, 65)
+                inner = slice(top + 1, top + 15), slice(left + 1, left + 15)
+                outlined[inner] = frame[inner]
+    return outlined
+
+
 def save_report() -> None:
     """Take a picture of the report's upper part, an episode chosen."""
     from selenium import webdriver
@@ -93,6 +121,7 @@ if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     save("frame.png", hud_frame(reach=0, before_end=8))
     save("vector.png", vector_frame(-0.9))
+    save("blocks.png", blocks_frame(seed=7, step=12))
     save("swarm.png", film_frame("swarm.mp4", 117))
     save("grid.png", film_frame("grid.mp4", 70))
     save("phase.png", film_frame("phase.mp4", 110))

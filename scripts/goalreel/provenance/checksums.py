@@ -25,6 +25,22 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def fault_of(path: Path, digest: str) -> str:
+    """Return what is wrong with a file by its sha256, "" for nothing.
+
+    Raises GoalreelError if it cannot be read.
+    """
+    try:
+        actual = sha256_of(path)
+    except FileNotFoundError:
+        return "it is missing"
+    except OSError as error:
+        if not blames_the_machine(error):
+            return f"it cannot be read: {error}"
+        raise GoalreelError(f"{path}: cannot be read: {error}") from None
+    return "" if actual == digest else "its sha256 is not the one in the list"
+
+
 def write_sums(sums: Path, files: Collection[Path]) -> None:
     """Write the checksums of files, which must be in the folder of `sums` or below it.
 
@@ -144,3 +160,25 @@ def read_sums(sums: Path) -> dict[Path, str]:
             raise Unusable(sums, f"the line {line[:80]!r} names another folder's file")
         found[sums.parent / name] = digest
     return found
+
+
+def check_digests(path: Path) -> None:
+    """Raise Unusable unless a .json file, and those whose checksums it has, are as written."""
+    for name, digest in read_digests(path).items():
+        if fault := fault_of(path.parent / name, digest):
+            raise Unusable(path, f"{name} beside it: {fault}")
+
+
+def check_folder(folder: Path) -> list[Path]:
+    """Return the files of a folder that is made as a whole, each as its list has it.
+
+    Raises Unusable, naming the folder, for the first that is not.
+    """
+    try:
+        digests = read_sums(folder / SUMS)
+    except Unusable as error:
+        raise Unusable(folder, f"{SUMS}: {error.fault}") from None
+    for path, digest in digests.items():
+        if fault := fault_of(path, digest):
+            raise Unusable(folder, f"{path.name}: {fault}")
+    return list(digests)

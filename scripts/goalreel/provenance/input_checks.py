@@ -12,17 +12,19 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
+from goalreel.provenance.checksums import check_digests, check_folder
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec, package_version
 
 
 def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
-    """Check that inputs were made as planned, and the seals of videos; .npz readers check theirs.
+    """Check that inputs were made as planned, and that they are as written; .npz readers do that.
 
     Args:
         spec: the stage's; one written by hand names no `made_of`, and nothing is checked.
         inputs: by the stage that made them, or by that and what distinguishes its results: a file,
-            the files of all shards in order, or None for none.
+            a folder, the files of all shards in order, or None for none. A table's .json stands for
+            what is beside it.
 
     Raises:
         Unusable: one of them was made otherwise; it names all such files.
@@ -45,9 +47,14 @@ def _unusable(spec: Spec, stage: str, paths: Path | Iterable[Path]) -> list[Unus
     for path in paths if all_shards else [paths]:
         try:
             _date_back(path)
+            whole = path
             if path.suffix == ".mp4":
                 check_seal(path)
-            reach = _reach_after(spec, stage, path, reach)
+            elif path.suffix == ".json":
+                check_digests(path)
+            elif path.is_dir():
+                whole = check_folder(path)[0]
+            reach = _reach_after(spec, stage, whole, reach)
         except Unusable as fault:
             faults.append(fault)
             reach = None  # where the next shard is to begin is not known

@@ -18,7 +18,7 @@ from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
 from goalreel.film.parts import WHOLE
 from goalreel.film.parts_index import index_of
-from goalreel.provenance.checksums import read_digests
+from goalreel.provenance.checksums import fault_of, read_digests
 from goalreel.verification import single_files as files
 from goalreel.verification.played_again import difference
 from goalreel.verification.single_files import Plan
@@ -180,7 +180,7 @@ def _check_tables(
 
     def check(path: Path, expected: int | None) -> int:
         listed = path.name in digests and path.exists()
-        if listed and (fault := files.fault_of(path, digests[path.name])):
+        if listed and (fault := fault_of(path, digests[path.name])):
             raise Unusable(path, fault)
         count, shown = files.count_table(path)
         if expected is not None and count != expected:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
 from goalreel.film.parts import WHOLE, film_file, parts_of
 from goalreel.film.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import open_cache
-from goalreel.provenance.checksums import sha256_of
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
@@ -110,22 +109,6 @@ def check_segment(path: Path, plan: Plan, shard: int, trajectories: Trajectories
         if frames != expected:
             raise Unusable(path, f"it holds {frames} frames, not {expected}")
     return frames
-
-
-def fault_of(path: Path, digest: str) -> str:
-    """Return what is wrong with a file by its sha256, "" for nothing.
-
-    Raises GoalreelError if it cannot be read.
-    """
-    try:
-        actual = sha256_of(path)
-    except FileNotFoundError:
-        return "it is missing"
-    except OSError as error:
-        if not blames_the_machine(error):
-            return f"it cannot be read: {error}"
-        raise GoalreelError(f"{path}: cannot be read: {error}") from None
-    return "" if actual == digest else "its sha256 is not the one in the list"
 
 
 def count_table(path: Path) -> tuple[int, int]:

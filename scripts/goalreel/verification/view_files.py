@@ -9,7 +9,7 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
-from goalreel.provenance.checksums import SUMS, has_digests, read_digests, read_sums
+from goalreel.provenance.checksums import SUMS, check_digests, fault_of, has_digests, read_sums
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.verification import single_files as files
 from goalreel.verification.single_files import Plan
@@ -37,7 +37,7 @@ def _check_view(results: Path, stage: str, plan: Plan) -> Verdict:
                 verdict.check(path, lambda p=path: _check_sealed(p, stage))
                 _note_age(verdict, path, plan)
             elif path.suffix == ".json" and has_digests(path):
-                verdict.check(path, lambda p=path: _check_digests(p))
+                verdict.check(path, lambda p=path: check_digests(p))
     for sums in (results / name for name in outputs if name.endswith((SUMS, ".sha256"))):
         if sums.exists():
             _check_listed(verdict, sums)
@@ -62,13 +62,6 @@ def _check_folder(verdict: Verdict, folder: Path, plan: Plan) -> None:
             _note_age(verdict, path, plan)
 
 
-def _check_digests(path: Path) -> None:
-    """Raise Unusable unless a .json file, and those whose checksums it has, are as written."""
-    for name, digest in read_digests(path).items():
-        if fault := files.fault_of(path.parent / name, digest):
-            raise Unusable(path, f"{name} beside it: {fault}")
-
-
 def _check_sealed(path: Path, stage: str) -> None:
     """Raise Unusable unless a file is as it was written, by this stage."""
     check_seal(path)
@@ -89,7 +82,7 @@ def _check_listed(verdict: Verdict, sums: Path) -> None:
     """Check the files that a list of checksums names."""
     try:
         digests = read_sums(sums)
-        faults = {path: files.fault_of(path, digest) for path, digest in digests.items()}
+        faults = {path: fault_of(path, digest) for path, digest in digests.items()}
     except Unusable as error:
         verdict.faults[sums] = error.fault
         return

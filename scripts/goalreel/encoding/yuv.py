@@ -138,13 +138,13 @@ def planar(frame: np.ndarray) -> np.ndarray:
     return flat.reshape(height * 3 // 2, width)
 
 
-def planar_all(pictures: np.ndarray) -> np.ndarray:
-    """Return (n, H, W, 3) pictures in yuv420p: (n, H * 3 / 2, W) uint8."""
-    count, height, width = pictures.shape[:3]
-    boxes = np.tile(np.array([[0, 0, height, width]], np.int32), (count, 1))
-    planes_ = _convert(Patches(boxes, pictures.reshape(-1, 3)))
-    flat = np.concatenate([plane.reshape(count, -1) for plane in planes_], axis=1)
-    return flat.reshape(count, height * 3 // 2, width)
+def square_planes(squares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the planes Y, U and V of squares, (n, s, s, 3): (n, s, s), twice (n, s / 2, s / 2)."""
+    count, side = squares.shape[:2]
+    boxes = np.tile(np.array([[0, 0, side, side]], np.int32), (count, 1))
+    luma, blue, red = _convert(Patches(boxes, squares.reshape(-1, 3)))
+    half = count, side // 2, side // 2
+    return luma.reshape(count, side, side), blue.reshape(half), red.reshape(half)
 
 
 def patch_planes(patches: Patches) -> list[tuple]:

@@ -1,10 +1,10 @@
 """From a shard's drawn pictures to the samples of its segment, by the macroblock.
 
-An episode begins with an IDR picture. All others refer to the one before: macroblocks that changed
-are coded alone, each at the start of a slice of its own that goes on with skipped ones up to the
-next. So no prediction, motion vector or context looks beyond a macroblock: its code is the same
-wherever and whenever its content is shown, and each content is coded once. Where many of a row
-changed, the row is one slice, of which the same holds.
+An episode begins with an IDR picture, a slice for each row of macroblocks. All others refer to the
+one before: macroblocks that changed are coded alone, each at the start of a slice of its own that
+goes on with skipped ones up to the next. So no prediction, motion vector or context looks beyond a
+macroblock: its code is the same wherever and whenever its content is shown, and each content is
+coded once. Where many of a row changed, the row is one slice, of which the same holds.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from goalreel.encoding.assembling.intra_slices import code_intra, code_strips
-from goalreel.encoding.yuv import Yuv420p, pad16, planar_all
+from goalreel.encoding.assembling.intra_slices import code_strips
+from goalreel.encoding.yuv import square_planes
 from goalreel.errors import GoalreelError
-from goalreel.h264.nal import SLICE, length_prefixed, pack
+from goalreel.h264.nal import IDR, SLICE, length_prefixed, pack
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
-from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits, slice_nal
+from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits
 from goalreel.pictures.blocks import SIDE, Drawn, grid
 from goalreel.pictures.frame_cache import FrameCache
 
-_REF_IDC = 2  # nal_ref_idc of all but IDR pictures
+_REF_IDC = 2  # nal_ref_idc of all pictures
 _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5
 _PCM = 25  # mb_type of samples as they are, in an I slice
 _BEFORE = 8 * (4 + 1)  # bits of a NAL unit's length and its first byte
@@ -57,7 +57,7 @@ _Contents = tuple[int, ...]
 class _Change(NamedTuple):
     """A frame, and the contents that are new in it, with their first places, in raster order."""
 
-    since: int  # frames since the episode's first
+    since: int  # frames since the episode's first, of which all rows are told
     shown: list[tuple[int, _Contents]]
 
 
@@ -79,28 +79,15 @@ def write_block_samples(stream: IO[bytes], cache: FrameCache, qp: int, card_qp: 
     Raises:
         GoalreelError: ffmpeg fails, or something lies over the pictures that changes.
     """
-    film, slices = _Film(cache), _Slices(qp)
-    cards = iter(_cards(cache, card_qp))
-    sizes = []
+    film, sizes = _Film(cache), []
+    slices = {True: _Slices(card_qp, of_cards=True), False: _Slices(qp)}
     for changes in film.batches(cache.offsets.tolist()):
-        slices.code(film.wanted())
-        samples = [
-            slices.sample(change, film.macroblocks) if change.since else _Sample(next(cards), [], 0)
-            for change in changes
-        ]
+        for of_cards, wanted in film.wanted().items():
+            slices[of_cards].code(wanted, film.squares(wanted))
+        samples = [slices[not change.since].sample(change, film.macroblocks) for change in changes]
         sizes += [len(sample.data) for sample in samples]
         stream.write(_joined(samples))
     return np.array(sizes, np.int64)
-
-
-def _cards(cache: FrameCache, qp: int) -> list[bytes]:
-    """Return each episode's first picture as an IDR picture."""
-    view = Yuv420p(cache)
-    size = tuple(SIDE * -(-length // SIDE) for length in view.size)
-    pictures = (pad16(view[first]) for first in cache.offsets[:-1].tolist())
-    # Between two of them there is an episode's end, so that they may have the same number.
-    header = SliceHeader("I", 0, idr_pic_id=0, poc_lsb=None, ref_idc=3, qp=qp)
-    return [length_prefixed([slice_nal(header, data)]) for data in code_intra(pictures, size, qp)]
 
 
 def _joined(samples: list[_Sample]) -> bytearray:
@@ -128,8 +115,8 @@ class _Film:
 
     def __init__(self, cache: FrameCache):
         """Begin before the first frame. Raises GoalreelError if it has layers that change."""
-        drawn, *layers = cache.layers
-        for layer in layers:
+        drawn, *self._layers = cache.layers
+        for layer in self._layers:
             changes = np.flatnonzero(np.diff(layer.index)) + 1
             if not np.isin(changes, cache.offsets).all():
                 raise GoalreelError(
@@ -139,6 +126,7 @@ class _Film:
         self._rows, self._columns = -(-height // SIDE), -(-width // SIDE)
         self.macroblocks = self._rows * self._columns
         self._drawn: Drawn = drawn
+        self._paper = cache.background[: drawn.top]  # of the captions
         self._places = self._places_of_blocks()
         # What is shown; the last one is beyond the frame's border.
         self._shown = np.full(self.macroblocks + 1, -1)
@@ -149,8 +137,10 @@ class _Film:
     def _forget(self) -> None:
         self._numbers: dict[bytes, int] = {}
         self._bytes: dict[int, bytes] = {}
-        self._asked: set[_Contents] = set()  # whose code was asked for
-        self._wanted: list[_Contents] = []  # whose code is asked for next
+        # By whether they are of an episode's first frame: contents whose code was asked for, and
+        # those whose code is asked for next.
+        self._asked: dict[bool, set[_Contents]] = {True: set(), False: set()}
+        self._wanted: dict[bool, list[_Contents]] = {True: [], False: []}
 
     def _places_of_blocks(self) -> np.ndarray:
         """Return the macroblocks, (blocks, scale * scale), of each place of a picture."""
@@ -167,33 +157,48 @@ class _Film:
         changes: list[_Change] = []
         for first, end in zip(offsets, offsets[1:], strict=False):
             for frame in range(first, end):
-                if len(changes) >= _FRAMES or len(self._wanted) >= _NEW:
+                if len(changes) >= _FRAMES or sum(map(len, self._wanted.values())) >= _NEW:
                     yield changes
                     changes = []
                     if frame == first and len(self._numbers) > _CONTENTS:
                         self._forget()  # all of the picture is told anew
                 places = self._changed(frame)
-                shown = self._slices_of(places) if frame > first else []
-                new = {contents for _, contents in shown} - self._asked
-                self._asked |= new
-                self._wanted += sorted(new)
+                if frame == first:
+                    self._write_caption(frame)
+                    shown = self._rows_of_all()
+                else:
+                    shown = self._slices_of(places)
+                new = {contents for _, contents in shown} - self._asked[frame == first]
+                self._asked[frame == first] |= new
+                self._wanted[frame == first] += sorted(new)
                 changes.append(_Change(frame - first, shown))
         yield changes
 
-    def wanted(self) -> dict[_Contents, np.ndarray]:
-        """Return contents whose code is needed: (16, 16 * macroblocks, 3) uint8 each."""
-        wanted, self._wanted = self._wanted, []
-        squares = {
-            number: np.frombuffer(self._bytes[number], np.uint8).reshape(SIDE, SIDE, 3)
-            for contents in wanted
-            for number in contents
-        }
-        return {
-            contents: np.concatenate([squares[number] for number in contents], axis=1)
-            if len(contents) > 1
-            else squares[contents[0]]
-            for contents in wanted
-        }
+    def wanted(self) -> dict[bool, list[_Contents]]:
+        """Return the contents whose code is needed: of episodes' first frames, and of others."""
+        wanted, self._wanted = self._wanted, {True: [], False: []}
+        return wanted
+
+    def squares(self, contents: list[_Contents]) -> dict[int, np.ndarray]:
+        """Return what contents are made of, (16, 16, 3) uint8, by their numbers."""
+        numbers = sorted({number for each in contents for number in each})
+        data = (np.frombuffer(self._bytes[number], np.uint8) for number in numbers)
+        return {n: d.reshape(SIDE, SIDE, 3) for n, d in zip(numbers, data, strict=True)}
+
+    def _write_caption(self, frame: int) -> None:
+        """Show the rows above the pictures."""
+        band = self._paper.copy()
+        for layer in self._layers:
+            layer.paste(band, frame)
+        height, width = band.shape[0] // SIDE, self._columns * SIDE
+        band = np.pad(band, ((0, 0), (0, width - band.shape[1]), (0, 0)), "edge")
+        squares = band.reshape(height, SIDE, self._columns, SIDE, 3).swapaxes(1, 2)
+        numbers = [self._number(s.tobytes()) for s in squares.reshape(-1, SIDE, SIDE, 3)]
+        self._shown[: len(numbers)] = numbers
+
+    def _rows_of_all(self) -> list[tuple[int, _Contents]]:
+        shown = self._shown[:-1].reshape(self._rows, self._columns).tolist()
+        return [(self._columns * row, tuple(contents)) for row, contents in enumerate(shown)]
 
     def _slices_of(self, places: np.ndarray) -> list[tuple[int, _Contents]]:
         """Return what changes at places, in raster order: macroblocks, or whole rows of them."""
@@ -242,27 +247,37 @@ class _Film:
 class _Slices:
     """The codes of contents, and slices of them."""
 
-    def __init__(self, qp: int):
-        """Begin without a code."""
-        self._qp = qp
+    def __init__(self, qp: int, of_cards: bool = False):
+        """Begin without a code; of_cards: whether they are of IDR pictures, in whole rows."""
+        self._qp, self._of_cards = qp, of_cards
         self._codes: dict[_Contents, _Bits] = {(): _Bits(0, 0)}
         # By type and place: a header, and where frame_num begins.
         self._heads: dict[tuple[str, int], tuple[_Bits, int]] = {}
         self._parts: dict[tuple, bytes] = {}  # by contents, place and the skipped ones after it
 
-    def code(self, wanted: dict[_Contents, np.ndarray]) -> None:
-        """Code contents, (16, 16 * macroblocks, 3) uint8 each."""
+    def code(self, wanted: list[_Contents], squares: dict[int, np.ndarray]) -> None:
+        """Code contents, given what they are made of, (16, 16, 3) uint8."""
+        if not wanted:
+            return
+        planes = square_planes(np.stack(list(squares.values())))
+        place = {number: place for place, number in enumerate(squares)}
         for count in sorted({len(contents) for contents in wanted}):
             chosen = [contents for contents in wanted if len(contents) == count]
-            strips = planar_all(np.stack([wanted[contents] for contents in chosen]))
+            places = np.array([[place[number] for number in contents] for contents in chosen])
+            strips = tuple(
+                plane[places].swapaxes(1, 2).reshape(len(chosen), plane.shape[1], -1)
+                for plane in planes
+            )
             for contents, data in zip(chosen, code_strips(strips, self._qp), strict=True):
-                self._codes[contents] = _in_p_slice(data) if count == 1 else _bits(data)
+                alone = count == 1 and not self._of_cards
+                self._codes[contents] = _in_p_slice(data) if alone else _bits(data)
 
     def sample(self, change: _Change, macroblocks: int) -> _Sample:
         """Return a frame's slices, frame_num 0 in all of them."""
         parts, orders, size = [], [], 0
         for contents, place, end in _covering(change.shown, macroblocks):
-            head, order = self._head("P" if len(contents) <= 1 else "I", place)
+            rows = len(contents) > 1 or self._of_cards
+            head, order = self._head("I" if rows else "P", place)
             part = self._parts.get((contents, place, end))
             if part is None:
                 part = self._part(head, contents, end - place - len(contents))
@@ -277,7 +292,8 @@ class _Slices:
     def _head(self, kind: str, place: int) -> tuple[_Bits, int]:
         found = self._heads.get((kind, place))
         if found is None:
-            header = SliceHeader(kind, place, poc_lsb=None, ref_idc=_REF_IDC, qp=self._qp)
+            idr = 0 if self._of_cards else None
+            header = SliceHeader(kind, place, 0, idr, None, _REF_IDC, self._qp)
             order = _BEFORE + frame_num_position(header)
             found = self._heads[kind, place] = _bits(header_bits(header)), order
         return found
@@ -289,7 +305,7 @@ class _Slices:
         bits += _Bits(1, 1)  # rbsp_stop_one_bit
         bits += _Bits(0, -bits.length % 8)
         rbsp = bits.value.to_bytes(bits.length // 8, "big")
-        return length_prefixed([pack(_REF_IDC, SLICE, rbsp)])
+        return length_prefixed([pack(_REF_IDC, IDR if self._of_cards else SLICE, rbsp)])
 
 
 def _covering(

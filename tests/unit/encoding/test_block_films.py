@@ -9,6 +9,7 @@ import av
 import numpy as np
 import pytest
 from assembling import byte_stream, packets_of, psnr, strictly
+from browser import chromium, picture
 from frames import drawn, film, layer_of
 from openh264 import OPENH264, openh264_or_skip
 
@@ -84,13 +85,13 @@ def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, capti
     assert shown.shape == (len(cache), *wanted[0].shape)
     assert psnr(shown, cache).min() > 36
     height, width = cache.background.shape[:2]
-    for number, (picture, frame) in enumerate(zip(shown, wanted, strict=True)):
+    for number, (now, frame) in enumerate(zip(shown, wanted, strict=True)):
         if number in cache.offsets:
             continue
         for top in range(0, height, 16):
             rows = slice(top, min(top + 16, height))
             if np.array_equal(frame[rows], wanted[number - 1][rows]):
-                assert np.array_equal(picture[rows], shown[number - 1][rows])
+                assert np.array_equal(now[rows], shown[number - 1][rows])
 
 
 def test_a_content_looks_the_same_wherever_and_whenever_it_is_shown(tmp_path):
@@ -162,3 +163,31 @@ def test_an_environments_film_is_near_its_pictures(tmp_path, env):
     shown = decoded(tmp_path / "f.mp4", cache)
     assert len(shown) == len(cache) == len(made.states) + 8
     assert psnr(shown, cache).min() > 48
+
+
+@pytest.mark.slow
+def test_a_browser_plays_and_seeks(tmp_path):
+    environment = make_environment({"env": "CartPole-v1"})
+    made, cache = film(tmp_path / "c.npz", environment, range(4))
+    cache = overlaid(cache, made, "CartPole-v1", list("abcd"), hud=False, cards=3)
+    assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
+    page = tmp_path / "page.html"
+    page.write_text("<!DOCTYPE html><video id=film src=f.mp4 muted preload=auto></video>")
+    with chromium(tmp_path / "profile") as driver:
+        driver.set_script_timeout(60)
+        driver.get(page.as_uri())
+        assert driver.execute_async_script(
+            "const film = document.getElementById('film'), done = arguments[0];"
+            "const play = () => film.play().catch((error) => done(String(error)));"
+            "film.onended = () => done(film.currentTime);"
+            "film.readyState < 3 ? film.oncanplay = play : play();"
+        ) == pytest.approx(len(cache) / 30, abs=1e-3)
+        for number in (len(cache) - 1, 7, int(cache.offsets[2]) - 1, int(cache.offsets[2]), 0):
+            driver.execute_async_script(
+                "const film = document.getElementById('film'), done = arguments[1];"
+                "film.onseeked = () => done(); film.currentTime = arguments[0];",
+                (number + 0.5) / 30,
+            )
+            seen = picture(driver, "film").astype(int)
+            # Chroma has half the resolution, so that edges of colours differ.
+            assert (np.abs(seen - cache[number]) > 24).mean() < 0.002, number

@@ -44,7 +44,10 @@ def _deleted(error: Unusable) -> bool:
     if folder is None or not path.is_relative_to(folder):
         return False  # the user's own, or a copy of what is elsewhere
     try:
-        path.unlink(missing_ok=True)
+        for file in error.files:
+            file.unlink(missing_ok=True)
+        if path.is_dir():
+            path.rmdir()  # a user's file in it keeps it
     except OSError:
         return False
     return True

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -13,15 +13,19 @@ class GoalreelError(Exception):
 class Unusable(GoalreelError):  # noqa: N818 - it is said of the file
     """A file of the run that is not what goalreel wrote there, or not for this run.
 
-    path: the file; fault: what is wrong with it; others: more such files that were found with it.
-    Nothing is lost with them, since the workflow makes them again.
+    path: the file, or a folder that is made as a whole; fault: what is wrong with it; files: what
+    is deleted of it; others: more such files that were found with it. Nothing is lost with them,
+    since the workflow makes them again.
     """
 
-    def __init__(self, path: str | os.PathLike, fault: str) -> None:
-        """Name the file and what is wrong with it."""
+    def __init__(
+        self, path: str | os.PathLike, fault: str, files: Sequence[Path] | None = None
+    ) -> None:
+        """Name the file and what is wrong with it; files: those of a folder."""
         super().__init__(f"{path}: cannot be used: {fault}; delete it and run snakemake again")
         self.path = Path(path)
         self.fault = fault
+        self.files = [self.path] if files is None else list(files)
         self.others: tuple[Unusable, ...] = ()
 
 

@@ -123,6 +123,20 @@ def test_a_users_file_in_a_folder_that_is_made_anew_is_named_and_kept(done, fold
     done.run(folder, "--forcerun", folder, config=VIEWED)
 
 
+@pytest.mark.parametrize("name", ["episodes.csv", "attempts.csv", "plots/steps.svg"])
+def test_what_the_report_is_made_of_is_checked_and_mended(done, name):
+    results = done.folder / "results"
+    whole = (results / name).read_bytes()
+    middle = len(whole) // 2
+    damaged = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    replaced(results / name, damaged, keep_times=True)
+    said = done.fail("report", "--forcerun", "report", config=VIEWED)
+    assert f"{Path(name).name}" in said and "its sha256 is not the one in the list" in said
+    done.run("report", config=VIEWED)
+    page = results / "report" / Path(name).name
+    assert page.read_bytes() == (results / name).read_bytes() == whole
+
+
 CONFIG_EDITS = [
     ({}, NOTHING),
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE | {"clips": 1, "report": 1}),

@@ -15,6 +15,7 @@ from goalreel.files.seal import LENGTH
 from goalreel.provenance.spec import Spec, canonical
 
 SUMS = "SHA256SUMS"
+STAMP = ".snakemake_timestamp"  # Snakemake's, in each folder that is an output
 _ITSELF = "this file without this line"
 _AS_IT_IS = "surrogateescape"  # of names that are no UTF-8, as Python reads them from a folder
 
@@ -176,9 +177,11 @@ def check_folder(folder: Path) -> list[Path]:
     """
     try:
         digests = read_sums(folder / SUMS)
-    except Unusable as error:
-        raise Unusable(folder, f"{SUMS}: {error.fault}") from None
+    except Unusable as error:  # which files are its own is not known
+        raise Unusable(folder, f"{SUMS}: {error.fault}", ()) from None
     for path, digest in digests.items():
         if fault := fault_of(path, digest):
-            raise Unusable(folder, f"{path.name}: {fault}")
+            raise Unusable(
+                folder, f"{path.name}: {fault}", [*digests, folder / SUMS, folder / STAMP]
+            )
     return list(digests)

@@ -26,7 +26,7 @@ from goalreel.cli import note_results
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.policies.watched_files import policy_files
-from goalreel.provenance.checksums import SUMS, read_sums
+from goalreel.provenance.checksums import STAMP, SUMS, read_sums
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
 from goalreel.workflow import selection
@@ -47,7 +47,6 @@ _EVENTS: list = []  # of this run: one, or none where hooks are off
 _LOCKS: list = []  # of this process, held until it ends
 _CONFIG = "GOALREEL_CONFIG"
 RUN_FILE = "config.yaml"  # in the results
-_STAMP = ".snakemake_timestamp"  # Snakemake's, in each folder that is an output
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".ci")
@@ -189,7 +188,7 @@ def _check_folders(jobs: Iterable) -> None:
         if not (folder / SUMS).is_file():
             continue
         try:
-            own = {*read_sums(folder / SUMS), folder / SUMS, folder / _STAMP}
+            own = {*read_sums(folder / SUMS), folder / SUMS, folder / STAMP}
         except GoalreelError:
             continue  # a damaged list, which is made anew
         others = sorted(str(path) for path in folder.rglob("*") if path.is_file())

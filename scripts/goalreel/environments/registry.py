@@ -22,7 +22,7 @@ _SHARDS = {"ALE/": 20, "MiniGrid-": 25, "BabyAI-": 25}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
 # Of what Gymnasium draws, where few blocks of a picture are new, so that coding each once pays
 # (benchmarks/film/blocks.py).
-_FEW_BLOCKS = ("ALE/", "CartPole-", "CliffWalking", "FrozenLake", "Taxi-")
+_FEW_BLOCKS = ("ALE/", "BabyAI-", "CartPole-", "CliffWalking", "FrozenLake", "MiniGrid-", "Taxi-")
 
 
 @dataclass(frozen=True)

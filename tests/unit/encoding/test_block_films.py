@@ -145,20 +145,22 @@ def test_the_container_says_what_is_in_it(tmp_path):
         assert np.array_equal(sought.to_ndarray(), frames[200].to_ndarray())
 
 
-def test_what_changes_over_the_pictures_is_refused(tmp_path):
+def test_what_lies_over_the_pictures_is_refused(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), caption=False, lengths=(5, 5))
     changing = layer_of("step", cache.background, [*cache])
     cache = replace(cache, layers=(*cache.layers, changing))
-    with pytest.raises(GoalreelError, match="layer 'step' changes within an episode; set encode.e"):
+    with pytest.raises(GoalreelError, match="layer 'step' lies over the pictures; set encode.enco"):
         assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     assert not list(tmp_path.glob("*f.mp4*"))
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])
-def test_an_environments_film_is_near_its_pictures(tmp_path, env):
+@pytest.mark.parametrize("hud", [False, True])
+def test_an_environments_film_is_near_its_pictures(tmp_path, env, hud):
+    """With the HUD, whose band begins within a macroblock of Pong's."""
     environment = make_environment({"env": env, "max_steps": 60})
     made, cache = film(tmp_path / "c.npz", environment, range(2))
-    cache = overlaid(cache, made, env, ["first", "second"], hud=False, cards=4)
+    cache = overlaid(cache, made, env, ["first", "second"], hud, cards=4)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown = decoded(tmp_path / "f.mp4", cache)
     assert len(shown) == len(cache) == len(made.states) + 8

@@ -7,7 +7,8 @@ macroblock: its code is the same wherever and whenever its content is shown, and
 coded once. Where many of a row changed, the row is one slice, of which the same holds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits
 from goalreel.pictures.blocks import SIDE, Drawn, grid
 from goalreel.pictures.frame_cache import FrameCache
+from goalreel.pictures.layers import Layer
 
 _REF_IDC = 2  # nal_ref_idc of all pictures
 _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5
@@ -72,12 +74,12 @@ def write_block_samples(stream: IO[bytes], cache: FrameCache, qp: int, card_qp: 
 
     Args:
         stream: the file, binary.
-        cache: the frames, of what Gymnasium draws; a caption may lie over all of an episode.
+        cache: the frames, of what Gymnasium draws, with captions above and the HUD below them.
         qp: the quantiser of macroblocks that change.
         card_qp: that of each episode's first picture.
 
     Raises:
-        GoalreelError: ffmpeg fails, or something lies over the pictures that changes.
+        GoalreelError: ffmpeg fails, or something lies over the pictures.
     """
     film, sizes = _Film(cache), []
     slices = {True: _Slices(card_qp, of_cards=True), False: _Slices(qp)}
@@ -110,33 +112,59 @@ def _joined(samples: list[_Sample]) -> bytearray:
     return joined
 
 
+@dataclass
+class _Band:
+    """Rows of macroblocks above or below the pictures."""
+
+    rows: range
+    layers: list[Layer]
+    seen: list[int] | None = None  # the patches that are shown
+
+
 class _Film:
     """The frames as changes from one to the next, in macroblocks of the film."""
 
     def __init__(self, cache: FrameCache):
-        """Begin before the first frame. Raises GoalreelError if it has layers that change."""
-        drawn, *self._layers = cache.layers
-        for layer in self._layers:
-            changes = np.flatnonzero(np.diff(layer.index)) + 1
-            if not np.isin(changes, cache.offsets).all():
-                raise GoalreelError(
-                    f"the layer {layer.name!r} changes within an episode; set encode.encoder: x264"
-                )
+        """Begin before the first frame. Raises GoalreelError if layers lie over the pictures."""
+        drawn, *layers = cache.layers
         height, width = cache.background.shape[:2]
         self._rows, self._columns = -(-height // SIDE), -(-width // SIDE)
         self.macroblocks = self._rows * self._columns
         self._drawn: Drawn = drawn
-        self._paper = cache.background[: drawn.top]  # of the captions
         self._places = self._places_of_blocks()
+        # A canvas of whole macroblocks, for what is above and below the pictures.
+        more = (0, self._rows * SIDE - height), (0, self._columns * SIDE - width), (0, 0)
+        self._paper = np.pad(cache.background, more, "edge")
+        self._canvas = self._paper.copy()
+        self._bands = self._bands_of(layers, height)
+        # The pictures' own contents, where a band begins within a macroblock.
+        self._picture = np.full(self.macroblocks + 1, -1)
         # What is shown; the last one is beyond the frame's border.
         self._shown = np.full(self.macroblocks + 1, -1)
         self._group = -1  # the number of the group that is open
         self._count = 0  # of all contents
         self._forget()
 
+    def _bands_of(self, layers: Sequence[Layer], height: int) -> list["_Band"]:
+        """Return the bands above and below the pictures, each with its layers."""
+        top, bottom = self._drawn.place[0].start, self._drawn.place[0].stop
+        above = [n for n in layers if (n.patches.boxes[:, [0, 2]].sum(axis=1) <= top).all()]
+        below = [n for n in layers if (n.patches.boxes[:, 0] >= bottom).all()]
+        for layer in layers:
+            if layer not in (*above, *below):
+                raise GoalreelError(
+                    f"the layer {layer.name!r} lies over the pictures; set encode.encoder: x264"
+                )
+        bands = [_Band(range(top // SIDE), above)]
+        if bottom < height:
+            bands.append(_Band(range(bottom // SIDE, self._rows), below))
+        return [band for band in bands if band.rows]
+
     def _forget(self) -> None:
+        for band in self._bands:
+            band.seen = None
         self._numbers: dict[bytes, int] = {}
-        self._bytes: dict[int, bytes] = {}
+        self._squares: dict[int, bytes] = {}
         # By whether they are of an episode's first frame: contents whose code was asked for, and
         # those whose code is asked for next.
         self._asked: dict[bool, set[_Contents]] = {True: set(), False: set()}
@@ -163,11 +191,7 @@ class _Film:
                     if frame == first and len(self._numbers) > _CONTENTS:
                         self._forget()  # all of the picture is told anew
                 places = self._changed(frame)
-                if frame == first:
-                    self._write_caption(frame)
-                    shown = self._rows_of_all()
-                else:
-                    shown = self._slices_of(places)
+                shown = self._slices_of(places) if frame > first else self._rows_of_all()
                 new = {contents for _, contents in shown} - self._asked[frame == first]
                 self._asked[frame == first] |= new
                 self._wanted[frame == first] += sorted(new)
@@ -182,19 +206,32 @@ class _Film:
     def squares(self, contents: list[_Contents]) -> dict[int, np.ndarray]:
         """Return what contents are made of, (16, 16, 3) uint8, by their numbers."""
         numbers = sorted({number for each in contents for number in each})
-        data = (np.frombuffer(self._bytes[number], np.uint8) for number in numbers)
+        data = (np.frombuffer(self._squares[number], np.uint8) for number in numbers)
         return {n: d.reshape(SIDE, SIDE, 3) for n, d in zip(numbers, data, strict=True)}
 
-    def _write_caption(self, frame: int) -> None:
-        """Show the rows above the pictures."""
-        band = self._paper.copy()
-        for layer in self._layers:
-            layer.paste(band, frame)
-        height, width = band.shape[0] // SIDE, self._columns * SIDE
-        band = np.pad(band, ((0, 0), (0, width - band.shape[1]), (0, 0)), "edge")
-        squares = band.reshape(height, SIDE, self._columns, SIDE, 3).swapaxes(1, 2)
-        numbers = [self._number(s.tobytes()) for s in squares.reshape(-1, SIDE, SIDE, 3)]
-        self._shown[: len(numbers)] = numbers
+    def _written(self, band: "_Band", frame: int, drawn: np.ndarray) -> np.ndarray:
+        """Show a band, and return its places that change; drawn: those where the picture does."""
+        first, end = band.rows.start * self._columns, band.rows.stop * self._columns
+        seen = [int(layer.index[frame]) for layer in band.layers]
+        if seen == band.seen and not ((drawn >= first) & (drawn < end)).any():
+            return drawn[:0]
+        band.seen = seen
+        rows = slice(band.rows.start * SIDE, band.rows.stop * SIDE)
+        self._canvas[rows] = self._paper[rows]
+        bottom = self._drawn.place[0].stop
+        if rows.start < bottom < rows.stop:  # within a macroblock
+            numbers = self._picture[first : first + self._columns].tolist()
+            squares = [self._squares[number] for number in numbers]
+            part = np.frombuffer(b"".join(squares), np.uint8).reshape(-1, SIDE, SIDE, 3)
+            part = part.swapaxes(0, 1).reshape(SIDE, -1, 3)
+            self._canvas[rows.start : bottom] = part[: bottom - rows.start]
+        for layer in band.layers:
+            layer.paste(self._canvas, frame)
+        shape = len(band.rows), SIDE, self._columns, SIDE, 3
+        numbers = self._numbers_of(self._canvas[rows].reshape(shape).swapaxes(1, 2))
+        changed = first + np.flatnonzero(self._shown[first:end] != numbers)
+        self._shown[first:end] = numbers
+        return changed
 
     def _rows_of_all(self) -> list[tuple[int, _Contents]]:
         shown = self._shown[:-1].reshape(self._rows, self._columns).tolist()
@@ -222,24 +259,34 @@ class _Film:
         _, blocks, contents = self._changes[:, self._done : end]
         self._done = end
         places, contents = self._places[blocks].ravel(), self._contents[contents].ravel()
-        before = self._shown[places]
-        self._shown[places] = contents  # of several changes of a place the last stays
-        places = np.unique(places[self._shown[places] != before])
-        return places[places < self.macroblocks]
+        before = self._picture[places]
+        self._picture[places] = contents  # of several changes of a place the last stays
+        places = np.unique(places[self._picture[places] != before])
+        places = places[places < self.macroblocks]
+        told = [self._written(band, frame, places) for band in self._bands]
+        for band in self._bands:
+            first, end = band.rows.start * self._columns, band.rows.stop * self._columns
+            places = places[(places < first) | (places >= end)]
+        self._shown[places] = self._picture[places]
+        return np.sort(np.concatenate([places, *told])) if any(map(len, told)) else places
 
     def _contents_of(self, blocks: np.ndarray) -> np.ndarray:
         """Return the numbers, (blocks, scale * scale), of what enlarged blocks show."""
-        scale, size = self._drawn.scale, SIDE * SIDE * 3
+        scale = self._drawn.scale
         large = blocks.repeat(scale, 2).repeat(scale, 1)
-        data = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3).tobytes()
-        found = [self._number(data[i : i + size]) for i in range(0, len(data), size)]
-        return np.array(found).reshape(len(blocks), scale * scale)
+        squares = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3)
+        return self._numbers_of(squares).reshape(len(blocks), scale * scale)
+
+    def _numbers_of(self, squares: np.ndarray) -> np.ndarray:
+        """Return the numbers of contents, (..., 16, 16, 3) uint8: (n,) int64."""
+        data, size = squares.tobytes(), SIDE * SIDE * 3
+        return np.array([self._number(data[i : i + size]) for i in range(0, len(data), size)])
 
     def _number(self, content: bytes) -> int:
         number = self._numbers.get(content)
         if number is None:
             number = self._numbers[content] = self._count
-            self._bytes[number] = content
+            self._squares[number] = content
             self._count += 1
         return number
 

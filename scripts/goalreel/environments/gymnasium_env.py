@@ -217,21 +217,19 @@ class GymnasiumEnvironment:
         env.close()
         return self.batch(obs[:count])
 
-    def play(
-        self, seed: int, actions: np.ndarray, pictures: bool = False, instance=None
-    ) -> Iterator[Step]:
+    def play(self, seed: int, actions: np.ndarray, every: int = 1, instance=None) -> Iterator[Step]:
         """Yield what an instance gives at its reset with `seed` and after each stored action.
 
-        instance: one of `make`; None for a new one, which is closed at the end.
+        every: of so many steps, one is drawn, the reset's first. instance: one of `make`; None for
+        a new one, which is closed at the end.
         """
         env = instance or self.make()
         try:
             observation = _reset(env, seed)
-            picture = env.render() if pictures else None
-            yield Step(0, self.recorded(env, observation), 0.0, False, False, picture)
+            yield Step(0, self.recorded(env, observation), 0.0, False, False, env.render())
             for number, action in enumerate(actions, 1):
                 observation, reward, *over, _ = _step(env, self.actions.taken(action), seed)
-                picture = env.render() if pictures else None
+                picture = env.render() if number % every == 0 else None
                 state = self.recorded(env, observation)
                 yield Step(number, state, float(reward), *map(bool, over), picture)
         finally:

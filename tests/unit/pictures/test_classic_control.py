@@ -8,8 +8,9 @@ from test_blocks import SIZES
 
 from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.errors import GoalreelError
 from goalreel.pictures.blocks import Box, Recorder
-from goalreel.pictures.classic_control import Artist, scene_of
+from goalreel.pictures.classic_control import _SCENES, Artist, scene_of
 
 IDS = ["CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
 
@@ -84,6 +85,17 @@ def test_the_frames_of_a_film_are_those_of_gymnasium(tmp_path, name):
         frame += 1
     assert frame == len(cache)
     env.close()
+
+
+def test_a_picture_that_gymnasium_draws_otherwise_is_no_film(tmp_path, monkeypatch):
+    def paler(surface, env):
+        box = _SCENES["CartPole-v1"](surface, env)
+        surface.fill((250, 250, 250), (10, 10, 2, 2))
+        return box
+
+    monkeypatch.setattr("goalreel.pictures.camera.scene_of", lambda environment: paler)
+    with pytest.raises(GoalreelError, match="step 0: Gymnasium draws another picture when it play"):
+        film(tmp_path / "c.npz", make_environment({"env": "CartPole-v1"}), range(2))
 
 
 @pytest.mark.parametrize("size", SIZES)

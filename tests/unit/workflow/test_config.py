@@ -109,7 +109,7 @@ DEEP: list = []
 for _ in range(1000):
     DEEP = [DEEP]
 WHOLE = "allowed: an integer from 1 to 1000000000"
-FOLDER = "does not fit; allowed: a folder's path without {, }, < or >"
+FOLDER = "does not fit; allowed: a folder's path without {, } or <name>"
 FIELDS = "allowed: reach, attempt, seed, env, initial_position, steps, return, terminated,"
 CAR = "MountainCar-v0"
 LISTS = "a list of episode numbers, {every: k}, {best: k}, {worst: k}, {median: k} or null"
@@ -236,7 +236,7 @@ FAULTS = [
     ),
     *(
         ({"results": name}, f"results: {name!r} {FOLDER}")
-        for name in ("a{b}c", "<a>", "", "-x", "~/x")
+        for name in ("a{b}c", "r/<a>/b", "", "-x", "~/x")
     ),
     ({"results": "a\0b"}, f"results: 'a\\x00b' {FOLDER}"),
     (

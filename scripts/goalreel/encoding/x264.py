@@ -123,7 +123,8 @@ def _mp4_file(
         *[*output, "-preset", encode["preset"], f"-{quantiser}", str(encode[quantiser])],
         *["-bf", "0", "-x264-params", _FILM, *_EXACT, "-map_metadata", "-1"],
         *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * rate.numerator)],
-        *["-f", "mp4", "-y", f"file:{path.resolve()}"],
+        # The index first, so that a browser plays a video while it loads.
+        *["-movflags", "+faststart", "-f", "mp4", "-y", f"file:{path.resolve()}"],
     ]
 
 

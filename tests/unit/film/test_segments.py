@@ -83,6 +83,12 @@ def test_segment_has_keyframes_at_episodes_no_b_frames_and_bt709(cache, tmp_path
     starts = cache.offsets[:-1].tolist()
     assert [i for i, packet in enumerate(packets) if packet.is_keyframe] == starts
     assert kinds == {1, 2}, "AV_PICTURE_TYPE_I and _P"
+    content = (tmp_path / "s.mp4").read_bytes()
+    boxes, place = [], 0
+    while place < len(content):
+        boxes.append(content[place + 4 : place + 8])
+        place += int.from_bytes(content[place : place + 4], "big")
+    assert boxes.index(b"moov") < boxes.index(b"mdat"), "a browser plays it while it loads"
 
 
 def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):

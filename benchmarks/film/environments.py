@@ -5,7 +5,7 @@
     EnvPool          its own step and render, into x264's preset ultrafast; where it draws the game,
                      also by how many pixels its pictures differ from Gymnasium's
     rlrender         torchrl's, where --rlrender names the program
-    goalreel         from the start of `snakemake` to its end, x264, title cards and captions
+    goalreel         from the start of `snakemake` to its end, title cards and captions
 
 goalreel plays first, on one core and on --cores; the others replay the seeds and actions that it
 recorded, on one core each, and every reward is compared (EnvPool plays episodes of its own). All
@@ -222,7 +222,7 @@ def goalreel(film: Film, folder: Path, cores: int) -> Run:
 
     folder.mkdir()
     words = [f"env={film.id}", f"episodes={film.episodes}"]
-    words += ["encode={encoder: x264}", "render={scale: 1}"]  # pictures as large as the peers'
+    words += ["render={scale: 1}"]  # pictures as large as the peers'
     if film.max_steps:
         words.append(f"max_steps={film.max_steps}")
     if film.rule:
@@ -353,7 +353,7 @@ def notes(found: list[Found], options: argparse.Namespace, machine: str) -> list
         "rlrender: torchrl's, "
         + ("on one core, its start not timed." if options.rlrender else "was not measured."),
         f"goalreel: the whole workflow from the start of snakemake to its end, on one core and on "
-        f"{options.cores}, title cards and captions included, x264, pictures not enlarged "
+        f"{options.cores}, title cards and captions included, pictures not enlarged "
         f"(render.scale: 1). To RecordVideo: how many times "
         f"as many frames per second on {options.cores} cores.",
         "goalreel adds: µs of CPU time per frame of all jobs on one core, without ffmpeg, the "

@@ -116,6 +116,35 @@ def test_config_edit_of_a_film_of_episodes(sources, before, after, jobs):
     assert rerun(sources.specs(EPISODES | before), sources.specs(EPISODES | after)) == jobs
 
 
+BLOCKS = EPISODES | {"episodes": 8}
+PLAYED = ENCODE | {"simulate": 2, "episodes": 1}
+BLOCK_EDITS = [
+    ({"encode": {"encoder": "assemble"}}, NOTHING),
+    ({"encode": {"encoder": "x264"}}, ENCODE),
+    ({"encode": {"quality": "small"}}, ENCODE),
+    ({"overlay": {"hud": True}}, ENCODE),
+    ({"overlay": {"caption": "Seed {seed}"}}, ENCODE),
+    (("encoding/assembling/block_samples.py", "_PCM = 25", "_PCM = 26"), ENCODE),
+    (("encoding/assembling/block_contents.py", "_ROW = 7", "_ROW = 6"), ENCODE),
+    (("encoding/assembling/segment_samples.py", "(1, 2)", "(2, 1)"), NOTHING),
+    (("encoding/assembling/code_atlas.py", "_COLOURS = 2", "_COLOURS = 1"), NOTHING),
+    (("pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3"), PLAYED),
+    (("pictures/blocks.py", "_MOST_PICTURES, _MOST_BLOCKS = 256", "_MOST_PICTURES, _MOST_BLOCKS = 128"),
+     PLAYED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "jobs"), BLOCK_EDITS, ids=str)
+def test_edit_of_a_film_of_blocks(sources, edit, jobs):
+    before = sources.specs(BLOCKS)
+    if isinstance(edit, dict):
+        assert rerun(before, sources.specs(BLOCKS | edit)) == jobs
+        return
+    name, old, new = edit
+    with sources.edited(f"scripts/goalreel/{name}", old, new):
+        assert rerun(before, sources.specs(BLOCKS)) == jobs
+
+
 def test_growth_from_1000_to_1500_reaches_runs_the_new_shards_and_the_end(sources):
     before, after = (sources.specs({"reaches": n, "shard_size": 50}) for n in (1000, 1500))
     assert rerun(before, after) == {"simulate": 10, "render": 10, "encode": 10} | END
@@ -146,6 +175,9 @@ CODE_EDITS = [
     ("goalreel/encoding/assembling/code_atlas.py", "_COLOURS = 2", "_COLOURS = 1", CODED),
     ("goalreel/encoding/assembling/segment_samples.py", "(1, 2)", "(2, 1)", ENCODE),
     ("goalreel/encoding/assembling/hud_slices.py", "not layers", "layers == []", ENCODE),
+    ("goalreel/encoding/assembling/block_samples.py", "_PCM = 25", "_PCM = 26", NOTHING),
+    ("goalreel/encoding/assembling/block_contents.py", "_ROW = 7", "_ROW = 6", NOTHING),
+    ("goalreel/pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3", NOTHING),
     ("goalreel/mp4/box_writer.py", 'b"Arial"', 'b"Serif"', ENCODE),
     ("goalreel/film/concatenate.py", '" · failed"', '" · missed"', {"concat": 1}),
     ("goalreel/film/tables.py", "index=False", "index=True", {"episodes": 1}),

@@ -32,6 +32,9 @@ from goalreel.workflow.resources import stage_of
 from goalreel.workflow.stages import APART, ARTISTS, STAGES
 
 _CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
+# Each assembles films that the other does not.
+_BLOCKS = "goalreel.encoding.assembling.block_samples"
+_PICTURES = "goalreel.encoding.assembling.segment_samples"
 _WARPED = "goalreel.pictures.warped"  # shows what goalreel plays to a network
 
 
@@ -178,6 +181,8 @@ class Specs:
         without = other_policies(player["name"]) if plays else []
         if stage not in APART:  # a training has a game of its own
             without.append(_CAMERA if describe(env).computed else _WARPED)
+        if stage == "encode":
+            without.append(_PICTURES if self.encoder.settings["encoder"] == "blocks" else _BLOCKS)
         made_of = {name: self._digest(name) for name in self._inputs(stage)}
         if stage == "training_table":
             made_of = {

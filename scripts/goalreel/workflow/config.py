@@ -5,7 +5,7 @@ here. The validator is jsonschema, which Snakemake itself depends on.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -24,6 +24,7 @@ from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
 from goalreel.workflow import selection
 from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
+from goalreel.workflow.pixel_faults import Faults, pixel_policy_faults, training_faults
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
 _NO_CAPTION = ("none", "")
@@ -31,8 +32,6 @@ _HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
 _FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
 _CONSOLE_FPS = 60
 _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
-
-Faults = Iterator[tuple[str, str]]  # of (key, what is wrong)
 
 
 def load_config(given: Mapping, schema_path: Path) -> dict:
@@ -50,7 +49,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     config = _completed(config, schema)
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
     config["pixels"]["game"] = game
-    for check in (_environment_faults, _policy_faults, _style_faults, _pixels_faults):
+    for check in (_environment_faults, _policy_faults, _style_faults, training_faults):
         if check is not _policy_faults or "env" not in faults:
             for key, message in check(config, schema):
                 faults.setdefault(key, message)
@@ -173,31 +172,6 @@ def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
             )
 
 
-def _pixels_faults(config: Mapping, schema: Mapping) -> Faults:
-    section = config["pixels"]
-    if is_game(section["game"]) and section["preset"] in (None, *presets.PRESETS):
-        fits = presets.fitting(section["game"])
-        if section["preset"] not in (None, fits):
-            told = f"{section['preset']!r} does not fit {section['game']}; allowed: {fits}, null"
-            yield "pixels.preset", told
-            return
-        yield from _age_faults(config["policy"], presets.filled(section))
-
-
-def _age_faults(policy: Mapping, section: Mapping) -> Faults:
-    """Yield the fault of weights that the training from pixels will not have kept."""
-    age, ages = policy["checkpoint"], section["checkpoints"]
-    if policy["name"] != "pixels" or not is_trained_here(policy) or not isinstance(age, int):
-        return
-    kept = sorted({*(n for n in ages if n < section["decisions"]), section["decisions"]})
-    if age not in kept:
-        yield (
-            "policy.checkpoint",
-            f"{age}, and the training keeps no weights after so many decisions; allowed: best, "
-            f"last, {', '.join(map(str, kept))}; pixels.checkpoints says which",
-        )
-
-
 def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
     """Yield the faults of a policy that does not play the environment, or lacks what it needs."""
     policy, env, options = config["policy"], config["env"], schema["properties"]["policy"]
@@ -225,31 +199,7 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
     if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
         yield "policy.file", f"null; {name!r} needs the path of its file"
     if plays and name == "pixels":
-        yield from _pixel_faults(config)
-
-
-def _pixel_faults(config: Mapping) -> Faults:
-    """Yield the faults of a game that is filmed otherwise than a network was trained on it."""
-    env, kwargs, game = config["env"], config["env_kwargs"], config["pixels"]["game"]
-    if is_trained_here(config["policy"]) and game not in (None, env):
-        yield (
-            "pixels.game",
-            f"{game!r}, and policy.name: 'pixels' films a network of {env}; leave it out, or name "
-            f"a kept one by policy.file",
-        )
-    for key, value in pixel_kwargs(env).items():
-        if key != "repeat_action_probability" and kwargs.get(key, value) != value:
-            yield (
-                f"env_kwargs.{key}",
-                f"{kwargs[key]!r}, and the network of policy.name: 'pixels' takes every frame as "
-                f"in its training; allowed with it: {value!r}",
-            )
-    if config["env_wrappers"]:
-        yield (
-            "env_wrappers",
-            "the network of policy.name: 'pixels' sees the game as in its training; allowed with "
-            "it: none",
-        )
+        yield from pixel_policy_faults(config)
 
 
 def _policy_file_faults(config: Mapping) -> Faults:

@@ -62,7 +62,7 @@ def test_a_policy_of_ones_own_plays_what_it_plays_in_gymnasium(policy):
         obs, _ = env.reset(seed=seed)
         over, steps = False, 0
         while not over:
-            assert np.array_equal(obs, episodes.states[e, steps])
+            assert np.array_equal(env.unwrapped.state, episodes.states[e, steps])
             obs, _, terminated, truncated, _ = env.step(int(obs[2] + obs[3] > 0))
             over, steps = terminated or truncated, steps + 1
         assert steps == episodes.steps[e] and terminated == episodes.terminated[e]

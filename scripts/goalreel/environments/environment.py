@@ -74,6 +74,8 @@ def make_environment(config: Mapping) -> Environment:
         from goalreel.environments.physics import ENVIRONMENTS
 
         return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
+    from goalreel.environments import classic_control
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
-    return GymnasiumEnvironment.of(config)
+    computed = classic_control.is_computed(config)
+    return (classic_control.ClassicControl if computed else GymnasiumEnvironment).of(config)

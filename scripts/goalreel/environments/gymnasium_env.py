@@ -304,9 +304,6 @@ class _Instances:
         chosen = [self.instances[lane] for lane in np.flatnonzero(lanes)]
         return _Instances(self.environment, chosen)
 
-    def unwrapped(self) -> list:
-        return [instance.env.unwrapped for instance in self.instances]
-
     def pictures(self) -> list:
         return [instance.env.render() for instance in self.instances]
 

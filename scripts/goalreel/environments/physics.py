@@ -15,7 +15,7 @@ import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
-from goalreel.environments.seeding import reset_generators
+from goalreel.environments.seeding import uniform
 
 
 def _agreeing_cos() -> Callable[[np.ndarray], np.ndarray]:
@@ -35,13 +35,14 @@ _cos = _agreeing_cos()
 
 
 def probe() -> str:
-    """Return a hash of what this machine computes of fixed samples: cosines and reset states.
+    """Return a hash of what this machine computes of fixed samples: cosines, sines, reset states.
 
     Machines whose libm or compiler differ in a last bit give different trajectories for the same
     seed; the probe tells them apart (a sha256, 64 hexadecimal digits).
     """
-    cosines = _cos(np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537))
-    hashed = hashlib.sha256(cosines.astype("<f8").tobytes())
+    angles = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537)
+    hashed = hashlib.sha256(_cos(angles).astype("<f8").tobytes())
+    hashed.update(np.sin(angles).astype("<f8").tobytes())  # for classic_control
     hashed.update(reset(np.arange(1000)).positions.astype("<f8").tobytes())
     return hashed.hexdigest()
 
@@ -149,24 +150,8 @@ class _Cars:
 
 def reset(seeds: np.ndarray) -> State:
     """Return the states after `env.reset(seed=seed)` for (lanes,) seeds; the same in both."""
-    return State(_initial_positions(seeds), np.zeros(len(seeds)))
-
-
-def _initial_positions(seeds: np.ndarray) -> np.ndarray:
-    _, doubles = reset_generators(seeds).random()
-    return _LOW + (_HIGH - _LOW) * doubles
-
-
-def _numpys_initial_positions(seeds: np.ndarray) -> np.ndarray:
-    generators = map(np.random.default_rng, np.asarray(seeds).tolist())
-    return np.array([generator.uniform(_LOW, _HIGH) for generator in generators])
-
-
-_LOW, _HIGH = -0.6, -0.4
-# NumPy's own `uniform` is one C expression, which some compilers fuse (arm64): then it is called.
-_SAMPLE = np.arange(64)
-if not np.array_equal(_initial_positions(_SAMPLE), _numpys_initial_positions(_SAMPLE)):
-    _initial_positions = _numpys_initial_positions  # pragma: no cover - not on x86-64
+    positions = uniform(seeds, np.array([-0.6]), np.array([-0.4]))[0]
+    return State(positions, np.zeros(len(seeds)))
 
 
 def _step_discrete(

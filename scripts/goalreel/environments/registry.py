@@ -1,7 +1,8 @@
 """Which environments goalreel computes itself, and what the workflow needs to know of each.
 
-Two Mountain Cars are computed and drawn here; every other id is Gymnasium's. No other module knows
-which is which: they ask a description. Imported while the Snakefile is parsed, so without NumPy;
+Two Mountain Cars are computed here, and drawn from an atlas; every other id is made by Gymnasium,
+which plays it, or as `classic_control` does, knows its spaces alone. No other module knows which is
+which: they ask a description. Imported while the Snakefile is parsed, so without NumPy;
 `environment.make_environment` makes the environment itself.
 
 Source of the figures: gymnasium/envs/classic_control/mountain_car.py and
@@ -14,11 +15,12 @@ from functools import cache
 MIN_POSITION, MAX_POSITION = -1.2, 0.6
 MAX_SPEED = 0.07
 # Reaches in a shard where the user sets none, by the id alone, so that a longer run makes only new
-# shards. Gymnasium steps and draws some hundred frames a second: 7 long episodes of CartPole take
-# ten seconds, and 100 are 15 shards, about one for each of 16 cores. Where episodes are short, or
-# an instance takes long to make (ALE's as long as 200 steps), a shard has more of them.
+# shards. Gymnasium steps and draws some hundred frames a second: 7 long episodes take ten seconds,
+# and 100 are 15 shards, about one for each of 16 cores. Where episodes are short, or stepped and
+# drawn here, or an instance takes long to make (ALE's as long as 200 steps), a shard has more.
 _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
 _SHARDS = {"ALE/": 20, "MiniGrid-": 25, "BabyAI-": 25}
+_SHARDS |= {"CartPole-": 50, "Acrobot-": 15, "Pendulum-": 30}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
 # Of what Gymnasium draws, where few blocks of a picture are new, so that coding each once pays
 # (benchmarks/film/blocks.py).

@@ -72,6 +72,23 @@ def reset_generators(seeds: np.ndarray) -> Pcg64:
     return _generators(_seed_words(seeds))
 
 
+def uniform(seeds: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return `np.random.default_rng(seed).uniform(low, high)` for each seed: (numbers, seeds).
+
+    low, high: (numbers,) float64.
+    """
+    generators, rows = reset_generators(seeds), []
+    for first, end in zip(low, high, strict=True):
+        generators, doubles = generators.random()
+        rows.append(first + (end - first) * doubles)
+    return np.stack(rows)
+
+
+def _numpys_uniform(seeds: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    rngs = map(np.random.default_rng, np.asarray(seeds).tolist())
+    return np.array([rng.uniform(low, high) for rng in rngs]).reshape(len(seeds), len(low)).T
+
+
 def action_generators(seeds: np.ndarray) -> Pcg64:
     """Return each episode's own generator of random actions.
 
@@ -156,3 +173,9 @@ def _high_product(a: np.ndarray, b: np.uint64) -> np.ndarray:
     middle = a_high * b_low + (a_low * b_low >> half)
     other = a_low * b_high + (middle & mask)
     return a_high * b_high + (middle >> half) + (other >> half)
+
+
+# NumPy's own `uniform` is one C expression, which some compilers fuse (arm64): then it is called.
+_SAMPLE = np.arange(64), np.array([-0.6, -0.1]), np.array([-0.4, 0.1])
+if not np.array_equal(uniform(*_SAMPLE), _numpys_uniform(*_SAMPLE)):
+    uniform = _numpys_uniform  # pragma: no cover - not on x86-64

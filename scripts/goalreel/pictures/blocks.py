@@ -20,13 +20,11 @@ _BYTES = SIDE * 3  # of a block's row
 _MOST_PICTURES, _MOST_BLOCKS = 256, 8192
 
 
-class Box(NamedTuple):
-    """A part of a picture."""
+class Tiles(NamedTuple):
+    """A picture as the blocks in which it is not the ground."""
 
-    top: int  # its first row
-    left: int  # its first column
-    bottom: int  # the row behind its last
-    right: int  # the column behind its last
+    ground: tuple[bytes, ...]  # every block of the ground
+    moved: dict[int, bytes]  # blocks of the picture, by their places
 
 
 @dataclass(frozen=True)
@@ -108,46 +106,60 @@ def grid(size: tuple[int, int]) -> tuple[int, int]:
 
 
 class Recorder:
-    """Makes groups of pictures that come one at a time."""
+    """Makes groups of pictures that come one at a time, of one kind."""
 
     def __init__(self):
         """Begin without a picture."""
         self._changed: _Changes | None = None
+        self._moved: dict[int, bytes] = {}  # of the picture before
         self._begin()
 
     def _begin(self) -> None:
         self._blocks: dict[bytes, int] = {}
-        self._changes: list[np.ndarray] = []
+        self._changes: tuple[list[int], ...] = [], [], []
         self._pictures = 0
 
-    def add(self, picture: np.ndarray, box: Box | None = None) -> tuple[int, Group] | None:
+    def add(self, picture: np.ndarray) -> tuple[int, Group] | None:
         """Take a picture, which may be drawn over afterwards.
-
-        box: the part that may differ from the picture before, None if it may be any.
 
         Returns a group that was full before it, with the number of its pictures, or None.
         """
-        full = None
-        if self._pictures == _MOST_PICTURES or len(self._blocks) >= _MOST_BLOCKS:
-            full = self._group()
+        full = self._full()
         if self._changed is None:
             self._changed = _Changes(picture.shape[:2])
-        changed, whole = self._changed, self._pictures == 0
-        places, blocks = (
-            changed.since_last(picture, whole)
-            if box is None
-            else (changed.since_last_in(box, picture, whole))
-        )
-        data, known = blocks.tobytes(), self._blocks
-        size = SIDE * _BYTES
-        found = [
-            known.setdefault(data[start : start + size], len(known))
-            for start in range(0, len(data), size)
-        ]
-        number = np.full(len(places), self._pictures)
-        self._changes.append(np.array([number, places, found], np.int32))
-        self._pictures += 1
+        places, blocks = self._changed.since_last(picture, whole=self._pictures == 0)
+        data, size = blocks.tobytes(), SIDE * _BYTES
+        self._put(places.tolist(), [data[i : i + size] for i in range(0, len(data), size)])
         return full
+
+    def add_tiles(self, tiles: Tiles) -> tuple[int, Group] | None:
+        """Take a picture that is told by its blocks; returns what `add` does."""
+        full, (ground, moved), before = self._full(), tiles, self._moved
+        if self._pictures == 0:
+            changed = dict(enumerate(ground)) | moved
+        elif moved is before:
+            changed = {}
+        else:
+            changed = {place: ground[place] for place in before.keys() - moved.keys()}
+            for place, block in moved.items():
+                if before.get(place) != block:
+                    changed[place] = block
+        places = sorted(changed)
+        self._put(places, [changed[place] for place in places])
+        self._moved = moved
+        return full
+
+    def _full(self) -> tuple[int, Group] | None:
+        if self._pictures == _MOST_PICTURES or len(self._blocks) >= _MOST_BLOCKS:
+            return self._group()
+        return None
+
+    def _put(self, places: list[int], blocks: list[bytes]) -> None:
+        known, (pictures, all_places, numbers) = self._blocks, self._changes
+        pictures += [self._pictures] * len(places)
+        all_places += places
+        numbers += [known.setdefault(block, len(known)) for block in blocks]
+        self._pictures += 1
 
     def rest(self) -> list[tuple[int, Group]]:
         """Return what has not been returned yet: one group, or none."""
@@ -155,7 +167,7 @@ class Recorder:
 
     def _group(self) -> tuple[int, Group]:
         blocks = np.frombuffer(b"".join(self._blocks), np.uint8).reshape(-1, SIDE, SIDE, 3)
-        made = self._pictures, Group(np.concatenate(self._changes, axis=1), blocks)
+        made = self._pictures, Group(np.array(self._changes, np.int32), blocks)
         self._begin()
         return made
 
@@ -206,30 +218,6 @@ class _Changes:
         if bottom == self._height:
             self._last[bottom:] = self._last[bottom - 1]
         return places, self._tiles[row, column]
-
-    def since_last_in(
-        self, box: Box, picture: np.ndarray, whole: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same for a picture that is as the one before outside of `box`."""
-        up, left = box.top // SIDE, box.left // SIDE
-        rows, columns = -(-box.bottom // SIDE) - up, -(-box.right // SIDE) - left
-        last = self._last[up * SIDE : (up + rows) * SIDE]
-        last = last[:, left * _BYTES : (left + columns) * _BYTES]
-        part = picture[up * SIDE :, left * SIDE :][: rows * SIDE, : columns * SIDE]
-        height, width = part.shape[:2]
-        filled = np.empty((rows * SIDE, columns * SIDE, 3), np.uint8)
-        filled[:height, :width] = part
-        filled[:height, width:] = part[:, -1:]
-        filled[height:] = filled[height - 1]
-        pixels = filled.reshape(last.shape)
-        unequal = pixels.view(np.uint64) != last.view(np.uint64)
-        hits = np.logical_or.reduce(unequal.reshape(rows, SIDE, -1), axis=1)
-        last[:] = pixels
-        if whole:
-            return np.arange(len(self._row)), self._tiles[self._row, self._column]
-        row, column = np.nonzero(hits.reshape(rows, columns, -1).any(axis=2))
-        row, column = row + up, column + left
-        return row * self._columns + column, self._tiles[row, column]
 
     def _fill_right(self, top: int, bottom: int) -> None:
         """Repeat the last column of these rows up to the end of its blocks."""

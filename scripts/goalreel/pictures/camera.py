@@ -1,9 +1,10 @@
-"""The camera: episodes that Gymnasium plays, drawn while they are played.
+"""The camera: episodes of what has no atlas, drawn while they are played, or afterwards.
 
 To draw an attempt that fails is in vain; to play one again that was kept and not drawn costs its
 steps. So a batch is drawn while it is played as long as all that drawing has taken, times the share
 of attempts that failed, is no more than what stepping has taken, times the share that was kept.
-Else those that are kept are played again. Either way the frames are the same.
+Else those that are kept are played again. Either way the frames are the same. What is stepped here,
+and not by Gymnasium, is drawn from its states, when it is known which episodes are kept.
 """
 
 import contextlib
@@ -16,13 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.environment import Environment, Lanes
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.blocks import Box, Group, Recorder
-from goalreel.pictures.classic_control import Artist, Scene, scene_of
+from goalreel.pictures.blocks import Group, Recorder, Tiles
+from goalreel.pictures.classic_control import Artist
 from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episode
@@ -31,15 +33,15 @@ from goalreel.simulation.reaches import has_reached
 # The share of an episode's time from which on an instance takes long to make. One episode that is
 # the same in a used instance is no proof: BipedalWalker's next but three was not.
 _LONG = 0.1
-_EVERY = 16  # steps, of which Gymnasium draws one where it does not draw the film's pictures
+_EVERY = 16  # steps, of which Gymnasium draws one where the film's pictures are drawn here
 _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a temporary file
 
 
 class Camera:
     """Films the episodes of a shard; see simulation.episodes.Camera.
 
-    The shard's first episode is played once more, in a new instance, and everything is compared;
-    what is drawn here, and not by Gymnasium, with every sixteenth picture of Gymnasium's.
+    The shard's first episode is played once more by Gymnasium, in a new instance, and everything is
+    compared; what is drawn here, with every sixteenth picture of Gymnasium's.
     Where it takes long to make one, it is first tried in an instance that has played another
     episode: if all is the same there, instances play one episode after another.
 
@@ -61,7 +63,7 @@ class Camera:
             success: what counts as reaching the goal; other episodes are dropped. None keeps all.
         """
         self._environment, self._frames, self._success = environment, frames, success
-        self._scene = scene_of(environment)
+        self._artist = Artist(environment) if isinstance(environment, ClassicControl) else None
         self._takes: dict[int, _Take] = {}  # the batch's pictures, by lane
         self._kept: dict[int, Episode] = {}  # the batch's episodes that are kept, by lane
         self._sample: tuple[Episode, _Take] | None = None  # the shard's first episode
@@ -74,11 +76,10 @@ class Camera:
         self._takes, self._kept = {}, {}
         failed = self._attempts - self._count
         # One more, so that the first few to fail do not decide.
-        drawn = self._drawing * failed <= self._stepping * (self._count + 1)
+        drawn = self._drawing * failed <= self._stepping * (self._count + 1) and not self._artist
         self._first = int(lanes[0]) if self._attempts == 0 else None
         if drawn:
-            places = (f"{self._environment.id}: the episode of seed {seed}" for seed in seeds)
-            takes = (_Take(self._frames, place, self._scene) for place in places)
+            takes = map(self._take, seeds)
             self._takes = dict(zip(lanes.tolist(), takes, strict=True))
         self._since = time.perf_counter()
         return drawn
@@ -87,12 +88,8 @@ class Camera:
         """Take the next picture of each episode that goes on."""
         began = time.perf_counter()
         takes = [self._takes[lane] for lane in lanes.tolist()]
-        if self._scene is None:
-            for take, picture in zip(takes, batch.pictures(), strict=True):
-                take.add(picture)
-        else:
-            for take, env in zip(takes, batch.unwrapped(), strict=True):
-                take.add(*take.artist.draw(env))
+        for take, picture in zip(takes, batch.pictures(), strict=True):
+            take.add(picture)
         now = time.perf_counter()
         self._stepping += began - self._since
         self._drawing += now - began
@@ -101,7 +98,7 @@ class Camera:
     def end(self, lane: int, episode: Episode, returned: float) -> None:
         """Keep an episode, or drop its pictures at once."""
         if lane == self._first:
-            self._sample = episode, self._takes[lane]
+            self._sample = episode, self._takes.get(lane)
         self._attempts += 1
         ending = episode.terminated, episode.truncated
         if self._success is None or has_reached(self._success, *ending, returned):
@@ -113,7 +110,8 @@ class Camera:
     def finish(self) -> None:
         """Write the pictures of the batch's episodes that are kept."""
         if self._sample is not None:
-            self._play_again(*self._sample)
+            episode, take = self._sample
+            self._play_again(episode, take or self._film(episode))
             self._sample = None
         for lane, episode in sorted(self._kept.items(), key=lambda item: item[0]):
             take = self._takes.pop(lane, None) or self._film(episode)
@@ -131,12 +129,19 @@ class Camera:
 
     def _film(self, episode: Episode) -> "_Take":
         """Return the pictures of an episode that was played without them."""
-        take = _Take(self._frames, f"{self._environment.id}: the episode of seed {episode.seed}")
+        take = self._take(episode.seed)
+        if self._artist is not None:
+            for tiles in self._artist.pictures(episode):
+                take.add_tiles(tiles, self._artist.size)
+            return take
         instance = self._environment.acquire()
         for step in replayed(self._environment, episode, instance):
             take.add(step.picture)
         self._environment.release(instance)
         return take
+
+    def _take(self, seed: int) -> "_Take":
+        return _Take(self._frames, f"{self._environment.id}: the episode of seed {seed}")
 
     def _play_again(self, episode: Episode, take: "_Take") -> None:
         """Find out whether an episode repeats itself, and whether instances can be used again."""
@@ -151,7 +156,7 @@ class Camera:
         self._environment.trust(trusted)
 
     def _compare(self, episode: Episode, take: "_Take", instance) -> None:
-        if self._scene is not None:
+        if self._artist is not None:
             self._compare_some(episode, take, instance)
             return
         again = _Take(self._frames, take.place)
@@ -203,19 +208,23 @@ def filming(
 class _Take:
     """The pictures of one episode, as groups in memory or in a temporary file."""
 
-    def __init__(self, frames: DrawnFrames, place: str, scene: Scene | None = None):
-        """Begin without a picture; place: what messages call the episode; scene: its artist's."""
+    def __init__(self, frames: DrawnFrames, place: str):
+        """Begin without a picture; place: what messages call the episode."""
         self._frames, self.place = frames, place
-        self.artist = Artist(scene) if scene else None
         self._recorder, self._taken = Recorder(), 0
         self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=frames.folder)  # noqa: SIM115
         self._groups: list[int] = []  # the frames of each
 
-    def add(self, picture: object, box: Box | None = None) -> None:
-        """Take the next picture; box: the part that may have changed, None if it may be any."""
+    def add(self, picture: object) -> None:
+        """Take the next picture."""
         self._frames.size = self._checked(picture).shape[:2]
-        self._write(filter(None, [self._recorder.add(picture, box)]))
+        self._write(filter(None, [self._recorder.add(picture)]))
         self._taken += 1
+
+    def add_tiles(self, tiles: Tiles, size: tuple[int, int]) -> None:
+        """Take the next picture, of which size is the height and width."""
+        self._frames.size = size
+        self._write(filter(None, [self._recorder.add_tiles(tiles)]))
 
     def _write(self, groups: Iterable[tuple[int, Group]]) -> None:
         for frames, group in groups:

@@ -1,169 +1,237 @@
-"""Drawing CartPole, Acrobot and Pendulum with the pygame calls of their own renderers.
+"""Drawing CartPole, Acrobot and Pendulum from their states, with their renderers' pygame calls.
 
-Source: `render` in gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py (1.4.0): the same
-calls in the same order, but on one surface, of which only the box is cleared, drawn and read where
-something moved. Gymnasium makes, fills, turns, copies and reads three whole pictures for each.
+Source: `render` in gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py (1.4.0). What its
+calls are given in whole pixels is a picture's plan. Each plan is drawn once, by the same calls in
+the same order, on one surface that is mended where they drew. Gymnasium makes, fills, turns, copies
+and reads three whole pictures for each.
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-from goalreel.pictures.blocks import Box
+from goalreel.environments.classic_control import ClassicControl, torques
+from goalreel.pictures.blocks import SIDE, Tiles, grid
+from goalreel.simulation.episodes import Episode
 
 _WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
-_EDGE = 2  # pixels that antialiasing and rounding reach beyond a shape's corners
+_EDGE = 2  # pixels that antialiasing reaches beyond a shape's corners
+_MOST = 1 << 15  # plans, and distinct blocks, that are remembered at most: 25 MB of blocks
 
-# Draws an instance's state, upside down, and returns left, top, right and bottom of what moves.
-Scene = Callable[[object, object], tuple[float, float, float, float]]
-
-
-def scene_of(environment: GymnasiumEnvironment) -> Scene | None:
-    """Return how an environment is drawn here, None if Gymnasium is to draw it.
-
-    A wrapper may draw something else.
-    """
-    return None if environment.wrappers else _SCENES.get(environment.id)
+# x and y of a shape's corners, a disc's middle, an arrow's size and direction: all that moves.
+Plan = tuple[int, ...]
+# A plan for a state and the torque that it was reached with, None at the reset and where none is.
+Planner = Callable[[Sequence[float], np.float32 | None], Plan]
+# Draws a plan, upside down, and returns the points that it spans; of None what stands still.
+Painter = Callable[[object, Plan | None], list[tuple[int, int]]]
 
 
 class Artist:
-    """Draws the pictures of one episode."""
+    """Draws the episodes of a shard."""
 
-    def __init__(self, scene: Scene):
+    def __init__(self, environment: ClassicControl):
         """Begin without a picture."""
-        self._scene = scene
-        self._surface = None
-
-    def draw(self, env) -> tuple[np.ndarray, Box]:
-        """Return what `env.render()` draws, and the box outside of which nothing has changed.
-
-        env: an instance, without its wrappers. The picture, (H, W, 3) uint8, is a view of what the
-        next call draws over.
-        """
+        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         import pygame
 
-        if self._surface is None:
-            width, height = _size(env)
-            memory = np.empty((height, width, 4), np.uint8)
-            self._surface = pygame.image.frombuffer(memory, (width, height), "RGBX")
-            self._picture = memory[::-1, :, :3]
-            self._moving = changed = self._surface.get_rect()
-        else:
-            changed = self._moving
-        self._surface.fill(_WHITE, self._moving)
-        left, top, right, bottom = self._scene(self._surface, env)
-        corner = int(left) - _EDGE, int(top) - _EDGE
-        size = int(right) + _EDGE + 1 - corner[0], int(bottom) + _EDGE + 1 - corner[1]
-        whole = self._surface.get_rect()
-        self._moving = pygame.Rect(corner, size).clip(whole)
-        changed = changed.union(self._moving) if self._moving.size != (0, 0) else changed
-        upper = whole.height - changed.bottom
-        return self._picture, Box(upper, changed.left, upper + changed.height, changed.right)
+        self._plan, self._paint, (width, height) = _SCENES[environment.id]
+        self._reset_dtype = environment.reset_dtype
+        self.size = height, width
+        self._rows, self._columns = grid(self.size)
+        # Whole blocks, upside down as the surface is: below it, as SDL sees it, there is a margin.
+        memory = np.empty((self._rows * SIDE, self._columns * SIDE), np.uint32)
+        whole = pygame.image.frombuffer(memory, memory.shape[::-1], "RGBX")
+        self._surface = whole.subsurface((0, len(memory) - height, width, height))
+        self._picture = memory[::-1]
+        self._tiles = self._picture.reshape(self._rows, SIDE, self._columns, SIDE).swapaxes(1, 2)
+        self._surface.fill(_WHITE)
+        self._paint(self._surface, None)
+        self._fill_margins()
+        self._ground, self._under = self._surface.copy(), self._picture.copy()
+        self._empty = tuple(_pixels(self._tiles.reshape(-1, SIDE, SIDE)))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._drawn: dict[Plan, dict[int, bytes]] = {}
+        self._known: dict[bytes, bytes] = {}
+
+    def pictures(self, episode: Episode) -> Iterator[Tiles]:
+        """Yield what `env.render()` draws at the reset and after each step."""
+        states: list[Sequence[float]] = list(map(tuple, episode.states.tolist()))
+        states[0] = tuple(episode.states[0].astype(self._reset_dtype))
+        turned = torques(episode.actions) if episode.actions.ndim == 2 else [None] * len(states)
+        for state, torque in zip(states, [None, *turned], strict=False):
+            plan = self._plan(state, torque)
+            drawn = self._drawn.get(plan)
+            if drawn is None:
+                if max(len(self._drawn), len(self._known)) > _MOST:
+                    self._forget()
+                drawn = self._drawn[plan] = self._draw(plan)
+            yield Tiles(self._empty, drawn)
+
+    def _draw(self, plan: Plan) -> dict[int, bytes]:
+        """Return the blocks of a plan's picture that are not the ground's, by their places."""
+        across, down = zip(*self._paint(self._surface, plan), strict=True)
+        width, height = self._surface.get_size()
+        left, right = max(min(across) - _EDGE, 0), min(max(across) + _EDGE + 1, width)
+        top, bottom = max(min(down) - _EDGE, 0), min(max(down) + _EDGE + 1, height)
+        if left >= right:  # the cart has left the picture
+            return {}
+        if right == width or top == 0:
+            self._fill_margins()
+        row, column = (height - bottom) // SIDE, left // SIDE
+        rows, columns = -(-(height - top) // SIDE) - row, -(-right // SIDE) - column
+        part = np.s_[row * SIDE : (row + rows) * SIDE, column * SIDE : (column + columns) * SIDE]
+        differ = (self._picture[part] != self._under[part]).reshape(rows, SIDE, columns, SIDE)
+        # A reduction over few truth values takes long.
+        found = np.flatnonzero(differ.any(axis=1).view(np.uint64).any(axis=2))
+        r, c = np.divmod(found, columns)
+        blocks = _pixels(self._tiles[row + r, column + c])
+        box = left, top, right - left, bottom - top
+        self._surface.blit(self._ground, box, box)
+        if right == width or top == 0:
+            self._fill_margins()
+        places = ((row + r) * self._columns + column + c).tolist()
+        return {
+            place: self._known.setdefault(b, b) for place, b in zip(places, blocks, strict=True)
+        }
+
+    def _fill_margins(self) -> None:
+        """Repeat the picture's last column and row up to the end of their blocks."""
+        height, width = self.size
+        self._picture[:height, width:] = self._picture[:height, width - 1 : width]
+        self._picture[height:] = self._picture[height - 1]
 
 
-def _size(env) -> tuple[int, int]:
-    """Return width and height of an environment's pictures."""
-    if hasattr(env, "screen_width"):
-        return env.screen_width, env.screen_height
-    side = env.SCREEN_DIM if hasattr(env, "SCREEN_DIM") else env.screen_dim
-    return side, side
+def _pixels(blocks: np.ndarray) -> list[bytes]:
+    """Return the bytes of blocks, (n, 16, 16) of red, green, blue and nothing, without that."""
+    four = np.ascontiguousarray(blocks).view(np.uint8).reshape(-1, SIDE * SIDE, 4)
+    three = np.empty((*four.shape[:2], 3), np.uint8)
+    for channel in range(3):  # copying three bytes at a time takes thrice as long
+        three[..., channel] = four[..., channel]
+    data = three.tobytes()
+    size = SIDE * SIDE * 3
+    return [data[i : i + size] for i in range(0, len(data), size)]
 
 
-def _bar(surface, corners: Iterable, angle: float, at: tuple, colour: tuple) -> list:
-    """Draw a polygon that is turned by an angle, then moved; return its corners."""
+@cache
+def _corners(left: float, right: float, top: float, bottom: float) -> tuple:
+    """Return the corners of a bar as its renderer lists them."""
     import pygame
+
+    corners = (left, bottom), (left, top), (right, top), (right, bottom)
+    return tuple(map(pygame.math.Vector2, corners))
+
+
+def _turned(corners: tuple, angle: float, x: float, y: float) -> Plan:
+    """Return the pixels of a bar that is turned by an angle, then moved."""
+    plan = []
+    for corner in corners:
+        turned = corner.rotate_rad(angle)
+        plan += int(turned[0] + x), int(turned[1] + y)
+    return tuple(plan)
+
+
+def _bar(surface, plan: Plan, colour: tuple) -> list[tuple[int, int]]:
     from pygame import gfxdraw
 
-    turned = (pygame.math.Vector2(corner).rotate_rad(angle) for corner in corners)
-    points = [(corner[0] + at[0], corner[1] + at[1]) for corner in turned]
+    points = list(zip(plan[::2], plan[1::2], strict=True))
     gfxdraw.aapolygon(surface, points, colour)
     gfxdraw.filled_polygon(surface, points, colour)
     return points
 
 
-def _disc(surface, x: float, y: float, radius: float, colour: tuple) -> list:
-    """Draw a disc; return two corners of the square around it."""
+def _disc(surface, x: int, y: int, radius: int, colour: tuple) -> list[tuple[int, int]]:
     from pygame import gfxdraw
 
-    x, y, radius = int(x), int(y), int(radius)
     gfxdraw.aacircle(surface, x, y, radius, colour)
     gfxdraw.filled_circle(surface, x, y, radius, colour)
     return [(x - radius, y - radius), (x + radius, y + radius)]
 
 
-def _around(points: list) -> tuple[float, float, float, float]:
-    across, down = zip(*points, strict=True)
-    return min(across), min(down), max(across), max(down)
+def _plan_cartpole(state: Sequence[float], _: None) -> Plan:
+    x, _, theta, _ = state
+    scale = 600 / (2.4 * 2)
+    at = x * scale + 300.0
+    pole = _corners(-5.0, 5.0, scale - 5.0, -5.0)
+    return int(-25.0 + at), int(25.0 + at), int(at), *_turned(pole, -theta, at, 107.5)
 
 
-def _cartpole(surface, env) -> tuple[float, float, float, float]:
+def _paint_cartpole(surface, plan: Plan | None) -> list[tuple[int, int]]:
     from pygame import gfxdraw
 
-    width = env.screen_width
-    scale = width / (env.x_threshold * 2)
-    at, ground = env.state[0] * scale + width / 2.0, 100
-    cart = [(-25.0, -15.0), (-25.0, 15.0), (25.0, 15.0), (25.0, -15.0)]
-    points = [(x + at, y + ground) for x, y in cart]
-    gfxdraw.aapolygon(surface, points, _BLACK)
-    gfxdraw.filled_polygon(surface, points, _BLACK)
-    axle = ground + 30.0 / 4.0
-    end = scale * (2 * env.length) - 5.0
-    pole = [(-5.0, -5.0), (-5.0, end), (5.0, end), (5.0, -5.0)]
-    points += _bar(surface, pole, -env.state[2], (at, axle), (202, 152, 101))
-    points += _disc(surface, at, axle, 5, (129, 132, 203))
-    gfxdraw.hline(surface, 0, width, ground, _BLACK)
-    return _around(points)
-
-
-def _acrobot(surface, env) -> tuple[float, float, float, float]:
-    import pygame
-
-    upper, lower = env.LINK_LENGTH_1, env.LINK_LENGTH_2
-    bound, offset = upper + lower + 0.2, env.SCREEN_DIM / 2
-    scale, thick = env.SCREEN_DIM / (bound * 2), 0.1
-    first, second = env.state[0], env.state[0] + env.state[1]
-    goal = 1 * scale + offset
-    pygame.draw.line(
-        surface,
-        start_pos=(-2.2 * scale + offset, goal),
-        end_pos=(2.2 * scale + offset, goal),
-        color=_BLACK,
-    )
-    elbow = upper * np.sin(env.state[0]) * scale, -upper * np.cos(env.state[0]) * scale
     points = []
-    links = ((0.0, 0.0), first, upper), (elbow, second, lower)
-    for (x, y), angle, length in links:
-        left, right, half = 0, length * scale, thick * scale
-        link = [(left, -half), (left, half), (right, half), (right, -half)]
-        at = x + offset, y + offset
-        points += _bar(surface, link, angle - np.pi / 2, at, (0, 204, 204))
-        points += _disc(surface, *at, half, (204, 204, 0))
-    return _around(points)
+    if plan is not None:
+        left, right, middle, *pole = plan
+        points += _bar(surface, (left, 85, left, 115, right, 115, right, 85), _BLACK)
+        points += _bar(surface, pole, (202, 152, 101))
+        points += _disc(surface, middle, 107, 5, (129, 132, 203))
+    gfxdraw.hline(surface, 0, 600, 100, _BLACK)
+    return points
 
 
-def _pendulum(surface, env) -> tuple[float, float, float, float]:
+_ACROBOT = 500 / (2.2 * 2)  # pixels of a metre
+_THICK = 0.1 * _ACROBOT
+
+
+def _plan_acrobot(state: Sequence[float], _: None) -> Plan:
+    first, second = state[0], state[0] + state[1]
+    link = _corners(0, _ACROBOT, _THICK, -_THICK)
+    # Whole numbers make an array of float64 of them.
+    x = float(1.0 * np.sin(first) * _ACROBOT) + 250.0
+    y = float(-1.0 * np.cos(first) * _ACROBOT) + 250.0
+    upper = _turned(link, first - np.pi / 2, 250.0, 250.0)
+    return int(x), int(y), *upper, *_turned(link, second - np.pi / 2, x, y)
+
+
+def _paint_acrobot(surface, plan: Plan | None) -> list[tuple[int, int]]:
     import pygame
 
-    scale, offset, red = env.screen_dim / (2.2 * 2), env.screen_dim // 2, (204, 77, 77)
-    length, half = 1 * scale, 0.2 * scale / 2
-    angle, middle = env.state[0] + np.pi / 2, (offset, offset)
-    rod = [(0, -half), (0, half), (length, half), (length, -half)]
-    points = _bar(surface, rod, angle, middle, red)
-    points += _disc(surface, offset, offset, half, red)
-    end = pygame.math.Vector2((length, 0)).rotate_rad(angle)
-    points += _disc(surface, int(end[0] + offset), int(end[1] + offset), half, red)
-    if env.last_u is not None:
-        side = float(scale * np.abs(env.last_u) / 2)
+    if plan is None:
+        goal = 1 * _ACROBOT + 250.0
+        ends = (-2.2 * _ACROBOT + 250.0, goal), (2.2 * _ACROBOT + 250.0, goal)
+        pygame.draw.line(surface, _BLACK, *ends)
+        return []
+    points, radius = [], int(_THICK)
+    for x, y, *link in ((250, 250, *plan[2:10]), (*plan[:2], *plan[10:])):
+        points += _bar(surface, link, (0, 204, 204))
+        points += _disc(surface, x, y, radius, (204, 204, 0))
+    return points
+
+
+_PENDULUM = 500 / (2.2 * 2)  # pixels of a metre
+_ROD = 0.2 * _PENDULUM / 2
+
+
+def _plan_pendulum(state: Sequence[float], torque: np.float32 | None) -> Plan:
+    angle = state[0] + np.pi / 2
+    rod = _turned(_corners(0, _PENDULUM, _ROD, -_ROD), angle, 250, 250)
+    end = _turned(_corners(_PENDULUM, 0, 0, 0)[:1], angle, 250, 250)
+    arrow = (-1, 0) if torque is None else (int(_PENDULUM * np.abs(torque) / 2), int(torque > 0))
+    return *end, *arrow, *rod
+
+
+def _paint_pendulum(surface, plan: Plan | None) -> list[tuple[int, int]]:
+    import pygame
+
+    if plan is None:
+        return []
+    x, y, side, flipped, *rod = plan
+    red, radius = (204, 77, 77), int(_ROD)
+    points = _bar(surface, rod, red)
+    points += _disc(surface, 250, 250, radius, red)
+    points += _disc(surface, x, y, radius, red)
+    if side >= 0:
         arrow = pygame.transform.smoothscale(_arrow(), (side, side))
-        arrow = pygame.transform.flip(arrow, bool(env.last_u > 0), True)
-        left, top = offset - arrow.get_rect().centerx, offset - arrow.get_rect().centery
+        arrow = pygame.transform.flip(arrow, bool(flipped), True)
+        left, top = 250 - arrow.get_rect().centerx, 250 - arrow.get_rect().centery
         surface.blit(arrow, (left, top))
-        points += [(left, top), (left + arrow.get_width(), top + arrow.get_height())]
-    _disc(surface, offset, offset, 0.05 * scale, _BLACK)
-    return _around(points)
+        points += [(left, top), (left + side, top + side)]
+    _disc(surface, 250, 250, int(0.05 * _PENDULUM), _BLACK)
+    return points
 
 
 @cache
@@ -175,9 +243,10 @@ def _arrow():
     return pygame.image.load(Path(pendulum.__file__).parent / "assets" / "clockwise.png")
 
 
-_SCENES: dict[str, Scene] = {
-    "CartPole-v0": _cartpole,
-    "CartPole-v1": _cartpole,
-    "Acrobot-v1": _acrobot,
-    "Pendulum-v1": _pendulum,
+_CARTPOLE = _plan_cartpole, _paint_cartpole, (600, 400)
+_SCENES: dict[str, tuple[Planner, Painter, tuple[int, int]]] = {
+    "CartPole-v0": _CARTPOLE,
+    "CartPole-v1": _CARTPOLE,
+    "Acrobot-v1": (_plan_acrobot, _paint_acrobot, (500, 500)),
+    "Pendulum-v1": (_plan_pendulum, _paint_pendulum, (500, 500)),
 }

@@ -10,7 +10,8 @@ It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` rea
                       they are
     offsets           (episodes + 1,) int64: episode e's states are rows offsets[e]:offsets[e + 1]
     states            (states, 2) float64: position and velocity, each episode's reset state first;
-                      of another environment (states, width), its observations' numbers, where
+                      of another environment (states, width): CartPole's, Acrobot's and
+                      Pendulum's own, without wrappers, else its observations' numbers, where
                       they are a Box of up to 64, else width 0
     actions           (steps,) int8, or float32 in MountainCarContinuous-v0; of another environment
                       (steps,) int64 where an action is one whole number, else (steps, numbers)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.film.shards import shard_name
@@ -95,7 +95,7 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
         raise GoalreelError(
             f"{recorded.name} was recorded as states: there are no actions to replay"
         )
-    return [step.picture for step in replayed(GymnasiumEnvironment.of(config), episode)]
+    return [step.picture for step in replayed(make_environment(config), episode)]
 
 
 def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:
@@ -129,7 +129,6 @@ def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series, name: st
     if len(place):
         return trajectories.episode(int(place[0]))
 
-    from goalreel.environments.environment import make_environment
     from goalreel.policies.policy import make_policy
     from goalreel.simulation.episodes import simulate_episodes
 

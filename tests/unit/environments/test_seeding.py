@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goalreel.environments import seeding
 from goalreel.environments.seeding import action_generators, episode_seeds, reset_generators
 
 SEEDS = [0, 1, 2**32 - 1, 2**32, 2**53 - 1]
@@ -45,3 +46,8 @@ def test_dropping_lanes_leaves_the_others_draws(kept):
     _, alone = everyone.take(np.array(kept)).random()
     _, together = everyone.random()
     assert alone.tolist() == together[kept].tolist()
+
+
+def test_uniform_draws_are_numpys_also_where_a_compiler_fuses_them():
+    drawn = np.arange(500) * 7, np.array([-0.6, -np.pi]), np.array([-0.4, np.pi])
+    assert np.array_equal(seeding.uniform(*drawn), seeding._numpys_uniform(*drawn))

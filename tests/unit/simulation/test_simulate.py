@@ -124,12 +124,6 @@ def test_random_actions_are_drawn_as_documented(env, policy):
         assert abs(drawn.std() - (1 / 3**0.5 if env == CONTINUOUS else (2 / 3) ** 0.5)) < 0.05
 
 
-def test_initial_positions_are_numpys_where_a_compiler_fuses_them():
-    seeds = np.arange(500) * 7
-    ours = physics._initial_positions(seeds)
-    assert np.array_equal(ours, physics._numpys_initial_positions(seeds))
-
-
 def test_the_wall_and_the_speed_limits_equal_gymnasium():
     """Random states all over the state space, so that every clip and the wall are met."""
     environment = ENVIRONMENTS[DISCRETE]

@@ -1,0 +1,225 @@
+"""CartPole, Acrobot and Pendulum in lanes, bit for bit as Gymnasium 1.4.0 steps them.
+
+Sources: gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py, whose order of operations is
+kept. Gymnasium takes sines, cosines and remainders of NumPy's scalars, which are those of arrays;
+but a scalar's `** 2` is the C library's `pow`, and not always the square, so that it is called here
+for each element. The C library decides the last bits, as it does in Gymnasium.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.seeding import uniform
+
+# States are (width, lanes), a row for each number of Gymnasium's `state`.
+_Step = Callable[[np.ndarray, np.ndarray, Mapping], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def _pow2(x: np.ndarray) -> np.ndarray:
+    """Return x ** 2 of float64 as NumPy's scalars have it."""
+    return np.fromiter((math.pow(value, 2.0) for value in x.tolist()), np.float64, len(x))
+
+
+def _step_cartpole(
+    states: np.ndarray, actions: np.ndarray, kwargs: Mapping
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """CartPole. actions: (lanes,) of 0 (push left) and 1 (right)."""
+    gravity, pole_mass, length, tau = 9.8, 0.1, 0.5, 0.02
+    mass, moment = pole_mass + 1.0, pole_mass * length
+    x, x_dot, theta, theta_dot = states
+    force = np.where(actions == 1, 10.0, -10.0)
+    cos, sin = np.cos(theta), np.sin(theta)
+    pull = (force + moment * np.square(theta_dot) * sin) / mass
+    turn = (gravity * sin - cos * pull) / (length * (4.0 / 3.0 - pole_mass * np.square(cos) / mass))
+    push = pull - moment * turn * cos / mass
+    x, theta = x + tau * x_dot, theta + tau * theta_dot
+    fallen = (np.abs(x) > 2.4) | (np.abs(theta) > 12 * 2 * math.pi / 360)
+    standing, falling = (0.0, -1.0) if kwargs.get("sutton_barto_reward") else (1.0, 1.0)
+    rewards = np.where(fallen, falling, standing)
+    return np.stack([x, x_dot + tau * push, theta, theta_dot + tau * turn]), rewards, fallen
+
+
+_SPEED_1, _SPEED_2 = 4 * math.pi, 9 * math.pi  # the most, of Acrobot's joints
+
+
+def _step_acrobot(
+    states: np.ndarray, actions: np.ndarray, kwargs: Mapping
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Acrobot-v1, by a step of Runge and Kutta. actions: (lanes,) of 0, 1 and 2, torque - 1."""
+    torque, step = np.array([-1.0, 0.0, 1.0])[actions], 0.2
+    before = states.astype(np.float64)  # those of the reset are float32
+    k1 = _acrobot_change(before, torque)
+    k2 = _acrobot_change(before + step / 2.0 * k1, torque)
+    k3 = _acrobot_change(before + step / 2.0 * k2, torque)
+    k4 = _acrobot_change(before + step * k3, torque)
+    theta1, theta2, speed1, speed2 = before + step / 6.0 * (k1 + 2 * k2 + 2 * k3 + k4)
+    theta1, theta2 = _wrapped(theta1), _wrapped(theta2)
+    speed1, speed2 = np.clip(speed1, -_SPEED_1, _SPEED_1), np.clip(speed2, -_SPEED_2, _SPEED_2)
+    terminated = -np.cos(theta1) - np.cos(theta2 + theta1) > 1.0
+    after = np.stack([theta1, theta2, speed1, speed2])
+    return after, np.where(terminated, 0.0, -1.0), terminated
+
+
+def _acrobot_change(states: np.ndarray, torque: np.ndarray) -> np.ndarray:
+    """Return how fast Acrobot's states change, (4, lanes), all masses and lengths 1."""
+    half, moment, g = 0.5, 1.0, 9.8  # a link's centre of mass, and its moment of inertia
+    theta1, theta2, speed1, speed2 = states
+    cos2, sin2 = np.cos(theta2), np.sin(theta2)
+    d1 = half**2 + (1.0 + half**2 + 2 * half * cos2) + moment + moment
+    d2 = half**2 + half * cos2 + moment
+    phi2 = half * g * np.cos(theta1 + theta2 - math.pi / 2.0)
+    phi1 = (
+        -half * _pow2(speed2) * sin2
+        - 2 * half * speed2 * speed1 * sin2
+        + (half + 1.0) * g * np.cos(theta1 - math.pi / 2)
+        + phi2
+    )
+    turn2 = (torque + d2 / d1 * phi1 - half * _pow2(speed1) * sin2 - phi2) / (
+        half**2 + moment - _pow2(d2) / d1
+    )
+    turn1 = -(d2 * turn2 + phi1) / d1
+    return np.stack([speed1, speed2, turn1, turn2])
+
+
+def _wrapped(angles: np.ndarray) -> np.ndarray:
+    """Return angles from -pi to pi, by turns that are taken one at a time."""
+    turn = math.pi - -math.pi
+    while (over := angles > math.pi).any():
+        angles = np.where(over, angles - turn, angles)
+    while (under := angles < -math.pi).any():
+        angles = np.where(under, angles + turn, angles)
+    return angles
+
+
+def _step_pendulum(
+    states: np.ndarray, actions: np.ndarray, kwargs: Mapping
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pendulum-v1. actions: (lanes, 1) float32, the torque; clamped to -2 to 2.
+
+    Its mass and length are 1. A torque and what it is multiplied with stay float32.
+    """
+    g, step = kwargs.get("g", 10.0), 0.05
+    theta, speed = states
+    torque = torques(actions)
+    squared = np.array([value**2 for value in torque], np.float32)
+    angle = (theta + np.pi) % (2 * np.pi) - np.pi
+    costs = _pow2(angle) + 0.1 * _pow2(speed) + 0.001 * squared
+    faster = speed + (3 * g / (2 * 1.0) * np.sin(theta) + 3.0 / (1.0 * 1.0**2) * torque) * step
+    faster = np.clip(faster, -8, 8)
+    return np.stack([theta + faster * step, faster]), -costs, np.zeros(len(theta), bool)
+
+
+def torques(actions: np.ndarray) -> np.ndarray:
+    """Return Pendulum's `last_u`, (n,) float32, for actions (n, 1) float32."""
+    return np.clip(actions, -2.0, 2.0)[:, 0]
+
+
+def _see_acrobot(states: np.ndarray) -> np.ndarray:
+    theta1, theta2, *speeds = states
+    return np.stack([np.cos(theta1), np.sin(theta1), np.cos(theta2), np.sin(theta2), *speeds])
+
+
+def _see_pendulum(states: np.ndarray) -> np.ndarray:
+    theta, speed = states
+    return np.stack([np.cos(theta), np.sin(theta), speed])
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """How an environment is computed."""
+
+    step: _Step
+    reach: tuple[float, ...]  # states of the reset are uniform from -reach to it
+    see: Callable[[np.ndarray], np.ndarray] = lambda states: states  # an observation's numbers
+    reset_dtype: type = np.float64
+
+
+_CARTPOLE = _Rules(_step_cartpole, (0.05,) * 4)
+_RULES = {
+    "CartPole-v0": _CARTPOLE,
+    "CartPole-v1": _CARTPOLE,
+    "Acrobot-v1": _Rules(_step_acrobot, (0.1,) * 4, _see_acrobot, np.float32),
+    "Pendulum-v1": _Rules(_step_pendulum, (np.pi, 1.0), _see_pendulum),
+}
+
+
+def is_computed(config: Mapping) -> bool:
+    """Tell whether an environment, of `make_environment`'s configuration, is computed here."""
+    return config["env"] in _RULES and not config.get("env_wrappers")
+
+
+class ClassicControl(GymnasiumEnvironment):
+    """One of Gymnasium's environments that is stepped here; its recorded state is the whole one."""
+
+    most_lanes: ClassVar = 1 << 12
+    idle_share: ClassVar = 0.0
+
+    @property
+    def _rules(self) -> _Rules:
+        return _RULES[self.id]
+
+    @property
+    def width(self) -> int:
+        """How many numbers a state has."""
+        return len(self._rules.reach)
+
+    @property
+    def reset_dtype(self) -> type:
+        """The dtype of a state after the reset; from the first step on it is float64."""
+        return self._rules.reset_dtype
+
+    @cached_property
+    def limit(self) -> int:
+        """After how many steps an episode is truncated."""
+        import gymnasium
+
+        return self.max_steps or gymnasium.spec(self.id).max_episode_steps
+
+    def lanes(self, seeds: np.ndarray) -> "_Lanes":
+        """Return lanes as `env.reset(seed=seed)` leaves them."""
+        high = np.array(self._rules.reach)
+        states = uniform(seeds, -high, high)
+        return _Lanes(self, states.astype(self.reset_dtype))
+
+    def recorded(self, env, observation: object) -> np.ndarray:
+        """Return an instance's state, (width,) float64."""
+        return np.array(env.unwrapped.state, np.float64)
+
+    def batch(self, observations) -> np.ndarray:
+        """Return observations as one array, (lanes, numbers) float32."""
+        return np.asarray(observations)
+
+
+@dataclass
+class _Lanes:
+    """Lanes after the same number of steps; see environment.Lanes."""
+
+    environment: ClassicControl
+    now: np.ndarray  # (width, lanes)
+    steps: int = 0
+
+    def observations(self) -> np.ndarray:
+        seen = self.environment._rules.see(self.now)
+        return np.ascontiguousarray(seen.T, np.float32)
+
+    def states(self) -> np.ndarray:
+        return self.now
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rules, kwargs = self.environment._rules, self.environment.kwargs
+        self.now, rewards, terminated = rules.step(self.now, actions, kwargs)
+        self.steps += 1
+        truncated = np.full(len(rewards), self.steps >= self.environment.limit)
+        return rewards, terminated, truncated
+
+    def take(self, lanes: np.ndarray) -> "_Lanes":
+        return _Lanes(self.environment, self.now[:, lanes], self.steps)
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,71 @@
+"""CartPole, Acrobot and Pendulum in lanes are bit for bit Gymnasium's, one episode at a time."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from goalreel.environments.classic_control import ClassicControl
+from goalreel.environments.environment import make_environment
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+
+SEEDS = np.array([0, 1, 12345, (1 << 31) + 7, (1 << 53) - 1, *range(40, 75)])
+CASES = [
+    {"env": "CartPole-v0"},
+    {"env": "CartPole-v1"},
+    {"env": "CartPole-v1", "env_kwargs": {"sutton_barto_reward": True}, "max_steps": 60},
+    {"env": "Acrobot-v1"},
+    {"env": "Acrobot-v1", "max_steps": 1200},
+    {"env": "Pendulum-v1"},
+    {"env": "Pendulum-v1", "env_kwargs": {"g": 9.81}, "max_steps": 30},
+]
+
+
+def chosen(name: str, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return actions: carts are balanced for long, arms swung up, and torques go beyond bounds."""
+    lanes, noise = len(obs), rng.random(len(obs))
+    if name == "Pendulum-v1":
+        return rng.uniform(-2.5, 2.5, (lanes, 1)).astype(np.float32)
+    if name == "Acrobot-v1":
+        return np.where(noise < 0.1, rng.integers(0, 3, lanes), np.where(obs[:, 4] > 0, 0, 2))
+    return np.where(noise < 0.35, rng.integers(0, 2, lanes), obs[:, 2] + 0.5 * obs[:, 3] > 0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_step_is_gymnasiums(case):
+    environment, rng, name = make_environment(case), np.random.default_rng(3), case["env"]
+    assert isinstance(environment, ClassicControl)
+    kwargs = case.get("env_kwargs", {})
+    envs = [gymnasium.make(name, max_episode_steps=case.get("max_steps"), **kwargs) for _ in SEEDS]
+    lanes, going, ended = environment.lanes(SEEDS), np.ones(len(SEEDS), bool), 0
+    played = [env.reset(seed=int(seed))[0] for env, seed in zip(envs, SEEDS, strict=True)]
+    while going.any():
+        obs, states = lanes.observations(), np.array(lanes.states())
+        assert obs.dtype == played[0].dtype and obs.flags.c_contiguous
+        assert np.array_equal(obs, played)
+        assert np.array_equal(states.T, [env.unwrapped.state for env in envs])
+        actions = chosen(name, obs, rng)
+        rewards, terminated, truncated = lanes.step(actions)
+        steps = [
+            env.step(environment.actions.taken(action))
+            for env, action in zip(envs, actions, strict=True)
+        ]
+        played = [step[0] for step in steps]
+        assert rewards.tolist() == [float(step[1]) for step in steps]
+        assert terminated.tolist() == [step[2] for step in steps]
+        assert truncated.tolist() == [step[3] for step in steps]
+        going = ~(terminated | truncated)
+        ended += np.count_nonzero(terminated)
+        if not going.all():
+            lanes = lanes.take(going)
+            envs, played = (
+                [item for item, goes in zip(items, going, strict=True) if goes]
+                for items in (envs, played)
+            )
+            going = going[going]
+    assert ended > 5 or name == "Pendulum-v1" or case.get("max_steps") == 60
+
+
+def test_a_wrapped_environment_is_stepped_by_gymnasium():
+    wrapped = {"env": "CartPole-v1", "env_wrappers": ["gymnasium.wrappers:FlattenObservation"]}
+    assert type(make_environment(wrapped)) is GymnasiumEnvironment
+    assert type(make_environment({"env": "FrozenLake-v1"})) is GymnasiumEnvironment

@@ -46,7 +46,7 @@ class _Clip:
             raise IndexError("no frames")
         self._kept = {"frames": np.array(sequence), "fps": fps}
 
-    def write_videofile(self, path, logger):
+    def write_videofile(self, path, logger=None):
         with Path(path).open("wb") as file:
             np.savez(file, **self._kept)
 

@@ -87,7 +87,8 @@ def test_the_requirements_name_what_is_imported_and_nothing_else():
     imported = imported_packages((REPOSITORY / "scripts").rglob("*.py"))
     of_training = chosen("requirements-train.in")
     started = {"snakemake", "snakemake-logger-plugin-rich"}
-    assert imported - of_training | started == chosen("requirements.in")
+    theirs = {"stable_baselines3"}  # goalreel.sb3 is for those who have it
+    assert imported - of_training - theirs | started == chosen("requirements.in")
 
 
 @pytest.mark.parametrize("environment", ["film", "report", "training"])

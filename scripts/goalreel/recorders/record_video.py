@@ -6,7 +6,6 @@ A recording starts and ends as in Gymnasium 1.4.0. Importing this module imports
 import gc
 import os
 import sys
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ import numpy as np
 from gymnasium import logger
 
 from goalreel.errors import GoalreelError
+from goalreel.recorders.recording import OnVideo, Output, Recording, begun, stepped
 from goalreel.recorders.schedule import capped_cubic_video_schedule
-from goalreel.recorders.video_writer import Encoder
 
 
 class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
@@ -49,6 +48,9 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         *,
         qp: int = 23,
         preset: str = "veryfast",
+        name_pattern: str | None = None,
+        statistics: bool = False,
+        on_video: OnVideo | None = None,
     ) -> None:
         """Wrap `env`; nothing is recorded before the first reset.
 
@@ -66,6 +68,13 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
             gc_trigger: whether to collect garbage after a recording in this episode.
             qp: x264's quantiser, 0 to 51; 0 stores exactly the pixels.
             preset: x264's.
+            name_pattern: of the files' names in place of Gymnasium's, such as
+                "episode-{episode}-return-{return:.0f}"; also {step}, at which the recording began,
+                {seed}, {length}, {name_prefix}, {terminated} and {truncated}.
+            statistics: whether each video gets a JSON file beside it, of `info` below.
+            on_video: called with the path, the episode's number and its `info`, a dict of those
+                fields and `frames`, when a video's file is whole. All are of the episode in which
+                the recording began; a seed is known where `reset` was given one.
 
         Raises:
             ValueError: the render mode gives no pictures.
@@ -83,6 +92,9 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
             gc_trigger=gc_trigger,
             qp=qp,
             preset=preset,
+            name_pattern=name_pattern,
+            statistics=statistics,
+            on_video=on_video,
         )
         gymnasium.Wrapper.__init__(self, env)
         if env.render_mode in {None, "human", "ansi"}:
@@ -99,34 +111,33 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         self.frames_per_sec = self.metadata.get("render_fps", 30) if fps is None else fps
         self.name_prefix = name_prefix
         self.video_length = video_length or float("inf")
-        self._settings = {"qp": qp, "preset": preset}
-        Encoder("", self.frames_per_sec, **self._settings)  # refuses wrong ones now, not at reset
-
         self.video_folder = os.path.abspath(video_folder)  # noqa: PTH100 (spelt as Gymnasium's)
+        how = self.frames_per_sec, qp, preset, name_pattern, statistics, on_video
+        self._output = Output(Path(self.video_folder), name_prefix, *how)
+        self._output.check()  # now, not at the first reset
         if Path(self.video_folder).is_dir():
             logger.warn(
                 f"Overwriting existing videos at {self.video_folder} folder (try another "
                 "`video_folder` for the `RecordVideo` wrapper if this is not desired)"
             )
         Path(self.video_folder).mkdir(parents=True, exist_ok=True)
-
         self.recording = False
         self.render_history: list[Any] = []
         self.step_id = -1
         self.episode_id = -1
-        self._video: Path | None = None
-        self._encoder: Encoder | None = None
-        self._at_exit: weakref.finalize | None = None
+        self._episode = begun(-1)
+        self._recording: Recording | None = None
 
     @property
     def written(self) -> int:
         """Return the number of frames of the video that is being recorded."""
-        return self._encoder.written if self._encoder else 0
+        return self._recording.written if self._recording else 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """Reset the environment; the recording of an episode ends, and another may start."""
         observation, info = super().reset(seed=seed, options=options)
         self.episode_id += 1
+        self._episode = begun(self.episode_id, seed)
         if self.recording and self.video_length == float("inf"):
             self.stop_recording()
         if self.episode_trigger and self.episode_trigger(self.episode_id):
@@ -142,6 +153,7 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         """
         result = self.env.step(action)
         self.step_id += 1
+        stepped(self._episode, *result[1:4])
         if self.step_trigger and self.step_trigger(self.step_id):
             self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
         self._record()
@@ -167,33 +179,30 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     def __del__(self) -> None:
         """Finish the video, where `close` has not; there is none if `__init__` has failed."""
         if getattr(self, "recording", False):
-            self._at_exit()
+            self._recording.finish()
             self._forget()
 
     def start_recording(self, video_name: str) -> None:
         """Start to record {video_name}.mp4, after finishing what is being recorded."""
         if self.recording:
             self.stop_recording()
-        self._video = Path(self.video_folder, f"{video_name}.mp4")
-        self._encoder = Encoder(self._video, self.frames_per_sec, **self._settings)
-        # When Python ends, while ffmpeg can still be waited for; `__del__` may be too late then. It
-        # must not hold the wrapper, or that would never be collected.
-        self._at_exit = weakref.finalize(self, self._encoder.finish)
+        self._recording = Recording(self, self._output, video_name, self.step_id, self._episode)
         self.recording = True
 
     def stop_recording(self) -> None:
         """Finish the video. Raises GoalreelError if ffmpeg fails; there is no file then."""
         # Gymnasium's own words, and its AssertionError.
         assert self.recording, "stop_recording was called, but no recording was started"  # noqa: S101
+        written = self.written
         try:
-            written = self._encoder.finish()
-        except GoalreelError:
+            path = self._recording.finish()
+        except Exception:
             self._forget()
             raise
-        if not written:
+        if path is None:
             logger.warn("Ignored saving a video as there were zero frames to save.")
         elif not self.disable_logger:
-            print(f"{self._video}: {written} frames", file=sys.stderr)
+            print(f"{path}: {written} frames", file=sys.stderr)
         self._forget()
         if self.gc_trigger and self.gc_trigger(self.episode_id):
             gc.collect()
@@ -227,12 +236,11 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
 
     def _write(self, frame: np.ndarray) -> None:
         try:
-            self._encoder.write(frame)
+            self._recording.write(frame)
         except GoalreelError:
             self._forget()
             raise
 
     def _forget(self) -> None:
-        self._at_exit.detach()
-        self._video = self._encoder = self._at_exit = None
+        self._recording = None
         self.recording = False

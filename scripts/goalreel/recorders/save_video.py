@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
+from goalreel.recorders.recording import OnVideo
 from goalreel.recorders.schedule import capped_cubic_video_schedule
 from goalreel.recorders.video_writer import Encoder
 
@@ -38,6 +39,7 @@ def save_video(
     fps: float | None = None,
     qp: int = 23,
     preset: str = "veryfast",
+    on_video: OnVideo | None = None,
 ) -> None:
     """Save an episode's frames, or snippets of them, in place of gymnasium.utils.save_video.
 
@@ -62,6 +64,8 @@ def save_video(
         qp: x264's quantiser, 0 to 51. 0 stores exactly the pixels given; otherwise odd sizes grow
             by a pixel.
         preset: x264's.
+        on_video: called with the path, `episode_index` and {"episode", "step", "frames"} when a
+            snippet's file is whole; its step is that of its first frame.
 
     Raises:
         GoalreelError: arguments or frames are something else, too many snippets of a stream
@@ -92,28 +96,42 @@ def save_video(
         path = Path(f"{folder}/{name_prefix}-{name}.mp4")
         return {_Snippet(path, number, stop): Encoder(path, **settings, first=number)}
 
+    def finish(encoder: Encoder, snippet: _Snippet) -> None:
+        frames = encoder.finish()
+        if not frames:
+            warnings.warn(f"{snippet.path}: no frames, no video", stacklevel=4)
+        elif on_video is not None:
+            step = step_starting_index + max(snippet.start - 1, 0)
+            told = {"episode": episode_index, "step": step, "frames": frames}
+            on_video(str(snippet.path), episode_index, told)
+
     progress = functools.partial(_progress, logger=save_logger)
     if hasattr(frames, "__len__") and hasattr(frames, "__getitem__"):
         for number in range(max(len(frames), 1)):
             for snippet, encoder in starting(number).items():
-                _encode(frames, snippet, encoder, progress)
+                _encode(frames, snippet, encoder, progress, finish)
     else:
-        _encode_stream(progress(frames, "frames"), starting, step_trigger is not None)
+        _encode_stream(progress(frames, "frames"), starting, step_trigger is not None, finish)
 
 
-def _encode(frames, snippet: _Snippet, encoder: Encoder, progress: Callable) -> None:
+def _encode(
+    frames, snippet: _Snippet, encoder: Encoder, progress: Callable, finish: Callable
+) -> None:
     """Encode a snippet of frames that can be looked up."""
     stop = len(frames) if snippet.stop is None else min(snippet.stop, len(frames))
     try:
         for number in progress(range(snippet.start, stop), snippet.path.name):
             encoder.write(frames[number])
-        _finish(encoder, snippet)
+        finish(encoder, snippet)
     finally:
         encoder.abort()
 
 
 def _encode_stream(
-    frames: Iterable, starting: Callable[[int], dict[_Snippet, Encoder]], anywhere: bool
+    frames: Iterable,
+    starting: Callable[[int], dict[_Snippet, Encoder]],
+    anywhere: bool,
+    finish: Callable,
 ) -> None:
     """Encode the snippets of frames that come once.
 
@@ -133,20 +151,15 @@ def _encode_stream(
                 if snippet.shows(number):
                     encoder.write(frame)
                 if not snippet.shows(number + 1):
-                    _finish(encoder, snippet)
+                    finish(encoder, snippet)
                     del running[snippet]
             if not anywhere and not running:
                 break
         for snippet, encoder in running.items():
-            _finish(encoder, snippet)
+            finish(encoder, snippet)
     finally:
         for encoder in running.values():
             encoder.abort()
-
-
-def _finish(encoder: Encoder, snippet: _Snippet) -> None:
-    if not encoder.finish():
-        warnings.warn(f"{snippet.path}: no frames, no video", stacklevel=4)
 
 
 def _progress(items: Iterable, name: str, logger: str | None) -> Iterator:

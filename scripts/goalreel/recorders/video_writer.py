@@ -48,7 +48,7 @@ class Encoder:
         Raises:
             GoalreelError: a setting is not allowed.
         """
-        self._path = Path(path).absolute()  # the program may change its folder meanwhile
+        self.path = Path(path).absolute()  # the program may change its folder meanwhile
         self._rate = _rate(fps)
         if preset not in PRESETS:
             raise GoalreelError(f"preset: {preset!r}; allowed: {', '.join(PRESETS)}")
@@ -85,19 +85,22 @@ class Encoder:
             self.abort()
             raise
 
-    def finish(self) -> int:
+    def finish(self, name: str | None = None) -> int:
         """Give the file its name; return its number of frames. Without frames there is no file.
 
-        An interrupt leaves it to be finished by another call. Raises GoalreelError, and drops the
+        name: of the file in its folder, which `path` changes to; None for that of `path`. An
+        interrupt leaves it to be finished by another call. Raises GoalreelError, and drops the
         file, if ffmpeg fails or the file does not hold exactly the frames written.
         """
         if self._stream is None or self._owner != os.getpid():
             self.abort()
             return 0
+        if name is not None:
+            self.path = self.path.with_name(name)
         try:
             written = self._stream.finish()
             if not self._draft.exists():
-                raise GoalreelError(f"{self._draft}: removed while {self._path} was recorded")
+                raise GoalreelError(f"{self._draft}: removed while {self.path} was recorded")
             check_frames(read_index(self._draft), written, self._rate)
             self._name()
         except GoalreelError:
@@ -117,10 +120,10 @@ class Encoder:
             self._draft.unlink(missing_ok=True)
 
     def _start(self, shape: tuple[int, ...]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         # Not open in `replacing` all along: two recorders of one name must not remove each
         # other's drafts. Whoever finishes last has the name, as with Gymnasium.
-        handle, name = tempfile.mkstemp(".part", f".{self._path.name}.", self._path.parent)
+        handle, name = tempfile.mkstemp(".part", f".{self.path.name}.", self.path.parent)
         os.close(handle)
         self._draft, self._shape = Path(name), shape
         height, width = shape[:2]
@@ -132,10 +135,10 @@ class Encoder:
 
     def _name(self) -> None:
         try:
-            with replacing(self._path) as place:
+            with replacing(self.path) as place:
                 os.replace(self._draft, place)
         except OSError as error:
-            raise GoalreelError(f"{self._path}: cannot be written: {error}") from None
+            raise GoalreelError(f"{self.path}: cannot be written: {error}") from None
 
 
 def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> np.ndarray:

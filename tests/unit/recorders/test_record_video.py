@@ -1,5 +1,6 @@
 """RecordVideo records what Gymnasium's does, loses no frame, and keeps none in memory."""
 
+import json
 import signal
 
 import gymnasium
@@ -263,3 +264,64 @@ def test_an_exception_amid_a_write_shifts_no_frame(tmp_path):
     places = {frame.tobytes(): number for number, frame in enumerate(env.unwrapped.frames)}
     shown = [places[f.tobytes()] for f in decoded_rgb(tmp_path / "rl-video-episode-0.mp4")]
     assert interrupts and len(shown) == counted and shown == sorted(set(shown))
+
+
+def test_a_finished_video_is_told_with_the_outcome_of_its_episode(tmp_path):
+    """In `info`, in a JSON file and in the file's name: what Gymnasium's step and reset said."""
+    told, played = [], []
+    env = RecordVideo(
+        gymnasium.make("CartPole-v1", render_mode="rgb_array"),
+        tmp_path,
+        episode_trigger=lambda episode: episode != 1,
+        name_pattern="{name_prefix} {episode:02} seed {seed} return {return:.0f}",
+        statistics=True,
+        on_video=lambda *given: told.append(given),
+    )
+    for seed in (11, 12, None):
+        env.reset(seed=seed)
+        length, over = 0, False
+        while not over:
+            *_, terminated, truncated, _ = env.step(length % 2)
+            length, over = length + 1, terminated or truncated
+        played.append(length)
+    env.close()
+    wanted = []
+    for episode, seed in ((0, 11), (2, None)):
+        length = played[episode]
+        name = f"rl-video {episode:02} seed {seed} return {length}"
+        info = {"episode": episode, "env": 0, "seed": seed, "return": float(length)}
+        info |= {"length": length, "terminated": True, "truncated": False}
+        info |= {"step": sum(played[:episode]) - 1, "frames": length + 1}
+        wanted.append((str(tmp_path / f"{name}.mp4"), episode, info))
+        assert json.loads((tmp_path / f"{name}.json").read_text()) == info
+        assert len(decoded(tmp_path / f"{name}.mp4")) == length + 1
+    assert told == wanted
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_an_error_of_the_callback_leaves_the_video_whole(tmp_path):
+    def fail(path, episode, info):
+        raise ConnectionError("no network")
+
+    env = RecordVideo(Noise(), tmp_path, on_video=fail)
+    env.reset()
+    with pytest.raises(ConnectionError, match="no network"):
+        env.close()
+    assert len(decoded(tmp_path / "rl-video-episode-0.mp4")) == 1
+    assert not env.recording
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("all", "which tell videos apart"),
+        ("{episode}/{step}", "a file's name without its suffix"),
+        ("{episode} {score}", "allowed fields: {name_prefix}, {env}, {episode}"),
+        ("{episode:x y}", "allowed fields"),
+        ("{", "allowed fields"),
+    ],
+)
+def test_a_pattern_that_names_no_file_is_refused(tmp_path, pattern, message):
+    with pytest.raises(GoalreelError, match="name_pattern") as error:
+        RecordVideo(Noise(), tmp_path, name_pattern=pattern)
+    assert message in str(error.value)

@@ -263,3 +263,23 @@ def test_memory_stays_flat_over_10_000_frames(tmp_path):
     assert grown["stream"] < size / 10 and grown["list"] > size * 0.8, grown
     found = {path.name: len(decoded(path)) for path in (tmp_path / "many").iterdir()}
     assert found == {"rl-video-episode-0.mp4": 10000, "rl-video-step-8000.mp4": 1999}
+
+
+@pytest.mark.parametrize("make", [list, iter])
+def test_each_finished_snippet_is_told(tmp_path, make):
+    told = []
+    save_video(
+        make([np.full((16, 16, 3), level, np.uint8) for level in range(12)]),
+        tmp_path,
+        step_trigger=lambda step: step in (100, 104),
+        video_length=4,
+        episode_index=3,
+        step_starting_index=97,
+        fps=10,
+        on_video=lambda *given: told.append(given),
+    )
+    assert told == [
+        (str(tmp_path / f"rl-video-step-{step}.mp4"), 3, {"episode": 3, "step": step, "frames": 4})
+        for step in (100, 104)
+    ]
+    assert all(len(decoded(path)) == 4 for path, *_ in told)

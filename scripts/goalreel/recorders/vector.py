@@ -1,0 +1,328 @@
+"""RecordVideo for vector environments: a video of each sub-environment's episode, or one of all.
+
+Importing this module imports gymnasium.
+"""
+
+import functools
+import gc
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import logger
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+
+from goalreel.errors import GoalreelError
+from goalreel.recorders.recording import OnVideo, Output, Recording, begun, stepped
+from goalreel.recorders.schedule import capped_cubic_video_schedule
+
+_FINAL = "final_frame"  # in the info of an episode's last step
+
+
+class FinalFrame(gymnasium.Wrapper):
+    """Draws an episode's last frame before a vector environment resets it in the same step.
+
+        gymnasium.make_vec(ID, 8, "async", vector_kwargs={"autoreset_mode": "SameStep"},
+                           wrappers=[goalreel.vector.FinalFrame], render_mode="rgb_array")
+
+    RecordVideo wraps a SyncVectorEnv's environments itself; those of an AsyncVectorEnv live in
+    other processes.
+    """
+
+    has_final_frame = True
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """Step the environment; the last step's info has its picture as `final_frame`."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            info = {**info, _FINAL: self.env.render()}
+        return observation, reward, terminated, truncated, info
+
+
+class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
+    """Record episodes of vector environments, in place of gymnasium.wrappers.vector.RecordVideo.
+
+    Parameters are Gymnasium's (1.4.0) and those of goalreel.RecordVideo. Each chosen
+    sub-environment's episode is a video of its own, {name_prefix}-episode-{number}-env-{index}.mp4,
+    from its reset to its own last frame, in every autoreset mode; episodes are counted over all
+    sub-environments, in the order of their beginning. Frames go to the encoder when they are
+    rendered; nothing is rendered while nothing is recorded. Videos are finished by the episode's
+    end, by `close`, or when the wrapper is collected or Python ends.
+
+    With `grid` there is one video of all chosen sub-environments side by side, from the reset of
+    the first of them to its end, as Gymnasium's, and with its names.
+
+        envs = gymnasium.make_vec("CartPole-v1", 8, render_mode="rgb_array")
+        envs = goalreel.vector.RecordVideo(envs, "videos")
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        video_folder: str,
+        video_aspect_ratio: tuple[int, int] = (1, 1),
+        record_first_only: bool = False,
+        episode_trigger: Callable[[int], bool] | None = None,
+        step_trigger: Callable[[int], bool] | None = None,
+        video_length: int = 0,
+        name_prefix: str = "rl-video",
+        fps: float | None = None,
+        disable_logger: bool = True,
+        gc_trigger: Callable[[int], bool] | None = lambda episode: True,
+        *,
+        record: Sequence[int] | None = None,
+        grid: bool = False,
+        qp: int = 23,
+        preset: str = "veryfast",
+        name_pattern: str | None = None,
+        statistics: bool = False,
+        on_video: OnVideo | None = None,
+    ) -> None:
+        """Wrap `env`; nothing is recorded before the first reset.
+
+        Args:
+            env: the vector environment; its render mode must be rgb_array.
+            video_folder: where the files go; made if it is not there.
+            video_aspect_ratio: width and height of a grid, as near as rows of equal length come.
+            record_first_only: whether to record sub-environment 0 alone.
+            episode_trigger: whether an episode is recorded, by its number; by default
+                capped_cubic_video_schedule.
+            step_trigger: whether recordings of all chosen sub-environments start at a step of the
+                vector environment, as {name_prefix}-step-{step}-env-{index}.mp4.
+            video_length: steps until a recording stops, which then has a frame more; 0: until the
+                episode's end.
+            name_prefix: of the files.
+            fps: by default the environments' render_fps, or 30.
+            disable_logger: False names each finished video on standard error.
+            gc_trigger: whether to collect garbage after the recording of an episode.
+            record: the sub-environments to record, by their indices; None for all.
+            grid: whether to make one video of all of them.
+            qp: x264's quantiser, 0 to 51; 0 stores exactly the pixels.
+            preset: x264's.
+            name_pattern: see goalreel.RecordVideo; {env} is the sub-environment's index.
+            statistics: see goalreel.RecordVideo.
+            on_video: see goalreel.RecordVideo.
+
+        Raises:
+            ValueError: the render mode gives no pictures.
+            GoalreelError: a setting is not allowed, or sub-environments in other processes are
+                reset in the same step without FinalFrame.
+        """
+        arguments = {key: value for key, value in locals().items() if key not in ("self", "env")}
+        arguments.pop("__class__", None)
+        gymnasium.utils.RecordConstructorArgs.__init__(self, **arguments)
+        VectorWrapper.__init__(self, env)
+        if env.render_mode != "rgb_array":
+            raise ValueError(
+                f"Render mode is {env.render_mode}, which vector.RecordVideo cannot record; make "
+                "the vector environment with render_mode='rgb_array'"
+            )
+        chosen = (
+            [0] if record_first_only else list(range(self.num_envs) if record is None else record)
+        )
+        wrong = [index for index in chosen if index not in range(self.num_envs)]
+        if wrong or not chosen or len(set(chosen)) < len(chosen):
+            raise GoalreelError(
+                f"record: {record!r}; allowed: different indices from 0 to {self.num_envs - 1}, or "
+                f"None for all"
+            )
+        self.record, self.grid, self.video_aspect_ratio = tuple(chosen), grid, video_aspect_ratio
+        if episode_trigger is None and step_trigger is None:
+            episode_trigger = capped_cubic_video_schedule
+        self.episode_trigger, self.step_trigger = episode_trigger, step_trigger
+        self.video_length = video_length or float("inf")
+        self.disable_logger, self.gc_trigger, self.name_prefix = (
+            disable_logger,
+            gc_trigger,
+            name_prefix,
+        )
+        self.frames_per_sec = self.metadata.get("render_fps", 30) if fps is None else fps
+        self.video_folder = os.path.abspath(video_folder)  # noqa: PTH100 (spelt as Gymnasium's)
+        how = self.frames_per_sec, qp, preset, name_pattern, statistics, on_video
+        self._output = Output(Path(self.video_folder), name_prefix, *how)
+        self._output.check()
+        if Path(self.video_folder).is_dir():
+            logger.warn(
+                f"Overwriting existing videos at {self.video_folder} folder (try another "
+                "`video_folder` for the `RecordVideo` wrapper if this is not desired)"
+            )
+        Path(self.video_folder).mkdir(parents=True, exist_ok=True)
+
+        self.autoreset_mode = env.metadata.get("autoreset_mode")
+        if self.autoreset_mode is None:
+            logger.warn(f"{env} does not tell its autoreset mode; next-step is assumed")
+            self.autoreset_mode = AutoresetMode.NEXT_STEP
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            _see_final_frames(env)
+        self.step_id = self.episode_id = -1
+        self._episodes = [begun(-1, None, index) for index in range(self.num_envs)]
+        self._over = np.zeros(self.num_envs, bool)  # whose episode ended with the last step
+        self._recordings: dict[int, Recording] = {}  # by sub-environment; a grid's by its first
+
+    @property
+    def recording(self) -> bool:
+        """Tell whether anything is being recorded."""
+        return bool(self._recordings)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict | None = None
+    ) -> tuple[Any, dict]:
+        """Reset the environments, or those of options["reset_mask"]; recordings may start."""
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
+        observations, infos = self.env.reset(seed=seed, options=options)
+        if seed is None or isinstance(seed, int | np.integer):
+            seeds = [None if seed is None else seed + index for index in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        self._begin(np.flatnonzero(mask), seeds)
+        self._record(mask)
+        return observations, infos
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict]:
+        """Step the environments and record their frames; recordings may start and end.
+
+        Raises GoalreelError if a frame is not uint8 (H, W, 3) or ffmpeg fails.
+        """
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        self.step_id += 1
+        resets, mode = self._over.copy(), self.autoreset_mode
+        if mode == AutoresetMode.NEXT_STEP:
+            self._begin(np.flatnonzero(resets), [None] * self.num_envs)
+        played = ~resets
+        for index in np.flatnonzero(played).tolist():
+            ending = terminations[index], truncations[index]
+            stepped(self._episodes[index], rewards[index], *ending)
+        over = played & (terminations | truncations)
+        if self.step_trigger and self.step_trigger(self.step_id):
+            self._start(self.record, f"step-{self.step_id}")
+        if mode == AutoresetMode.SAME_STEP:
+            self._record(played, over, _final_frames(infos, over))
+            self._begin(np.flatnonzero(over), [None] * self.num_envs)
+            self._record(over)
+        elif mode == AutoresetMode.NEXT_STEP:
+            self._record(np.ones(self.num_envs, bool), over)
+            self._over = over
+        else:  # `reset` begins the next episode
+            self._record(played, over)
+            self._over |= over
+        return observations, rewards, terminations, truncations, infos
+
+    def close(self, **kwargs: Any) -> None:
+        """Close the environments and finish the videos. Raises GoalreelError if ffmpeg fails."""
+        super().close(**kwargs)
+        for index in list(self._recordings):
+            self._stop(index)
+
+    def _begin(self, indices: np.ndarray, seeds: list[int | None]) -> None:
+        """Note that episodes begin, and start the recordings of those that are chosen."""
+        for index in indices.tolist():
+            self._over[index] = False
+            counts = index == self.record[0] if self.grid else True
+            self.episode_id += counts
+            self._episodes[index] = begun(self.episode_id, seeds[index], index)
+            if index in self._recordings and self.video_length == float("inf"):
+                self._stop(index)  # it was reset before its end
+            wanted = index in self.record and counts
+            if wanted and self.episode_trigger and self.episode_trigger(self.episode_id):
+                self._start([index], f"episode-{self.episode_id}")
+
+    def _start(self, indices: Sequence[int], name: str) -> None:
+        for index in indices[:1] if self.grid else indices:
+            if index in self._recordings:
+                self._stop(index)
+            path = f"{self.name_prefix}-{name}" + ("" if self.grid else f"-env-{index}")
+            told = self._output, path, self.step_id, self._episodes[index]
+            self._recordings[index] = Recording(self, *told)
+
+    def _stop(self, index: int) -> None:
+        recording = self._recordings.pop(index)
+        written, path = recording.written, recording.finish()
+        if path is None:
+            logger.warn("Ignored saving a video as there were zero frames to save.")
+        elif not self.disable_logger:
+            print(f"{path}: {written} frames", file=sys.stderr)
+        if self.gc_trigger and self.gc_trigger(self._episodes[index]["episode"]):
+            gc.collect()
+
+    def _record(
+        self,
+        stepped: np.ndarray,
+        over: np.ndarray | None = None,
+        final: Mapping[int, np.ndarray] | None = None,
+    ) -> None:
+        """Write the frames of sub-environments that have a new one, and end what is over or full.
+
+        stepped: (sub-environments,) bool, which have one; over: whose episode has ended with it;
+        final: their last frames, where the environment shows the next episode already.
+        """
+        recorded = [i for i in self._recordings if stepped[i]]
+        if not recorded:
+            return
+        shown = self.record if self.grid else recorded
+        missing = [i for i in shown if final is None or i not in final]
+        frames = self._rendered(missing) | {i: final[i] for i in shown if i not in missing}
+        for index in recorded:
+            recording = self._recordings[index]
+            frame = self._side_by_side([frames[i] for i in shown]) if self.grid else frames[index]
+            try:
+                recording.write(frame)
+            except GoalreelError:
+                del self._recordings[index]
+                raise
+            ended = over is not None and over[index] and self.video_length == float("inf")
+            if ended or recording.written > self.video_length:
+                self._stop(index)
+
+    def _rendered(self, indices: Sequence[int]) -> dict[int, np.ndarray]:
+        """Return the pictures of sub-environments."""
+        if not indices:
+            return {}
+        if isinstance(self.env, SyncVectorEnv):
+            return {index: self.env.envs[index].render() for index in indices}
+        pictures = self.env.render()
+        return {index: pictures[index] for index in indices}
+
+    def _side_by_side(self, frames: Sequence[np.ndarray]) -> np.ndarray:
+        height, width = np.shape(frames[0])[:2]
+        rows = _rows(len(frames), height, width, *self.video_aspect_ratio)
+        columns = len(frames) // rows
+        grid = np.stack(frames).reshape(rows, columns, height, width, 3).swapaxes(1, 2)
+        return grid.reshape(rows * height, columns * width, 3)
+
+
+@functools.cache
+def _rows(count: int, height: int, width: int, across: int, down: int) -> int:
+    """Return the rows of a grid that comes nearest to an aspect ratio, as Gymnasium's."""
+    fitting = [rows for rows in range(1, int(count**0.5) + 1) if count % rows == 0]
+    return min(
+        fitting, key=lambda rows: abs(count // rows * width / (rows * height) - across / down)
+    )
+
+
+def _see_final_frames(env: VectorEnv) -> None:
+    """Have the last frames of episodes drawn, where the same step shows the next one's first."""
+    base = env.unwrapped
+    if isinstance(base, SyncVectorEnv):
+        base.envs = [FinalFrame(one) for one in base.envs]
+        return
+    try:
+        seen = isinstance(base, AsyncVectorEnv) and all(base.get_attr("has_final_frame"))
+    except AttributeError:
+        seen = False
+    if not seen:
+        raise GoalreelError(
+            f"{env} resets an episode in the step that ends it, so that its last frame is gone; "
+            f"allowed: an AsyncVectorEnv made with wrappers=[goalreel.vector.FinalFrame], a "
+            f"SyncVectorEnv, or autoreset_mode=AutoresetMode.NEXT_STEP"
+        )
+
+
+def _final_frames(infos: dict, over: np.ndarray) -> dict[int, np.ndarray]:
+    """Take the last frames out of a step's infos."""
+    told = infos.get("final_info", {})
+    frames, _ = told.pop(_FINAL, None), told.pop(f"_{_FINAL}", None)
+    return {index: frames[index] for index in np.flatnonzero(over).tolist()}

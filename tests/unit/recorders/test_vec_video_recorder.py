@@ -1,0 +1,66 @@
+"""sb3.VecVideoRecorder records what Stable-Baselines3's does, and keeps no frame in memory."""
+
+import numpy as np
+import pytest
+from recordings import filmed, kept, stand_in_for_moviepy
+
+pytest.importorskip("stable_baselines3", reason="takes Stable-Baselines3, which is no requirement")
+
+import stable_baselines3.common.vec_env as theirs  # noqa: E402
+from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
+
+from goalreel import GoalreelError  # noqa: E402
+from goalreel.sb3 import VecVideoRecorder  # noqa: E402
+
+LOSSLESS = {"qp": 0, "preset": "ultrafast"}
+
+
+def play(recorder, folder, trigger, length, **more):
+    """Play two environments for 50 steps; return the file names that the recorder announced."""
+    envs = make_vec_env("CartPole-v1", 2, seed=3)
+    envs = recorder(envs, str(folder), trigger, length, "a b", **more)
+    envs.reset()
+    rng, names = np.random.default_rng(1), []
+    for _ in range(50):
+        envs.step(rng.integers(0, 2, 2))
+        if envs.recording and envs.video_name not in names:
+            names.append(envs.video_name)
+    envs.close()
+    return names
+
+
+@pytest.mark.parametrize(
+    ("trigger", "length"),
+    [(lambda step: step == 0, 12), (lambda step: step % 20 == 5, 10), (lambda step: step > 40, 99)],
+)
+def test_the_same_frames_in_files_of_the_same_names(tmp_path, monkeypatch, trigger, length):
+    ours = play(VecVideoRecorder, tmp_path / "ours", trigger, length, **LOSSLESS)
+    stand_in_for_moviepy(monkeypatch)
+    assert ours == play(theirs.VecVideoRecorder, tmp_path / "theirs", trigger, length)
+    made, wanted = filmed(tmp_path / "ours"), kept(tmp_path / "theirs")
+    assert sorted(made) == sorted(wanted) == sorted(ours)
+    for name, frames in wanted.items():
+        assert np.array_equal(made[name], frames)
+
+
+def test_a_finished_video_is_told(tmp_path):
+    told = []
+    names = play(
+        VecVideoRecorder,
+        tmp_path,
+        lambda step: step in (3, 20),
+        8,
+        on_video=lambda *a: told.append(a),
+    )
+    assert told == [
+        (str(tmp_path / name), number, {"episode": number, "step": step, "frames": 9})
+        for number, (name, step) in enumerate(zip(names, (3, 20), strict=True))
+    ]
+
+
+def test_what_cannot_be_recorded_is_refused(tmp_path):
+    envs = make_vec_env("CartPole-v1", 1, env_kwargs={"render_mode": "human"})
+    with pytest.raises(ValueError, match="must be 'rgb_array', not human"):
+        VecVideoRecorder(envs, str(tmp_path), lambda step: True)
+    with pytest.raises(GoalreelError, match="qp: 99"):
+        VecVideoRecorder(make_vec_env("CartPole-v1", 1), str(tmp_path), lambda step: True, qp=99)

@@ -1,0 +1,271 @@
+"""vector.RecordVideo: each sub-environment's episodes, whole, from the reset to the true last frame."""
+
+import functools
+import json
+import multiprocessing
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from recordings import decoded_rgb
+
+from goalreel import GoalreelError
+from goalreel.vector import FinalFrame, RecordVideo
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*Overwriting existing videos")
+LOSSLESS = {"qp": 0, "preset": "ultrafast"}
+MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
+
+
+class Counter(gymnasium.Env):
+    """An environment whose pictures tell its index, its episode and its step."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    observation_space = gymnasium.spaces.Discrete(100)
+    action_space = gymnasium.spaces.Discrete(2)
+    render_mode = "rgb_array"
+
+    def __init__(self, index):
+        """Begin before the first episode."""
+        self.index, self.episode, self.number = index, -1, 0
+
+    def reset(self, seed=None, options=None):
+        """Begin the next episode."""
+        super().reset(seed=seed)
+        self.episode, self.number = self.episode + 1, 0
+        return 0, {}
+
+    def step(self, action):
+        """End after 3 to 7 steps, every other episode by truncation."""
+        self.number += 1
+        over = self.number == length(self.index, self.episode)
+        return self.number, 0.5, over and self.episode % 2 == 0, over and self.episode % 2 == 1, {}
+
+    def render(self):
+        """Return a picture of three numbers."""
+        return picture(self.index, self.episode, self.number)
+
+
+def length(index, episode):
+    """Return an episode's number of steps."""
+    return 3 + (2 * index + 3 * episode) % 5
+
+
+def picture(*numbers):
+    """Return the picture of three numbers."""
+    return np.tile(np.array(numbers, np.uint8) * 9, (16, 24, 1))
+
+
+def whole(index, episode):
+    """Return all pictures of an episode."""
+    return [picture(index, episode, step) for step in range(length(index, episode) + 1)]
+
+
+def make(kind, mode, count=3):
+    """Return a vector environment of counters."""
+    makers = [functools.partial(Counter, index) for index in range(count)]
+    if kind is SyncVectorEnv:
+        return SyncVectorEnv(makers, autoreset_mode=mode)
+    if mode == AutoresetMode.SAME_STEP:
+        makers = [functools.partial(wrapped, index) for index in range(count)]
+    return AsyncVectorEnv(makers, autoreset_mode=mode, context="fork")
+
+
+def wrapped(index):
+    """Return a counter that draws its last frames."""
+    return FinalFrame(Counter(index))
+
+
+def begun(count, mode, steps):
+    """Return the (sub-environment, episode) of each episode that begins, in the order of it."""
+    order, number = [(index, 0) for index in range(count)], [0] * count
+    episode, waits = [0] * count, [False] * count
+    for _ in range(steps):
+        for index in range(count):
+            if waits[index]:
+                waits[index], number[index] = False, 0
+                episode[index] += 1
+                order.append((index, episode[index]))
+                continue
+            number[index] += 1
+            if number[index] == length(index, episode[index]):
+                waits[index] = mode == AutoresetMode.NEXT_STEP
+                if not waits[index]:
+                    number[index] = 0
+                    episode[index] += 1
+                    order.append((index, episode[index]))
+    return order
+
+
+def play(envs, steps, seed=None):
+    """Step without regard to what comes back."""
+    envs.reset(seed=seed)
+    for _ in range(steps):
+        *_, infos = envs.step(np.zeros(envs.num_envs, int))
+        assert "final_frame" not in infos.get("final_info", {})
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
+def test_each_episode_is_a_video_up_to_its_own_last_frame(tmp_path, kind, mode):
+    order, told = begun(3, mode, 30), []
+    envs = RecordVideo(
+        make(kind, mode),
+        tmp_path,
+        episode_trigger=lambda episode: True,
+        on_video=lambda *given: told.append(given),
+        statistics=True,
+        **LOSSLESS,
+    )
+    play(envs, 30, seed=40)
+    assert len(list(tmp_path.iterdir())) == 2 * len(order) and len(order) > 9
+    for number, (index, episode) in enumerate(order):
+        path = tmp_path / f"rl-video-episode-{number}-env-{index}.mp4"
+        frames, wanted = decoded_rgb(path), whole(index, episode)
+        assert np.array_equal(frames, wanted[: len(frames)])
+        (info,) = (info for name, told_number, info in told if told_number == number)
+        over = len(frames) == len(wanted)
+        assert over or number >= len(order) - 3  # those that `close` ended
+        assert info == json.loads(path.with_suffix(".json").read_text())
+        expected = {"episode": number, "env": index, "frames": len(frames)}
+        expected |= {"length": len(frames) - 1, "return": 0.5 * (len(frames) - 1)}
+        expected |= {"seed": 40 + index if episode == 0 else None}
+        expected |= {
+            "terminated": over and episode % 2 == 0,
+            "truncated": over and episode % 2 == 1,
+        }
+        assert info.items() >= expected.items()
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+def test_chosen_environments_and_episodes(tmp_path, mode):
+    order = begun(4, mode, 25)
+    envs = make(SyncVectorEnv, mode, 4)
+    rendered = envs.envs[0].render
+    envs.envs[0].render = None  # what is not recorded is not rendered
+    if mode == AutoresetMode.SAME_STEP:
+        envs.envs[0].render = rendered  # but for last frames
+    chosen = {"record": [3, 1], "episode_trigger": lambda episode: episode % 2 == 1}
+    play(RecordVideo(envs, tmp_path, **chosen, name_prefix="a"), 25)
+    wanted = {
+        f"a-episode-{number}-env-{index}.mp4"
+        for number, (index, _) in enumerate(order)
+        if index in (1, 3) and number % 2
+    }
+    assert {path.name for path in tmp_path.iterdir()} == wanted and wanted
+
+
+def test_steps_start_recordings_of_so_many_frames(tmp_path):
+    envs = make(SyncVectorEnv, AutoresetMode.NEXT_STEP)
+    envs = RecordVideo(
+        envs,
+        tmp_path,
+        step_trigger=lambda step: step == 4,
+        video_length=6,
+        record=[0, 2],
+        **LOSSLESS,
+    )
+    play(envs, 20)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"rl-video-step-4-env-{index}.mp4" for index in (0, 2)
+    ]
+    for index in (0, 2):
+        shown = [image for episode in range(4) for image in whole(index, episode)]
+        frames = decoded_rgb(tmp_path / f"rl-video-step-4-env-{index}.mp4")
+        assert np.array_equal(frames, shown[5 : 5 + 7])
+
+
+def test_a_grid_follows_its_first_environment(tmp_path):
+    for mode in MODES:
+        envs, folder = make(SyncVectorEnv, mode, 4), tmp_path / mode.value
+        settings = {"grid": True, "record": [1, 0, 3, 2], "video_aspect_ratio": (3, 2)}
+        play(RecordVideo(envs, folder, **settings, episode_trigger=lambda episode: episode < 2), 20)
+        assert sorted(p.name for p in folder.iterdir()) == [
+            f"rl-video-episode-{n}.mp4" for n in (0, 1)
+        ]
+    envs = make(SyncVectorEnv, AutoresetMode.NEXT_STEP, 4)
+    play(RecordVideo(envs, tmp_path, **settings, **LOSSLESS), 20)
+    frames = decoded_rgb(tmp_path / "rl-video-episode-1.mp4")
+    first = length(1, 0) + 1  # the step at which sub-environment 1 is reset
+    shows = {index: [p for e in range(4) for p in whole(index, e)] for index in range(4)}
+    for number, frame in enumerate(frames):
+        ones = [shows[index][first + number] for index in (1, 0, 3, 2)]
+        assert np.array_equal(frame, np.vstack([np.hstack(ones[:2]), np.hstack(ones[2:])]))
+    assert len(frames) == length(1, 1) + 1
+
+
+def test_without_autoreset_reset_masks_begin_episodes(tmp_path):
+    envs = make(SyncVectorEnv, AutoresetMode.DISABLED)
+    envs = RecordVideo(envs, tmp_path, episode_trigger=lambda episode: True, **LOSSLESS)
+    envs.reset(seed=1)
+    over, episodes = np.zeros(3, bool), [0, 0, 0]
+    names = {0: (0, 0), 1: (1, 0), 2: (2, 0)}
+    for _ in range(18):
+        if over.any():
+            envs.reset(options={"reset_mask": over})
+            for index in np.flatnonzero(over).tolist():
+                episodes[index] += 1
+                names[len(names)] = index, episodes[index]
+        _, _, terminated, truncated, _ = envs.step(np.zeros(3, int))
+        over = terminated | truncated
+    envs.close()
+    assert len(names) > 8
+    for number, (index, episode) in names.items():
+        frames = decoded_rgb(tmp_path / f"rl-video-episode-{number}-env-{index}.mp4")
+        assert np.array_equal(frames, whole(index, episode)[: len(frames)])
+
+
+def test_real_pictures_are_those_of_single_environments(tmp_path):
+    """CartPole in lanes of Gymnasium's own, and one by one from the same seeds."""
+    settings = {"record": [0, 2], "name_pattern": "{episode}-{env}-{length}-{return:.0f}"}
+    make_vec = functools.partial(gymnasium.make_vec, "CartPole-v1", 3, render_mode="rgb_array")
+    envs = make_vec(vectorization_mode="sync")
+    envs = RecordVideo(envs, tmp_path, **settings, **LOSSLESS)
+    envs.reset(seed=[5, 6, 7])
+    actions = np.random.default_rng(0).integers(0, 2, (60, 3))
+    for row in actions:
+        envs.step(row)
+    envs.close()
+    env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+    env.reset(seed=5)
+    wanted = [env.render()]
+    for row in actions:
+        *_, terminated, truncated, _ = env.step(int(row[0]))
+        wanted.append(env.render())
+        if terminated or truncated:
+            break
+    env.close()
+    (path,) = tmp_path.glob("0-0-*.mp4")
+    assert path.name == f"0-0-{len(wanted) - 1}-{len(wanted) - 1}.mp4"
+    assert np.array_equal(decoded_rgb(path), wanted)
+    # What steps all at once draws them all, and seeds them otherwise.
+    envs = make_vec(vectorization_mode="vector_entry_point")
+    envs = RecordVideo(envs, tmp_path / "lanes", statistics=True, **LOSSLESS)
+    envs.reset(seed=5)
+    wanted = [envs.render()[1]]
+    for row in actions:
+        envs.step(row)
+        wanted.append(envs.render()[1])
+    envs.close()
+    frames = decoded_rgb(tmp_path / "lanes" / "rl-video-episode-1-env-1.mp4")
+    assert np.array_equal(frames, wanted[: len(frames)]) and 8 < len(frames) < 61
+
+
+def test_what_cannot_be_recorded_is_refused(tmp_path):
+    plain = make(SyncVectorEnv, AutoresetMode.NEXT_STEP)
+    with pytest.raises(GoalreelError, match=r"record: \[3\]; allowed: .* 0 to 2"):
+        RecordVideo(plain, tmp_path, record=[3])
+    with pytest.raises(GoalreelError, match=r"name_pattern: 'a'; allowed: .* \{episode\}"):
+        RecordVideo(plain, tmp_path, name_pattern="a")
+    with pytest.raises(GoalreelError, match=r"name_pattern: '\{episod\}' .* allowed fields: "):
+        RecordVideo(plain, tmp_path, name_pattern="{episod}")
+    makers = [functools.partial(Counter, 0)]
+    others = AsyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP, context="fork")
+    with pytest.raises(GoalreelError, match=r"its last frame is gone; .*FinalFrame"):
+        RecordVideo(others, tmp_path)
+    others.close()
+    with pytest.raises(ValueError, match="Render mode is None"):
+        RecordVideo(gymnasium.make_vec("CartPole-v1", 2), tmp_path)
+    assert multiprocessing.active_children() == []

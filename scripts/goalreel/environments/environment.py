@@ -1,12 +1,15 @@
 """What an environment offers, whoever computes it, and how one is made from a configuration."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.registry import describe
+
+if TYPE_CHECKING:
+    from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
 # Observations of several lanes: an array (lanes, ...), or of a Dict space one for each key.
 Batch = np.ndarray | dict[str, "Batch"]
@@ -74,8 +77,12 @@ def make_environment(config: Mapping) -> Environment:
         from goalreel.environments.physics import ENVIRONMENTS
 
         return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
-    from goalreel.environments import classic_control
+    return gymnasiums_environment(config)
+
+
+def gymnasiums_environment(config: Mapping) -> "GymnasiumEnvironment":
+    """Return the environment of a stage's configuration with what plays it in Gymnasium."""
+    from goalreel.environments.classic_control import ClassicControl, is_computed
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
-    computed = classic_control.is_computed(config)
-    return (classic_control.ClassicControl if computed else GymnasiumEnvironment).of(config)
+    return (ClassicControl if is_computed(config) else GymnasiumEnvironment).of(config)

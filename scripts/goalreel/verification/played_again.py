@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.environment import make_environment
+from goalreel.environments.environment import gymnasiums_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.pictures.camera import replayed
@@ -32,7 +32,7 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
 
     """
     made = read_trajectories(trajectories)
-    rows, environment = made.episodes, make_environment(made.spec.config)
+    rows, environment = made.episodes, gymnasiums_environment(made.spec.config)
     environment.make().close()  # that it cannot be made is no fault of the file
     cache = open_cache(frames) if frames else None
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from goalreel.environments.environment import make_environment
+from goalreel.environments.environment import gymnasiums_environment, make_environment
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.film.shards import shard_name
@@ -95,7 +95,7 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
         raise GoalreelError(
             f"{recorded.name} was recorded as states: there are no actions to replay"
         )
-    return [step.picture for step in replayed(make_environment(config), episode)]
+    return [step.picture for step in replayed(gymnasiums_environment(config), episode)]
 
 
 def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:

@@ -23,8 +23,8 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.errors import counted
-    from goalreel.film.concatenate import concatenate
-    from goalreel.film.shards import shard_paths
+    from goalreel.films.concatenate import concatenate
+    from goalreel.films.shards import shard_paths
     from goalreel.provenance.input_checks import check_inputs
 
     spec = spec_of(arguments)

@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.encoding import ffmpeg
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
     from goalreel.errors import GoalreelError
-    from goalreel.film.segment import assemble_blocks, assemble_segment, encode_segment
+    from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
     from goalreel.pictures.frame_cache import open_cache
     from goalreel.pictures.overlay import captions, overlaid
     from goalreel.provenance.input_checks import check_inputs

@@ -27,8 +27,8 @@ def main(argv: list[str] | None = None) -> None:
     arguments = options.parse_args(argv)
 
     from goalreel.files.atomic import replacing
-    from goalreel.film.shards import shard_paths
-    from goalreel.film.tables import write_tables
+    from goalreel.films.shards import shard_paths
+    from goalreel.films.tables import write_tables
     from goalreel.provenance.checksums import with_digests
     from goalreel.provenance.input_checks import check_inputs
 

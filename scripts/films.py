@@ -20,8 +20,8 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the table to write, .csv")
     arguments = options.parse_args(argv)
 
-    from goalreel.film.parts_index import write_index
-    from goalreel.film.shards import shard_paths
+    from goalreel.films.parts_index import write_index
+    from goalreel.films.shards import shard_paths
 
     spec = spec_of(arguments)
     parts = shard_paths(arguments.parts, spec.shard["parts"])

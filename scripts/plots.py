@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.environments.registry import describe
     from goalreel.files.atomic import replacing_folder
-    from goalreel.film.shards import shard_paths
+    from goalreel.films.shards import shard_paths
     from goalreel.provenance.checksums import SUMS, write_sums
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.report.plot_data import read_returns, read_sample, read_steps

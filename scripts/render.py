@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("output", type=Path, help="the frame cache to write, .npz")
     arguments = options.parse_args(argv)
 
-    from goalreel.film.render import render_states
+    from goalreel.films.render import render_states
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
     from goalreel.pictures.styles import make_style

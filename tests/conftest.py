@@ -18,8 +18,8 @@ from reruns import Sources
 from goalreel.encoding import ffmpeg
 from goalreel.environments.physics import ENVIRONMENTS
 from goalreel.files.seal import LENGTH, write_seal
-from goalreel.film.render import render_states
-from goalreel.film.segment import encode_segment
+from goalreel.films.render import render_states
+from goalreel.films.segment import encode_segment
 from goalreel.pictures.atlas import draw_atlas
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.styles import make_style

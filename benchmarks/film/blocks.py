@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def measure(folder: Path, env: str, episodes: int, steps: int, runs: int) -> list[list[str]]:
     """Return the rows of an environment."""
-    from goalreel.film.segment import assemble_blocks, encode_segment
+    from goalreel.films.segment import assemble_blocks, encode_segment
 
     cache = frames_of(folder, env, episodes, steps)
     makers = {

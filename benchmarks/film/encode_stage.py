@@ -32,7 +32,7 @@ def draw_atlas(folder: Path) -> None:
 def make_shard(folder: Path, name: str, reaches: int) -> Shard:
     """Play and render the first so many reaches."""
     from goalreel.environments.environment import make_environment
-    from goalreel.film.render import render_states
+    from goalreel.films.render import render_states
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
     from goalreel.pictures.styles import make_style
@@ -71,7 +71,7 @@ def assembled(shard: Shard, coded_atlas: Path, hud: bool, caption: str, path: Pa
     """Assemble a shard; return the CPU seconds of the stage, and of joining and writing alone."""
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
     from goalreel.encoding.assembling.segment_samples import samples_of
-    from goalreel.film.segment import assemble_segment
+    from goalreel.films.segment import assemble_segment
     from goalreel.h264.parameter_sets import Stream, configuration
     from goalreel.mp4.movie_box import VideoTrack
     from goalreel.mp4.writer import write_mp4
@@ -105,7 +105,7 @@ def assembled(shard: Shard, coded_atlas: Path, hud: bool, caption: str, path: Pa
 
 def encoded(shard: Shard, settings, path: Path) -> list[float]:
     """Encode a shard with x264; return the CPU seconds of the stage, and of encoding alone."""
-    from goalreel.film.segment import encode_segment
+    from goalreel.films.segment import encode_segment
 
     cache, before = cpu_of(lambda: shown(shard, False, ""))
     _, alone = cpu_of(lambda: encode_segment(cache, path, FPS, settings, ""))

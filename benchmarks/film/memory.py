@@ -32,7 +32,7 @@ segment, shard = results / "segments/00000.mp4", results / "trajectories/00000.n
 # `start` alone tells what Python and the imports take.
 STEPS = {
     "concat": """
-from goalreel.film.concatenate import _chapters, join
+from goalreel.films.concatenate import _chapters, join
 from goalreel.simulation.trajectories import read_summary
 chapters = _chapters((read_summary(shard) for _ in range(times)), 15, "reach")
 class Often(list):
@@ -42,7 +42,7 @@ class Often(list):
 join(Often(), out / "film.mp4", 30, "a film", "{}", chapters)
 """,
     "episodes": """
-from goalreel.film.tables import write_tables
+from goalreel.films.tables import write_tables
 write_tables((shard for _ in range(times)), out / "e.csv", out / "a.csv", "MountainCar-v0", 30, 15)
 """,
     "plots: reading": """

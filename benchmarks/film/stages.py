@@ -35,7 +35,7 @@ def render_with_goalreel(results: Path) -> Sample:
 
 def render_shard_with_goalreel(results: Path, scratch: Path) -> Sample:
     """Do what a render job does once it has started: look up all pictures, write the cache."""
-    from goalreel.film.render import render_states
+    from goalreel.films.render import render_states
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import write_cache
     from goalreel.pictures.styles import make_style

@@ -21,7 +21,11 @@ from benchmarks.sample import RESULTS, ROOT
 from benchmarks.table import available_cores, describe_machine
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, save, styled
 
-LEVELS = {"ALE/Pong-v5": 18.0, "MountainCar-v0": -130.0}  # mean returns at which a game is learned
+LEVELS = {
+    "ALE/Pong-v5": 18.0,
+    "ALE/Breakout-v5": 10.0,
+    "MountainCar-v0": -130.0,
+}  # mean returns at which a game is learned
 HEADER = ("seed", "untrained", "best", "at decisions", "last", "decisions to {level}",
           "minutes to {level}", "minutes", "CPU minutes", "decisions/s")  # fmt: skip
 _COLOURS, _DASHES = (FILL, MARK, INK), ("-", "--", "-.")

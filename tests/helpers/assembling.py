@@ -12,8 +12,8 @@ from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.choice import choose
 from goalreel.encoding.yuv import Yuv420p
-from goalreel.film.render import render_states
-from goalreel.film.segment import assemble_segment
+from goalreel.films.render import render_states
+from goalreel.films.segment import assemble_segment
 from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import Stream, pps, sps
 from goalreel.pictures.atlas import Atlas, state_keys

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import yaml
 from project import REPOSITORY
 
-from goalreel.film.shards import shard_name
+from goalreel.films.shards import shard_name
 from goalreel.provenance import fingerprint
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs

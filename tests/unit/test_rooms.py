@@ -15,7 +15,7 @@ TOP = {"__init__", "arrays", "cli", "errors"}
 OFFERED = {"sb3", "vector"}  # modules of public names, as the package itself is
 # A room imports from itself and from those before it; the modules at the top are before all.
 ROOMS = ["files", "mp4", "h264", "provenance", "environments", "policies", "simulation"]
-ROOMS += ["pictures", "encoding", "film", "recorders", "views", "report", "verification"]
+ROOMS += ["pictures", "encoding", "films", "recorders", "views", "report", "verification"]
 ROOMS += ["training", "workflow"]
 LEARNS = {"dqn", "pixels", "train", "training_table"}  # the programs that train
 

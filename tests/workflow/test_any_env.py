@@ -21,7 +21,7 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
-from goalreel.film.segment import encode_segment
+from goalreel.films.segment import encode_segment
 from goalreel.pictures.camera import replayed
 from goalreel.pictures.overlay import framed
 from goalreel.policies.policy import make_policy

@@ -111,7 +111,7 @@ def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions
         assert any(f"{line} ".startswith(f"{package} ") for line in lines), package
 
 
-PUBLIC = {"GoalreelError", "RecordVideo", "open_cache", "read_trajectories", "save_video"}
+PUBLIC = {"GoalreelError", "RecordVideo", "film", "open_cache", "read_trajectories", "save_video"}
 
 
 def test_goalreel_offers_its_public_names_alone_and_imports_nothing_for_them():

@@ -15,7 +15,7 @@ from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p, planar, planes
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.film.shards import shard_paths
+from goalreel.films.shards import shard_paths
 from goalreel.pictures.captions import CHARACTERS, outcome
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import framed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.film.shards import shard_paths
+from goalreel.films.shards import shard_paths
 from goalreel.report.page_rows import outcomes
 from goalreel.report.reach_rate import pieces
 from goalreel.simulation.trajectories import Trajectories, read_trajectories

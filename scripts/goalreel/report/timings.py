@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
-from goalreel.film.shards import shard_name
+from goalreel.films.shards import shard_name
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import pandas as pd
 from goalreel.environments.environment import gymnasiums_environment, make_environment
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.film.shards import shard_name
-from goalreel.film.tables import ATTEMPT_COLUMNS, EPISODE_COLUMNS
+from goalreel.films.shards import shard_name
+from goalreel.films.tables import ATTEMPT_COLUMNS, EPISODE_COLUMNS
 from goalreel.pictures.camera import replayed
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.simulation.episodes import Episode

@@ -16,8 +16,8 @@ from pathlib import Path
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
-from goalreel.film.parts import WHOLE
-from goalreel.film.parts_index import index_of
+from goalreel.films.parts import WHOLE
+from goalreel.films.parts_index import index_of
 from goalreel.provenance.checksums import fault_of, read_digests
 from goalreel.verification import single_files as files
 from goalreel.verification.played_again import difference

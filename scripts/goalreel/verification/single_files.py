@@ -8,8 +8,8 @@ from pathlib import Path
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
-from goalreel.film.parts import WHOLE, film_file, parts_of
-from goalreel.film.shards import shard_name
+from goalreel.films.parts import WHOLE, film_file, parts_of
+from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import open_cache
 from goalreel.provenance.embedded_specs import read_spec

@@ -14,7 +14,7 @@ import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import Environment, make_environment
-from goalreel.film.render import render_states
+from goalreel.films.render import render_states
 from goalreel.pictures.atlas import Atlas, read_atlas
 from goalreel.pictures.camera import filming
 from goalreel.pictures.frame_cache import FrameCache, open_cache

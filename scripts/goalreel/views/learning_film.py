@@ -19,8 +19,8 @@ from goalreel.environments.environment import Environment, make_environment
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.film.concatenate import Chapter, join
-from goalreel.film.segment import encode_segment
+from goalreel.films.concatenate import Chapter, join
+from goalreel.films.segment import encode_segment
 from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache

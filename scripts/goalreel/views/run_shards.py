@@ -14,7 +14,7 @@ from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
 from goalreel.errors import GoalreelError
-from goalreel.film.shards import shard_paths
+from goalreel.films.shards import shard_paths
 from goalreel.provenance.input_checks import check_inputs
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
-from goalreel.film.shards import shard_name
+from goalreel.films.shards import shard_name
 from goalreel.policies.parameters import LEARNERS, MOST_AGES, is_trained_here
 from goalreel.workflow import selection
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes

@@ -20,8 +20,8 @@ from goalreel.environments.gymnasium_ids import environment_files, environment_t
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
-from goalreel.film.parts import Part, parts_of
-from goalreel.film.shards import shard_name
+from goalreel.films.parts import Part, parts_of
+from goalreel.films.shards import shard_name
 from goalreel.policies.parameters import LEARNERS, is_trained_here, parameters
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
 from goalreel.provenance.checksums import results_files

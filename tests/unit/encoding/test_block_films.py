@@ -17,7 +17,7 @@ from goalreel.encoding.assembling import block_contents, block_samples
 from goalreel.encoding.yuv import Yuv420p, pad16
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.film.segment import assemble_blocks
+from goalreel.films.segment import assemble_blocks
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.overlay import framed, overlaid
 

@@ -14,7 +14,7 @@ from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
 from goalreel.encoding.choice import choose, obstacles
 from goalreel.errors import GoalreelError
-from goalreel.film.render import render_states
+from goalreel.films.render import render_states
 from goalreel.pictures.atlas import Atlas, state_keys
 from goalreel.pictures.frame_cache import write_cache
 from goalreel.pictures.overlay import clear_rows, empty_card

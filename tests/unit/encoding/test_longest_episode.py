@@ -12,7 +12,7 @@ from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.sample_parts import MOST_PICTURES
 from goalreel.errors import GoalreelError
-from goalreel.film.segment import assemble_segment
+from goalreel.films.segment import assemble_segment
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.frame_cache import FrameCache

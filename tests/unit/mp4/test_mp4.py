@@ -21,7 +21,7 @@ from goalreel.encoding import ffmpeg, x264
 from goalreel.encoding.x264 import encode_video
 from goalreel.errors import GoalreelError
 from goalreel.files.seal import LENGTH
-from goalreel.film.concatenate import _check_segment, _Shard, join
+from goalreel.films.concatenate import _check_segment, _Shard, join
 from goalreel.mp4 import writer
 from goalreel.mp4.movie_box import FileRange, VideoTrack
 from goalreel.mp4.reader import TICKS, read_index, read_outline
@@ -329,7 +329,7 @@ def test_a_film_of_other_bytes_is_never_a_result(source, tmp_path, monkeypatch):
         write_mp4(path, replace(made, sizes=sizes), [bytes(int(sizes.sum()))], *rest)
 
     encoded(tmp_path / "s.mp4")
-    monkeypatch.setattr("goalreel.film.concatenate.write_mp4", longer)
+    monkeypatch.setattr("goalreel.films.concatenate.write_mp4", longer)
     with pytest.raises(GoalreelError, match="the film is wrong"):
         join([tmp_path / "s.mp4"], tmp_path / "f.mp4", 30, "t", "c", chapters_of([10]))
     assert not (tmp_path / "f.mp4").exists()

@@ -10,7 +10,7 @@ from gymnasium_frames import drawn
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.film.render import render_states
+from goalreel.films.render import render_states
 from goalreel.pictures.atlas import Atlas, draw_atlas, read_atlas, write_atlas
 from goalreel.pictures.frame_cache import open_cache, write_cache
 from goalreel.pictures.mountain_car_scene import MIN_POSITION, SCALE

@@ -13,7 +13,7 @@ from project import REPOSITORY
 from goalreel import cli
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal, seal_mp4
-from goalreel.film.shards import shard_paths
+from goalreel.films.shards import shard_paths
 from goalreel.provenance.input_checks import check_inputs
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 from goalreel.simulation.trajectories import write_trajectories

@@ -6,7 +6,7 @@ Imported while the Snakefile is parsed, so without NumPy.
 
 from dataclasses import dataclass
 
-from goalreel.film.shards import shard_name
+from goalreel.films.shards import shard_name
 
 WHOLE = "film.mp4"
 

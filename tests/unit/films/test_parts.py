@@ -9,7 +9,7 @@ from conftest import hashes, shard
 from test_film import join
 
 from goalreel.errors import GoalreelError, Unusable
-from goalreel.film.parts_index import write_index
+from goalreel.films.parts_index import write_index
 from goalreel.mp4.reader import read_outline
 
 SHARDS = {"reaches": 8, "shard_size": 2}

@@ -14,7 +14,7 @@ from recordings import BROKEN, small_disk
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
-from goalreel.film.segment import encode_segment
+from goalreel.films.segment import encode_segment
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.simulation.trajectories import write_trajectories

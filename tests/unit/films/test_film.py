@@ -12,8 +12,8 @@ from assembling import nal_types, packets_of
 from conftest import CONTINUOUS, DISCRETE, HARSH, QP, decoded, rendered, shard, simulated
 
 from goalreel.errors import GoalreelError
-from goalreel.film.concatenate import concatenate
-from goalreel.film.segment import encode_segment
+from goalreel.films.concatenate import concatenate
+from goalreel.films.segment import encode_segment
 from goalreel.simulation.trajectories import write_trajectories
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from project import REPOSITORY
 
 import goalreel
-from goalreel.film.tables import ATTEMPT_COLUMNS
+from goalreel.films.tables import ATTEMPT_COLUMNS
 from goalreel.simulation.trajectories import write_trajectories
 
 COLUMNS = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from goalreel.files.atomic import replacing
-from goalreel.film.parts import film_file
+from goalreel.films.parts import film_file
 from goalreel.provenance.spec import check_common
 from goalreel.simulation.trajectories import Attempts, read_summary
 

@@ -1,0 +1,168 @@
+"""`goalreel.film`: a small film in one call, by the stages' own programs, one after another."""
+
+import contextlib
+import importlib.util
+import io
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
+
+from goalreel.environments.registry import describe
+from goalreel.errors import GoalreelError
+from goalreel.files.atomic import replacing
+from goalreel.films.shards import shard_name
+from goalreel.policies.parameters import is_trained_here
+from goalreel.workflow import selection
+from goalreel.workflow.config import load_config
+from goalreel.workflow.specs import Specs
+
+if TYPE_CHECKING:
+    import gymnasium
+    import pandas
+
+_SCRIPTS = Path(__file__).parents[2]
+_SCHEMA = _SCRIPTS.parent / "config.schema.yaml"
+# A stage loads a policy from a file: this one takes what `film` was given.
+_PLAYER = """from goalreel.workflow.in_process import playing
+
+
+def make_policy():
+    return playing
+"""
+_given: Callable | None = None
+
+
+def film(
+    env: "str | gymnasium.Env",
+    policy: "str | Mapping | Callable | object" = "random",
+    *,
+    episodes: int = 10,
+    to: str | Path = "film.mp4",
+    seed: int = 2025,
+    **options: object,
+) -> "pandas.DataFrame":
+    """Film what a policy does, with captions and chapters, and return the table of its episodes.
+
+        goalreel.film("CartPole-v1", lambda obs: int(obs[2] > 0), episodes=20, to="cart.mp4")
+
+    The stages are the workflow's, here in this process: the same configuration gives the same film,
+    byte for byte. For thousands of episodes `snakemake` uses all cores, and goes on after a stop.
+
+    Args:
+        env: an id, or an environment of gymnasium.make, of which one like it is made anew.
+        policy: a name or a section `policy` of the configuration; or a function of an observation
+            that returns an action; or a model with Stable-Baselines3's `predict`, asked for its
+            deterministic action. An action must depend on the observation alone.
+        episodes: how many, whatever their outcome; `reaches` and `seeds` take its place.
+        to: the film to write, .mp4.
+        seed: the root seed, from which each episode's seed is derived.
+        options: of the configuration, such as success=18 or overlay={"hud": True}.
+
+    Returns:
+        A row for each filmed episode: seed, steps, return, outcome, its place in the film, ...
+
+    Raises:
+        GoalreelError: an option is wrong, the policy must be trained first, or a stage fails.
+
+    """
+    global _given
+    given = {"env": env} if isinstance(env, str) else _named(env)
+    given |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
+    with tempfile.TemporaryDirectory(prefix="goalreel-") as name:
+        folder, player = Path(name), Path(name, "policy.py")
+        if isinstance(policy, str):
+            policy = {"name": policy}
+        elif not isinstance(policy, Mapping):
+            player.write_text(_PLAYER, encoding="ascii")
+            _given = policy if callable(policy) else _predicting(policy)
+            policy = {"name": "file", "file": str(player)}
+        config = load_config({**given, "policy": policy, "seed": seed, **options}, _SCHEMA)
+        if is_trained_here(config["policy"]):
+            raise GoalreelError(
+                f"policy.name: {config['policy']['name']} is trained first: run snakemake"
+            )
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):  # the stages' log
+                table = _make(Specs(config, _SCRIPTS), config, folder)
+        finally:
+            _given = None
+        with replacing(to) as temporary:
+            shutil.copyfile(folder / "film.mp4", temporary)
+    return table
+
+
+def playing(observation: object) -> object:
+    """Return the action of the policy that `film` was given."""
+    return _given(observation)
+
+
+def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
+    """Run the stages of a film in their order; return the table of its episodes."""
+    import pandas
+
+    def run(stage: str, wildcards: SimpleNamespace, *arguments: object) -> None:
+        given = [str(argument) for argument in arguments if argument is not None]
+        _program(stage).main(["--spec", specs.spec(stage, wildcards), *given])
+
+    def of(kind: str, shard: int) -> Path:
+        return folder / kind / f"{shard_name(shard)}.{'mp4' if kind == 'segments' else 'npz'}"
+
+    everything, has_atlas = SimpleNamespace(), describe(config["env"]).has_atlas
+    atlas, coded_atlas = folder / "atlas.npz", folder / "coded_atlas.npz"
+    for kind in ("trajectories", "frames", "segments"):
+        (folder / kind).mkdir()
+    if has_atlas:
+        run("atlas", everything, atlas)
+    if specs.encoder.assembled:
+        run("coded_atlas", everything, "--atlas", atlas, coded_atlas)
+    assembled = ("--coded-atlas", coded_atlas) if specs.encoder.assembled else ()
+    for shard in range(specs.shards):
+        here, frames = SimpleNamespace(shard=shard_name(shard)), of("frames", shard)
+        trajectories = of("trajectories", shard)
+        drawn = () if has_atlas else ("--frames", frames)
+        most = "--max-attempts", config["max_attempts"]
+        run("simulate", here, *most, trajectories, *drawn)
+        of_shard = "--trajectories", trajectories
+        if has_atlas:
+            run("render", here, "--atlas", atlas, *of_shard, frames)
+        run("encode", here, *assembled, "--frames", frames, *of_shard, of("segments", shard))
+    first = "--trajectories", of("trajectories", 0)
+    run("concat", everything, "--segments", of("segments", 0), *first, folder / "film.mp4")
+    table, reaches = folder / "episodes.csv", selection.unit(config) == "reach"
+    attempts = ("--attempts", folder / "attempts.csv") if reaches else ()
+    run("episodes", everything, *first, table, folder / "tables.json", *attempts)
+    return pandas.read_csv(table)
+
+
+@cache
+def _program(stage: str) -> ModuleType:
+    """Return a stage's program, scripts/STAGE.py, as a module."""
+    spec = importlib.util.spec_from_file_location(f"goalreel_{stage}", _SCRIPTS / f"{stage}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _predicting(model: object) -> Callable:
+    """Return a model's deterministic policy. Raises GoalreelError if it is no model."""
+    if not hasattr(model, "predict"):
+        raise GoalreelError(
+            f"policy: {model!r}; allowed: the name of a policy, a section `policy`, a function of "
+            f"an observation, or a model with `predict`"
+        )
+    return lambda observation: model.predict(observation, deterministic=True)[0]
+
+
+def _named(env: "gymnasium.Env") -> dict:
+    """Return the configuration of an environment that gymnasium.make has made."""
+    spec = getattr(env, "spec", None)
+    if spec is None:
+        raise GoalreelError(f"env: {env!r} was not made by gymnasium.make; give its id")
+    kwargs = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    wrappers = [{one.entry_point: one.kwargs or {}} for one in spec.additional_wrappers]
+    limit = spec.max_episode_steps
+    return {"env": spec.id, "env_kwargs": kwargs, "env_wrappers": wrappers, "max_steps": limit}

@@ -1,0 +1,88 @@
+"""goalreel.film makes, in one call, the film that the workflow makes."""
+
+import gymnasium
+import numpy as np
+import pandas as pd
+import pytest
+from recordings import decoded_rgb
+
+import goalreel
+from goalreel import GoalreelError
+
+
+def balance(observation):
+    """Push to where the pole falls."""
+    assert observation.shape == (4,) and observation.dtype == np.float32
+    return int(observation[2] + 0.5 * observation[3] > 0)
+
+
+class Model:
+    """As Stable-Baselines3's models are asked."""
+
+    def predict(self, observation, deterministic=False):
+        """Return the action, and no state."""
+        assert deterministic
+        return np.array(balance(observation)), None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"env": "CartPole-v1", "policy": {"name": "random"}, "episodes": 5, "shard_size": 2},
+        {"env": "MountainCar-v0", "policy": {"name": "pump"}, "reaches": 3, "shard_size": 2},
+        {"env": "FrozenLake-v1", "policy": {"name": "random"}, "seeds": "3-8"},
+    ],
+    ids=lambda options: options["env"],
+)
+def test_film_and_table_are_those_of_the_workflow(project, tmp_path, options):
+    text = {
+        key: f"{{name: {value['name']}}}" if isinstance(value, dict) else value
+        for key, value in options.items()
+    }
+    project.run("-j", "2", config=text)
+    results = project.folder / "results"
+    options = dict(options)
+    env = options.pop("env")
+    table = goalreel.film(env, to=tmp_path / "film.mp4", **options)
+    assert (tmp_path / "film.mp4").read_bytes() == (results / "film.mp4").read_bytes()
+    pd.testing.assert_frame_equal(table, pd.read_csv(results / "episodes.csv"))
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["film.mp4"]
+
+
+@pytest.mark.parametrize("policy", [balance, Model()], ids=["function", "model"])
+def test_a_python_object_plays(tmp_path, policy):
+    made = gymnasium.make("CartPole-v1", max_episode_steps=40, render_mode="rgb_array")
+    overlay = {"caption": "", "title_card": 0}
+    table = goalreel.film(made, policy, episodes=3, to=tmp_path / "a.mp4", seed=5, overlay=overlay)
+    assert table["steps"].tolist() == [40, 40, 40] and table["truncated"].all()
+    frames, first = decoded_rgb(tmp_path / "a.mp4"), 0
+    for row in table.itertuples():
+        obs, _ = made.reset(seed=row.seed)
+        returned, shown = 0.0, [made.render()]
+        for _ in range(row.steps):
+            obs, reward, *_ = made.step(balance(obs))
+            returned += reward
+            shown.append(made.render())
+        assert row[table.columns.get_loc("return") + 1] == returned
+        for frame, picture in zip(frames[first : first + 41], shown, strict=True):
+            assert frame.shape == picture.shape
+            assert np.abs(frame.astype(int) - picture).mean() < 1  # x264's, not another picture
+        first += 41
+    assert first == len(frames)
+
+
+def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
+    to = tmp_path / "film.mp4"
+    with pytest.raises(GoalreelError, match="env: .*CartPole-v1"):
+        goalreel.film("CartPol-v1", to=to)
+    with pytest.raises(GoalreelError, match="policy.name: .*random"):
+        goalreel.film("CartPole-v1", "randm", to=to)
+    with pytest.raises(GoalreelError, match="policy: 3; allowed: the name of a policy"):
+        goalreel.film("CartPole-v1", 3, to=to)
+    with pytest.raises(GoalreelError, match="sarsa is trained first: run snakemake"):
+        goalreel.film("MountainCar-v0", "sarsa", to=to)
+    with pytest.raises(GoalreelError, match="episods"):
+        goalreel.film("CartPole-v1", to=to, episods=3)
+    with pytest.raises(GoalreelError, match="raised ZeroDivisionError"):
+        goalreel.film("CartPole-v1", lambda observation: 1 // 0, to=to)
+    assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,7 @@ import numpy as np
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.opengl import choose_opengl, close_at_exit
+from goalreel.environments.picture_memo import PictureMemo
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
@@ -71,6 +72,7 @@ class Pool:
     used: list = field(default_factory=list)  # those that have
     trusted: bool | None = None  # whether these may play again, None as long as it was not tried
     making: float = 0.0  # seconds that it took to make instances for episodes
+    memo: PictureMemo = field(default_factory=PictureMemo)
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,10 @@ class GymnasiumEnvironment:
             if instance is None:
                 env.close()
 
+    def picture(self, env) -> object:
+        """Return what `env.render()` draws of an instance of `make`, drawn before or now."""
+        return env.render() if self.wrappers else self.pool.memo.picture(env)
+
     def trust(self, used: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""
         self.pool.trusted = used
@@ -305,7 +311,7 @@ class _Instances:
         return _Instances(self.environment, chosen)
 
     def pictures(self) -> list:
-        return [instance.env.render() for instance in self.instances]
+        return [self.environment.picture(instance.env) for instance in self.instances]
 
     def close(self) -> None:
         for instance in self.instances:

@@ -55,6 +55,7 @@ SPEED = (
             ("CartPole", "CartPole-v1"),
             ("LunarLander", "LunarLander-v3"),
             ("Atari Breakout", "ALE/Breakout-v5"),
+            ("MiniGrid", "MiniGrid-DoorKey-8x8-v0"),
         )
     ),
 )
@@ -106,15 +107,25 @@ def value(name: str, row: str, column: str) -> str:
 def speed() -> str:
     """Return the README's table."""
     lines = [
-        "| | Strongest peer | goalreel | Ratio |",
-        "|---|---:|---:|---:|",
+        "| | Peer | goalreel | Ratio | EnvPool into x264 `ultrafast`, one core |",
+        "|---|---:|---:|---:|---:|",
     ]
     for what, name, peer, ours, unit in SPEED:
         (program, theirs), (_, own) = (_speed(name, place) for place in (peer, ours))
         ratio = own / theirs
         shown = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
-        lines.append(f"| {what} | {program}: {theirs:,.0f} {unit} | {own:,.0f} {unit} | {shown} |")
+        cells = what, f"{program}: {theirs:,.0f} {unit}", f"{own:,.0f} {unit}", shown
+        best = _envpool(peer.split(" | ")[0]) if name == "environments" else ""
+        lines.append(f"| {' | '.join((*cells, best))} |")
     return "\n".join(lines)
+
+
+def _envpool(env: str) -> str:
+    """Return how fast EnvPool's own pictures of an environment are filmed, and how many differ."""
+    row = _row("environments", env)
+    differ = row["EnvPool, pixels that differ"]
+    told = f"{differ} of pixels differ" if differ else "pixels not compared"
+    return f"{float(row['EnvPool, frames/s']):,.0f} frames/s, {told}"
 
 
 def _speed(name: str, place: str) -> tuple[str, float]:

@@ -1,23 +1,17 @@
-"""The phase plane: position against velocity, the trajectories of a run drawn as they grow.
+"""The phase plane: a place or an angle and its velocity, the run's trajectories drawn as they grow.
 
 matplotlib draws the axes, once; the trajectories are drawn into them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from goalreel.environments.registry import (
-    MAX_POSITION,
-    MAX_SPEED,
-    MIN_POSITION,
-    MOUNTAIN_CARS,
-    describe,
-)
+from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.errors import GoalreelError
 from goalreel.files.svg_plot import GRID, mark_x, styled
 from goalreel.simulation.trajectories import read_summary
@@ -29,8 +23,7 @@ PLANE = (72, 54, 582, 342)  # left, top, right and bottom of the plane; the last
 _DPI = 100
 _HEADLINE = (320, 36)  # width and height of what is kept free for it at the top left
 _LARGE, _SMALL = 10, 9  # sizes of text in points
-_LIMITS = np.array([[MIN_POSITION, -MAX_SPEED], [MAX_POSITION, MAX_SPEED]])
-_LIMITS += np.diff(_LIMITS, axis=0) * [[-0.04], [0.04]]  # room beyond the ends of the ranges
+_ROOM = 0.04  # of each range, beyond its ends
 _FINER = 3  # the plane is drawn so many times larger and reduced, which is its antialiasing
 _LINE, _DOT = 1.2, 2.6  # a line's width and a head's radius in pixels
 # The lines of n trajectories have the opacity n ** -_FADING, but never less than _FAINTEST.
@@ -40,15 +33,66 @@ _COLOURS = ((58, 28, 128), (40, 88, 156), (20, 138, 142), (88, 178, 92), (228, 1
 
 
 @dataclass(frozen=True)
+class Plane:
+    """The phase plane of an environment."""
+
+    columns: tuple[int, int]  # of a recorded state: what lies across, and its velocity
+    width: int  # numbers of a recorded state
+    low: tuple[float, float]
+    high: tuple[float, float]
+    ticks: tuple[Sequence[float], Sequence[float]]
+    labels: tuple[str, str] = ("position", "velocity")
+    marks: dict[float, str] = field(default_factory=dict)  # across: the goal, or where it ends
+    end: str = "steps to the goal"
+    turns: bool = False  # whether an angle comes back at the other side
+
+    @property
+    def limits(self) -> np.ndarray:
+        """The plane's lower left and upper right corners, (2, 2) float64."""
+        limits = np.array([self.low, self.high])
+        return limits + np.diff(limits, axis=0) * [[-_ROOM], [_ROOM]]
+
+
+_FALLEN = 12 * 2 * np.pi / 360  # the pole's angle at which an episode of CartPole ends
+_CARTPOLE = Plane(
+    *((2, 3), 4, (-0.25, -3.5), (0.25, 3.5)),
+    (np.arange(-2, 3) * 0.1, np.arange(-3, 4)),
+    ("angle", "angular velocity"),
+    {-_FALLEN: "", _FALLEN: "falls"},
+    "steps",
+)
+PLANES = {
+    **{
+        car.id: Plane(
+            *((0, 1), 2, (MIN_POSITION, -MAX_SPEED), (MAX_POSITION, MAX_SPEED)),
+            (np.arange(-4, 3) * 0.3, np.arange(-2, 3) * 0.03),
+            marks={car.goal_position: "goal"},
+        )
+        for car in MOUNTAIN_CARS.values()
+    },
+    "CartPole-v0": _CARTPOLE,
+    "CartPole-v1": _CARTPOLE,
+    "Pendulum-v1": Plane(
+        *((0, 1), 2, (-np.pi, -8), (np.pi, 8)),
+        (np.arange(-3, 4), np.arange(-2, 3) * 4),
+        ("angle", "angular velocity"),
+        {0.0: "upright"},
+        "steps",
+        turns=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
 class Trails:
     """The trajectories that are drawn."""
 
-    # (trajectories, steps_max + 1, 2) float64, position and velocity, the reset first; a
+    # (trajectories, steps_max + 1, 2) float64, such as position and velocity, the reset first; a
     # trajectory stays at its last state
     states: np.ndarray
     steps: np.ndarray  # (trajectories,) int64, to the goal
-    total: int  # trajectories of the run that reached the goal
-    goal_position: float
+    total: int  # trajectories of the run that reached the goal; of episodes, all
+    plane: Plane
 
 
 def read_trails(paths: Sequence[Path], env: str) -> Trails:
@@ -58,17 +102,18 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
 
     Args:
         paths: the trajectory files of all shards, in order.
-        env: the Mountain Car that they are of.
+        env: the environment that they are of.
 
     Raises:
-        GoalreelError: if it is none, a file cannot be used, or no episode reached the goal.
+        GoalreelError: if it has no phase plane here, a file cannot be used, or no episode reached
+            the goal.
 
     """
-    goal = describe(env).goal_position
-    if goal is None:
+    plane = PLANES.get(env)
+    if plane is None:
         raise GoalreelError(
-            f"this view needs a Mountain Car ({', '.join(MOUNTAIN_CARS)}), whose state is a "
-            f"position and a velocity; {env} is not one"
+            f"this view draws a place or an angle and its velocity, and knows those of "
+            f"{', '.join(PLANES)}; not of {env}"
         )
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     ends = np.cumsum([len(episodes) for episodes in reached])
@@ -80,13 +125,21 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
     for shard, trajectories in enumerate(read_shards(paths)):
         first = ends[shard] - len(reached[shard])
         chosen = reached[shard][taken[shards == shard] - first]
-        episodes += [trajectories.episode(episode)[0] for episode in chosen.tolist()]
+        if trajectories.states.shape[1] != plane.width:
+            raise GoalreelError(
+                f"{env}: its wrappers change what is recorded; this view needs none"
+            )
+        columns = list(plane.columns)
+        episodes += [trajectories.episode(episode)[0][:, columns] for episode in chosen.tolist()]
     if not episodes:
         raise GoalreelError("no episode reached the goal, so there is no trajectory to show")
     steps = np.array([len(states) - 1 for states in episodes])
     rows = steps.max() + 1
     padded = [np.pad(s, ((0, rows - len(s)), (0, 0)), mode="edge") for s in episodes]
-    return Trails(np.stack(padded), steps, total, goal)
+    states = np.stack(padded)
+    if plane.turns:
+        states[..., 0] = (states[..., 0] + np.pi) % (2 * np.pi) - np.pi
+    return Trails(states, steps, total, plane)
 
 
 def portraits(trails: Trails) -> Iterator[np.ndarray]:
@@ -107,12 +160,14 @@ def portraits(trails: Trails) -> Iterator[np.ndarray]:
     width, radius = round(_LINE * _FINER), _DOT * _FINER
     radius *= (1 + opacity) / 2  # a crowd's heads are smaller
     inks = [tuple(ink) for ink in colours(trails.steps).tolist()]
-    places = np.rint(_places(trails.states) * _FINER).astype(np.int64)
+    places = np.rint(_places(trails.states, trails.plane) * _FINER).astype(np.int64)
+    # No line goes from one side of the plane to the other.
+    turned = np.abs(np.diff(trails.states[..., 0], axis=1)) > np.pi
     for step, headline in enumerate(tops):
         now = places[:, step].tolist()
         if step > 0:
             # A line is drawn once, on the canvas that all later frames show.
-            growing = np.flatnonzero(step <= trails.steps).tolist()
+            growing = np.flatnonzero((step <= trails.steps) & ~turned[:, step - 1]).tolist()
             before = places[:, step - 1].tolist()
             for trail in growing:
                 ink = (*inks[trail], round(255 * opacity))
@@ -135,10 +190,11 @@ def colours(values: np.ndarray) -> np.ndarray:
     return np.rint(np.stack(channels, axis=1)).astype(np.uint8)
 
 
-def _places(states: np.ndarray) -> np.ndarray:
+def _places(states: np.ndarray, plane: Plane) -> np.ndarray:
     """Return where states, (..., 2), lie: (..., 2) float64, pixels from the plane's corner."""
     left, top, right, bottom = PLANE
-    share = (states - _LIMITS[0]) / (_LIMITS[1] - _LIMITS[0])
+    low, high = plane.limits
+    share = (states - low) / (high - low)
     return share * [right - left, top - bottom] + [0, bottom - top]
 
 
@@ -169,27 +225,29 @@ def _figure(trails: Trails) -> Figure:
     """Return the axes, the goal and the legend."""
     figure = Figure((SIZE[0] / _DPI, SIZE[1] / _DPI), dpi=_DPI, layout="none")
     axes = _add_axes(figure, *PLANE)
-    axes.set(xlim=_LIMITS[:, 0], ylim=_LIMITS[:, 1])
-    axes.set(xticks=np.arange(-4, 3) * 0.3, yticks=np.arange(-2, 3) * 0.03)
+    plane = trails.plane
+    axes.set(xlim=plane.limits[:, 0], ylim=plane.limits[:, 1])
+    axes.set(xticks=plane.ticks[0], yticks=plane.ticks[1])
     axes.tick_params(labelsize=_SMALL)
-    axes.set_xlabel("position", size=_LARGE)
-    axes.set_ylabel("velocity", size=_LARGE, labelpad=2)
+    axes.set_xlabel(plane.labels[0], size=_LARGE)
+    axes.set_ylabel(plane.labels[1], size=_LARGE, labelpad=2)
     axes.grid(color=GRID, lw=0.5)
     axes.set_axisbelow(True)
-    mark_x(axes, trails.goal_position, "goal", size=_SMALL, lw=1)
-    _add_legend(figure, trails.steps)
+    for place, text in plane.marks.items():
+        mark_x(axes, place, text, size=_SMALL, lw=1)
+    _add_legend(figure, trails.steps, plane.end)
     return figure
 
 
-def _add_legend(figure: Figure, steps: np.ndarray) -> None:
-    """Add the colours and the steps to the goal that their ends mean, at the top right."""
+def _add_legend(figure: Figure, steps: np.ndarray, end: str) -> None:
+    """Add the colours and the steps that their ends mean, at the top right."""
     low, high = int(steps.min()), int(steps.max())
     left, right = (360, 440) if high > low else (431, 440)
     axes = _add_axes(figure, left, 16, right, 25)
     axes.set_axis_off()
     ramp = colours(np.linspace(low, high, right - left))
     axes.imshow(ramp[None], aspect="auto", interpolation="nearest")
-    texts = {(right + 6, "left"): f"{high} steps to the goal"}
+    texts = {(right + 6, "left"): f"{high} {end}"}
     texts |= {(left - 6, "right"): f"{low}"} if high > low else {}
     for (x, side), text in texts.items():
         figure.text(*_share(x, 20), text, size=_SMALL, ha=side, va="center_baseline")

@@ -9,6 +9,10 @@ from conftest import DISCRETE, simulated
 from matplotlib.text import Text
 from test_views import ENVS, NOISY, states_at, written
 
+from goalreel.environments.environment import make_environment
+from goalreel.errors import GoalreelError
+from goalreel.policies.policy import make_policy
+from goalreel.simulation.reaches import simulate_reaches
 from goalreel.views import phase
 from goalreel.views.phase import colours, portraits, read_trails
 
@@ -109,3 +113,45 @@ def test_colours_tell_the_steps_by_lightness_alone():
     assert (np.diff(lightness) > 0).all() and np.ptp(lightness) > 100
     assert lightness.max() < 200, "seen on white"
     assert len(np.unique(colours(np.full(3, 115)), axis=0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("env", "columns", "reach"),
+    [("CartPole-v1", [2, 3], (0.25, 3.5)), ("Pendulum-v1", [0, 1], (np.pi, 8))],
+)
+def test_angles_of_gymnasiums_states_are_inked_at_their_places(env, columns, reach, tmp_path):
+    environment, policy = make_environment({"env": env}), make_policy({"name": "random"})
+    made = simulate_reaches(range(2), 7, environment, policy, 1, success=None)
+    trails = read_trails(written(tmp_path, made), env)
+    ink, peer, turned = inked(trails), gymnasium.make(env), 0
+    for episode in range(2):
+        _, actions, _ = made.episode(episode)
+        peer.reset(seed=int(made.episodes.seed[episode]))
+        states = [peer.unwrapped.state[columns]]
+        for action in actions:
+            peer.step(environment.actions.taken(action))
+            states.append(peer.unwrapped.state[columns])
+        angles, speeds = np.array(states).T
+        inside = np.arctan2(np.sin(angles), np.cos(angles))  # from -pi to pi
+        turned += (np.abs(np.diff(inside)) > np.pi).sum()
+        assert np.allclose(
+            trails.states[episode, : len(states)], np.stack([inside, speeds], axis=1)
+        )
+        x = np.floor(510 * (inside / reach[0] / 1.08 + 1) / 2).astype(int)
+        y = np.floor(288 - 288 * (speeds / reach[1] / 1.08 + 1) / 2).astype(int)
+        shown = (np.abs(inside) < 0.98 * reach[0]) & (np.abs(speeds) < 0.98 * reach[1])
+        for step in np.flatnonzero(shown).tolist():
+            near = ink[step:, max(y[step] - 1, 0) : y[step] + 2, x[step] - 1 : x[step] + 2]
+            assert near.any(axis=(1, 2)).all(), step
+    if env == "Pendulum-v1":
+        assert turned and ink[-1].mean() < 0.1  # no lines from side to side
+    assert words(trails) >= {"angle", "angular velocity"}
+
+
+def test_wrapped_states_are_refused(tmp_path):
+    wrapped = {"env": "Pendulum-v1", "env_wrappers": ["gymnasium.wrappers:FlattenObservation"]}
+    environment = make_environment(wrapped | {"max_steps": 3})
+    policy = make_policy({"name": "random"})
+    made = simulate_reaches(range(1), 7, environment, policy, 1, success=None)
+    with pytest.raises(GoalreelError, match="its wrappers change what is recorded"):
+        read_trails(written(tmp_path, made), "Pendulum-v1")

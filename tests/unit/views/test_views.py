@@ -230,5 +230,7 @@ def trajectories(results):
 
 def test_the_phase_plane_of_another_environment_is_refused(tmp_path):
     paths = written(tmp_path, simulated(reaches=range(1)))
-    with pytest.raises(GoalreelError, match=r"needs a Mountain Car \(.*CartPole-v1"):
-        read_trails(paths, "CartPole-v1")
+    with pytest.raises(
+        GoalreelError, match=r"knows those of MountainCar-v0, .*; not of FrozenLake-v1"
+    ):
+        read_trails(paths, "FrozenLake-v1")

@@ -138,6 +138,35 @@ rule stills:
         " {output.sums:q} 2> {log:q}"
 
 
+rule card:
+    """Make a folder that can be pushed to Hugging Face's hub as a model card."""
+    input:
+        frames=plan.all_shards(FRAMES),
+        trajectories=plan.all_shards(TRAJECTORIES),
+    output:
+        readme=f"{RESULTS}/card/README.md",
+        replay=f"{RESULTS}/card/replay.mp4",
+        results=f"{RESULTS}/card/results.json",
+        sums=f"{RESULTS}/card/SHA256SUMS",
+    log:
+        f"{RESULTS}/logs/card.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/card.tsv"
+    conda:
+        "../envs/report.yaml"
+    resources:
+        mem_mb=plan.memory("card"),
+        runtime=plan.minutes("card"),
+    params:
+        spec=plan.spec("card"),
+    shell:
+        'python "$SCRIPTS/card.py" --spec {params.spec:q}'
+        " --frames {input.frames[0]:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " {output.readme:q} {output.replay:q} {output.results:q}"
+        " {output.sums:q} 2> {log:q}"
+
+
 rule compare:
     """Film the same seeds of two finished runs side by side, and list their differences."""
     output:

@@ -37,7 +37,7 @@ _HOME = {
     "read_trajectories": "simulation.trajectories",
     "save_video": "recorders.save_video",
 }
-_MODULES = ("sb3", "vector")  # of further recorders
+_MODULES = ("hub", "sb3", "vector")  # of model cards, of further recorders
 __all__ = [*_HOME]
 
 

@@ -12,7 +12,7 @@ from project import REPOSITORY
 SCRIPTS = REPOSITORY / "scripts"
 PACKAGE = SCRIPTS / "goalreel"
 TOP = {"__init__", "arrays", "cli", "errors"}
-OFFERED = {"sb3", "vector"}  # modules of public names, as the package itself is
+OFFERED = {"hub", "sb3", "vector"}  # modules of public names, as the package itself is
 # A room imports from itself and from those before it; the modules at the top are before all.
 ROOMS = ["files", "mp4", "h264", "provenance", "environments", "policies", "simulation"]
 ROOMS += ["pictures", "encoding", "films", "recorders", "views", "report", "verification"]

@@ -257,7 +257,7 @@ def test_snakemake_reruns_what_the_specs_say_after_an_edit_of_the_config(done, s
 @pytest.mark.parametrize(
     ("name", "old", "new", "jobs"),
     [
-        ("film/tables.py", "index=False", "index=True", {"episodes": 1}),
+        ("films/tables.py", "index=False", "index=True", {"episodes": 1}),
         # What the workflow itself runs while it plans.
         ("encoding/choice.py", '"balanced": (34, 20)', '"balanced": (33, 20)', CODED),
         ("encoding/choice.py", "max(round(", "1 + max(round(", ENCODE | {"episodes": 1}),

@@ -1,1 +1,1 @@
-"""Plots, the page that plays the film, and the comparison of two runs."""
+"""Plots, the page that plays the film, the model card, and the comparison of two runs."""

@@ -286,6 +286,7 @@ def _selection_faults(config: Mapping) -> Faults:
         ("film.show", config["film"]["show"], "reaches"),
         ("clips.episode_trigger", config["clips"]["episode_trigger"], None),
         ("stills.episode_trigger", config["stills"]["episode_trigger"], None),
+        ("card.episode_trigger", config["card"]["episode_trigger"], None),
     ):
         if value == "failed" if without is None else value != without:
             yield (

@@ -253,6 +253,17 @@ _VIEWS = {
         mb_per_picture=50,
         ms_per_reach=1,
     ),
+    "card": replace(
+        _VIEW,
+        config=(*_VIDEO, "card", "policy", "seed", "unit"),
+        inputs=_FRAMES,
+        tools=_ENCODING,
+        outputs=tuple(
+            f"card/{file}" for file in ("README.md", "replay.mp4", "results.json", _SUMS)
+        ),
+        summary="card/README.md",
+        ms_per_reach=1,
+    ),
     "compare": Stage(
         config=("compare", "view_encoder"),
         tools=_ENCODING,

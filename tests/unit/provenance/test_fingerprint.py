@@ -250,7 +250,7 @@ def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkey
         ("pictures/camera.py", {"simulate"}),
         ("pictures/blocks.py", {"simulate", "encode"}),
         ("encoding/yuv.py", {"encode"}),
-        ("film/render.py", set()),
+        ("films/render.py", set()),
         ("pictures/atlas.py", set()),
     ],
 )

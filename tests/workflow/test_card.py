@@ -1,0 +1,91 @@
+"""`snakemake card`: what Hugging Face's hub reads, and what the run's table says."""
+
+import hashlib
+import json
+
+import gymnasium
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from recordings import decoded_rgb
+
+import goalreel
+
+CONFIG = {"env": "CartPole-v1", "episodes": 5, "policy": "{name: random}", "shard_size": 3}
+
+
+def metadata(readme: str) -> dict:
+    """Return the page's front matter."""
+    _, head, _ = readme.split("---\n", 2)
+    return yaml.safe_load(head)
+
+
+def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
+    said = project.run("-j", "2", "card", "all", config=CONFIG)
+    assert "results/card/README.md" in said
+    results = project.folder / "results"
+    folder, table = results / "card", pd.read_csv(results / "episodes.csv")
+    assert {path.name for path in folder.iterdir()} == {
+        *("README.md", "replay.mp4", "results.json", "SHA256SUMS")
+    }
+    told, readme = (
+        json.loads((folder / "results.json").read_text()),
+        (folder / "README.md").read_text(),
+    )
+    assert told == {
+        "env_id": "CartPole-v1",
+        "mean_reward": pytest.approx(table["return"].mean()),
+        "std_reward": pytest.approx(table["return"].std(ddof=0)),
+        "is_deterministic": False,
+        "n_eval_episodes": 5,
+    }
+    (model,) = metadata(readme)["model-index"]
+    (entry,) = model["results"]
+    assert entry["metrics"][0]["value"] == f"{told['mean_reward']:.2f} +/- {told['std_reward']:.2f}"
+    assert "reinforcement-learning" in metadata(readme)["tags"]
+    median = table.sort_values("return", kind="stable").iloc[2]
+    assert f"seed {median['seed']}" in readme
+    env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+    env.reset(seed=int(median["seed"]))
+    shown, first = decoded_rgb(folder / "replay.mp4"), env.render()
+    assert len(shown) == median["steps"] + 1 + 50  # the last one is held for a second
+    assert np.abs(shown[0].astype(int) - first).mean() < 1
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        digest, *name = line.split("  ")
+        if name and (name := name[0]):
+            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    config = CONFIG | {"card": "{episode_trigger: [0, 3]}"}
+    assert project.jobs("card", config=config) == {"card": 1}
+    project.run("-j", "2", "card", config=config)
+    steps = table["steps"][[0, 3]].sum() + 2
+    assert len(decoded_rgb(folder / "replay.mp4")) == steps + 50
+    assert "sound" in project.run("-j", "2", "verify", config=config)
+
+
+def test_a_card_of_a_table_in_python(tmp_path):
+    (tmp_path / "a.mp4").write_bytes(b"a video")
+    table = pd.DataFrame({"return": [1.0, 4.0], "seed": [5, 9]})
+    made = goalreel.hub.card(
+        tmp_path / "card", tmp_path / "a.mp4", table, "Ant-v5", "SAC", library="stable-baselines3"
+    )
+    readme = (made / "README.md").read_text()
+    assert (made / "replay.mp4").read_bytes() == b"a video"
+    assert json.loads((made / "results.json").read_text())["std_reward"] == 1.5
+    assert metadata(readme)["library_name"] == "stable-baselines3"
+    assert "# SAC plays Ant-v5" in readme and "2.50 ± 1.50" in readme
+
+
+def test_the_hubs_own_library_reads_the_evaluation(tmp_path):
+    hub = pytest.importorskip("huggingface_hub", reason="takes huggingface_hub")
+    (tmp_path / "a.mp4").write_bytes(b"a video")
+    table = pd.DataFrame({"return": [10.0, 20.0], "seed": [5, 9]})
+    made = goalreel.hub.card(tmp_path / "card", tmp_path / "a.mp4", table, "Ant-v5", "SAC")
+    data = hub.ModelCard.load(made / "README.md").data
+    (result,) = data.eval_results
+    assert data.model_name == "SAC"
+    assert (result.task_type, result.dataset_name) == ("reinforcement-learning", "Ant-v5")
+    assert (result.metric_type, result.metric_value) == ("mean_reward", "15.00 +/- 5.00")
+    assert (
+        hub.ModelCard(str(hub.ModelCard.load(made / "README.md"))).data.to_dict() == data.to_dict()
+    )

@@ -56,8 +56,9 @@ def main(argv: list[str] | None = None) -> None:
     returns = np.concatenate([summary.attempts.return_ for summary in filmed.summaries])
     deterministic = policy.get("deterministic", policy.get("epsilon", 0) == 0)
     results = evaluation(returns, config["env"], deterministic and policy["name"] != "random")
-    player, library = policy.get("algorithm") or policy["name"], LIBRARIES.get(policy["name"])
-    shown = [f"{episode.caption(template)}, seed {episode.row['seed']}" for episode in chosen]
+    of_file = Path(policy["file"]).stem if policy["name"] == "file" else policy["name"]
+    player, library = policy.get("algorithm") or of_file, LIBRARIES.get(policy["name"])
+    shown = [episode.caption(template) for episode in chosen]
     told = {key: value for key, value in policy.items() if key not in _PATHS}
     made = {"env": config["env"], "seed": config["seed"], "policy": told}
     write_card(arguments.readme.parent, page(results, player, library, shown, made), results)

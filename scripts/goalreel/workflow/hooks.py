@@ -43,6 +43,7 @@ from goalreel.workflow.run_summary import film_summary, shard_summary, view_summ
 from goalreel.workflow.stages import APART, STAGES, VIEWS
 
 _STARTED = time.time()
+_NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list = []  # of this run: one, or none where hooks are off
 _LOCKS: list = []  # of this process, held until it ends
 _CONFIG = "GOALREEL_CONFIG"
@@ -253,6 +254,10 @@ def start_run(plan: Plan, workflow) -> None:
         sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")
     if not rules <= APART:
         _write_run_file(plan.config)
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if limit is not None and limit.max_jobs >= _NO_LIMIT:
+        # Else each look for jobs leaves a thread that looks again a timespan later.
+        workflow.scheduler.job_rate_limiter = None
     events = JobEvents(at_close=partial(print_causes, workflow))
     _EVENTS.append(events)
     workflow.logger_manager.logger.addHandler(events)
@@ -306,10 +311,9 @@ def print_causes(workflow) -> None:
 def _end_waits() -> None:
     """Let the process end as soon as Snakemake has ended; no job is left here.
 
-    Its scheduler sets a timer whenever it starts a job, to look for more a timespan later
-    (job_scheduler.py, 9.27: max-jobs-per-timespan, a minute in the profiles), and nothing cancels
-    them: a run of 2 reaches takes 73 s instead of 8 s. The other wait is Python's own, see
-    `plan_run`.
+    Where the user limits max-jobs-per-timespan, its scheduler sets a timer whenever it starts a
+    job, to look for more a timespan later (job_scheduler.py, 9.27), and nothing cancels them. The
+    other wait is Python's own, see `plan_run`.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):

@@ -88,6 +88,9 @@ def film(
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # the stages' log
                 table = _make(Specs(config, _SCRIPTS), config, folder)
+        except GoalreelError as error:  # of a function, which the file stands for
+            told = str(error).replace(f"policy.function: {player}: make_policy: ", "policy: ")
+            raise GoalreelError(told) from None
         finally:
             _given = None
         with replacing(to) as temporary:

@@ -129,6 +129,7 @@ BLOCK_EDITS = [
     (("encoding/assembling/segment_samples.py", "(1, 2)", "(2, 1)"), NOTHING),
     (("encoding/assembling/code_atlas.py", "_COLOURS = 2", "_COLOURS = 1"), NOTHING),
     (("pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3"), PLAYED),
+    (("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5"), PLAYED),
     (("pictures/blocks.py", "_MOST_PICTURES, _MOST_BLOCKS = 256", "_MOST_PICTURES, _MOST_BLOCKS = 128"),
      PLAYED),
 ]  # fmt: skip

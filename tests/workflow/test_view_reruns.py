@@ -21,15 +21,25 @@ PLANNED = VIEWED | {"train": {"checkpoints": [1, 2], "attempts": 1}}  # the same
 NOTHING = {}
 ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
-VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "learning": 1}
+VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1, "learning": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
-SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1}
+SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1}
 HUD = ENCODE | {"coded_atlas": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
-DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "learning": 1}
+DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "card": 1, "learning": 1}
 
 FOLDERS = ("trajectories", "frames", "segments", "logs", "benchmarks")  # not of a view
-FILES = {"clips", "stills", "plots", "report", "train", "grid.mp4", "swarm.mp4", "phase.mp4"}
+FILES = {
+    "clips",
+    "stills",
+    "card",
+    "plots",
+    "report",
+    "train",
+    "grid.mp4",
+    "swarm.mp4",
+    "phase.mp4",
+}
 FILES |= {"learning.mp4", "learning.csv", "learning.sha256"}
 LISTS = ("SHA256SUMS", "learning.sha256")
 
@@ -145,6 +155,7 @@ CONFIG_EDITS = [
     ({"clips": {"episode_trigger": "all"}}, {"clips": 1}),
     ({"clips": {"video_length": 9}}, {"clips": 1}),
     ({"stills": {"episode_trigger": [0]}}, {"stills": 1}),
+    ({"card": {"episode_trigger": [0]}}, {"card": 1}),
     ({"grid": {"columns": 2}}, {"grid": 1, "report": 1}),
     ({"encode": {"qp": 31}}, ENCODE | VIDEOS | {"report": 1}),
     ({"encode": {"quality": "small"}}, HUD | VIDEOS | {"report": 1}),
@@ -174,7 +185,7 @@ def test_config_edit(sources, base, edit, jobs):
     assert rerun(base, sources.specs(PLANNED | edit, ALL)) == jobs
 
 
-CHOSEN = {"clips": 1, "stills": 1, "grid": 1, "report": 1}
+CHOSEN = {"clips": 1, "stills": 1, "card": 1, "grid": 1, "report": 1}
 CODE_EDITS = [
     ("views/swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
     ("views/phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),
@@ -184,11 +195,18 @@ CODE_EDITS = [
     ("views/learning_film.py", "attempt {number}", "try {number}", {"learning": 1}),
     ("training/sarsa.py", "0.9", "0.8", {"train": 1, "learning": 1}),
     ("report/plots.py", 'xlabel="return"', 'xlabel="returns"', {"plots": 1, "report": 1}),
+    ("report/card.py", "_ENOUGH = 2", "_ENOUGH = 3", {"card": 1}),
     ("report/compare.py", "_MARGIN, _GAP = 8", "_MARGIN, _GAP = 6", NOTHING),
     ("report/templates/report.css", "{", " {", {"report": 1}),
     ("report/templates/report.js", "const", "const  ", {"report": 1}),
     ("recorders/record_video.py", "step_id = -1", "step_id = -2", NOTHING),
     ("recorders/save_video.py", "_AT_ONCE = 8", "_AT_ONCE = 9", NOTHING),
+    ("recorders/vector.py", "self.step_id = self.episode_id = -1", "self.step_id = -1", NOTHING),
+    ("workflow/in_process.py", "episodes: int = 10", "episodes: int = 11", NOTHING),
+    # What plays and draws others than Mountain Car.
+    ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
+    ("environments/picture_memo.py", "96 << 20", "95 << 20", NOTHING),
+    ("pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3", NOTHING),
 ]
 
 
@@ -212,6 +230,9 @@ LEARNER_EDITS = [
 LEARNER_CODE = [
     ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1", PLAYED),
     ("policies/tile_policy.py", "argmax(", "argmin(", NOTHING),
+    ("environments/picture_memo.py", "96 << 20", "95 << 20", PLAYED),
+    ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
+    ("pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3", NOTHING),
     (
         "environments/gymnasium_env.py",
         "most_lanes: ClassVar = 4",

@@ -22,6 +22,8 @@ _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
 _SHARDS = {"ALE/": 20, "MiniGrid-": 25, "BabyAI-": 25}
 _SHARDS |= {"CartPole-": 50, "Acrobot-": 15, "Pendulum-": 30}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
+# What `classic_control` steps and draws, where it has no wrappers.
+CLASSIC_CONTROL = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 # Of what Gymnasium draws, where few blocks of a picture are new, so that coding each once pays
 # (benchmarks/film/blocks.py).
 _FEW_BLOCKS = ("ALE/", "BabyAI-", "CartPole-", "CliffWalking", "FrozenLake", "MiniGrid-", "Taxi-")

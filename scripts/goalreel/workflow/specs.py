@@ -17,7 +17,7 @@ from pathlib import Path
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.choice import cards, choose, x264
 from goalreel.environments.gymnasium_ids import environment_files, environment_tools
-from goalreel.environments.registry import describe
+from goalreel.environments.registry import CLASSIC_CONTROL, describe
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.films.parts import Part, parts_of
@@ -35,7 +35,17 @@ _CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
 # Each assembles films that the other does not.
 _BLOCKS = "goalreel.encoding.assembling.block_samples"
 _PICTURES = "goalreel.encoding.assembling.segment_samples"
+_GYMNASIUM = "goalreel.environments.gymnasium_env"  # plays and draws
+_CLASSIC_CONTROL = ["goalreel.environments.classic_control", "goalreel.pictures.classic_control"]
 _WARPED = "goalreel.pictures.warped"  # shows what goalreel plays to a network
+
+
+def _not_played(env: str, policy: str) -> list[str]:
+    """Return the modules that step and draw other environments than this one."""
+    if not describe(env).computed:
+        return [_WARPED, *([] if env in CLASSIC_CONTROL else _CLASSIC_CONTROL)]
+    # A factory of the user's is told Gymnasium's spaces.
+    return [_CAMERA, *_CLASSIC_CONTROL, *([] if policy == "file" else [_GYMNASIUM])]
 
 
 class Specs:
@@ -180,7 +190,7 @@ class Specs:
         plays = stage in ("simulate", "clips", "learning")
         without = other_policies(player["name"]) if plays else []
         if stage not in APART:  # a training has a game of its own
-            without.append(_CAMERA if describe(env).computed else _WARPED)
+            without += _not_played(env, player["name"])
         if stage == "encode":
             without.append(_PICTURES if self.encoder.settings["encoder"] == "blocks" else _BLOCKS)
         made_of = {name: self._digest(name) for name in self._inputs(stage)}

@@ -4,9 +4,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from goalreel.environments.classic_control import ClassicControl
+from goalreel.environments.classic_control import ClassicControl, is_computed
 from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+from goalreel.environments.registry import CLASSIC_CONTROL
 
 SEEDS = np.array([0, 1, 12345, (1 << 31) + 7, (1 << 53) - 1, *range(40, 75)])
 CASES = [
@@ -63,6 +64,12 @@ def test_every_step_is_gymnasiums(case):
             )
             going = going[going]
     assert ended > 5 or name == "Pendulum-v1" or case.get("max_steps") == 60
+
+
+def test_the_registry_names_what_is_stepped_here():
+    assert sorted(one for one in gymnasium.registry if is_computed({"env": one})) == sorted(
+        CLASSIC_CONTROL
+    )
 
 
 def test_a_wrapped_environment_is_stepped_by_gymnasium():

@@ -114,13 +114,7 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         self.video_folder = os.path.abspath(video_folder)  # noqa: PTH100 (spelt as Gymnasium's)
         how = self.frames_per_sec, qp, preset, name_pattern, statistics, on_video
         self._output = Output(Path(self.video_folder), name_prefix, *how)
-        self._output.check()  # now, not at the first reset
-        if Path(self.video_folder).is_dir():
-            logger.warn(
-                f"Overwriting existing videos at {self.video_folder} folder (try another "
-                "`video_folder` for the `RecordVideo` wrapper if this is not desired)"
-            )
-        Path(self.video_folder).mkdir(parents=True, exist_ok=True)
+        self._output.prepare()  # now, not at the first reset
         self.recording = False
         self.render_history: list[Any] = []
         self.step_id = -1

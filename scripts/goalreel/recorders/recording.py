@@ -53,6 +53,18 @@ class Output:
                 f"with {{episode}} or {{step}} in it, which tell videos apart"
             )
 
+    def prepare(self) -> None:
+        """Check the settings, and make the folder. Raises GoalreelError as `check`."""
+        from gymnasium import logger
+
+        self.check()
+        if self.folder.is_dir():
+            logger.warn(
+                f"Overwriting existing videos at {self.folder} folder (try another "
+                "`video_folder` for the `RecordVideo` wrapper if this is not desired)"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+
 
 def begun(episode: int, seed: int | None = None, env: int = 0) -> dict:
     """Return what is known of an episode at its beginning; see `stepped`."""

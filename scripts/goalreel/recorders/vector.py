@@ -144,13 +144,7 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
         self.video_folder = os.path.abspath(video_folder)  # noqa: PTH100 (spelt as Gymnasium's)
         how = self.frames_per_sec, qp, preset, name_pattern, statistics, on_video
         self._output = Output(Path(self.video_folder), name_prefix, *how)
-        self._output.check()
-        if Path(self.video_folder).is_dir():
-            logger.warn(
-                f"Overwriting existing videos at {self.video_folder} folder (try another "
-                "`video_folder` for the `RecordVideo` wrapper if this is not desired)"
-            )
-        Path(self.video_folder).mkdir(parents=True, exist_ok=True)
+        self._output.prepare()
 
         self.autoreset_mode = env.metadata.get("autoreset_mode")
         if self.autoreset_mode is None:

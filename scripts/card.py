@@ -49,7 +49,11 @@ def main(argv: list[str] | None = None) -> None:
     else:
         chosen = list(filmed.episodes(filmed.chosen(trigger)))
         if not chosen:
-            raise GoalreelError(f"card.episode_trigger: {trigger} selects no filmed episode")
+            count = len(filmed.places)
+            raise GoalreelError(
+                f"card.episode_trigger: {trigger} selects none of the {count} episodes that are "
+                f"filmed, 0 to {count - 1}"
+            )
     template, _ = default_captions(filmed.unit)
     frames = (episode.cache[frame] for episode in chosen for frame in episode.frames)
     written = write_video(arguments.replay, frames, spec)

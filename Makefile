@@ -23,7 +23,8 @@ test-all: .venv-cluster/installed .venv-train/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
 		$(BIN)/python -m pytest -p fault_table -n auto --ignore tests/training
 	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
-		tests/unit/recorders/test_vec_video_recorder.py tests/workflow/test_examples.py
+		tests/unit/recorders/test_vec_video_recorder.py tests/workflow/test_card.py \
+		tests/workflow/test_examples.py tests/workflow/test_minari.py
 
 # The trials of faults alone, with a table of their outcomes.
 faults: .venv/installed-for-tests

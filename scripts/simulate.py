@@ -28,9 +28,11 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.environments.gymnasium_ids import environment_files
     from goalreel.environments.wrappers import wrapper_modules
     from goalreel.errors import counted
+    from goalreel.policies.parameters import RECORDED
     from goalreel.policies.policy import make_policy
     from goalreel.policies.watched_files import check_files, policy_files
     from goalreel.provenance.input_checks import check_inputs
+    from goalreel.simulation.minari_episodes import read_episodes
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.recorded_episodes import play_recording
     from goalreel.simulation.recording_file import read_recording
@@ -43,17 +45,21 @@ def main(argv: list[str] | None = None) -> None:
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
     wrappers = wrapper_modules(spec.config.get("env_wrappers") or ())
-    check_files(spec, policy_files(policy) | environment_files(spec.config["env"], wrappers))
+    # What a data set holds is compared with what is played: it is not read twice.
+    files = policy_files(policy | {"dataset": None})
+    check_files(spec, files | environment_files(spec.config["env"], wrappers))
     show = spec.config["film.show"]
     film = contextlib.nullcontext()
     if arguments.frames:
         from goalreel.pictures.camera import filming
 
-        everything = policy["name"] == "recorded" or show == "attempts"
+        everything = policy["name"] in RECORDED or show == "attempts"
         film = filming(arguments.frames, environment, None if everything else success)
     with film as camera:
-        if policy["name"] == "recorded":
-            recording = read_recording(policy["file"])
+        if policy["name"] in RECORDED:
+            minari = policy["name"] == "minari"
+            source = policy["dataset" if minari else "file"]
+            recording = read_episodes(source, reaches) if minari else read_recording(source)
             played = reaches, environment, spec, success, camera
             trajectories = play_recording(recording, *played)
         else:

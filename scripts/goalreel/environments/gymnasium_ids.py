@@ -98,7 +98,7 @@ def find_spec(env: str):
     except GoalreelError:
         raise
     except Exception as error:  # the user's module, or a library that it lacks
-        raise GoalreelError(_not_imported(env, error)) from error
+        raise GoalreelError(not_imported(env, error)) from error
     metadata = getattr(creator, "metadata", None)
     modes = metadata.get("render_modes") if isinstance(metadata, Mapping) else None
     if modes is not None and "rgb_array" not in modes:
@@ -107,6 +107,12 @@ def find_spec(env: str):
             f", and a film needs 'rgb_array'"
         )
     return spec, creator
+
+
+def id_with_module(name: str, entry_point: str) -> str:
+    """Return an id with the module that registers it, given where its environment is defined."""
+    package = entry_point.partition(":")[0].partition(".")[0]
+    return name if package in ("gymnasium", *_FAMILIES.values()) else f"{package}:{name}"
 
 
 def _instead(module: str, name: str, registry: Mapping) -> str:
@@ -143,8 +149,8 @@ def _pip(module: str) -> str:
     return f"pip install '{PACKAGES[module]}'"
 
 
-def _not_imported(env: str, error: Exception) -> str:
-    """Return why an environment's modules could not be imported, and what to do."""
+def not_imported(env: str, error: Exception) -> str:
+    """Return why the modules of an environment, or a wrapper, were not imported, and what to do."""
     missing = getattr(error.__cause__ or error, "name", None)  # Gymnasium's own names no module
     if missing in PACKAGES:
         return (
@@ -154,7 +160,8 @@ def _not_imported(env: str, error: Exception) -> str:
     if missing and f"{env.rpartition(':')[0]}.".startswith(f"{missing}."):
         return (
             f"{env!r}: there is no module {missing!r} in {Path.cwd()}, where snakemake runs, nor "
-            f"is one installed for {sys.executable}"
+            f"is one installed for {sys.executable}; install its package, or start snakemake where "
+            "the module lies"
         )
     if "MUJOCO_GL" in str(error):
         return (

@@ -9,7 +9,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from goalreel.environments.gymnasium_ids import LATE, PACKAGES, find_spec, import_module, unfit
+from goalreel.environments.gymnasium_ids import (
+    LATE,
+    PACKAGES,
+    find_spec,
+    import_module,
+    not_imported,
+    unfit,
+)
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, nearest
 
@@ -38,9 +45,7 @@ def find_wrapper(name: str) -> Callable:
         module = import_module(module_name)
         wrapper = getattr(module, attribute, None)
     except Exception as error:  # the user's module, or a library that it lacks
-        raise GoalreelError(
-            f"{name!r} cannot be imported ({type(error).__name__}: {error})"
-        ) from error
+        raise GoalreelError(not_imported(name, error)) from error
     if not callable(wrapper):
         known = [n for n, value in vars(module).items() if n[0] != "_" and callable(value)]
         raise GoalreelError(

@@ -14,11 +14,14 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "random": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon",), _OTHERS: ()},
     "file": {_OTHERS: ("file", "function", "files", "batch")},
     "recorded": {_OTHERS: ("file",)},
+    "minari": {_OTHERS: ("dataset",)},
     "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},
     "sarsa": {_CAR: ("epsilon",)},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
     "pixels": dict.fromkeys((_CAR, _ALE, _MARIO), ("file", "checkpoint")),
 }
+# Those that play episodes as they were recorded, each from its own seed.
+RECORDED = ("recorded", "minari")
 # Those that a run trains, whose checkpoints `learning` films.
 LEARNERS = ("sarsa", "dqn", "pixels")
 MOST_AGES = 5  # checkpoints of a network that are filmed

@@ -11,19 +11,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
+from goalreel.policies.minari_files import data_files
 from goalreel.policies.parameters import ALGORITHMS
 from goalreel.provenance.spec import Spec
 
 # The modules that a single policy uses, and what its program takes for it alone; the rules are all
 # in policies.policy.
+_RECORDED = [
+    f"goalreel.simulation.{module}"
+    for module in ("minari_episodes", "recorded_episodes", "recording_file")
+]
 _MODULES = {
     "dqn": ["goalreel.policies.network_file"],
     "file": ["goalreel.policies.user_function"],
+    "minari": _RECORDED,
     "pixels": [
         *("goalreel.policies.pixel_policy", "goalreel.policies.pixel_checkpoints"),
         *("goalreel.policies.pixel_network", "goalreel.policies.warp", "goalreel.pictures.warped"),
     ],
-    "recorded": ["goalreel.simulation.recorded_episodes", "goalreel.simulation.recording_file"],
+    "recorded": _RECORDED,
     "sarsa": ["goalreel.policies.tile_policy"],
     "sb3": ["goalreel.policies.stable_baselines3"],
 }
@@ -47,6 +53,9 @@ def policy_files(policy: Mapping) -> dict[str, str]:
                 f"policy.{key}: {path!r}: cannot be read ({reason}); "
                 f"it is looked for in {Path.cwd()}, where snakemake runs"
             ) from None
+    for name, path in data_files(policy["dataset"]).items() if policy.get("dataset") else ():
+        with path.open("rb") as file:
+            digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return digests
 
 
@@ -85,6 +94,11 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
 
     Raises GoalreelError if one is not installed.
     """
+    if policy["name"] == "minari" and importlib.util.find_spec("minari") is None:
+        raise GoalreelError(
+            "policy.name: 'minari' needs the package minari, which is not installed for "
+            f"{sys.executable}: pip install 'minari[hdf5]'"
+        )
     if policy["name"] != "sb3":
         return ()
     package = ALGORITHMS[policy["algorithm"]]
@@ -99,7 +113,8 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
 
 def other_policies(name: str) -> list[str]:
     """Return the full names of the modules that policies other than `name` are in."""
-    return [module for other in sorted(_MODULES) if other != name for module in _MODULES[other]]
+    modules = [module for other in sorted(_MODULES) for module in _MODULES[other]]
+    return [module for module in dict.fromkeys(modules) if module not in _MODULES.get(name, ())]
 
 
 def check_files(spec: Spec, found: Mapping[str, str]) -> None:

@@ -113,6 +113,8 @@ def _data(rows: pd.DataFrame, frames: pd.Series, ended: np.ndarray, unit: str) -
     named = {"number": unit, "seed": "seed", "steps": "steps"}
     named |= {"attempt": "attempt"} if unit == "reach" else {}
     values = {name: rows[column].tolist() for name, column in named.items()}
+    # JavaScript's numbers are exact up to 2**53; a larger seed is a text.
+    values["seed"] = [seed if seed <= 1 << 53 else str(seed) for seed in values["seed"]]
     values["return"] = rows["return"].round(6).tolist()
     values["outcome"] = ended.tolist()
     values["frame"] = frames.tolist()

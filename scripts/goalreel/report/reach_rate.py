@@ -15,7 +15,7 @@ from goalreel.errors import GoalreelError
 
 _ROWS = 100_000
 _MOST_STEPS = 10_000_000  # ten times what max_steps allows: counts of steps stay below 100 MB
-_DTYPES = dict.fromkeys(("reach", "episode", "attempt", "seed", "steps"), "int64")
+_DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
 _DTYPES |= dict.fromkeys(("return", "start_s", "initial_position"), "float64")
 _DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
 _DEFAULTS = (None, [], {}, "act")  # of a policy's parameters; another is true
@@ -74,12 +74,14 @@ def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.Data
     Raises GoalreelError if the file is no such table.
     """
     try:
-        with pd.read_csv(
-            table, usecols=set(columns).__contains__, dtype=_DTYPES, chunksize=_ROWS
-        ) as reader:
+        # Seeds of 64 bits stay whole where a piece is parsed at once (low_memory).
+        chosen = {"usecols": set(columns).__contains__, "dtype": _DTYPES, "low_memory": False}
+        with pd.read_csv(table, chunksize=_ROWS, **chosen) as reader:
             for piece in reader:
                 if "steps" in columns and not piece["steps"].between(0, _MOST_STEPS).all():
                     raise ValueError(f"steps beyond 0 to {_MOST_STEPS}")
+                if "seed" in columns and piece["seed"].dtype.kind not in "iu":
+                    raise ValueError("a seed that is no whole number")
                 yield piece[list(columns)]
     except FileNotFoundError:
         raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None

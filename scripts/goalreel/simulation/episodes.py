@@ -54,7 +54,7 @@ class Camera(Protocol):
 class Episodes:
     """A batch of whole episodes; axis 1 is time, and undefined behind an episode's last step."""
 
-    seeds: np.ndarray  # (episodes,) int64
+    seeds: np.ndarray  # (episodes,) int64, or uint64 of recorded episodes
     states: np.ndarray  # (episodes, steps_max + 1, width) float64, row 0 the reset state
     actions: np.ndarray  # (episodes, steps_max, *stored_shape) of the space's stored_dtype
     rewards: np.ndarray  # (episodes, steps_max) float64
@@ -77,7 +77,7 @@ def simulate_episodes(
     one.
 
     Args:
-        seeds: (episodes,) integers in [0, 2**53), as `env.reset(seed=...)` takes them.
+        seeds: (episodes,) integers in [0, 2**64), as `env.reset(seed=...)` takes them.
         environment: of `make_environment`.
         policy: of `make_policy`.
         most_steps: (episodes,) after how many steps to stop, if the environment does not end an
@@ -88,7 +88,7 @@ def simulate_episodes(
         GoalreelError: an episode does not end, or the environment or the policy fails.
 
     """
-    seeds = np.asarray(seeds, np.int64)
+    seeds = np.asarray(seeds)
     count, space = len(seeds), environment.actions
     rows = min(environment.max_steps or _ROWS, _ROWS)
     # Time is the first axis while stepping: each step then writes contiguous rows.

@@ -1,6 +1,7 @@
 """Recorded episodes, played as they are: reach i is the file's episode i, reached or not.
 
-Actions are played from their seeds by the environment itself. A recording that stops before its
+Actions are played from their seeds by the environment itself; those of a Minari data set are
+compared with what it has of every step. A recording that stops before its
 episode ends is shown up to there, neither terminated nor truncated; one that goes on after it is
 refused. States, of the Mountain Cars alone, are shown as they are.
 """
@@ -15,6 +16,7 @@ from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError, counted
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
+from goalreel.simulation.minari_episodes import Comparison
 from goalreel.simulation.reaches import assemble, concatenate, outcomes, valid
 from goalreel.simulation.recording_file import Recording
 from goalreel.simulation.trajectories import Trajectories
@@ -35,13 +37,13 @@ def play_recording(
 
     Raises GoalreelError if the file has fewer episodes, and for one that cannot be played.
     """
-    if reaches.stop > len(recording):
+    if reaches.stop > recording.first + len(recording):
         raise GoalreelError(
-            f"policy.file: {recording.path} has {counted(len(recording), 'episode')}, and "
+            f"{recording.label} has {counted(len(recording), 'episode')}, and "
             f"{reaches.stop} were asked for; set episodes to {len(recording)} or fewer"
         )
     rows, kept = [], []
-    for some in _batches(np.diff(recording.offsets[reaches.start : reaches.stop + 1]), reaches):
+    for some in _batches(recording.lengths(reaches), reaches):
         if recording.states is not None:
             episodes = _shown(recording, some, environment)
         else:
@@ -70,7 +72,7 @@ def _batches(lengths: np.ndarray, reaches: range) -> Iterator[range]:
 def _actions(recording: Recording, episode: int, environment: Environment) -> np.ndarray:
     """Return an episode's actions as the trajectory file holds them."""
     rows, space = recording.actions[recording.rows(episode)], environment.actions
-    who = f"policy.file: {recording.path}, episode {episode}:"
+    who = f"{recording.label}, episode {episode}:"
     if rows.shape[1] != len(space.low):
         raise GoalreelError(
             f"{who} an action is {rows.shape[1]} numbers; {environment.id} takes {space}"
@@ -113,11 +115,14 @@ def _played(
     script = np.zeros((len(parts), lengths.max(), *parts[0].shape[1:]), parts[0].dtype)
     for row, part in enumerate(parts):
         script[row, : len(part)] = part
-    seeds = recording.seeds[reaches.start : reaches.stop]
+    seeds = recording.seeds[recording.part(reaches)]
+    if recording.recorded:
+        expected = recording.recorded[recording.part(reaches)]
+        camera = Comparison(recording.label, expected, reaches.start, camera)
     episodes = simulate_episodes(seeds, environment, _Script(script), lengths, camera)
     for row in np.flatnonzero(episodes.steps < lengths)[:1].tolist():
         raise GoalreelError(
-            f"policy.file: {recording.path}, episode {reaches[row]}: it has {lengths[row]} "
+            f"{recording.label}, episode {reaches[row]}: it has {lengths[row]} "
             f"actions, and the environment ends the episode of seed {seeds[row]} after "
             f"{episodes.steps[row]} steps; was it recorded with another env, env_kwargs, "
             f"max_steps or seed?"
@@ -129,7 +134,7 @@ def _shown(recording: Recording, reaches: range, environment: Environment) -> Ep
     """Return recorded states as episodes; their actions are not known."""
     if not describe(environment.id).is_mountain_car:
         raise GoalreelError(
-            f"policy.file: {recording.path} holds positions and velocities, which are Mountain "
+            f"{recording.label} holds positions and velocities, which are Mountain "
             f"Car's; episodes of {environment.id} are recorded by their seeds and actions"
         )
     parts = [recording.rows(episode) for episode in reaches]
@@ -145,7 +150,7 @@ def _shown(recording: Recording, reaches: range, environment: Environment) -> Ep
         on_track = (given[:, 0] >= low) & (given[:, 0] <= high)
         wrong = np.flatnonzero(~(on_track & np.isfinite(given[:, 1])))
         if len(wrong) or len(given) < 2:
-            place = f"policy.file: {recording.path}, episode {reaches[row]}:"
+            place = f"{recording.label}, episode {reaches[row]}:"
             what = f"state {wrong[0]} is {given[wrong[0]].tolist()}" if len(wrong) else "one state"
             raise GoalreelError(
                 f"{place} {what}; allowed: two states or more, positions from {MIN_POSITION} to "
@@ -157,7 +162,7 @@ def _shown(recording: Recording, reaches: range, environment: Environment) -> Ep
     last = states[np.arange(len(parts)), steps]
     goal = last[:, 0] >= environment.goal_position
     return Episodes(
-        seeds=recording.seeds[reaches.start : reaches.stop],
+        seeds=recording.seeds[recording.part(reaches)],
         states=states,
         actions=np.full(
             (len(parts), longest),

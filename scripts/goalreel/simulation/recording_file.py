@@ -19,7 +19,7 @@ or, for the Mountain Cars, the states themselves, shown as they are, the reset s
 
 import csv
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,23 +34,44 @@ _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, posi
 
 
 @dataclass(frozen=True)
+class RecordedEpisode:
+    """What a data set has of an episode."""
+
+    actions: np.ndarray  # (steps, numbers)
+    rewards: np.ndarray  # (steps,)
+    observations: object  # (steps + 1, ...), or a mapping or tuple of such; None of lossy pictures
+    terminated: bool
+    truncated: bool
+
+
+@dataclass(frozen=True)
 class Recording:
     """Episodes, end to end: either actions, or states and perhaps rewards."""
 
-    path: str
+    label: str  # the option that names it, and its value
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's rows start
-    seeds: np.ndarray  # (episodes,) int64, UNKNOWN_SEED where the file has none
+    seeds: np.ndarray  # (episodes,) int64, or uint64; UNKNOWN_SEED where the file has none
     actions: np.ndarray | None  # (rows, numbers)
     states: np.ndarray | None  # (rows, 2) float64
     rewards: np.ndarray | None  # (rows,) float64
+    first: int = 0  # the number of its first episode
+    recorded: Sequence[RecordedEpisode] = ()  # what they are compared with, if with anything
 
     def __len__(self) -> int:
         """Return the number of episodes."""
         return len(self.seeds)
 
+    def part(self, episodes: range) -> slice:
+        """Return where episodes stand in what has an item for each."""
+        return slice(episodes.start - self.first, episodes.stop - self.first)
+
+    def lengths(self, episodes: range) -> np.ndarray:
+        """Return the numbers of rows of episodes."""
+        return np.diff(self.offsets)[self.part(episodes)]
+
     def rows(self, episode: int) -> slice:
         """Return where an episode's rows stand."""
-        return slice(int(self.offsets[episode]), int(self.offsets[episode + 1]))
+        return slice(*self.offsets[episode - self.first :][:2].tolist())
 
 
 def read_recording(path: str) -> Recording:
@@ -67,14 +88,14 @@ def read_recording(path: str) -> Recording:
         )
     if actions and "seed" not in columns:
         raise _fault(path, "it has actions but no column seed, which is needed to replay them")
-    offsets = _offsets(path, columns["episode"])
+    label, offsets = f"policy.file: {path}", _offsets(path, columns["episode"])
     seeds = _seeds(path, columns, offsets)
     if states:
         pair = np.stack([columns[name].astype(np.float64) for name in states], axis=1)
-        return Recording(path, offsets, seeds, None, pair, columns.get("reward"))
+        return Recording(label, offsets, seeds, None, pair, columns.get("reward"))
     order = ["action"] if actions == ["action"] else numbers
     parts = [columns[name].reshape(len(columns["episode"]), -1) for name in order]
-    return Recording(path, offsets, seeds, np.concatenate(parts, axis=1), None, None)
+    return Recording(label, offsets, seeds, np.concatenate(parts, axis=1), None, None)
 
 
 def check_env(path: str, env: str) -> None:
@@ -150,7 +171,7 @@ def _read_csv(path: str) -> dict[str, np.ndarray]:
 
 def _numbers(path: str, name: str, texts: list[str]) -> np.ndarray:
     """Return a column as integers where all are (a seed may be beyond 2**53), else as doubles."""
-    for integers in (np.int64, np.uint64):  # the second to name a seed that is too large
+    for integers in (np.int64, np.uint64):  # the second for a seed from 2**63 on
         try:
             return np.array([int(text) for text in texts], integers)
         except (ValueError, OverflowError):
@@ -181,14 +202,14 @@ def _seeds(path: str, columns: Mapping[str, np.ndarray], offsets: np.ndarray) ->
         return np.full(len(offsets) - 1, UNKNOWN_SEED)
     seed, starts = columns["seed"], offsets[:-1]
     # Beyond 2**53 a double is whole, but hardly the seed that was meant.
-    limit = 2**63 if seed.dtype.kind in "iub" else 2**53
+    limit = 2**64 if seed.dtype.kind in "iub" else 2**53
     sound = (seed == np.repeat(seed[starts], np.diff(offsets))) & (seed >= 0) & (seed < limit)
     if seed.dtype.kind == "f":
         sound &= seed == np.floor(seed)
     for row in np.flatnonzero(~sound)[:1].tolist():
         raise _fault(
             path,
-            f"seed {seed[row]} in row {row + 1}; allowed: one whole number below 2**63 for each "
+            f"seed {seed[row]} in row {row + 1}; allowed: one whole number below 2**64 for each "
             "episode",
         )
-    return seed[starts].astype(np.int64)
+    return seed[starts] if seed.dtype == np.uint64 else seed[starts].astype(np.int64)

@@ -44,7 +44,7 @@ class Attempts:
 
     reach: np.ndarray  # int64
     attempt: np.ndarray  # int64, from 0
-    seed: np.ndarray  # int64
+    seed: np.ndarray  # int64, or uint64 of recorded episodes
     initial_position: np.ndarray  # float64, NaN where there is none
     steps: np.ndarray  # int64
     return_: np.ndarray  # float64, the rewards summed in order

@@ -45,7 +45,9 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     _, unit = read_run(results)
     table = results / ("attempts.csv" if unit == "reach" else "episodes.csv")
     try:
-        rows = pd.read_csv(table)[ATTEMPT_COLUMNS if unit == "reach" else EPISODE_COLUMNS[unit]]
+        rows = pd.read_csv(table, low_memory=False)[
+            ATTEMPT_COLUMNS if unit == "reach" else EPISODE_COLUMNS[unit]
+        ]
         rows = rows[rows[unit] == number]
     except FileNotFoundError:
         raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
@@ -137,7 +139,7 @@ def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series, name: st
         from goalreel.pictures.warped import watched
 
         environment = watched(environment, policy.warp)
-    again = simulate_episodes(np.array([row["seed"]], np.int64), environment, policy)
+    again = simulate_episodes(np.array([row["seed"]]), environment, policy)
     steps = int(again.steps[0])
     if (steps, again.returns[0]) != (row["steps"], row["return"]):
         raise GoalreelError(

@@ -17,7 +17,14 @@ from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
 from goalreel.errors import GoalreelError, Unusable, counted
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
-from goalreel.policies.parameters import PARAMETERS, is_trained_here, parameters, pixel_kwargs
+from goalreel.policies.minari_files import read_header
+from goalreel.policies.parameters import (
+    PARAMETERS,
+    RECORDED,
+    is_trained_here,
+    parameters,
+    pixel_kwargs,
+)
 from goalreel.policies.sb3_files import misfit, with_files
 from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.training.games.settings import CAR_GAME, is_game
@@ -47,6 +54,9 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     faults = schema_faults(config, schema)
     # A section that is not a mapping has its fault already; its options are at their defaults here.
     config = _completed(config, schema)
+    faults |= dict(_dataset_faults(config, schema))
+    if config["policy"]["name"] == "minari" and not faults:
+        config = config | read_header(config["policy"]["dataset"]).options
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
     config["pixels"]["game"] = game
     for check in (_environment_faults, _policy_faults, _style_faults, training_faults):
@@ -154,6 +164,34 @@ def _completed(value: object, schema: Mapping) -> dict:
     }
 
 
+def _dataset_faults(config: Mapping, schema: Mapping) -> Faults:
+    """Yield the faults of a data set, and of options that contradict what it says."""
+    policy, options = config["policy"], schema["properties"]
+    if policy["name"] != "minari":
+        return
+    if not isinstance(policy["dataset"], str):
+        yield "policy.dataset", "null; 'minari' needs the id of a data set, or its folder"
+        return
+    try:
+        header = read_header(policy["dataset"])
+    except GoalreelError as error:
+        yield "policy.dataset", str(error).partition(": ")[2]
+        return
+    for key, recorded in header.options.items():
+        if config[key] not in (recorded, options[key]["default"]):
+            yield (
+                key,
+                f"{config[key]!r}, and {policy['dataset']} was recorded with {recorded!r}; leave "
+                f"{key} out",
+            )
+    if (config["episodes"] or 0) > header.episodes:
+        yield (
+            "episodes",
+            f"{config['episodes']}, and {policy['dataset']} has {header.episodes:,}; allowed: "
+            f"at most {header.episodes}",
+        )
+
+
 def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
     env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
     if isinstance(env, str) and isinstance(kwargs, Mapping):
@@ -163,7 +201,7 @@ def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
         if fit and not faults:
             yield from wrapper_faults(env, kwargs, wrappers)
         # A recording ends by itself; any other policy may go round and round.
-        recorded = config["policy"]["name"] == "recorded"
+        recorded = config["policy"]["name"] in RECORDED
         if config["max_steps"] is None and not recorded and may_never_end(env):
             yield (
                 "max_steps",
@@ -207,8 +245,8 @@ def _policy_file_faults(config: Mapping) -> Faults:
     policy = config["policy"]
     taken = parameters(policy["name"], config["env"]) or ()
     try:
-        if "file" in taken:
-            policy_tools(policy)
+        policy_tools(policy)
+        if "file" in taken or "dataset" in taken:
             policy_files(with_files(policy, config["env"]) if policy["name"] == "sb3" else policy)
         if policy["name"] == "sb3" or config["env_wrappers"]:
             spaces = spaces_of(*(config[key] for key in ("env", "env_kwargs", "env_wrappers")))
@@ -269,7 +307,7 @@ def _selection_faults(config: Mapping) -> Faults:
             f"others to null",
         )
         return
-    if given == ["seeds"] and config["policy"]["name"] == "recorded":
+    if given == ["seeds"] and config["policy"]["name"] in RECORDED:
         yield "seeds", "a recording has seeds of its own; leave seeds out, or set episodes"
     elif given == ["seeds"] and not selection.count(config):
         yield "seeds", f"{config['seeds']!r} ends before it begins; allowed: a range such as 0-99"

@@ -138,7 +138,7 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
     table, reaches = folder / "episodes.csv", selection.unit(config) == "reach"
     attempts = ("--attempts", folder / "attempts.csv") if reaches else ()
     run("episodes", everything, *first, table, folder / "tables.json", *attempts)
-    return pandas.read_csv(table)
+    return pandas.read_csv(table, low_memory=False)
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from goalreel.environments.registry import describe
+from goalreel.policies.minari_files import read_header
 
 CHOICES = ("episodes", "reaches", "seeds")
 _REACHES, _EPISODES = 1000, 50  # where the user sets none: of the Mountain Cars, of others
@@ -35,6 +36,8 @@ def default(config: Mapping) -> dict[str, int]:
 
     Raises GoalreelError for a recording that cannot be read, whose episodes are all filmed.
     """
+    if config["policy"]["name"] == "minari":
+        return {"episodes": read_header(config["policy"]["dataset"]).episodes}
     if config["policy"]["name"] == "recorded":
         from goalreel.simulation.recording_file import read_recording
 

@@ -11,7 +11,8 @@ const { fps, unit, decimals, outcomes } = GOALREEL;
 const reaches = unit === "reach";
 const WORD = reaches ? "Reach" : "Episode";
 const [number, steps, frame] = ["number", "steps", "frame"].map((name) => column(name, Int32Array));
-const [seed, returned] = [column("seed", Float64Array), column("return", Float64Array)];
+const returned = column("return", Float64Array);
+const seed = GOALREEL.pieces.flatMap((piece) => piece.seed); // those beyond 2**53 are texts
 const ended = column("outcome", Uint8Array); // an index of `outcomes`
 const attempt = reaches ? column("attempt", Int32Array) : new Int32Array(number.length);
 GOALREEL.pieces = null;

@@ -1,0 +1,92 @@
+"""A data set of Minari's: where its files are, and what it was recorded in.
+
+Imported while the Snakefile is parsed, so without minari.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from goalreel.environments.gymnasium_ids import id_with_module
+from goalreel.errors import GoalreelError, nearest
+
+_METADATA = "metadata.json"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a data set says of itself."""
+
+    options: dict  # env, env_kwargs, env_wrappers and max_steps of a run that plays it
+    episodes: int
+
+
+def data_folder(dataset: str) -> Path:
+    """Return the folder of a data set's data, given that of the data set, or its id.
+
+    Raises GoalreelError if there is none.
+    """
+    root = Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+    for folder in (Path(dataset), Path(dataset, "data"), root / dataset / "data"):
+        if (folder / _METADATA).is_file():
+            return folder
+    raise GoalreelError(
+        f"policy.dataset: {dataset!r} is neither a folder of a Minari data set nor the id of one "
+        f"in {root}{nearest(dataset, _ids(root))}; to fetch one: minari download {dataset}"
+    )
+
+
+def _ids(root: Path) -> Iterator[str]:
+    """Yield the ids of the data sets below a folder."""
+    for folder, below, _ in os.walk(root):
+        if "data" in below:
+            below.clear()  # an Arrow data set has a folder for each episode
+            yield Path(folder).relative_to(root).as_posix()
+
+
+def data_files(dataset: str) -> dict[str, Path]:
+    """Return a data set's files by their names, the same wherever it is kept.
+
+    Raises GoalreelError if there is none.
+    """
+    folder = data_folder(dataset)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {f"{dataset}/{path.relative_to(folder).as_posix()}": path for path in files}
+
+
+def read_header(dataset: str) -> Header:
+    """Return what a data set was recorded in.
+
+    Raises GoalreelError if it does not tell, or was recorded with what cannot be made again.
+    """
+    path = data_folder(dataset) / _METADATA
+    try:
+        metadata = json.loads(path.read_text(encoding="utf-8"))
+        text, episodes = metadata.get("env_spec"), int(metadata["total_episodes"])
+        spec = json.loads(text) if text else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GoalreelError(
+            f"policy.dataset: {path} is not the metadata of a Minari data set "
+            f"({type(error).__name__}: {error})"
+        ) from None
+    if spec is None:
+        raise GoalreelError(
+            f"policy.dataset: {dataset} does not say in which environment it was recorded (it has "
+            f"no env_spec), so that it cannot be played again"
+        )
+    wrappers = spec.get("additional_wrappers") or []
+    for wrapper in wrappers:
+        if wrapper["kwargs"] is None:
+            raise GoalreelError(
+                f"policy.dataset: {dataset} was recorded in the wrapper {wrapper['name']}, whose "
+                "arguments it does not tell, so that it cannot be played again"
+            )
+    options = {
+        "env": id_with_module(spec["id"], spec["entry_point"]),
+        "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},
+        "env_wrappers": [{one["entry_point"]: one["kwargs"]} for one in wrappers],
+        "max_steps": spec.get("max_episode_steps"),
+    }
+    return Header(options, episodes)

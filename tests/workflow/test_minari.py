@@ -1,0 +1,208 @@
+"""Data sets that minari's own DataCollector wrote are played again, or refused with what differs."""
+
+import json
+import os
+import re
+import shutil
+
+import gymnasium
+import numpy as np
+import pandas as pd
+import pytest
+from recordings import decoded_rgb
+
+minari = pytest.importorskip("minari", reason="takes minari, which is no requirement")
+h5py = pytest.importorskip("h5py", reason="takes h5py, which is no requirement")
+
+from goalreel.environments.environment import make_environment  # noqa: E402
+from goalreel.errors import GoalreelError  # noqa: E402
+from goalreel.provenance.spec import NO_SPEC  # noqa: E402
+from goalreel.simulation.minari_episodes import read_episodes  # noqa: E402
+from goalreel.simulation.recorded_episodes import play_recording  # noqa: E402
+
+SEEDS = [7, 2**64 - 1, 2**63 + 5, 2**53 + 1, 9]
+WRAPPED = "gymnasium.wrappers:TimeAwareObservation"
+
+
+@pytest.fixture(autouse=True)
+def datasets(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    return tmp_path / "datasets"
+
+
+def collect(dataset, env, seeds=SEEDS, steps=40, kind="hdf5", options=None):
+    """Record episodes of random actions; return what Gymnasium gave: observations and rewards."""
+    collector, given = minari.DataCollector(env, data_format=kind), []
+    for seed in seeds:
+        # The collector hands a seed on; np_random of gymnasium.Env takes it whole.
+        observations, rewards = [collector.reset(seed=seed)[0]], []
+        collector.action_space.seed(seed % 1000)
+        for _ in range(steps):
+            observation, reward, *ends, _ = collector.step(collector.action_space.sample())
+            observations.append(observation)
+            rewards.append(float(reward))
+            if any(ends):
+                break
+        given.append((observations, rewards))
+    collector.create_dataset(
+        dataset, algorithm_name="random", author="nobody", author_email="nobody@example.org",
+        code_permalink="https://example.org", description="of a test",
+    )  # fmt: skip
+    collector.close()
+    return given
+
+
+def run(project, dataset, *options, ok=True, **config):
+    """Run the workflow over a data set; return what it printed."""
+    config |= {"policy": f"{{name: minari, dataset: {dataset}}}"}
+    start = project.run if ok else project.fail
+    folder = os.environ["MINARI_DATASETS_PATH"]
+    return start("-j", "2", *options, config=config, MINARI_DATASETS_PATH=folder)
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "arrow"])
+@pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "FrozenLake-v1", "Pendulum-v1"])
+def test_a_data_set_is_played_as_it_was(name, kind):
+    given = collect("some/set-v0", gymnasium.make(name), kind=kind)
+    environment = make_environment({"env": name})
+    for episodes in range(5), range(1, 4):
+        recording = read_episodes("some/set-v0", episodes)
+        made = play_recording(recording, episodes, environment, NO_SPEC, None)
+        assert made.episodes.seed.tolist() == SEEDS[episodes.start : episodes.stop]
+        assert made.episodes.reach.tolist() == list(episodes)
+        for place, episode in enumerate(episodes):
+            assert made.episode(place)[2].tolist() == given[episode][1]
+
+
+def test_a_film_of_a_data_set_has_its_environment_and_its_seeds(project):
+    """Its wrapper, arguments and time limit, too; seeds of 64 bits are whole in all that has one."""
+    env = gymnasium.make("CartPole-v1", max_episode_steps=30, render_mode="rgb_array")
+    given = collect("cart/wrapped-v0", gymnasium.wrappers.TimeAwareObservation(env))
+    run(project, "cart/wrapped-v0", "all", "report", shard_size=2)
+    results = project.folder / "results"
+    config = (results / "config.yaml").read_text()
+    assert "TimeAwareObservation" in config and "max_steps: 30" in config
+    rows = pd.read_csv(results / "episodes.csv", dtype=str)
+    assert rows["seed"].tolist() == list(map(str, SEEDS))
+    assert rows["steps"].astype(int).tolist() == [len(rewards) for _, rewards in given]
+    data = (results / "report/data.js").read_text()
+    assert f'"{2**64 - 1}"' in data and f'"{2**53 + 1}"' in data
+    content = (results / "film.mp4").read_bytes()
+    assert all(str(seed).encode() in content for seed in SEEDS)  # of the chapters
+    frames = decoded_rgb(results / "film.mp4")
+    assert len(frames) == int(rows["first_frame"].iloc[-1]) + int(rows["frames"].iloc[-1])
+    folder = os.environ["MINARI_DATASETS_PATH"]
+    again = "-n", "--configfile", "results/config.yaml"
+    assert "Nothing to be done" in project.run(*again, MINARI_DATASETS_PATH=folder)
+
+
+def test_what_was_recorded_shapes_the_film_and_nothing_else_does(project, datasets):
+    """A data set that was made anew under the same id is filmed anew."""
+    collect("cart/again-v0", gymnasium.make("CartPole-v1"))
+    run(project, "cart/again-v0")
+    assert "Nothing to be done" in run(project, "cart/again-v0", "-n")
+    shutil.rmtree(datasets / "cart/again-v0")
+    collect("cart/again-v0", gymnasium.make("CartPole-v1"), seeds=[1, 2, 3, 4, 5])
+    assert "simulate" in run(project, "cart/again-v0", "-n")
+
+
+def change(datasets, dataset, what):
+    """Change a data set's file: what(file) does so."""
+    with h5py.File(datasets / dataset / "data/main_data.hdf5", "r+") as file:
+        what(file)
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "Taxi-v4"])
+@pytest.mark.parametrize(
+    ("place", "row", "message"),
+    [
+        ("episode_1/observations", 0, "the observation after step 0 was"),
+        ("episode_1/observations", 7, "the observation after step 7 was"),
+        ("episode_1/observations", -1, "the observation after step {last} was"),
+        ("episode_1/rewards", 3, "the reward of step 4 was"),
+        ("episode_1/terminations", -1, "whether it terminates was"),
+    ],
+)
+def test_what_does_not_replay_is_named(datasets, name, place, row, message):
+    given = collect("some/set-v0", gymnasium.make(name), seeds=[3, 2**64 - 2, 5])
+
+    def damage(file):
+        value = file[place][row]
+        file[place][row] = ~value if value.dtype == bool else value + 1
+
+    change(datasets, "some/set-v0", damage)
+    environment = make_environment({"env": name})
+    with pytest.raises(GoalreelError) as error:
+        play_recording(read_episodes("some/set-v0", range(3)), range(3), environment, NO_SPEC, None)
+    assert str(error.value).startswith(f"policy.dataset: some/set-v0, episode 1 (seed {2**64 - 2})")
+    assert message.format(last=len(given[1][1])) in str(error.value)
+    play_recording(read_episodes("some/set-v0", range(1)), range(1), environment, NO_SPEC, None)
+
+
+def test_episodes_of_unknown_seeds_are_refused_by_number(datasets):
+    collect("some/set-v0", gymnasium.make("CartPole-v1"))
+    change(
+        datasets,
+        "some/set-v0",
+        lambda file: [file[f"episode_{n}"].attrs.pop("seed") for n in (1, 3)],
+    )
+    with pytest.raises(
+        GoalreelError, match=r"policy.dataset: some/set-v0: the seed of episode 1, 3 is"
+    ):
+        read_episodes("some/set-v0", range(5))
+    assert len(read_episodes("some/set-v0", range(1))) == 1
+
+
+def edited(datasets, dataset, **changes):
+    path = datasets / dataset / "data/metadata.json"
+    metadata = json.loads(path.read_text())
+    spec = json.loads(metadata["env_spec"]) | changes
+    metadata["env_spec"] = json.dumps(spec) if changes else None
+    path.write_text(json.dumps(metadata))
+
+
+def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, datasets):
+    collect("cart/some-v0", gymnasium.make("CartPole-v1"), seeds=[1])
+    for dataset, options, parts in [
+        ("cart/sone-v0", {}, ["policy.dataset: 'cart/sone-v0'", "did you mean 'cart/some-v0'?"]),
+        ("cart/some-v0", {"env": "Acrobot-v1"}, ["env: 'Acrobot-v1', and", "'CartPole-v1'; leave"]),
+        ("cart/some-v0", {"episodes": 2}, ["episodes: 2, and cart/some-v0 has 1"]),
+        ("cart/some-v0", {"seeds": "0-3"}, ["seeds: a recording has seeds of its own"]),
+    ]:
+        told = run(project, dataset, "-n", ok=False, **options)
+        assert all(part in told for part in parts) and "Traceback" not in told
+    robot = {"id": "AdroitHandDoor-v1", "entry_point": "gymnasium_robotics.envs.adroit_hand:A"}
+    for changes, message in [
+        (robot, r"env: 'AdroitHandDoor-v1' needs the package gymnasium-robotics.*pip install"),
+        ({"id": "Cart-v7", "entry_point": "not_here.envs:A"}, r"there is no module 'not_here'"),
+        ({"id": "CartPole-v9"}, r"env: unknown value 'CartPole-v9'.*CartPole-v1"),
+        (
+            {"additional_wrappers": [{"name": "W", "entry_point": "nothing:W", "kwargs": {}}]},
+            r"env_wrappers.*there is no module 'nothing'",
+        ),
+        (
+            {"additional_wrappers": [{"name": "W", "entry_point": WRAPPED, "kwargs": None}]},
+            r"recorded in the wrapper W, whose arguments it does not tell",
+        ),
+        ({}, r"policy.dataset: cart/some-v0 does not say in which environment"),
+    ]:
+        shutil.copytree(datasets / "cart/some-v0", tmp_path / "kept")
+        edited(datasets, "cart/some-v0", **changes)
+        told = run(project, "cart/some-v0", "-n", ok=False)
+        assert re.search(message, told), told
+        assert "Traceback" not in told
+        shutil.rmtree(datasets / "cart/some-v0")
+        (tmp_path / "kept").rename(datasets / "cart/some-v0")
+
+
+def test_pictures_that_minari_keeps_lossily_are_not_compared(project):
+    """As JPEG, a picture is not the one that was seen: rewards and endings are compared alone."""
+    env = gymnasium.wrappers.AddRenderObservation(
+        gymnasium.make("CartPole-v1", render_mode="rgb_array"), render_only=True
+    )
+    given = collect("cart/seen-v0", env, seeds=[1, 2])
+    stored = next(minari.load_dataset("cart/seen-v0").iterate_episodes([0])).observations
+    assert not np.array_equal(stored, np.stack(given[0][0]))
+    run(project, "cart/seen-v0")
+    rows = pd.read_csv(project.folder / "results/episodes.csv")
+    assert rows["steps"].tolist() == [len(rewards) for _, rewards in given]

@@ -19,7 +19,7 @@ test: .venv/installed-for-tests
 # Tests that need more than Python are skipped where it is missing, and say what to install. Debian:
 # chromium chromium-driver faketime gstreamer1.0-plugins-bad gstreamer1.0-tools libegl1
 # libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm
-test-all: .venv-cluster/installed .venv-train/installed
+test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
 		$(BIN)/python -m pytest -p fault_table -n auto --ignore tests/training
 	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
@@ -69,6 +69,12 @@ tables:
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 	$(BIN)/python -c "$$packages" > "$$($(@D)/bin/python -c "$$packages")/beneath.pth"
 	$(@D)/bin/python $(PIP) -r $(filter %-test.txt %-test.in,$^)
+	@touch $@
+
+# LeRobot, whose reader a test of its data sets takes, if it is there; with PyTorch of its own.
+.venv-lerobot/installed: requirements-lerobot-test.in
+	$(PYTHON) -m venv .venv-lerobot
+	.venv-lerobot/bin/python $(PIP) -r requirements-lerobot-test.in
 	@touch $@
 
 # The interpreter that plays Super Mario Bros, for collectors and for films: Python 3.11 or 3.12, for

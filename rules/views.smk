@@ -1,7 +1,7 @@
 """Views of a finished run, each a target of its own: snakemake clips
 
-They read trajectories, frame caches and the atlas, and leave clips/, grid.mp4, swarm.mp4, phase.mp4
-and stills/; compare/ is of two finished runs. Nothing of the film depends on them.
+They read trajectories, frame caches and the atlas, and leave clips/, grid.mp4, swarm.mp4, phase.mp4,
+stills/, card/ and lerobot/; compare/ is of two finished runs. Nothing of the film depends on them.
 """
 
 
@@ -165,6 +165,33 @@ rule card:
         " --trajectories {input.trajectories[0]:q}"
         " {output.readme:q} {output.replay:q} {output.results:q}"
         " {output.sums:q} 2> {log:q}"
+
+
+rule lerobot:
+    """Write all episodes as a LeRobot data set."""
+    input:
+        frames=plan.all_shards(FRAMES),
+        trajectories=plan.all_shards(TRAJECTORIES),
+    output:
+        directory(f"{RESULTS}/lerobot"),
+    log:
+        f"{RESULTS}/logs/lerobot.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/lerobot.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: 4
+    resources:
+        mem_mb=plan.memory("lerobot"),
+        runtime=plan.minutes("lerobot"),
+    params:
+        spec=plan.spec("lerobot"),
+    shell:
+        'python "$SCRIPTS/lerobot.py" --spec {params.spec:q}'
+        " --frames {input.frames[0]:q}"
+        " --trajectories {input.trajectories[0]:q}"
+        " --threads {threads}"
+        " {output:q} 2> {log:q}"
 
 
 rule compare:

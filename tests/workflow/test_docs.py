@@ -51,7 +51,9 @@ def options_in_commands() -> list[tuple[str, dict]]:
         ):
             words = shlex.split(line.partition("--config ")[2], comments=True)
             pairs = (word.partition("=") for word in words)
-            found.append((name, {key: yaml.safe_load(value) for key, _, value in pairs}))
+            options = {key: yaml.safe_load(value) for key, _, value in pairs}
+            if "dataset" not in options.get("policy", {}):  # which would have to be there
+                found.append((name, options))
     return found
 
 

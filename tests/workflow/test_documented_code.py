@@ -26,6 +26,7 @@ NOT_RUN = {
     "make": "installs packages from the network",
     "pip install stable-baselines3": "needs PyTorch; test_examples films it where it is installed",
     "pip install 'minari": "fetches a data set; tests/workflow/test_minari.py makes some",
+    "pip install pyarrow": "installs from the network; tests/workflow/test_lerobot.py runs the rest",
     "pip install -r requirements-train.in": "installs PyTorch, and trains for half an hour",
     "pip install -r requirements-cluster.txt": "needs SLURM; tests/cluster runs the profile",
     "docker build": "needs Docker and the network",

@@ -264,6 +264,16 @@ _VIEWS = {
         summary="card/replay.mp4",
         ms_per_reach=1,
     ),
+    "lerobot": replace(
+        _VIEW,
+        config=(*_VIDEO, "unit"),
+        inputs=_FRAMES,
+        tools=(*_ENCODING, "pyarrow"),
+        outputs=("lerobot",),
+        summary="lerobot/meta/info.json",
+        mb_per_picture=50,
+        ms_per_reach=200,
+    ),
     "compare": Stage(
         config=("compare", "view_encoder"),
         tools=_ENCODING,

@@ -24,7 +24,7 @@ test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 		$(BIN)/python -m pytest -p fault_table -n auto --ignore tests/training
 	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
 		tests/unit/recorders/test_vec_video_recorder.py tests/workflow/test_card.py \
-		tests/workflow/test_examples.py tests/workflow/test_minari.py
+		tests/workflow/test_examples.py tests/workflow/test_lerobot.py tests/workflow/test_minari.py
 
 # The trials of faults alone, with a table of their outcomes.
 faults: .venv/installed-for-tests

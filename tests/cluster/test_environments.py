@@ -101,7 +101,7 @@ case "$*" in
 *) exit 1;;
 esac
 """
-VIEWS = ("clips", "grid", "swarm", "phase", "stills", "lerobot", "learning", "report")
+VIEWS = ("clips", "grid", "swarm", "phase", "stills", "learning", "report")
 
 
 def test_with_conda_a_run_without_deep_learning_needs_two_environments(project, tmp_path):

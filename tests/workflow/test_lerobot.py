@@ -1,5 +1,6 @@
 """`snakemake lerobot`: what LeRobot's own reader gives is what the run recorded, frame by frame."""
 
+import importlib.util
 import json
 import subprocess
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 from project import REPOSITORY
+from reruns import rerun
 
 import goalreel
 
@@ -173,8 +175,32 @@ def test_lerobots_reader_gives_what_the_run_recorded(made, tmp_path):
     assert first == len(read["action"])
 
 
-def test_a_machine_without_pyarrow_is_told_what_to_install(project, monkeypatch):
-    (project.folder / "pyarrow.py").write_text("raise ImportError('no pyarrow here')")
-    path = str(project.folder)
-    told = project.fail("-j", "2", "lerobot", config=CONFIG | {"episodes": 1}, PYTHONPATH=path)
-    assert "lerobot: Parquet files need the package pyarrow" in told and "pip install" in told
+@pytest.mark.parametrize(
+    ("edit", "jobs"),
+    [
+        ({}, {}),
+        ({"card": {"episode_trigger": [0]}, "overlay": {"caption": "Seed {seed}"}}, {}),
+        ({"film": {"fps": 60}}, {"lerobot": 1}),
+        ({"encode": {"qp": 31}}, {"lerobot": 1}),
+        ({"seed": 7}, {"simulate": 2, "render": 2, "lerobot": 1}),
+        ("report/lerobot.py", {"lerobot": 1}),
+        ("report/card.py", {}),
+    ],
+)
+def test_it_is_made_again_after_what_changes_it(sources, edit, jobs):
+    pytest.importorskip("pyarrow", reason="takes pyarrow, which is no requirement")
+    targets = ("simulate", "render", "lerobot")
+    planned = {"reaches": 4, "shard_size": 2}
+    before = sources.specs(planned, targets)
+    if isinstance(edit, dict):
+        assert rerun(before, sources.specs(planned | edit, targets)) == jobs
+        return
+    with sources.edited(f"scripts/goalreel/{edit}", "import", "import abc\nimport"):
+        assert rerun(before, sources.specs(planned, targets)) == jobs
+
+
+@pytest.mark.skipif(bool(importlib.util.find_spec("pyarrow")), reason="pyarrow is installed")
+def test_a_machine_without_pyarrow_is_told_what_to_install(project):
+    told = project.fail("-j", "2", "lerobot", config=CONFIG | {"episodes": 1})
+    assert "the package pyarrow is not installed" in told and "pip install pyarrow" in told
+    project.run("-n", config=CONFIG)

@@ -21,19 +21,18 @@ PLANNED = VIEWED | {"train": {"checkpoints": [1, 2], "attempts": 1}}  # the same
 NOTHING = {}
 ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
-VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1, "lerobot": 1, "learning": 1}
+VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1, "learning": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
-SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1, "lerobot": 1}
+SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1}
 HUD = ENCODE | {"coded_atlas": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
-DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "card": 1, "lerobot": 1, "learning": 1}
+DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "card": 1, "learning": 1}
 
 FOLDERS = ("trajectories", "frames", "segments", "logs", "benchmarks")  # not of a view
 FILES = {
     "clips",
     "stills",
     "card",
-    "lerobot",
     "plots",
     "report",
     "train",
@@ -186,7 +185,7 @@ def test_config_edit(sources, base, edit, jobs):
     assert rerun(base, sources.specs(PLANNED | edit, ALL)) == jobs
 
 
-CHOSEN = {"clips": 1, "stills": 1, "card": 1, "lerobot": 1, "grid": 1, "report": 1}
+CHOSEN = {"clips": 1, "stills": 1, "card": 1, "grid": 1, "report": 1}
 CODE_EDITS = [
     ("views/swarm.py", "_FAINTEST = 0.04", "_FAINTEST = 0.05", {"swarm": 1, "report": 1}),
     ("views/phase.py", "MOST = 2000", "MOST = 1000", {"phase": 1}),
@@ -197,7 +196,6 @@ CODE_EDITS = [
     ("training/sarsa.py", "0.9", "0.8", {"train": 1, "learning": 1}),
     ("report/plots.py", 'xlabel="return"', 'xlabel="returns"', {"plots": 1, "report": 1}),
     ("report/card.py", "_ENOUGH = 2", "_ENOUGH = 3", {"card": 1}),
-    ("report/lerobot.py", "_KEYFRAMES = 8", "_KEYFRAMES = 9", {"lerobot": 1}),
     ("report/compare.py", "_MARGIN, _GAP = 8", "_MARGIN, _GAP = 6", NOTHING),
     ("report/templates/report.css", "{", " {", {"report": 1}),
     ("report/templates/report.js", "const", "const  ", {"report": 1}),

@@ -19,7 +19,10 @@ from goalreel.errors import GoalreelError, Unusable
 # says of the file itself.
 _OF_ONE_FILE = ("shard", "seeds", "source", "sha256", "metrics", "clip")
 # What is no part of requirements.txt, and how to get it.
-_APART = {"torch": "it: pip install -r requirements-train.in"}
+_APART = {
+    "pyarrow": "it: pip install pyarrow",
+    "torch": "it: pip install -r requirements-train.in",
+}
 
 
 @dataclass(frozen=True)

@@ -64,15 +64,10 @@ def write_dataset(
         The number of frames.
 
     Raises:
-        GoalreelError: pyarrow is not installed, or pictures have an odd width or height.
+        GoalreelError: pictures have an odd width or height, or ffmpeg fails.
     """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise GoalreelError(
-            "lerobot: Parquet files need the package pyarrow, which is not installed: pip install "
-            "pyarrow"
-        ) from None
+    import pyarrow as pa
+
     spec.check_tool("ffmpeg", ffmpeg.version())
     lengths = filmed.rows.steps
     files = list(_files(lengths))

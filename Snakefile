@@ -10,7 +10,12 @@ it asks of a cluster and what the summary says of it: scripts/goalreel/workflow/
 import os
 import sys
 
-sys.path.insert(0, os.path.join(workflow.basedir, "scripts"))
+# Of this file, also where it is a module of another workflow; of the installed package, where it is
+# a module that Snakemake has fetched.
+base = os.path.abspath(workflow.current_basedir.get_path_or_uri(secret_free=True))
+if not os.path.isdir(os.path.join(base, "scripts")):
+    from goalreel.cli import WORKFLOW as base
+sys.path.insert(0, os.path.join(base, "scripts"))
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow.hooks import plan_run, print_causes, print_summary, start_run
@@ -18,13 +23,13 @@ from goalreel.workflow.hooks import plan_run, print_causes, print_summary, start
 del sys.path[0]  # the programs' names must not hide modules of Snakemake's plugins
 
 
-configfile: os.path.join(workflow.basedir, "config.yaml")
+configfile: os.path.join(base, "config.yaml")
 
 
 report: "docs/report/workflow.rst"
 
 
-plan = plan_run(workflow, config)
+plan = plan_run(workflow, base, config)
 
 RESULTS = plan.config["results"]
 TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"

@@ -13,6 +13,11 @@ from goalreel.errors import GoalreelError, Unusable
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 _RESULTS = "GOALREEL_RESULTS"
+_PACKAGE = Path(__file__).resolve().parent
+# The folder of the Snakefile: in a wheel's package, or the checkout that this package is in.
+WORKFLOW = next(
+    folder for folder in (_PACKAGE / "_workflow", _PACKAGE.parents[1]) if folder.is_dir()
+)
 
 
 def parser(doc: str) -> argparse.ArgumentParser:

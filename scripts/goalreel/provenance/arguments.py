@@ -1,7 +1,6 @@
 """The command line of a stage's program: --spec beside what the stage adds."""
 
 import argparse
-from pathlib import Path
 
 from goalreel import cli
 from goalreel.errors import GoalreelError
@@ -35,7 +34,7 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
     for name in spec.tools:
         if name != "ffmpeg":  # which is no Python package: the stages that use it check it
             spec.check_tool(name, package_version(name))
-    script = Path(__file__).parents[2] / f"{arguments.stage}.py"
+    script = cli.WORKFLOW / "scripts" / f"{arguments.stage}.py"
     if spec.code and not sources_as_noted(script.parent):
         try:
             code = fingerprint(script, spec.without)

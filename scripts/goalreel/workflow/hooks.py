@@ -53,7 +53,7 @@ _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks
 _SOURCES += (".git", ".ci")
 
 
-def plan_run(workflow, config: Mapping) -> Plan:
+def plan_run(workflow, base: str, config: Mapping) -> Plan:
     """Return the plan of a run for what the user configured, or end the run with one message.
 
     The rules' commands find the stages' programs in $SCRIPTS afterwards, and Snakemake's own
@@ -62,13 +62,13 @@ def plan_run(workflow, config: Mapping) -> Plan:
 
     Args:
         workflow: Snakemake's.
+        base: the workflow's folder.
         config: what the user gave, without the defaults.
     """
-    base = Path(workflow.basedir)
-    scripts = base / "scripts"
+    scripts = Path(base, "scripts")
     try:
-        complete = load_config(config, base / "config.schema.yaml")
-        check_results(complete["results"], base)
+        complete = load_config(config, Path(base, "config.schema.yaml"))
+        check_results(complete["results"], Path(base))
         if not (workflow.remote_exec or workflow.subprocess_exec):
             check_same_run(complete, workflow.configfiles, sys.argv[1:])
             if any(word.startswith("--delete-") for word in sys.argv):
@@ -90,12 +90,13 @@ def plan_run(workflow, config: Mapping) -> Plan:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     remember_trees(user_cache_path("goalreel"))
     plan = Plan(complete, scripts)
-    workflow.localrules(*plan.local_rules)
+    named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix
+    workflow.localrules(*map(named, plan.local_rules))
     # A cluster's job has its node's cores already: its process runs the commands itself, where the
     # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
     # shards. Of an array's tasks the plugin must choose the command.
     if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
-        workflow.localrules(*STAGES)
+        workflow.localrules(*map(named, STAGES))
     return plan
 
 

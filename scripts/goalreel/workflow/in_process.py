@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
+from goalreel.cli import WORKFLOW
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     import gymnasium
     import pandas
 
-_SCRIPTS = Path(__file__).parents[2]
-_SCHEMA = _SCRIPTS.parent / "config.schema.yaml"
+_SCRIPTS, _SCHEMA = WORKFLOW / "scripts", WORKFLOW / "config.schema.yaml"
 # A stage loads a policy from a file: this one takes what `film` was given.
 _PLAYER = """from goalreel.workflow.in_process import playing
 

@@ -26,7 +26,7 @@ del sys.path[0]  # the programs' names must not hide modules of Snakemake's plug
 configfile: os.path.join(base, "config.yaml")
 
 
-report: "docs/report/workflow.rst"
+report: os.path.join(base, "docs/report/workflow.rst")
 
 
 plan = plan_run(workflow, base, config)
@@ -65,11 +65,11 @@ rule all:
         plan.if_reaches(f"{RESULTS}/attempts.csv"),
 
 
-include: "rules/film.smk"
-include: "rules/training.smk"
-include: "rules/views.smk"
-include: "rules/report.smk"
-include: "rules/verify.smk"
+include: os.path.join(base, "rules/film.smk")
+include: os.path.join(base, "rules/training.smk")
+include: os.path.join(base, "rules/views.smk")
+include: os.path.join(base, "rules/report.smk")
+include: os.path.join(base, "rules/verify.smk")
 
 
 onstart:

@@ -150,8 +150,7 @@ def test_help_begins_with_what_to_type_and_ends_with_the_version():
 def test_the_version_is_told_once():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" in project["project"]["dynamic"] and "version" not in project["project"]
-    attribute = project["tool"]["setuptools"]["dynamic"]["version"]["attr"]
-    assert attribute == "goalreel.__version__"
+    assert project["tool"]["hatch"]["version"]["path"] == "scripts/goalreel/__init__.py"
     changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## (\S+)", changes, re.M)[1] == goalreel.__version__
 

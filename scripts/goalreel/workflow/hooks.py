@@ -50,7 +50,7 @@ _CONFIG = "GOALREEL_CONFIG"
 RUN_FILE = "config.yaml"  # in the results
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
-_SOURCES += (".git", ".ci")
+_SOURCES += (".git", ".github", ".ci", "config", "workflow")
 
 
 def plan_run(workflow, base: str, config: Mapping) -> Plan:

@@ -1,0 +1,117 @@
+"""The ways to the workflow beside a checkout: a module, the catalogue's layout, an installed wheel."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+import yaml
+from project import REPOSITORY
+
+import goalreel
+
+MODULE = """
+configfile: "config.yaml"
+
+module goalreel:
+    snakefile: "{snakefile}"
+    config: config
+
+use rule * from goalreel{prefix}
+"""
+CONFIG = "reaches: 6\nshard_size: 3\n"
+
+
+def run(*command, folder, **environment):
+    """Run a command, which must succeed, and return what it says."""
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith("GOALREEL_")
+    } | environment
+    completed = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
+
+
+@pytest.fixture
+def directly(tmp_path, user_cache):
+    """Return the film of a run in a folder of its own by `--snakefile workflow/Snakefile`."""
+    folder = tmp_path / "directly"
+    folder.mkdir()
+    snakemake = sys.executable, "-m", "snakemake", "-j", "2"
+    snakefile = "--snakefile", REPOSITORY / "workflow" / "Snakefile"
+    options = "--config", "reaches=6", "shard_size=3"
+    run(*snakemake, *snakefile, *options, folder=folder, XDG_CACHE_HOME=str(user_cache))
+    return folder / "results" / "film.mp4"
+
+
+@pytest.mark.parametrize("prefix", ["", "film_"])
+def test_a_module_of_another_workflow_makes_the_same_film(tmp_path, user_cache, directly, prefix):
+    """Its programs and its package are found; rules may have a prefix; views are rules."""
+    renamed, snakefile = f" as {prefix}*" * bool(prefix), REPOSITORY / "workflow" / "Snakefile"
+    text = MODULE.format(snakefile=snakefile, prefix=renamed)
+    (tmp_path / "Snakefile").write_text(text)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    snakemake = sys.executable, "-m", "snakemake", "-j", "2"
+    cache = {"folder": tmp_path, "XDG_CACHE_HOME": str(user_cache)}
+    assert "not present" not in run(*snakemake, **cache)  # as of local rules that have other names
+    assert (tmp_path / "results/film.mp4").read_bytes() == directly.read_bytes()
+    run(*snakemake, f"{prefix}clips", **cache)
+    assert list((tmp_path / "results/clips").glob("*.mp4"))
+    assert "Nothing to be done" in run(*snakemake, **cache)
+
+
+def test_the_catalogue_finds_what_it_shows():
+    """github.com/snakemake/snakemake-workflow-catalog: its README says which files those are."""
+    shown = yaml.safe_load((REPOSITORY / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert shown["software-stack-deployment"]["conda"] and shown["report"]
+    assert (REPOSITORY / "config/README.md").is_file()
+    assert (REPOSITORY / "config/config.yaml").read_text() == (
+        REPOSITORY / "config.yaml"
+    ).read_text()
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    assert citation["version"] == goalreel.__version__
+    for path in (REPOSITORY / ".github").rglob("*.yml"):
+        assert yaml.safe_load(path.read_text()), path
+
+
+@pytest.mark.slow
+def test_a_wheel_films_in_an_empty_folder_and_serves_a_module_that_is_fetched(
+    tmp_path, user_cache, directly
+):
+    """Built with the network's hatchling; the packages that it needs are this environment's."""
+    source, python = tmp_path / "source", tmp_path / "venv" / "bin" / "python"
+    ignore = shutil.ignore_patterns(".venv*", ".git", "results*", ".snakemake", "site")
+    shutil.copytree(REPOSITORY, source, ignore=ignore, symlinks=True)
+    run(sys.executable, "-m", "venv", tmp_path / "venv", folder=tmp_path)
+    place = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = run(python, "-c", place, folder=tmp_path).strip()
+    path = sysconfig.get_path("purelib")
+    (tmp_path / packages / "beneath.pth").write_text(f"{path}\n")
+    built = run(python, "-m", "pip", "install", "--no-deps", source, folder=tmp_path)
+    assert "Successfully installed goalreel" in built
+    command = tmp_path / "venv" / "bin" / "goalreel"
+    assert run(command, "--version", folder=tmp_path).strip() == goalreel.__version__
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    cache = {"XDG_CACHE_HOME": str(user_cache)}
+    options = "--config", "reaches=6", "shard_size=3"
+    run(command, "run", "-j", "2", *options, folder=empty, **cache)
+    assert (empty / "results/film.mp4").read_bytes() == directly.read_bytes()
+    make = "import goalreel; goalreel.film('MountainCar-v0', 'pump', reaches=3, to='small.mp4')"
+    run(python, "-c", make, folder=empty, **cache)
+    assert (empty / "small.mp4").stat().st_size
+
+    git = "git", "-c", "user.name=nobody", "-c", "user.email=nobody@example.org"
+    run("git", "init", "-q", "-b", "main", folder=source)
+    run("git", "add", "-A", folder=source)
+    run(*git, "commit", "-q", "-m", "all", folder=source)
+    fetched = tmp_path / "fetched"
+    fetched.mkdir()
+    snakefile = f"git+file://{source}/workflow/Snakefile@main"
+    text = MODULE.format(snakefile=snakefile, prefix="")
+    (fetched / "Snakefile").write_text(text)
+    (fetched / "config.yaml").write_text(CONFIG)
+    run(python, "-m", "snakemake", "-j", "2", folder=fetched, **cache)
+    assert (fetched / "results/film.mp4").read_bytes() == directly.read_bytes()

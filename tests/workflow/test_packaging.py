@@ -28,11 +28,11 @@ def chosen(name: str) -> set[str]:
     return set(re.findall(r"^([a-zA-Z][\w-]+)", text, re.M))
 
 
-# What takes PyTorch has no pins: its builds differ by where they are installed from.
+# What only tests take beside PyTorch has no pins: its builds differ by where they come from.
 PINNED = sorted(
     path.stem
     for path in REPOSITORY.glob("*.in")
-    if not path.stem.startswith(("requirements-train", "requirements-lerobot"))
+    if not path.stem.startswith(("requirements-train-", "requirements-lerobot"))
 )
 
 

@@ -47,6 +47,7 @@ def _not_played(env: str, policy: str) -> list[str]:
     # A factory of the user's is told Gymnasium's spaces.
     return [_CAMERA, *_CLASSIC_CONTROL, *([] if policy == "file" else [_GYMNASIUM])]
 
+
 _WISHED = ("pyarrow",)  # of a single view, and no requirement
 
 

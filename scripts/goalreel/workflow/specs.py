@@ -31,6 +31,7 @@ from goalreel.workflow import selection
 from goalreel.workflow.resources import stage_of
 from goalreel.workflow.stages import APART, ARTISTS, STAGES
 
+_WISHED = ("pyarrow",)  # of a single view, and no requirement
 _CAMERA = "goalreel.pictures.camera"  # films what Gymnasium plays
 # Each assembles films that the other does not.
 _BLOCKS = "goalreel.encoding.assembling.block_samples"
@@ -46,9 +47,6 @@ def _not_played(env: str, policy: str) -> list[str]:
         return [_WARPED, *([] if env in CLASSIC_CONTROL else _CLASSIC_CONTROL)]
     # A factory of the user's is told Gymnasium's spaces.
     return [_CAMERA, *_CLASSIC_CONTROL, *([] if policy == "file" else [_GYMNASIUM])]
-
-
-_WISHED = ("pyarrow",)  # of a single view, and no requirement
 
 
 class Specs:

@@ -46,6 +46,52 @@ def test_a_run_that_is_stopped(project, recovers, ending, trial):
     recovers(ending, project)
 
 
+DRAWN = {"env": "CartPole-v1", "episodes": 6, "shard_size": 2, "policy": "{name: random}"}
+OTHER = {  # runs beside the film of a Mountain Car, and their targets
+    "a film in parts": (SMALL | {"film": "{reaches_per_file: 4}"}, ()),
+    "an environment that is drawn": (DRAWN, ()),
+    "a drawn film in parts": (DRAWN | {"film": "{reaches_per_file: 2}"}, ()),
+    "one that Gymnasium steps": (DRAWN | {"env": "FrozenLake-v1"}, ()),
+    "views": (SMALL, ("all", "clips", "grid", "swarm", "phase", "stills", "card")),
+    "a training": (
+        SMALL | {"policy": "{name: sarsa}", "train": "{checkpoints: [1, 300], attempts: 1}"},
+        ("all", "learning"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sampled(OTHER, 0))
+@trials(sample=0, count=4)
+def test_another_run_that_is_killed(project, once, recovers, kind, trial):
+    config, targets = OTHER[kind]
+    made = once(f"killed: {kind}", lambda fresh: fresh.run("-j", "2", *targets, config=config))
+    process = project.start("-j", "2", *targets, config=config)
+    wait_for_a_moment(project, process, generator(kind, trial))
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=BOUND)
+    expected = hashes(made.folder / "results")
+    recovers(f"`kill -9` of {kind}", project, config, expected, targets=targets)
+
+
+@trials(sample=0, count=6)
+def test_two_folders_on_one_cold_user_cache(project, tmp_path, recovers, trial):
+    """One is killed, the other goes on; both end as if alone."""
+    rng = generator("two folders", trial)
+    project.cache = tmp_path / "cold cache"
+    other = project.copied(tmp_path / "other")
+    processes = [one.start("-j", "2", config=SMALL) for one in (project, other)]
+    wait_for_a_moment(project, processes[0], rng)
+    if processes[0].poll() is None:
+        os.killpg(processes[0].pid, signal.SIGKILL)
+    processes[0].communicate(timeout=BOUND)
+    output = finished(processes[1])
+    assert processes[1].returncode == 0, output
+    recovers("two folders on one cold user cache, one killed", other)
+    recovers("two folders on one cold user cache, one killed", project)
+    assert not list(project.cache.rglob(".*.tmp*")), "what the killed one was writing is gone"
+
+
 def kill_one(project, rng, config, programs, option="") -> None:
     """Kill one process of these programs in a run, which then fails or had ended."""
     process = project.start("-j", "2", config=config)

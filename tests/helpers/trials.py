@@ -50,7 +50,9 @@ def finished(process) -> str:
     return output
 
 
-def recover(project: Project, config: dict, expected: dict, culprits=(), complete=False) -> str:
+def recover(
+    project: Project, config: dict, expected: dict, culprits=(), complete=False, targets=()
+) -> str:
     """Run plainly until a run succeeds; the results must then be those of an undisturbed run.
 
     Args:
@@ -60,6 +62,7 @@ def recover(project: Project, config: dict, expected: dict, culprits=(), complet
         culprits: files that one run may refuse, if it names them all, before the next succeeds.
         complete: whether the film was complete before, so that a run does not need its sources;
             those that are missing are then made by name.
+        targets: of the run; none for the film.
 
     Returns:
         The outcome in words.
@@ -67,7 +70,7 @@ def recover(project: Project, config: dict, expected: dict, culprits=(), complet
     options = ["--keep-going"] if culprits else []
     outcome = "the next run ends right"
     for attempt in range(3):
-        process = project.start("-j", "2", *options, config=config)
+        process = project.start("-j", "2", *targets, *options, config=config)
         output = finished(process)
         if process.returncode == 0:
             break

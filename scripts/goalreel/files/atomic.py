@@ -39,7 +39,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
     finally:
-        _remove(path.parent, temporary.stem)
+        _remove(path.parent, temporary.name.removesuffix(path.suffix))
 
 
 def _flush(path: Path) -> None:
@@ -49,9 +49,10 @@ def _flush(path: Path) -> None:
 
 
 def _remove(folder: Path, prefix: str) -> None:
-    # No glob: a file's name may hold its special characters.
+    # No glob: a file's name may hold its special characters. A temporary file may have been
+    # written by `replacing` too, whose own has one dot more.
     for entry in os.scandir(folder):
-        if entry.name.startswith(prefix) and entry.is_file():
+        if entry.name.startswith((prefix, f".{prefix}")) and entry.is_file():
             Path(entry.path).unlink(missing_ok=True)
 
 

@@ -214,9 +214,9 @@ def _write_run_file(config: Mapping) -> None:
     path = Path(config["results"]) / RUN_FILE
     head = "# All options of the run that made these results. A view of it:\n"
     head += f"#     snakemake -j 16 clips --configfile {shlex.quote(path.as_posix())}\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
+    # Who cannot write there is told by the first job, or only makes what is there already.
+    with contextlib.suppress(OSError), replacing(path) as temporary:
         temporary.write_text(head + text, encoding="utf-8")
 
 

@@ -126,7 +126,7 @@ def test_file_handles_run_out(project, recovers, tmp_path, handles):
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="takes prlimit")
 def test_snakemake_lacks_file_handles(project, recovers):
     """Snakemake says it with a traceback of its own, before or beside what goalreel says."""
-    process = project.start("-j", "2", config=SMALL, within=("prlimit", "--nofile=16"))
+    process = project.start("-j", "2", config=SMALL, within=("prlimit", "--nofile=12"))
     output, _ = process.communicate(timeout=BOUND)
     assert process.returncode != 0 and "oo many open files" in output, output
     recovers("too few file handles (Snakemake)", project)

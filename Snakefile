@@ -10,8 +10,7 @@ it asks of a cluster and what the summary says of it: scripts/goalreel/workflow/
 import os
 import sys
 
-# Of this file, also where it is a module of another workflow; of the installed package, where it is
-# a module that Snakemake has fetched.
+# This file's folder; of a module that Snakemake has fetched, the installed package's.
 base = os.path.abspath(workflow.current_basedir.get_path_or_uri(secret_free=True))
 if not os.path.isdir(os.path.join(base, "scripts")):
     from goalreel.cli import WORKFLOW as base
@@ -65,11 +64,9 @@ rule all:
         plan.if_reaches(f"{RESULTS}/attempts.csv"),
 
 
-include: os.path.join(base, "rules/film.smk")
-include: os.path.join(base, "rules/training.smk")
-include: os.path.join(base, "rules/views.smk")
-include: os.path.join(base, "rules/report.smk")
-include: os.path.join(base, "rules/verify.smk")
+for stage in ("film", "training", "views", "report", "verify"):
+
+    include: os.path.join(base, f"rules/{stage}.smk")
 
 
 onstart:

@@ -21,8 +21,8 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=goalreel.__version__)
-    parser.parse_args(words)
-    parser.error("type: goalreel run")
+    parser.parse_known_args(words)
+    parser.error(f"{' '.join(words[:1]) or 'no command'}; allowed: run, --version, --help")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,12 @@ from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
 from goalreel.workflow import selection
 from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
-from goalreel.workflow.pixel_faults import Faults, pixel_policy_faults, training_faults
+from goalreel.workflow.policy_faults import (
+    Faults,
+    dataset_faults,
+    pixel_policy_faults,
+    training_faults,
+)
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
 _NO_CAPTION = ("none", "")
@@ -54,7 +59,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     faults = schema_faults(config, schema)
     # A section that is not a mapping has its fault already; its options are at their defaults here.
     config = _completed(config, schema)
-    faults |= dict(_dataset_faults(config, schema))
+    faults |= dict(dataset_faults(config, schema))
     if config["policy"]["name"] == "minari" and not faults:
         config = config | read_header(config["policy"]["dataset"]).options
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
@@ -162,34 +167,6 @@ def _completed(value: object, schema: Mapping) -> dict:
         else value.get(key, option["default"])
         for key, option in schema["properties"].items()
     }
-
-
-def _dataset_faults(config: Mapping, schema: Mapping) -> Faults:
-    """Yield the faults of a data set, and of options that contradict what it says."""
-    policy, options = config["policy"], schema["properties"]
-    if policy["name"] != "minari":
-        return
-    if not isinstance(policy["dataset"], str):
-        yield "policy.dataset", "null; 'minari' needs the id of a data set, or its folder"
-        return
-    try:
-        header = read_header(policy["dataset"])
-    except GoalreelError as error:
-        yield "policy.dataset", str(error).partition(": ")[2]
-        return
-    for key, recorded in header.options.items():
-        if config[key] not in (recorded, options[key]["default"]):
-            yield (
-                key,
-                f"{config[key]!r}, and {policy['dataset']} was recorded with {recorded!r}; leave "
-                f"{key} out",
-            )
-    if (config["episodes"] or 0) > header.episodes:
-        yield (
-            "episodes",
-            f"{config['episodes']}, and {policy['dataset']} has {header.episodes:,}; allowed: "
-            f"at most {header.episodes}",
-        )
 
 
 def _environment_faults(config: Mapping, schema: Mapping) -> Faults:

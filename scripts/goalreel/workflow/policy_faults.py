@@ -1,7 +1,9 @@
-"""Faults of the options of training from pixels, and of a film of what it trained."""
+"""Faults of what plays: training from pixels, a film of what it trained, a Minari data set."""
 
 from collections.abc import Iterator, Mapping
 
+from goalreel.errors import GoalreelError
+from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import is_trained_here, pixel_kwargs
 from goalreel.training.games.settings import is_game
 from goalreel.training.pixels import presets
@@ -56,4 +58,32 @@ def pixel_policy_faults(config: Mapping) -> Faults:
             "env_wrappers",
             "the network of policy.name: 'pixels' sees the game as in its training; allowed with "
             "it: none",
+        )
+
+
+def dataset_faults(config: Mapping, schema: Mapping) -> Faults:
+    """Yield the faults of a data set, and of options that contradict what it says."""
+    policy, options = config["policy"], schema["properties"]
+    if policy["name"] != "minari":
+        return
+    if not isinstance(policy["dataset"], str):
+        yield "policy.dataset", "null; 'minari' needs the id of a data set, or its folder"
+        return
+    try:
+        header = read_header(policy["dataset"])
+    except GoalreelError as error:
+        yield "policy.dataset", str(error).partition(": ")[2]
+        return
+    for key, recorded in header.options.items():
+        if config[key] not in (recorded, options[key]["default"]):
+            yield (
+                key,
+                f"{config[key]!r}, and {policy['dataset']} was recorded with {recorded!r}; leave "
+                f"{key} out",
+            )
+    if (config["episodes"] or 0) > header.episodes:
+        yield (
+            "episodes",
+            f"{config['episodes']}, and {policy['dataset']} has {header.episodes:,}; allowed: "
+            f"at most {header.episodes}",
         )

@@ -1,15 +1,36 @@
 """The film, its rules in the order of the data.
 
-They read the policy, if it is trained here (rules/training.smk), or else nothing; they leave, under
-the results folder, trajectories/, atlas.npz, frames/, coded_atlas.npz, segments/, film.mp4 (or
-films/ and films.csv, where `film.reaches_per_file` is set) and the tables of episodes.
+They read the policy, if it is trained here (rules/training.smk), or a recording, or else nothing;
+they leave, under the results folder, recording.npz, trajectories/, atlas.npz, frames/,
+coded_atlas.npz, segments/, film.mp4 (or films/ and films.csv, where `film.reaches_per_file` is set)
+and the tables of episodes.
 """
+
+
+rule recording:
+    """Read the recording that is played, once, so that a shard reads no more than its episodes."""
+    output:
+        f"{RESULTS}/recording.npz",
+    log:
+        f"{RESULTS}/logs/recording.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/recording.tsv"
+    conda:
+        "../envs/film.yaml"
+    resources:
+        mem_mb=plan.memory("recording"),
+        runtime=plan.minutes("recording"),
+    params:
+        spec=plan.spec("recording"),
+    shell:
+        'python "$SCRIPTS/recording.py" --spec {params.spec:q}' " {output:q} 2> {log:q}"
 
 
 rule simulate:
     """Play a shard's episodes, bit for bit as Gymnasium would; draw them where Gymnasium plays."""
     input:
         plan.trained_policy(POLICIES),
+        plan.if_recorded(rules.recording.output),
     output:
         trajectories=TRAJECTORIES,
         frames=plan.if_drawn(FRAMES),

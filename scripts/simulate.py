@@ -18,7 +18,9 @@ from goalreel.provenance.arguments import spec_of, stage_parser
 def main(argv: list[str] | None = None) -> None:
     """Run the stage with the arguments of a command line."""
     options = stage_parser(__doc__, "simulate")
-    options.add_argument("--policy", type=Path, nargs="?", help="a policy that was trained here")
+    options.add_argument(
+        "--policy", type=Path, nargs="?", help="what a stage made of it: its network, ..."
+    )
     options.add_argument("--max-attempts", type=int, default=100, help="attempts at one reach")
     options.add_argument("output", type=Path, help="the trajectory file to write, .npz")
     options.add_argument("--frames", type=Path, nargs="?", help="the frame cache to write, .npz")
@@ -35,18 +37,18 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.simulation.minari_episodes import read_episodes
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.recorded_episodes import play_recording
-    from goalreel.simulation.recording_file import read_recording
+    from goalreel.simulation.recording_blocks import read_blocks
     from goalreel.simulation.trajectories import write_trajectories
 
     spec = spec_of(arguments)
-    trained = arguments.policy
-    check_inputs(spec, train=trained, dqn=trained, pixels=trained)
+    made = arguments.policy
+    check_inputs(spec, train=made, dqn=made, pixels=made, recording=made)
     first, count = spec.shard["first"], spec.shard["count"]
     reaches, environment = range(first, first + count), make_environment(spec.config)
     policy, success = spec.config["policy"], spec.config.get("success", "terminated")
     wrappers = wrapper_modules(spec.config.get("env_wrappers") or ())
-    # What a data set holds is compared with what is played: it is not read twice.
-    files = policy_files(policy | {"dataset": None})
+    # What a data set holds is compared with what is played, and a recording was read before.
+    files = {} if policy["name"] in RECORDED else policy_files(policy)
     check_files(spec, files | environment_files(spec.config["env"], wrappers))
     show = spec.config["film.show"]
     film = contextlib.nullcontext()
@@ -57,13 +59,15 @@ def main(argv: list[str] | None = None) -> None:
         film = filming(arguments.frames, environment, None if everything else success)
     with film as camera:
         if policy["name"] in RECORDED:
-            minari = policy["name"] == "minari"
-            source = policy["dataset" if minari else "file"]
-            recording = read_episodes(source, reaches) if minari else read_recording(source)
+            if policy["name"] == "minari":
+                recording = read_episodes(policy["dataset"], reaches)
+            else:
+                label = f"policy.file: {policy['file']}"
+                recording = read_blocks(made, reaches, label)
             played = reaches, environment, spec, success, camera
             trajectories = play_recording(recording, *played)
         else:
-            player = make_policy(policy, trained)
+            player = make_policy(policy, made)
             if policy["name"] == "pixels":
                 from goalreel.pictures.warped import watched
 

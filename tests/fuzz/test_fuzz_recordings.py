@@ -13,6 +13,7 @@ from fuzzing import FULL
 from goalreel.environments.environment import make_environment
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.recorded_episodes import play_recording
+from goalreel.simulation.recording_blocks import read_blocks, write_blocks
 from goalreel.simulation.recording_file import read_recording
 
 WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -76,11 +77,14 @@ def test_a_random_recording_is_played_as_gymnasium_plays_it(tmp_path, trial):
     env, suffix = rng.choice(sorted(ENVS)), rng.choice([".csv", ".npz"])
     path = tmp_path / f"r{suffix}"
     made = record(path, env, int(rng.choice([1, 50, 2000])), rng)
-    recording, environment = read_recording(str(path)), make_environment({"env": env})
+    environment, blocks = make_environment({"env": env}), tmp_path / "blocks.npz"
+    write_blocks(blocks, read_recording(str(path)), NO_SPEC)
     # In shards, as the workflow does.
     cuts = sorted({0, len(made), *rng.integers(0, len(made) + 1, 2).tolist()})
     for first, end in zip(cuts, cuts[1:], strict=False):
-        played = play_recording(recording, range(first, end), environment, NO_SPEC, None)
+        some = range(first, end)
+        recording = read_blocks(blocks, some, path.name)
+        played = play_recording(recording, some, environment, NO_SPEC, None)
         for place, (seed, actions, rewards) in enumerate(made[first:end]):
             assert played.episodes.seed[place] == seed
             ours = played.episode(place)
@@ -104,10 +108,14 @@ def test_a_million_rows_are_read_and_any_of_them_is_played(tmp_path, suffix):
         table = np.stack(columns, axis=1)
         np.savetxt(path, table, "%d", ",", header="episode,seed,action", comments="")
     recording, environment = read_recording(str(path)), make_environment({"env": "MountainCar-v0"})
+    blocks = tmp_path / "blocks.npz"
+    write_blocks(blocks, recording, NO_SPEC)
     assert len(recording) == len(lengths) and len(recording.actions) == lengths.sum()
     starts = np.cumsum(lengths) - lengths
     for first in (0, len(lengths) // 2, len(lengths) - 20):
-        played = play_recording(recording, range(first, first + 20), environment, NO_SPEC, None)
+        some = range(first, first + 20)
+        recording = read_blocks(blocks, some, path.name)
+        played = play_recording(recording, some, environment, NO_SPEC, None)
         env = gymnasium.make("MountainCar-v0")
         for place in range(20):
             episode = first + place

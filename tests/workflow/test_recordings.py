@@ -5,21 +5,23 @@ import json
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
+from conftest import CONTINUOUS, DISCRETE, PUMP, hashes, rendered
 from project import REPOSITORY
 
 import goalreel
 from goalreel.environments.environment import make_environment
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.recorded_episodes import play_recording
+from goalreel.simulation.recording_blocks import read_blocks, write_blocks
 from goalreel.simulation.recording_file import read_recording
 from goalreel.verification.replay import Recorded, replay
 
@@ -55,9 +57,13 @@ def record(path, env, count, steps=None, pick=lambda env: env.action_space.sampl
     return given
 
 
-def played(path, environment, count, success="terminated"):
+def played(path, environment, count, success="terminated", first=0):
+    """Play episodes of a file as a shard does: from the blocks into which a run puts it."""
+    blocks, some = path.with_suffix(".blocks"), range(first, count)
     recording = read_recording(str(path))
-    return play_recording(recording, range(count), environment, NO_SPEC, success)
+    write_blocks(blocks, recording, NO_SPEC)
+    recording = read_blocks(blocks, some, recording.label)
+    return play_recording(recording, some, environment, NO_SPEC, success)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
@@ -90,9 +96,7 @@ def test_a_recording_of_a_goal_reaches_it(tmp_path):
         made.episodes.seed, make_environment({"env": DISCRETE}), make_policy(PUMP)
     )
     assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
-    part = play_recording(
-        read_recording(str(path)), range(2, 4), make_environment({"env": DISCRETE}), NO_SPEC, 0
-    )
+    part = played(path, make_environment({"env": DISCRETE}), 4, 0, first=2)
     assert part.episodes.reach.tolist() == [2, 3] and not part.episodes.reached.any()
     assert np.array_equal(part.states, made.states[made.offsets[2] :])
 
@@ -109,8 +113,11 @@ def test_actions_after_the_environments_end_are_refused(tmp_path, env):
 
 
 def test_the_stage_plays_and_draws_a_recording(tmp_path):
-    """By the command that the rule calls; Mountain Car, which is drawn elsewhere, is told."""
+    """By the commands that the rules call; Mountain Car, which is drawn elsewhere, is told."""
     record(tmp_path / "r.csv", "CartPole-v1", 2)
+    spec = {"stage": "recording", "config": {"policy": {"name": "recorded", "file": "r.csv"}}}
+    command = [REPOSITORY / "scripts" / "recording.py", "r.npz", "--spec", json.dumps(spec)]
+    subprocess.run([sys.executable, *command], cwd=tmp_path, check=True)
     for env, message in ((DISCRETE, "is drawn from an atlas"), ("CartPole-v1", "")):
         config = {"env": env, "seed": 1, "film.show": "reaches", "success": 3}
         config["policy"] = {"name": "recorded", "file": "r.csv"}
@@ -118,7 +125,8 @@ def test_the_stage_plays_and_draws_a_recording(tmp_path):
             {"stage": "simulate", "config": config, "shard": {"first": 1, "count": 1}}
         )
         program = REPOSITORY / "scripts" / "simulate.py"
-        command = [sys.executable, program, "t.npz", "--frames", "f.npz", "--spec", text]
+        command = [sys.executable, program, "t.npz", "--policy", "r.npz", "--frames", "f.npz"]
+        command += ["--spec", text]
         said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert said.returncode == bool(message) and message in said.stderr
     made = goalreel.read_trajectories(tmp_path / "t.npz")
@@ -203,6 +211,64 @@ def test_many_episodes_are_told_apart_by_their_rows(tmp_path):
     np.savez(tmp_path / "r.npz", episode=number, seed=number, action=number % 3)
     with pytest.raises(GoalreelError, match=f"of episode {number[0]} are not consecutive"):
         read_recording(str(tmp_path / "r.npz"))
+
+
+@pytest.mark.parametrize("kind", ["actions", "states"])
+def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
+    """Its episodes are whole, wherever blocks end; damage is told by the shards that it is of."""
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(2, 3000, 150)
+    number = np.repeat(np.arange(150), lengths)
+    columns = {"episode": number, "seed": number + 2**53}
+    rows = rng.random((len(number), 2))
+    names = ["action_0", "action_1"] if kind == "actions" else ["position", "velocity"]
+    columns |= dict(zip(names, rows.T, strict=True))
+    columns |= {"reward": rng.random(len(number))} if kind == "states" else {}
+    np.savez(tmp_path / "r.npz", **columns)
+    path = tmp_path / "blocks.npz"
+    write_blocks(path, read_recording(str(tmp_path / "r.npz")), NO_SPEC)
+    ends = np.cumsum(lengths)
+    assert ends[-1] > 3 * 2**16
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        middle = archive.getinfo(f"{kind}_1.npy")
+    damaged = bytearray(whole)
+    damaged[middle.header_offset + middle.compress_size // 2] ^= 1
+    for content in (whole, damaged):
+        path.write_bytes(content)
+        for episodes in (range(1), range(10, 11), range(140, 150), range(30, 90), range(150)):
+            first, end = ends[episodes.start] - lengths[episodes.start], ends[episodes.stop - 1]
+            if content is damaged and first < 2**17 and end > 2**16:
+                with pytest.raises(Unusable, match="truncated or corrupt"):
+                    read_blocks(path, episodes, "")
+                continue
+            part = read_blocks(path, episodes, "")
+            assert np.array_equal(getattr(part, kind), rows[first:end])
+            assert part.offsets.tolist() == [0, *np.cumsum(lengths[episodes])]
+            assert part.seeds.tolist() == [n + 2**53 for n in episodes]
+            if kind == "states":
+                assert np.array_equal(part.rewards, columns["reward"][first:end])
+
+
+def test_a_run_reads_a_recording_once(project):
+    """More episodes are more shards of what was read; what was damaged is read again."""
+    record(project.folder / "r.csv", "CartPole-v1", 12)
+    config = {"env": "CartPole-v1", "shard_size": 3}
+    config["policy"] = "{name: recorded, file: r.csv}"
+    project.run(config=config | {"episodes": 6})
+    kept = hashes(project.folder / "results/trajectories")
+    assert project.jobs(config=config) == {
+        **{"simulate": 2, "encode": 2, "concat": 1, "episodes": 1}
+    }
+    project.run("all", "verify", config=config)
+    found = hashes(project.folder / "results/trajectories")
+    assert kept.items() <= found.items() and len(found) == 4
+    file = project.folder / "results/recording.npz"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
+    assert "make again: results/recording.npz" in project.fail("verify", config=config)
+    project.run("results/recording.npz", "verify", config=config)
+    assert file.read_bytes() == whole and hashes(file.parent / "trajectories") == found
 
 
 def test_too_few_episodes_say_which_number_to_set(tmp_path):

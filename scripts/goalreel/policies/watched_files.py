@@ -19,7 +19,7 @@ from goalreel.provenance.spec import Spec
 # in policies.policy.
 _RECORDED = [
     f"goalreel.simulation.{module}"
-    for module in ("minari_episodes", "recorded_episodes", "recording_file")
+    for module in ("minari_episodes", "recorded_episodes", "recording_file", "recording_blocks")
 ]
 _MODULES = {
     "dqn": ["goalreel.policies.network_file"],

@@ -13,7 +13,7 @@ import numpy as np
 
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
-from goalreel.errors import GoalreelError, counted
+from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
 from goalreel.simulation.minari_episodes import Comparison
@@ -35,13 +35,8 @@ def play_recording(
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
 
-    Raises GoalreelError if the file has fewer episodes, and for one that cannot be played.
+    Raises GoalreelError for an episode that cannot be played.
     """
-    if reaches.stop > recording.first + len(recording):
-        raise GoalreelError(
-            f"{recording.label} has {counted(len(recording), 'episode')}, and "
-            f"{reaches.stop} were asked for; set episodes to {len(recording)} or fewer"
-        )
     rows, kept = [], []
     for some in _batches(recording.lengths(reaches), reaches):
         if recording.states is not None:

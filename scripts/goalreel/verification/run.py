@@ -200,9 +200,9 @@ def _check_tables(
 
 
 def _check_pictures(results: Path, plan: Plan) -> list[Verdict]:
-    """Check the atlas and the coded atlas, which the film needs where they are planned."""
+    """Check what all shards are made of, each where it is planned or there."""
     verdicts = []
-    for stage in ("atlas", "coded_atlas"):
+    for stage in ("recording", "atlas", "coded_atlas"):
         verdict, path = Verdict(stage), results / f"{stage}.npz"
         if stage in plan.made_of or path.is_file():
             verdict.check(path, lambda p=path, s=stage: _check_planned(p, s, plan))

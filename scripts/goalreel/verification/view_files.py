@@ -16,7 +16,7 @@ from goalreel.verification.single_files import Plan
 from goalreel.verification.verdict import Verdict
 
 # Whose files are checked against one another, by `run`.
-_FILM = ("simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
+_FILM = ("recording", "simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
 _FILM += ("part", "films", "verify")
 _SEALED = (".mp4", ".npz", ".pt")
 

@@ -118,6 +118,10 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
     atlas, coded_atlas = folder / "atlas.npz", folder / "coded_atlas.npz"
     for kind in ("trajectories", "frames", "segments"):
         (folder / kind).mkdir()
+    recording = folder / "recording.npz"
+    recorded = config["policy"]["name"] == "recorded"
+    if recorded:
+        run("recording", everything, recording)
     if has_atlas:
         run("atlas", everything, atlas)
     if specs.encoder.assembled:
@@ -128,7 +132,8 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
         trajectories = of("trajectories", shard)
         drawn = () if has_atlas else ("--frames", frames)
         most = "--max-attempts", config["max_attempts"]
-        run("simulate", here, *most, trajectories, *drawn)
+        of_policy = ("--policy", recording) if recorded else ()
+        run("simulate", here, *of_policy, *most, trajectories, *drawn)
         of_shard = "--trajectories", trajectories
         if has_atlas:
             run("render", here, "--atlas", atlas, *of_shard, frames)

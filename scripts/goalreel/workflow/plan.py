@@ -126,6 +126,10 @@ class Plan:
         """Return files that exist for assembled films, and none for others."""
         return files if self.encoder.assembled else []
 
+    def if_recorded(self, files):
+        """Return files that exist for recordings, and none for other policies."""
+        return files if self.config["policy"]["name"] == "recorded" else []
+
     def trained_policy(self, files: Mapping[str, str]):
         """Return the file of the policy that plays if it is trained here, else nothing.
 

@@ -172,8 +172,12 @@ class Specs:
         planned = stage_of(stage, env)
         program, tools, files = planned.program or stage, (), self._package_files(stage)
         player = self._learner if stage == "learning" else policy
+        if stage == "recording":
+            files = files | policy_files(player)
         if stage in ("simulate", "learning"):
-            tools, files = policy_tools(player), files | policy_files(player)
+            tools = policy_tools(player)
+            if player["name"] != "recorded":
+                files = files | policy_files(player)
             if describe(env).computed:
                 if player["name"] == "pixels":  # which sees pictures
                     tools = (*tools, ARTISTS["gymnasium"], "pillow")
@@ -224,6 +228,8 @@ class Specs:
             missing |= {"atlas", "render", "swarm"}
         if player != "dqn":
             missing.add("dqn")
+        if player != "recorded":
+            missing.add("recording")
         if player != "pixels" or not is_trained_here(policy):
             missing.add("pixels")
         if player != "sarsa" and stage != "verify":

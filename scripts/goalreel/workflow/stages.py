@@ -54,10 +54,18 @@ _TRAINING = "train/{variant}/{seed}"
 
 # The film, in the order of the data.
 FILM = {
+    "recording": Stage(
+        config=("policy",),
+        tools=("numpy",),
+        outputs=("recording.npz",),
+        per="any",
+        mb=1000,
+        seconds=30,
+    ),
     # max_attempts bounds the work and shapes no trajectory, so it is not among the keys.
     "simulate": Stage(
         config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show"),
-        inputs=("train", "dqn", "pixels"),
+        inputs=("train", "dqn", "pixels", "recording"),
         tools=("numpy",),
         outputs=("trajectories/{shard}.npz",),
         per="shard",
@@ -329,7 +337,7 @@ ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 GYMNASIUM = {
     "simulate": replace(
         STAGES["simulate"],
-        inputs=("pixels",),
+        inputs=("pixels", "recording"),
         tools=("numpy", "gymnasium"),
         outputs=(*STAGES["simulate"].outputs, *STAGES["render"].outputs),
         mb=200,

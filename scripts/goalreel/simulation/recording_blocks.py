@@ -1,0 +1,75 @@
+"""A recording as the run keeps it: read once, in blocks of rows, so that a shard reads its own.
+
+It is a compressed .npz without objects:
+
+    kind, version     "recording" and the version of this layout
+    spec              JSON: how the file was made
+    offsets, seeds    those of a Recording
+    columns           which of its columns it has: actions, or states and perhaps rewards
+    actions_0, ...    each column's rows, so many to a block
+"""
+
+import os
+
+import numpy as np
+
+from goalreel.errors import GoalreelError, counted
+from goalreel.files import npz
+from goalreel.provenance.spec import Spec
+from goalreel.simulation.recording_file import Recording
+
+VERSION = 1
+_KIND = "recording"
+_ROWS = 1 << 16  # of a block
+_COLUMNS = ("actions", "states", "rewards")
+
+
+def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> None:
+    """Write a recording; the same one gives the same bytes."""
+    columns = [name for name in _COLUMNS if getattr(recording, name) is not None]
+    first = {"spec": np.array(spec.text), "columns": np.array(columns)}
+    first |= {"offsets": recording.offsets, "seeds": recording.seeds}
+    with npz.writing(path) as add:
+        for name, array in (npz.header(_KIND, VERSION) | first).items():
+            add(name, array)
+        for name in columns:
+            rows = getattr(recording, name)
+            for block in range(-(-len(rows) // _ROWS)):
+                add(f"{name}_{block}", rows[block * _ROWS : (block + 1) * _ROWS])
+
+
+def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> Recording:
+    """Return some of a recording's episodes; of the file no more is read than they need.
+
+    Args:
+        path: what `write_blocks` wrote.
+        episodes: which, one or more.
+        label: the option that names the recording, and its value.
+
+    Raises:
+        GoalreelError: there is no such file, or the recording has fewer episodes.
+        Unusable: the file is corrupt, or another.
+    """
+    whole = npz.read(path, _KIND, VERSION, ("offsets", "seeds", "columns"))
+    offsets, seeds = whole["offsets"], whole["seeds"]
+    if episodes.stop > len(seeds):
+        raise GoalreelError(
+            f"{label} has {counted(len(seeds), 'episode')}, and {episodes.stop} were asked for; "
+            f"set episodes to {len(seeds)} or fewer"
+        )
+    first, end = int(offsets[episodes.start]), int(offsets[episodes.stop])
+    blocks, columns = range(first // _ROWS, (end - 1) // _ROWS + 1), whole["columns"].tolist()
+    names = [[f"{name}_{block}" for block in blocks] for name in columns]
+    parts = npz.read(path, _KIND, VERSION, sum(names, []))
+    rows = slice(first - blocks.start * _ROWS, end - blocks.start * _ROWS)
+    found = {
+        name: np.concatenate([parts[block] for block in of_column])[rows]
+        for name, of_column in zip(columns, names, strict=True)
+    }
+    return Recording(
+        label=label,
+        offsets=offsets[episodes.start : episodes.stop + 1] - first,
+        seeds=seeds[episodes.start : episodes.stop],
+        **{name: found.get(name) for name in _COLUMNS},
+        first=episodes.start,
+    )

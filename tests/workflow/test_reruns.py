@@ -146,6 +146,24 @@ def test_edit_of_a_film_of_blocks(sources, edit, jobs):
         assert rerun(before, sources.specs(BLOCKS)) == jobs
 
 
+def test_edits_of_a_film_of_a_recording(sources, tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("episode,seed,action\n" + "".join(f"{n},{n},0\n" for n in range(12)))
+    recorded = {"policy": {"name": "recorded", "file": str(path)}, "episodes": 8}
+    before = sources.specs(EPISODES | recorded)
+    assert rerun({}, before) == PLAYED | {"recording": 1}
+    after = sources.specs(EPISODES | recorded | {"episodes": 12})
+    assert rerun(before, after) == {"simulate": 1, "encode": 1} | END
+    for module, old, new, jobs in (
+        ("recorded_episodes", "_FEW = 1", "_FEW = 2", PLAYED),
+        ("recording_blocks", "_ROWS = 1", "_ROWS = 2", PLAYED | {"recording": 1}),
+    ):
+        with sources.edited(f"scripts/goalreel/simulation/{module}.py", old, new):
+            assert rerun(before, sources.specs(EPISODES | recorded)) == jobs
+    path.write_text(path.read_text().replace("9,9,0", "9,9,1"))
+    assert rerun(before, sources.specs(EPISODES | recorded)) == PLAYED | {"recording": 1}
+
+
 def test_growth_from_1000_to_1500_reaches_runs_the_new_shards_and_the_end(sources):
     before, after = (sources.specs({"reaches": n, "shard_size": 50}) for n in (1000, 1500))
     assert rerun(before, after) == {"simulate": 10, "render": 10, "encode": 10} | END

@@ -18,7 +18,8 @@ test: .venv/installed-for-tests
 
 # Tests that need more than Python are skipped where it is missing, and say what to install. Debian:
 # chromium chromium-driver faketime gstreamer1.0-plugins-bad gstreamer1.0-tools libegl1
-# libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm; and Bento4, which is built from its sources.
+# libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm; and, built of their sources, Bento4 and JM, with
+# MAX_NUM_SLICES raised to 2000.
 test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
 		$(BIN)/python -m pytest -p fault_table -n auto --ignore tests/training

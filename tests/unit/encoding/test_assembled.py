@@ -28,9 +28,9 @@ from assembling import (
     thinned,
 )
 from conftest import CONTINUOUS, DISCRETE, STYLES, decoded, simulated
+from decoders import DECODERS, decode_or_skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openh264 import OPENH264, openh264_or_skip
 
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.assembling.code_atlas import code_atlas
@@ -123,12 +123,12 @@ def first_macroblock(unit: Nal) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("decoder", ["FFmpeg", OPENH264])
+@pytest.mark.parametrize("decoder", DECODERS)
 def test_every_frame_is_what_its_picture_decodes_to_alone(films, name, decoder):
     film = films[name]
-    decode = {"FFmpeg": lambda s, _: strictly(s), "OpenH264": openh264_or_skip}[decoder]
     stream, which = alone(film)
-    pairs, shown = decode(stream, film.size), decode(byte_stream(film.path), film.size)
+    streams = stream, byte_stream(film.path)
+    pairs, shown = (decode_or_skip(decoder, one, film.size) for one in streams)
     assert len(shown) == len(film.cache) == len(which)
     assert len(pairs) == 2 * len(set(which))
     starts = set(film.cache.offsets[:-1].tolist())

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from assembling import stream_of, strictly
-from openh264 import OPENH264, openh264_or_skip
+from assembling import stream_of
+from decoders import DECODERS, decode_or_skip
 
 from goalreel.encoding.assembling.intra_slices import code_intra, decode
 from goalreel.encoding.yuv import joined, pad16, planes, rows
@@ -39,7 +39,7 @@ def alone(data, qp, size):
     return picture
 
 
-@pytest.mark.parametrize("decoder", ["FFmpeg", OPENH264])
+@pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("size", [(90, 60), (96, 64), (82, 50)])
 def test_two_slices_of_one_picture_decode_to_both_parts(decoder, size):
     padded = [pad16(picture) for picture in pictures(3, size)]
@@ -49,7 +49,7 @@ def test_two_slices_of_one_picture_decode_to_both_parts(decoder, size):
         unit for i, part in enumerate(captions) for unit in idr(i, (part, 24, 0), (below, 19, 12))
     ]
     stream = stream_of(size, units)
-    shown = strictly(stream) if decoder == "FFmpeg" else openh264_or_skip(stream, size)
+    shown = decode_or_skip(decoder, stream, size)
     assert len(shown) == len(captions)
     bottom = planes(alone(below, 19, (96, 32)))
     for picture, caption in zip(shown, captions, strict=True):

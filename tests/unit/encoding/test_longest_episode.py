@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from assembling import byte_stream, quantisers, strictly
-from openh264 import OPENH264, openh264_or_skip
+from assembling import byte_stream, quantisers
+from decoders import DECODERS, decode_or_skip
 
 from goalreel.encoding import choice
 from goalreel.encoding.assembling.code_atlas import code_atlas
@@ -54,12 +54,11 @@ def frames(*lengths: int) -> FrameCache:
     return FrameCache(CANVAS.background, tuple(layers), offsets)
 
 
-@pytest.mark.parametrize("decoder", ["FFmpeg", OPENH264])
+@pytest.mark.parametrize("decoder", DECODERS)
 def test_every_frame_of_the_longest_episode_is_right(coded_atlas, tmp_path, decoder):
     cache, path = frames(MOST_PICTURES, 30), tmp_path / "long.mp4"
     assemble_segment(cache, coded_atlas, NAMED, path, 30, "{}")
-    decode = {"FFmpeg": lambda s, _: strictly(s), "OpenH264": openh264_or_skip}[decoder]
-    shown = decode(byte_stream(path), SIZE)
+    shown = decode_or_skip(decoder, byte_stream(path), SIZE)
     assert read_index(path).frames == len(cache) == len(shown)
     # What the others show as well was shown among the first pictures, which other tests judge.
     shows = np.stack([layer.index for layer in cache.layers])

@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 from assembling import stream_of, strictly
+from decoders import DECODERS, decode_or_skip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from openh264 import openh264_or_skip
 
 from goalreel.encoding.assembling.intra_slices import code_intra
 from goalreel.encoding.yuv import joined, planes
@@ -173,12 +173,12 @@ def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
             assert np.array_equal(plane[~inside[::step, ::step]], track[~inside[::step, ::step]])
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("decoder", DECODERS[1:])
 @settings(QUICK, max_examples=40)
 @given(cases())
-def test_both_decoders_show_the_same(case):
+def test_the_decoders_show_the_same(decoder, case):
     stream = stream_in_turn(case)
-    assert np.array_equal(openh264_or_skip(stream, SIZE), strictly(stream))
+    assert np.array_equal(decode_or_skip(decoder, stream, SIZE), strictly(stream))
 
 
 @settings(QUICK, max_examples=60)

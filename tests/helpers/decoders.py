@@ -1,4 +1,4 @@
-"""OpenH264, a second decoder beside ffmpeg's, run through GStreamer."""
+"""Decoders that are not ours: FFmpeg's, OpenH264's, and JM, the standard's own reference."""
 
 import shutil
 import subprocess
@@ -7,15 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from assembling import strictly
 
-OPENH264 = pytest.param("OpenH264", marks=pytest.mark.slow)  # the decoder, as a test's parameter
+# As a test's parameter.
+DECODERS = ["FFmpeg", *(pytest.param(name, marks=pytest.mark.slow) for name in ("OpenH264", "JM"))]
 _PROGRAMS = ("gst-launch-1.0", "gst-inspect-1.0")
 
 
-def openh264_or_skip(stream: bytes, size: tuple[int, int]) -> np.ndarray:
-    """Decode an Annex B stream by OpenH264, or skip the test where it is not installed.
+def decode_or_skip(decoder: str, stream: bytes, size: tuple[int, int]) -> np.ndarray:
+    """Decode an Annex B stream, or skip the test where the decoder is not installed.
 
     Args:
+        decoder: one of DECODERS.
         stream: the Annex B stream.
         size: the width and height shown, in pixels, both even.
 
@@ -23,6 +26,24 @@ def openh264_or_skip(stream: bytes, size: tuple[int, int]) -> np.ndarray:
         The pictures in yuv420p, (frames, H * 3 / 2, W) uint8.
 
     """
+    if decoder == "FFmpeg":
+        return strictly(stream)
+    return {"OpenH264": _by_openh264, "JM": _by_jm}[decoder](stream, size)
+
+
+def _by_jm(stream: bytes, size: tuple[int, int]) -> np.ndarray:
+    if not (program := shutil.which("ldecod") or shutil.which("ldecod.exe")):
+        pytest.skip("needs ldecod, built of the sources of JM with MAX_NUM_SLICES of 2000")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "stream.h264").write_bytes(stream)
+        command = [program, "-i", "stream.h264", "-o", "pictures.yuv", "-s"]
+        completed = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert completed.returncode == 0, completed.stdout[-2000:]
+        samples = np.fromfile(Path(folder, "pictures.yuv"), np.uint8)
+    return samples.reshape(-1, size[1] * 3 // 2, size[0])
+
+
+def _by_openh264(stream: bytes, size: tuple[int, int]) -> np.ndarray:
     if None in map(shutil.which, _PROGRAMS):
         pytest.skip(f"needs {' and '.join(_PROGRAMS)} (apt-get install gstreamer1.0-tools)")
     for element in ("h264parse", "openh264dec"):

@@ -238,9 +238,12 @@ class GymnasiumEnvironment:
             if instance is None:
                 env.close()
 
-    def picture(self, env) -> object:
-        """Return what `env.render()` draws of an instance of `make`, drawn before or now."""
-        return env.render() if self.wrappers else self.pool.memo.picture(env)
+    def picture(self, env, side: int) -> object:
+        """Return what `env.render()` draws of an instance of `make`, drawn before or now.
+
+        As a Mosaic of squares of that side where it is a known environment's, and not wrapped.
+        """
+        return env.render() if self.wrappers else self.pool.memo.picture(env, side)
 
     def trust(self, used: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""
@@ -310,8 +313,8 @@ class _Instances:
         chosen = [self.instances[lane] for lane in np.flatnonzero(lanes)]
         return _Instances(self.environment, chosen)
 
-    def pictures(self) -> list:
-        return [self.environment.picture(instance.env) for instance in self.instances]
+    def pictures(self, side: int) -> list:
+        return [self.environment.picture(instance.env, side) for instance in self.instances]
 
     def close(self) -> None:
         for instance in self.instances:

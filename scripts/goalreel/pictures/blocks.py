@@ -112,6 +112,8 @@ class Recorder:
         """Begin without a picture."""
         self._changed: _Changes | None = None
         self._moved: dict[int, bytes] = {}  # of the picture before
+        # Of the picture before, if it was told by numbers.
+        self._numbered: tuple[np.ndarray, list[bytes]] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -147,6 +149,26 @@ class Recorder:
         places = sorted(changed)
         self._put(places, [changed[place] for place in places])
         self._moved = moved
+        return full
+
+    def add_numbers(self, numbers: np.ndarray, blocks: list[bytes]) -> tuple[int, Group] | None:
+        """Take a picture that is told by its blocks' numbers; returns what `add` does.
+
+        Args:
+            numbers: of the block at each place, (places,) int.
+            blocks: all blocks, by their numbers; more may be added to the same list.
+        """
+        full = self._full()
+        if self._pictures == 0:
+            places = np.arange(len(numbers))
+        else:
+            before, known = self._numbered
+            places = np.flatnonzero(numbers != before)
+            if known is not blocks:  # the same may have other numbers
+                pairs = zip(before.tolist(), numbers.tolist(), strict=True)
+                places = np.flatnonzero([known[old] != blocks[new] for old, new in pairs])
+        self._put(places.tolist(), [blocks[number] for number in numbers[places].tolist()])
+        self._numbered = numbers, blocks
         return full
 
     def _full(self) -> tuple[int, Group] | None:

@@ -20,10 +20,11 @@ import numpy as np
 from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.environment import Environment, Lanes
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
+from goalreel.environments.picture_memo import Mosaic
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.blocks import Group, Recorder, Tiles
+from goalreel.pictures.blocks import SIDE, Group, Recorder, Tiles
 from goalreel.pictures.classic_control import Artist
 from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
@@ -88,7 +89,7 @@ class Camera:
         """Take the next picture of each episode that goes on."""
         began = time.perf_counter()
         takes = [self._takes[lane] for lane in lanes.tolist()]
-        for take, picture in zip(takes, batch.pictures(), strict=True):
+        for take, picture in zip(takes, batch.pictures(SIDE), strict=True):
             take.add(picture)
         now = time.perf_counter()
         self._stepping += began - self._since
@@ -217,8 +218,13 @@ class _Take:
 
     def add(self, picture: object) -> None:
         """Take the next picture."""
-        self._frames.size = self._checked(picture).shape[:2]
-        self._write(filter(None, [self._recorder.add(picture)]))
+        if isinstance(picture, Mosaic):
+            self._frames.size = self._sized(picture.size)
+            full = self._recorder.add_numbers(picture.numbers, picture.squares)
+        else:
+            self._frames.size = self._sized(self._checked(picture).shape[:2])
+            full = self._recorder.add(picture)
+        self._write(filter(None, [full]))
         self._taken += 1
 
     def add_tiles(self, tiles: Tiles, size: tuple[int, int]) -> None:
@@ -248,13 +254,17 @@ class _Take:
                 f"{place}: env.render() returned {kind} of shape {array.shape}; "
                 f"allowed: uint8 of shape (height, width, 3)"
             )
-        size = self._frames.size
-        if size not in (None, array.shape[:2]):
-            raise GoalreelError(
-                f"{place}: env.render() returned {array.shape[1]}x{array.shape[0]} pixels, and "
-                f"{size[1]}x{size[0]} in the shard's first frame; all frames must have one size"
-            )
         return array
+
+    def _sized(self, size: tuple[int, int]) -> tuple[int, int]:
+        first = self._frames.size
+        if first not in (None, size):
+            raise GoalreelError(
+                f"{self.place}, step {self._taken}: env.render() returned {size[1]}x{size[0]} "
+                f"pixels, and {first[1]}x{first[0]} in the shard's first frame; all frames must "
+                "have one size"
+            )
+        return size
 
 
 def _another_picture(take: _Take, step: int) -> GoalreelError:

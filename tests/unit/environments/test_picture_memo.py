@@ -16,33 +16,75 @@ CASES = {
     "minigrid:MiniGrid-ObstructedMaze-2Dlhb-v1": {},
     "minigrid:BabyAI-GoToRedBall-v0": {},
 }
+SIDE = 16
+
+
+def shown(picture) -> np.ndarray:
+    """Return a picture, (H, W, 3), put together from its squares if it comes in these."""
+    if isinstance(picture, np.ndarray):
+        return picture
+    (height, width), numbers, squares = picture
+    rows, columns = -(-height // SIDE), -(-width // SIDE)
+    whole = np.zeros((rows * SIDE, columns * SIDE, 3), np.uint8)
+    for place, number in enumerate(numbers.tolist()):
+        top, left = place // columns * SIDE, place % columns * SIDE
+        square = np.frombuffer(squares[number], np.uint8).reshape(SIDE, SIDE, 3)
+        whole[top : top + SIDE, left : left + SIDE] = square
+    drawn = whole[:height, :width]
+    more = (0, -height % SIDE), (0, -width % SIDE), (0, 0)
+    assert np.array_equal(np.pad(drawn, more, "edge"), whole)
+    return drawn
+
+
+def compared(environment, count: int, seeds=range(3)) -> int:
+    """Play instances in turns, as lanes are, each beside another that draws; return the pictures.
+
+    The other is an instance that nothing but Gymnasium has touched.
+    """
+    pairs, taken = [(environment.make(), environment.make()) for _ in range(count)], 0
+    for seed in seeds:
+        for pair in pairs:
+            for env in pair:
+                env.reset(seed=seed)
+            pair[0].action_space.seed(seed)
+        going = list(pairs)
+        while going:
+            for env, peer in tuple(going):
+                picture, drawn = environment.picture(env, SIDE), peer.render()
+                if taken % 4 == 0:
+                    assert np.array_equal(shown(picture), drawn)
+                taken += 1
+                action = env.action_space.sample()
+                *_, terminated, truncated, _ = env.step(action)
+                peer.step(action)
+                if terminated or truncated:
+                    going.remove((env, peer))
+    for env in sum(pairs, ()):
+        env.close()
+    return taken
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_picture_is_the_one_that_is_drawn(name, monkeypatch):
     if ":" in name:
         pytest.importorskip("minigrid")
-    monkeypatch.setattr(picture_memo, "_MOST", 8 << 20)  # pictures are forgotten, and drawn anew
-    environment = GymnasiumEnvironment(name, CASES[name], max_steps=120)
-    envs, taken = [environment.make() for _ in range(2)], 0
-    for seed in range(3):
-        for env in envs:  # in turns, as lanes are
-            env.reset(seed=seed)
-            env.action_space.seed(seed)
-        going = list(envs)
-        while going:
-            for env in tuple(going):
-                # Before Gymnasium draws it, and so moves what only drawing moves.
-                picture = environment.picture(env)
-                if taken % 4 == 0:
-                    assert np.array_equal(picture, env.render())
-                taken += 1
-                *_, terminated, truncated, _ = env.step(env.action_space.sample())
-                if terminated or truncated:
-                    going.remove(env)
-    assert taken > 40
-    for env in envs:
-        env.close()
+    # Some are forgotten, and drawn anew.
+    monkeypatch.setattr(picture_memo, "_MOST", 1 << 20)
+    assert compared(GymnasiumEnvironment(name, CASES[name], max_steps=120), 2) > 40
+
+
+@pytest.mark.slow
+def test_every_minigrid_is_put_together_as_it_is_drawn():
+    """Also those of BabyAI, and with other tiles, without the light, and from the agent's view."""
+    pytest.importorskip("minigrid")
+    kinds = "MiniGrid-", "BabyAI-"
+    names = [name for name in gymnasium.registry if name.startswith(kinds) and "WFC" not in name]
+    assert len(names) > 100
+    for name in names:
+        assert compared(GymnasiumEnvironment(f"minigrid:{name}", max_steps=40), 1, range(2)) > 2
+    for kwargs in ({"tile_size": 16}, {"tile_size": 12}, {"highlight": False}, {"agent_pov": True}):
+        made = GymnasiumEnvironment("minigrid:MiniGrid-DoorKey-8x8-v0", kwargs, max_steps=40)
+        assert compared(made, 2) > 40
 
 
 def test_others_are_drawn_each_time():
@@ -54,8 +96,8 @@ def test_others_are_drawn_each_time():
     ):
         env = environment.make()
         env.reset(seed=1)
-        assert np.array_equal(environment.picture(env), env.render())
-        assert environment.pool.memo._pictures == {}
+        assert np.array_equal(environment.picture(env, SIDE), env.render())
+        assert environment.pool.memo._numbers == {}
         env.close()
 
 

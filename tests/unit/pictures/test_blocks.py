@@ -117,3 +117,26 @@ def test_memory_follows_the_blocks_of_a_group_not_the_number_of_frames(tmp_path)
 
     few, many = peak(1000), peak(6000)
     assert many - few < 1_000_000, (few, many)
+
+
+def test_pictures_told_by_numbers_make_the_groups_of_the_pictures(monkeypatch):
+    """Also where blocks are numbered anew from one picture to the next."""
+    monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
+    rng = np.random.default_rng(5)
+    contents = [rng.integers(0, 256, 16 * 16 * 3, np.uint8).tobytes() for _ in range(6)]
+    drawn, told, made = blocks.Recorder(), blocks.Recorder(), ([], [])
+    numbers = rng.integers(0, 6, 4 * 5)
+    for picture in range(40):
+        numbers = np.where(rng.random(20) < 0.2, rng.integers(0, 6, 20), numbers)
+        if picture % 5 == 0:  # another list, in which each has another number
+            order = rng.permutation(6)
+            known = [contents[place] for place in order.tolist()]
+        data = b"".join(contents[number] for number in numbers.tolist())
+        tiles = np.frombuffer(data, np.uint8).reshape(4, 5, 16, 16, 3)
+        made[0].append(drawn.add(tiles.swapaxes(1, 2).reshape(64, 80, 3)))
+        made[1].append(told.add_numbers(np.argsort(order)[numbers], known))
+    ones, others = ([*filter(None, each)] for each in made)
+    ones, others = ones + drawn.rest(), others + told.rest()
+    assert len(ones) == len(others) == 6
+    for (pictures, one), (same, other) in zip(ones, others, strict=True):
+        assert pictures == same and one.equals(other)

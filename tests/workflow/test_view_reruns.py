@@ -206,6 +206,7 @@ CODE_EDITS = [
     # What plays and draws others than Mountain Car.
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
     ("environments/picture_memo.py", "96 << 20", "95 << 20", NOTHING),
+    ("environments/lunar_lander.py", "_EDGE = 2", "_EDGE = 3", NOTHING),
     ("pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3", NOTHING),
 ]
 

@@ -11,6 +11,7 @@ CASES = {
     "FrozenLake-v1": {"desc": None, "map_name": "8x8"},
     "CliffWalking-v1": {},
     "Taxi-v4": {},
+    "LunarLander-v3": {"enable_wind": True},
     "minigrid:MiniGrid-DoorKey-8x8-v0": {},
     "minigrid:MiniGrid-Dynamic-Obstacles-8x8-v0": {},
     "minigrid:MiniGrid-ObstructedMaze-2Dlhb-v1": {},

@@ -46,11 +46,11 @@ from benchmarks.timed_run import measured_run
 FILMS = (
     Film("CartPole-v1", 100, 5, rule="obs[..., 2] + 0.5 * obs[..., 3] > 0"),
     Film("Acrobot-v1", 20, 5),
-    Film("LunarLander-v3", 100, 20),
+    Film("LunarLander-v3", 300, 20),
     Film("BipedalWalker-v3", 100, 10, max_steps=100, fresh=True),
     Film("ALE/Breakout-v5", 100, 20),
     Film("ALE/Pong-v5", 100, 20, max_steps=200),
-    Film("minigrid:MiniGrid-DoorKey-8x8-v0", 100, 20, max_steps=100),
+    Film("minigrid:MiniGrid-DoorKey-8x8-v0", 1000, 20, max_steps=100),
     Film("FrozenLake-v1", 1000, 100),
     Film("CarRacing-v3", 20, 5, max_steps=100),
     Film("HalfCheetah-v5", 20, 5, max_steps=30),

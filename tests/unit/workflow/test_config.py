@@ -66,7 +66,8 @@ def test_the_options_page_has_every_option_with_its_meaning():
     ("env", "size"),
     [("MountainCar-v0", 250), ("MountainCarContinuous-v0", 250), ("CartPole-v1", 50)]
     + [
-        ("LunarLander-v3", 7),
+        ("LunarLander-v3", 15),
+        ("BipedalWalker-v3", 7),
         ("ALE/Pong-v5", 20),
         ("ale_py:ALE/Pong-v5", 20),
         ("FrozenLake-v1", 100),
@@ -87,7 +88,7 @@ def test_shards_have_a_size_that_fits_the_environment_and_not_the_run(env, size)
 
 
 def test_a_hundred_episodes_keep_16_cores_busy_and_no_core_twice():
-    assert 15 <= -(-100 // load(env="LunarLander-v3", policy=RANDOM)["shard_size"]) <= 16
+    assert 15 <= -(-100 // load(env="BipedalWalker-v3", policy=RANDOM)["shard_size"]) <= 16
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ bits), 9.1 (Exp-Golomb).
 """
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,19 @@ _FORBIDDEN = re.compile(rb"\x00\x00(?:[\x00-\x02]|\x03[^\x00-\x03])", re.DOTALL)
 
 class BitError(GoalreelError):
     """Bits that end too early, or a code that the standard does not know."""
+
+
+class Bits(NamedTuple):
+    """A few bits as one number, the most significant first: quicker to join than arrays."""
+
+    value: int
+    length: int
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> "Bits":
+        """Return an array of bits, (n,) uint8 of 0 and 1."""
+        packed = int.from_bytes(np.packbits(array).tobytes(), "big")
+        return cls(packed >> (-len(array) % 8), len(array))
 
 
 class BitWriter:

@@ -5,7 +5,7 @@ Source: ITU-T H.264, 7.3.1 and Annex B; ISO/IEC 14496-15, 5.3.3 (samples, length
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import escape, unescape
@@ -16,8 +16,7 @@ _START_CODE = re.compile(rb"\x00\x00\x01")
 _LENGTH = 4  # bytes
 
 
-@dataclass(frozen=True)
-class Nal:
+class Nal(NamedTuple):
     """A NAL unit: nal_ref_idc (0 to 3), nal_unit_type (0 to 31), and its RBSP without escapes."""
 
     ref_idc: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.h264.bits import BitReader
+from goalreel.h264.bits import BitReader, Bits
 from goalreel.h264.nal import Nal
 
 _BASELINE = 66  # profile_idc: CAVLC, 8 bits, 4:2:0
@@ -90,15 +90,16 @@ def read_slice(nal: Nal, sps: SequenceParameters, pps: PictureParameters) -> Int
     return IntraSlice(data[bits.position :], qp, macroblocks, bits.position)
 
 
-def read_further_slice(nal: Nal, first: IntraSlice) -> np.ndarray:
-    """Return the data of a slice after a picture's first one, (n,) uint8 of 0 and 1.
+def read_further_slice(nal: Nal, first: IntraSlice) -> Bits:
+    """Return the data of a slice after a picture's first one.
 
     Their headers differ in first_mb_in_slice alone, ue(v) at the beginning.
     """
-    start = int.from_bytes(nal.rbsp[:4], "big")
-    skipped = 2 * (32 - start.bit_length()) + first.header_bits
-    bits = np.unpackbits(np.frombuffer(nal.rbsp, np.uint8), count=BitReader(nal.rbsp).end())
-    return bits[skipped:]
+    whole, bits = int.from_bytes(nal.rbsp, "big"), 8 * len(nal.rbsp)
+    header = 2 * (bits - whole.bit_length()) + first.header_bits
+    after = (whole & -whole).bit_length()  # rbsp_trailing_bits
+    length = bits - header - after
+    return Bits(whole >> after & (1 << length) - 1, length)
 
 
 def _expect(name: str, actual: int, *allowed: int) -> None:

@@ -16,6 +16,7 @@ from goalreel.encoding.assembling.block_contents import Change, Contents, FilmCo
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import square_planes
 from goalreel.errors import GoalreelError
+from goalreel.h264.bits import Bits
 from goalreel.h264.nal import IDR, SLICE, length_prefixed, pack
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits
@@ -26,24 +27,6 @@ _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in a
 _PCM = 25  # mb_type of samples as they are, in an I slice
 _BEFORE = 8 * (4 + 1)  # bits of a NAL unit's length and its first byte
 _SLICES = 1 << 18  # that are remembered at most, some 50 MB
-
-
-class _Bits(NamedTuple):
-    value: int
-    length: int
-
-    def __add__(self, other: "_Bits") -> "_Bits":
-        return _Bits(self.value << other.length | other.value, self.length + other.length)
-
-
-def _bits(array: np.ndarray) -> _Bits:
-    """Return an array of bits, (n,) uint8 of 0 and 1."""
-    packed = int.from_bytes(np.packbits(array).tobytes(), "big")
-    return _Bits(packed >> (-len(array) % 8), len(array))
-
-
-def _ue(number: int) -> _Bits:
-    return _Bits(number + 1, 2 * (number + 1).bit_length() - 1)
 
 
 class _Sample(NamedTuple):
@@ -101,9 +84,9 @@ class _Slices:
     def __init__(self, qp: int, of_cards: bool = False):
         """Begin without a code; of_cards: whether they are of IDR pictures, in whole rows."""
         self._qp, self._of_cards = qp, of_cards
-        self._codes: dict[Contents, _Bits] = {(): _Bits(0, 0)}
+        self._codes: dict[Contents, Bits] = {(): Bits(0, 0)}
         # By type and place: a header, and where frame_num begins.
-        self._heads: dict[tuple[str, int], tuple[_Bits, int]] = {}
+        self._heads: dict[tuple[str, int], tuple[Bits, int]] = {}
         self._parts: dict[tuple, bytes] = {}  # by contents, place and the skipped ones after it
 
     def code(self, wanted: list[Contents], squares: dict[int, np.ndarray]) -> None:
@@ -121,7 +104,7 @@ class _Slices:
             )
             for contents, data in zip(chosen, code_strips(strips, self._qp), strict=True):
                 alone = count == 1 and not self._of_cards
-                self._codes[contents] = _in_p_slice(data) if alone else _bits(data)
+                self._codes[contents] = _in_p_slice(data) if alone else data
 
     def sample(self, change: Change, macroblocks: int) -> _Sample:
         """Return a frame's slices, frame_num 0 in all of them."""
@@ -140,22 +123,25 @@ class _Slices:
             self._parts.clear()
         return _Sample(b"".join(parts), orders, change.since % (1 << FRAME_NUM_BITS))
 
-    def _head(self, kind: str, place: int) -> tuple[_Bits, int]:
+    def _head(self, kind: str, place: int) -> tuple[Bits, int]:
         found = self._heads.get((kind, place))
         if found is None:
             idr = 0 if self._of_cards else None
             header = SliceHeader(kind, place, 0, idr, None, _REF_IDC, self._qp)
             order = _BEFORE + frame_num_position(header)
-            found = self._heads[kind, place] = _bits(header_bits(header)), order
+            found = self._heads[kind, place] = Bits.of(header_bits(header)), order
         return found
 
-    def _part(self, head: _Bits, contents: Contents, skipped: int) -> bytes:
+    def _part(self, head: Bits, contents: Contents, skipped: int) -> bytes:
         """Return a slice of contents, and of skipped macroblocks after them."""
-        bits = head + self._codes[contents]
-        bits += _ue(skipped) if skipped else _Bits(0, 0)
-        bits += _Bits(1, 1)  # rbsp_stop_one_bit
-        bits += _Bits(0, -bits.length % 8)
-        rbsp = bits.value.to_bytes(bits.length // 8, "big")
+        value, length = head
+        code, more = self._codes[contents]
+        value, length = value << more | code, length + more
+        if skipped:
+            more = 2 * (skipped + 1).bit_length() - 1  # ue(v)
+            value, length = value << more | skipped + 1, length + more
+        empty = -(length + 1) % 8  # after rbsp_stop_one_bit
+        rbsp = ((value << 1 | 1) << empty).to_bytes((length + 1 + empty) // 8, "big")
         return length_prefixed([pack(_REF_IDC, IDR if self._of_cards else SLICE, rbsp)])
 
 
@@ -178,13 +164,17 @@ def _covering(
         yield (), covered, macroblocks
 
 
-def _in_p_slice(data: np.ndarray) -> _Bits:
-    """Return a macroblock of an I slice, (n,) uint8 of 0 and 1, as a P slice has it (7.3.4).
+def _in_p_slice(data: Bits) -> Bits:
+    """Return a macroblock of an I slice as a P slice has it (7.3.4).
 
     Raises GoalreelError if it is samples as they are, which begin at a whole byte.
     """
-    zeros = int(data.argmax())  # of mb_type, ue(v)
-    kind = _bits(data[: 2 * zeros + 1]).value - 1
+    value, length = data
+    rest = 2 * value.bit_length() - length - 1  # bits after mb_type, ue(v) with its zeros first
+    kind = (value >> rest) - 1
     if kind == _PCM:
         raise GoalreelError("x264 coded samples as they are, which fit no other place")
-    return _ue(0) + _ue(kind + _INTRA) + _bits(data[2 * zeros + 1 :])
+    code = kind + _INTRA + 1
+    more = 2 * code.bit_length() - 1
+    begun = 1 << more | code  # mb_skip_run is 0, ue(v) of one bit, then mb_type
+    return Bits(begun << rest | value & (1 << rest) - 1, 1 + more + rest)

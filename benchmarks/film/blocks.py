@@ -23,17 +23,12 @@ import numpy as np
 from benchmarks.sample import RESULTS
 from benchmarks.table import csv_text, describe_machine, markdown
 
-# Environment, episodes, the most steps of one.
-FILMS = (
-    ("CartPole-v1", 20, 500),
-    ("Acrobot-v1", 4, 500),
-    ("Pendulum-v1", 7, 200),
-    ("LunarLander-v3", 7, 500),
-    ("ALE/Breakout-v5", 10, 1000),
-    ("ALE/Pong-v5", 5, 500),
-    ("minigrid:MiniGrid-DoorKey-8x8-v0", 10, 200),
-    ("FrozenLake-v1", 100, 100),
-)
+# Environments, and the most steps of an episode; of each a shard of the default size.
+FILMS = {
+    **{"CartPole-v1": 500, "Acrobot-v1": 500, "Pendulum-v1": 200, "LunarLander-v3": 500},
+    **{"ALE/Breakout-v5": 1000, "ALE/Pong-v5": 500},
+    **{"minigrid:MiniGrid-DoorKey-8x8-v0": 200, "FrozenLake-v1": 100},
+}
 SETTINGS = {
     "blocks": {"encoder": "blocks", "qp": 24, "card_qp": 12},
     "x264 ultrafast": {"encoder": "x264", "preset": "ultrafast", "qp": 23},
@@ -48,20 +43,19 @@ def main(argv: list[str] | None = None) -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = [name for name, _, _ in FILMS]
-    options.add_argument("--envs", nargs="+", choices=names, default=names, metavar="ENV")
+    options.add_argument("--envs", nargs="+", choices=FILMS, default=list(FILMS), metavar="ENV")
     options.add_argument("--runs", type=int, default=3, help="of which the median is shown (3)")
     options.add_argument("--output", type=Path, default=RESULTS, help="folder for the tables")
     options = options.parse_args(argv)
     rows = []
-    for film in FILMS:
-        if film[0] in options.envs:
-            with tempfile.TemporaryDirectory(prefix="goalreel-blocks-") as folder:
-                rows += measure(Path(folder), *film, options.runs)
+    for env in options.envs:
+        with tempfile.TemporaryDirectory(prefix="goalreel-blocks-") as folder:
+            rows += measure(Path(folder), env, FILMS[env], options.runs)
     machine = describe_machine(1)
     notes = [
-        f"Medians of {options.runs} runs. Ratios are to x264 veryfast: its CPU time over this "
-        "one's, this one's bytes over its. The films have title cards and captions.",
+        f"Of each a shard of the default size; medians of {options.runs} runs. Ratios are to x264 "
+        "veryfast: its CPU time over this one's, this one's bytes over its. The films have title "
+        "cards and captions.",
         f"Machine: {machine}.",
     ]
     table = markdown(HEAD, rows, notes)
@@ -70,11 +64,11 @@ def main(argv: list[str] | None = None) -> None:
     print(table)
 
 
-def measure(folder: Path, env: str, episodes: int, steps: int, runs: int) -> list[list[str]]:
+def measure(folder: Path, env: str, steps: int, runs: int) -> list[list[str]]:
     """Return the rows of an environment."""
     from goalreel.films.segment import assemble_blocks, encode_segment
 
-    cache = frames_of(folder, env, episodes, steps)
+    cache = frames_of(folder, env, steps)
     makers = {
         name: partial(assemble_blocks if settings["encoder"] == "blocks" else encode_segment,
                       cache, folder / f"{name}.mp4", 30, settings, "{}")
@@ -100,9 +94,10 @@ def measure(folder: Path, env: str, episodes: int, steps: int, runs: int) -> lis
     return rows
 
 
-def frames_of(folder: Path, env: str, episodes: int, steps: int):
+def frames_of(folder: Path, env: str, steps: int):
     """Return a shard's frames, with title cards and captions."""
     from goalreel.environments.environment import make_environment
+    from goalreel.environments.registry import describe
     from goalreel.pictures.camera import filming
     from goalreel.pictures.frame_cache import open_cache
     from goalreel.pictures.overlay import overlaid
@@ -111,6 +106,7 @@ def frames_of(folder: Path, env: str, episodes: int, steps: int):
     from goalreel.simulation.reaches import simulate_reaches
 
     environment = make_environment({"env": env, "max_steps": steps})
+    episodes = describe(env).shard_size
     policy = {"name": "random"}
     if env == "CartPole-v1":
         text = "import numpy as np\n\n\ndef act(obs):\n"

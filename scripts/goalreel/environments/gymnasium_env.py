@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace, action_space
+from goalreel.environments.atari_loading import Loading
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.opengl import choose_opengl, close_at_exit
 from goalreel.environments.picture_memo import PictureMemo
@@ -73,6 +74,7 @@ class Pool:
     trusted: bool | None = None  # whether these may play again, None as long as it was not tried
     making: float = 0.0  # seconds that it took to make instances for episodes
     memo: PictureMemo = field(default_factory=PictureMemo)
+    loading: Loading = field(default_factory=Loading)  # of Atari's games
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ class GymnasiumEnvironment:
             raise GoalreelError(
                 f"env: {self.id} cannot be made{given}: {type(error).__name__}: {error}"
             ) from error
+        if type(env.unwrapped).__module__ == "ale_py.env":
+            self.pool.loading.quicken(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
         close_at_exit(env)
         if env.render_mode != "rgb_array":

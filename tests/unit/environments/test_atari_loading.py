@@ -1,0 +1,74 @@
+"""A game that is begun from another seed is the one that Gymnasium loads anew."""
+
+import re
+
+import gymnasium
+import numpy as np
+import pytest
+
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment
+
+NOTHING = re.compile(b"nothing")
+ale_py = pytest.importorskip("ale_py")
+SEEDS = [7, 0, 2**31, 12345678901, 7]
+GAMES = [
+    ("ALE/Pong-v5", {}),
+    ("ALE/Breakout-v5", {"mode": 4, "difficulty": 1}),
+    ("ALE/SpaceInvaders-v5", {"frameskip": 1, "repeat_action_probability": 0.5}),
+    *(
+        pytest.param(f"ALE/{game}-v5", {}, marks=pytest.mark.slow)
+        for game in ("MontezumaRevenge", "Pitfall", "MsPacman", "Seaquest", "Freeway", "Enduro")
+    ),
+]
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """Return the list to which each load of a game is added."""
+    made, whole = [], ale_py.AtariEnv.load_game
+    monkeypatch.setattr(ale_py.AtariEnv, "load_game", lambda env: (made.append(env), whole(env))[1])
+    return made
+
+
+def play(env, seed: int) -> list:
+    """Return all that an episode gives, a picture now and then."""
+    env.action_space.seed(seed)
+    obs, info = env.reset(seed=seed)
+    given = [obs, info["seeds"], info["lives"], env.render()]
+    for step in range(150):
+        obs, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        given += [obs, reward, terminated, truncated, tuple(info.values())]
+        given += [env.render()] if step % 10 == 0 else []
+    given.append(env.unwrapped.ale.cloneSystemState().serialize())
+    return given
+
+
+@pytest.mark.parametrize(("name", "kwargs"), GAMES)
+def test_every_seed_begins_as_gymnasium_loads_it(loads, name, kwargs):
+    """In instances that take turns, one of which was made after the others had played."""
+    environment, peer = GymnasiumEnvironment(name, kwargs), gymnasium.make(
+        name, render_mode="rgb_array", **kwargs
+    )  # fmt: skip
+    envs = [environment.make(), environment.make()]
+    expected = {seed: play(peer, seed) for seed in set(SEEDS)}
+    before = len(loads)
+    for seed in SEEDS:
+        for env in envs:
+            same = zip(play(env, seed), expected[seed], strict=True)
+            assert all(np.array_equal(ours, theirs) for ours, theirs in same), seed
+    late = environment.make()
+    assert all(map(np.array_equal, play(late, 7), expected[7]))
+    assert len(loads) == before + 2  # to find out that it can be done, and when `late` was made
+    for env in (*envs, late, peer):
+        env.close()
+
+
+@pytest.mark.parametrize(("name", "form"), [("_LENGTH", slice(20, 24)), ("_GENERATOR", NOTHING)])
+def test_a_state_of_another_form_is_loaded_each_time(loads, monkeypatch, name, form):
+    monkeypatch.setattr(f"goalreel.environments.atari_loading.{name}", form)
+    environment = GymnasiumEnvironment("ALE/Pong-v5")
+    env, peer = environment.make(), gymnasium.make("ALE/Pong-v5", render_mode="rgb_array")
+    before = len(loads)
+    for seed in (7, 8, 9):
+        assert all(map(np.array_equal, play(env, seed), play(peer, seed)))
+    assert len(loads) == before + 6

@@ -45,17 +45,17 @@ SPEED = (
     ),
     *(
         (
-            f"100 episodes of {name} as a film, on two cores",
+            f"{episodes} episodes of {name} as a film, on two cores",
             "environments",
             f"{env} | RecordVideo, frames/s",
             f"{env} | goalreel, 2 cores, frames/s",
             "frames/s",
         )
-        for name, env in (
-            ("CartPole", "CartPole-v1"),
-            ("LunarLander", "LunarLander-v3"),
-            ("Atari Breakout", "ALE/Breakout-v5"),
-            ("MiniGrid", "MiniGrid-DoorKey-8x8-v0"),
+        for episodes, name, env in (
+            ("100", "CartPole", "CartPole-v1"),
+            ("300", "LunarLander", "LunarLander-v3"),
+            ("100", "Atari Breakout", "ALE/Breakout-v5"),
+            ("1,000", "MiniGrid", "MiniGrid-DoorKey-8x8-v0"),
         )
     ),
 )

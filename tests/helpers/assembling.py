@@ -111,7 +111,7 @@ def packets_of(path: Path) -> list[av.Packet]:
 
 
 def nal_types(packet: bytes) -> set[int]:
-    """Return the types of a packet's NAL units, which have their lengths before them."""
+    """Return the types of a packet's NAL units, which have lengths of 4 bytes before them."""
     found, place = set(), 0
     while place < len(packet):
         found.add(packet[place + 4] & 31)

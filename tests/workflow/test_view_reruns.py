@@ -64,6 +64,15 @@ def test_the_film_alone_makes_no_view(done):
     }
 
 
+def test_every_video_has_its_index_first(viewed):
+    """So that a browser plays it while it loads."""
+    paths = sorted((viewed.folder / "results").rglob("*.mp4"))
+    assert {"film.mp4", "grid.mp4", "swarm.mp4", "phase.mp4"} <= {path.name for path in paths}
+    for path in paths:
+        content = path.read_bytes()
+        assert content.index(b"moov") < content.index(b"mdat"), path
+
+
 def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
     done.run("report", "--report", "report.zip", config=VIEWED)
     with zipfile.ZipFile(done.folder / "report.zip") as archive:

@@ -62,10 +62,11 @@ def assemble_blocks(
     encode: the quantisers qp and card_qp. Raises GoalreelError as write_block_samples.
     """
     size = cache.background.shape[1::-1]
-    setup = configuration(Stream(size, fps, chained=True))
+    stream = Stream(size, fps, chained=True)
+    quantisers = encode["qp"], encode["card_qp"]
     with replacing(path) as temporary:
         media = temporary.with_suffix(".samples")
-        with media.open("wb") as stream:
-            sizes = write_block_samples(stream, cache, encode["qp"], encode["card_qp"])
-        video = VideoTrack(setup, size, fps, sizes, cache.offsets[:-1])
+        with media.open("wb") as file:
+            sizes = write_block_samples(file, cache, *quantisers, stream.length_bytes)
+        video = VideoTrack(configuration(stream), size, fps, sizes, cache.offsets[:-1])
         write_mp4(temporary, video, [FileRange(media, 0, int(sizes.sum()))], comment=comment)

@@ -1,6 +1,6 @@
 """NAL units: Annex B streams taken apart, and streams and MP4 samples put together.
 
-Source: ITU-T H.264, 7.3.1 and Annex B; ISO/IEC 14496-15, 5.3.3 (samples, lengths of 4 bytes).
+Source: ITU-T H.264, 7.3.1 and Annex B; ISO/IEC 14496-15, 5.3.3 (samples, lengths of 2 or 4 bytes).
 """
 
 import re
@@ -66,6 +66,6 @@ def split(data: bytes) -> list[Nal]:
     ]
 
 
-def length_prefixed(units: Iterable[bytes]) -> bytes:
-    """Return an MP4 sample of NAL units as `pack` makes them, each after its length in 4 bytes."""
-    return b"".join(len(unit).to_bytes(_LENGTH, "big") + unit for unit in units)
+def length_prefixed(units: Iterable[bytes], length_bytes: int = _LENGTH) -> bytes:
+    """Return an MP4 sample of NAL units as `pack` makes them, each after its length."""
+    return b"".join(len(unit).to_bytes(length_bytes, "big") + unit for unit in units)

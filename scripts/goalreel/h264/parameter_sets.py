@@ -39,6 +39,14 @@ class Stream:
         """Return how many frames the decoder keeps."""
         return 1 if self.chained else 2
 
+    @property
+    def length_bytes(self) -> int:
+        """Return how many bytes the length of a NAL unit takes in a sample.
+
+        A chained stream's are rows of macroblocks at most, each of less than 8192 bits.
+        """
+        return 2 if self.chained and self.macroblocks[0] <= 64 else 4
+
 
 def sps(stream: Stream) -> bytes:
     """Return the sequence parameter set, a NAL unit. Raises GoalreelError if no level fits."""
@@ -88,7 +96,7 @@ def pps(stream: Stream) -> bytes:
 def configuration(stream: Stream) -> bytes:
     """Return the AVCDecoderConfigurationRecord, avcC, of a stream. Raises GoalreelError as sps."""
     sequence, picture = sps(stream), pps(stream)
-    head = bytes([1]) + sequence[1:4] + bytes([0xFC | 3, 0xE0 | 1])  # lengths of 4 bytes, one SPS
+    head = bytes([1]) + sequence[1:4] + bytes([0xFC | stream.length_bytes - 1, 0xE0 | 1])  # one SPS
     units = [len(unit).to_bytes(2, "big") + unit for unit in (sequence, picture)]
     return head + units[0] + bytes([1]) + units[1]
 

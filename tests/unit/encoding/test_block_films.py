@@ -196,3 +196,15 @@ def test_a_browser_plays_and_seeks(tmp_path):
             seen = picture(driver, "film").astype(int)
             # Chroma has half the resolution, so that edges of colours differ.
             assert (np.abs(seen - cache[number]) > 24).mean() < 0.002, number
+
+
+@pytest.mark.parametrize(("width", "length"), [(1024, 2), (1040, 4)])
+def test_the_noisiest_rows_fit_their_lengths(tmp_path, width, length):
+    """Of lengths of two bytes, at the best quality, pictures of nothing but noise."""
+    rng = np.random.default_rng(3)
+    pictures = [rng.integers(0, 256, (48, width, 3), np.uint8) for _ in range(3)]
+    cache, _ = framed(drawn(tmp_path / "c.npz", pictures), 1, False)
+    assemble_blocks(cache, tmp_path / "f.mp4", 30, {"qp": 4, "card_qp": 1}, "{}")
+    assert len(decoded(tmp_path / "f.mp4", cache)) == 3
+    with av.open(str(tmp_path / "f.mp4")) as container:
+        assert container.streams.video[0].codec_context.extradata[4] & 3 == length - 1

@@ -25,7 +25,6 @@ from goalreel.pictures.frame_cache import FrameCache
 _REF_IDC = 2  # nal_ref_idc of all pictures
 _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5
 _PCM = 25  # mb_type of samples as they are, in an I slice
-_BEFORE = 8 * (4 + 1)  # bits of a NAL unit's length and its first byte
 _SLICES = 1 << 18  # that are remembered at most, some 50 MB
 
 
@@ -35,7 +34,9 @@ class _Sample(NamedTuple):
     frame_num: int
 
 
-def write_block_samples(stream: IO[bytes], cache: FrameCache, qp: int, card_qp: int) -> np.ndarray:
+def write_block_samples(
+    stream: IO[bytes], cache: FrameCache, qp: int, card_qp: int, length_bytes: int
+) -> np.ndarray:
     """Write the samples of a shard's frames to a file; return their sizes, (frames,) int64.
 
     Args:
@@ -43,12 +44,13 @@ def write_block_samples(stream: IO[bytes], cache: FrameCache, qp: int, card_qp: 
         cache: the frames, of what Gymnasium draws, with captions above and the HUD below them.
         qp: the quantiser of macroblocks that change.
         card_qp: that of each episode's first picture.
+        length_bytes: that a slice's length takes.
 
     Raises:
         GoalreelError: ffmpeg fails, or something lies over the pictures.
     """
     film, sizes = FilmContents(cache), []
-    slices = {True: _Slices(card_qp, of_cards=True), False: _Slices(qp)}
+    slices = {cards: _Slices((qp, card_qp)[cards], length_bytes, cards) for cards in (True, False)}
     for changes in film.batches(cache.offsets.tolist()):
         for of_cards, wanted in film.wanted().items():
             slices[of_cards].code(wanted, film.squares(wanted))
@@ -81,9 +83,9 @@ def _joined(samples: list[_Sample]) -> bytearray:
 class _Slices:
     """The codes of contents, and slices of them."""
 
-    def __init__(self, qp: int, of_cards: bool = False):
+    def __init__(self, qp: int, length_bytes: int, of_cards: bool):
         """Begin without a code; of_cards: whether they are of IDR pictures, in whole rows."""
-        self._qp, self._of_cards = qp, of_cards
+        self._qp, self._length_bytes, self._of_cards = qp, length_bytes, of_cards
         self._codes: dict[Contents, Bits] = {(): Bits(0, 0)}
         # By type and place: a header, and where frame_num begins.
         self._heads: dict[tuple[str, int], tuple[Bits, int]] = {}
@@ -128,7 +130,7 @@ class _Slices:
         if found is None:
             idr = 0 if self._of_cards else None
             header = SliceHeader(kind, place, 0, idr, None, _REF_IDC, self._qp)
-            order = _BEFORE + frame_num_position(header)
+            order = 8 * (self._length_bytes + 1) + frame_num_position(header)
             found = self._heads[kind, place] = Bits.of(header_bits(header)), order
         return found
 
@@ -142,7 +144,8 @@ class _Slices:
             value, length = value << more | skipped + 1, length + more
         empty = -(length + 1) % 8  # after rbsp_stop_one_bit
         rbsp = ((value << 1 | 1) << empty).to_bytes((length + 1 + empty) // 8, "big")
-        return length_prefixed([pack(_REF_IDC, IDR if self._of_cards else SLICE, rbsp)])
+        unit = pack(_REF_IDC, IDR if self._of_cards else SLICE, rbsp)
+        return length_prefixed([unit], self._length_bytes)
 
 
 def _covering(

@@ -214,7 +214,7 @@ CODE_EDITS = [
     ("workflow/in_process.py", "episodes: int = 10", "episodes: int = 11", NOTHING),
     # What plays and draws others than Mountain Car.
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
-    ("environments/picture_memo.py", "48 << 20", "47 << 20", NOTHING),
+    ("environments/picture_memo.py", "32 << 20", "31 << 20", NOTHING),
     ("environments/lunar_lander.py", "_EDGE = 2", "_EDGE = 3", NOTHING),
     ("environments/atari_loading.py", "_BY_TIME = -1", "_BY_TIME = -2", NOTHING),
     ("pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3", NOTHING),
@@ -241,7 +241,7 @@ LEARNER_EDITS = [
 LEARNER_CODE = [
     ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1", PLAYED),
     ("policies/tile_policy.py", "argmax(", "argmin(", NOTHING),
-    ("environments/picture_memo.py", "48 << 20", "47 << 20", PLAYED),
+    ("environments/picture_memo.py", "32 << 20", "31 << 20", PLAYED),
     ("environments/atari_loading.py", "_BY_TIME = -1", "_BY_TIME = -2", PLAYED),
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
     ("pictures/classic_control.py", "_EDGE = 2", "_EDGE = 3", NOTHING),

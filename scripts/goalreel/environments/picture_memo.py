@@ -14,7 +14,7 @@ import numpy as np
 
 from goalreel.environments.lunar_lander import LunarLanderScene, is_lunar_lander
 
-_MOST = 48 << 20  # bytes of pictures that are kept
+_MOST = 32 << 20  # bytes of pictures that are kept
 
 
 class Mosaic(NamedTuple):

@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> None:
         rows.append([name.rpartition(":")[2], *counts, *figures])
     machine = describe_machine(available_cores())
     notes = [
-        f"µs of CPU time for a picture, medians of {chosen.runs} runs and of their ratios; "
+        f"µs of CPU time for a picture, the median of runs: {chosen.runs}; "
         f"random episodes of at most {MOST} steps, as one shard. goalreel's "
         "includes the search for the blocks that changed, and the shard's first episode played "
         "again. All runs are of one process, so that MiniGrid has its tiles at hand for both. All "

@@ -259,6 +259,9 @@ def start_run(plan: Plan, workflow) -> None:
     if limit is not None and limit.max_jobs >= _NO_LIMIT:
         # Else each look for jobs leaves a thread that looks again a timespan later.
         workflow.scheduler.job_rate_limiter = None
+    # Its handler of SIGTERM takes this lock in the thread that may hold it, and would wait for ever
+    # (job_scheduler.py, 9.27).
+    workflow.scheduler._lock = threading.RLock()
     events = JobEvents(at_close=partial(print_causes, workflow))
     _EVENTS.append(events)
     workflow.logger_manager.logger.addHandler(events)

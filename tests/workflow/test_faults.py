@@ -95,3 +95,25 @@ def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path)
     (project.cache / "goalreel").write_text("a file where a folder is needed")
     project.run(config=FEW | {"encode": "{encoder: x264}"})
     assert "not kept" in (project.folder / "results" / "logs" / "atlas.log").read_text()
+
+
+def test_sigterm_while_the_scheduler_notes_a_job_ends_the_run(project, tmp_path):
+    """Snakemake holds its scheduler's lock there, and its handler of the signal takes it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "if 'snakemake' in sys.orig_argv:\n"
+        "    from snakemake.persistence import PersistenceBase\n"
+        "    noted = PersistenceBase.finished\n"
+        "    def finished(*arguments, **options):\n"
+        "        PersistenceBase.finished = noted\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        return noted(*arguments, **options)\n"
+        "    PersistenceBase.finished = finished\n"
+    )
+    process = project.start("-j", "1", config=FEW, PYTHONPATH=str(tmp_path))
+    try:
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode != 0 and RESUME in output
+    project.run(config=FEW)

@@ -9,7 +9,7 @@ It is assembled from a coded atlas's pictures or from its own blocks, or encoded
         "film_encoder": {"encoder": "assemble", "qp": 34, "card_qp": 20}}}'
 
 or, without --coded-atlas, with "film_encoder": {"encoder": "x264", "preset": "veryfast", "qp": 23},
-or, of what Gymnasium draws, {"encoder": "blocks", "qp": 24, "card_qp": 12}.
+or, of what Gymnasium draws, {"encoder": "blocks", "qp": 25, "card_qp": 12}.
 """
 
 from pathlib import Path

@@ -30,7 +30,7 @@ FILMS = {
     **{"minigrid:MiniGrid-DoorKey-8x8-v0": 200, "FrozenLake-v1": 100},
 }
 SETTINGS = {
-    "blocks": {"encoder": "blocks", "qp": 24, "card_qp": 12},
+    "blocks": {"encoder": "blocks", "qp": 25, "card_qp": 12},
     "x264 ultrafast": {"encoder": "x264", "preset": "ultrafast", "qp": 23},
     "x264 veryfast": {"encoder": "x264", "preset": "veryfast", "qp": 23},
 }

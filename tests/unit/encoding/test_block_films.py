@@ -21,7 +21,7 @@ from goalreel.films.segment import assemble_blocks
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.overlay import framed, overlaid
 
-ENCODE = {"qp": 24, "card_qp": 12}
+ENCODE = {"qp": 25, "card_qp": 12}
 # Pictures, how many times they are enlarged, whether there is a caption.
 CASES = [
     ((64, 80), 1, True),

@@ -219,8 +219,8 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
 @pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5"])
 def test_few_blocks_are_assembled(env):
     chosen = choose(config(env=env, policy=RANDOM, overlay=HUD))
-    assert (chosen.assembled, chosen.label) == (False, "assembled from H.264 blocks, qp 24")
-    assert dict(chosen.settings) == {"encoder": "blocks", "qp": 24, "card_qp": 12}
+    assert (chosen.assembled, chosen.label) == (False, "assembled from H.264 blocks, qp 25")
+    assert dict(chosen.settings) == {"encoder": "blocks", "qp": 25, "card_qp": 12}
     small = choose(config(env=env, policy=RANDOM, encode={"quality": "small"}))
     assert small.settings["qp"] > 24 and small.settings["card_qp"] > 12
 

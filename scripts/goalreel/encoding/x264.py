@@ -28,9 +28,9 @@ _EXACT = ["-threads", "1", "-flags", "+bitexact", "-fflags", "+bitexact"]
 _INTRA = "keyint=1:scenecut=0:bframes=0:ref=1:weightp=0:mbtree=0:rc-lookahead=0:sync-lookahead=0"
 _INTRA += ":cabac=0:8x8dct=0:no-deblock=1:aq-mode=0:ipratio=1"
 # No I_PCM macroblock may come: its samples begin at a whole byte, which moves with the header.
-# x264 takes none with psychovisual decisions, which at 0.01 change nothing else but that x264 lowers
-# the chroma offset by 1; raised by 1 it is 0. Decisions by rate and distortion, subme from 6 on, cost
-# nothing where macroblocks are few, and save 1 to 6% of the bytes at 1 to 3 dB more.
+# x264 takes none with psychovisual decisions, which at 0.01 change nothing else but that x264
+# lowers the chroma offset by 1; raised by 1 it is 0. Decisions by rate and distortion, subme from 6
+# on, cost nothing where macroblocks are few, and save 1 to 6% of the bytes at 1 to 3 dB more.
 _FAST = "subme=6:trellis=0:deadzone-intra=0:psy-rd=0.01,0:chroma-qp-offset=1"
 _THOROUGH = "subme=9:trellis=2:psy-rd=0.01,0:chroma-qp-offset=1"
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
 
 _LONGEST_UE = 31  # leading zeros: 9.1 and 7.4 end at codeNum 2**32 - 2
@@ -21,17 +22,45 @@ class BitError(GoalreelError):
     """Bits that end too early, or a code that the standard does not know."""
 
 
-class Bits(NamedTuple):
-    """A few bits as one number, the most significant first: quicker to join than arrays."""
+class BitStrings(NamedTuple):
+    """Strings of bits, each somewhere in the same bytes."""
 
-    value: int
-    length: int
+    data: np.ndarray  # (m,) uint8
+    starts: np.ndarray  # (n,) int64, the number of each one's first bit
+    lengths: np.ndarray  # (n,) int64
 
-    @classmethod
-    def of(cls, array: np.ndarray) -> "Bits":
-        """Return an array of bits, (n,) uint8 of 0 and 1."""
-        packed = int.from_bytes(np.packbits(array).tobytes(), "big")
-        return cls(packed >> (-len(array) % 8), len(array))
+
+def joined(strings: BitStrings) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of strings, the strings of each joined and filled up with 0 to whole bytes.
+
+    strings: starts and lengths (rows, k). Returns the bytes, (m,) uint8, end to end, and
+    (rows + 1,) where each row begins and the last one ends.
+    """
+    data = np.append(strings.data, np.zeros(2, np.uint8))
+    ends = np.cumsum(strings.lengths, axis=1)
+    bounds = np.cumsum([0, *-(-ends[:, -1] // 8)])
+    made = np.zeros(bounds[-1], np.uint8)
+    columns = zip(strings.starts.T, strings.lengths.T, (ends - strings.lengths).T, strict=True)
+    for starts, lengths, places in columns:
+        byte, shift = np.divmod(places, 8)
+        sizes = -(-(shift + lengths) // 8)
+        # Each byte made is eight bits from somewhere on, less what is before or behind the string.
+        bits = np.repeat(starts - shift, sizes) + 8 * ranges(np.zeros_like(sizes), sizes)
+        source, turn = np.divmod(bits, 8)
+        window = data[source].astype(np.uint16) << 8 | data[source + 1]
+        part = (window >> (8 - turn).astype(np.uint16)).astype(np.uint8)
+        some = sizes > 0
+        last = np.cumsum(sizes)[some] - 1
+        part[last - sizes[some] + 1] &= (0xFF >> shift[some]).astype(np.uint8)
+        part[last] &= (0xFF << -(shift + lengths)[some] % 8 & 0xFF).astype(np.uint8)
+        made[ranges(bounds[:-1] + byte, sizes)] |= part
+    return made, bounds
+
+
+def ue_codewords(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and lengths of the codewords ue(v) (9.1)."""
+    values = numbers + 1
+    return values, 2 * np.floor(np.log2(values)).astype(np.int64) + 1
 
 
 class BitWriter:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from goalreel.h264.bits import ue_codewords
 from goalreel.h264.cavlc import Codewords, block_codewords, join_codewords, no_codewords
 from goalreel.h264.cavlc_tables import PATTERN_CODES
 from goalreel.h264.macroblocks import OUTSIDE, Macroblocks, Patch, Planes, Region, chunks, cut
@@ -101,7 +102,7 @@ def _put_headers(values, lengths, picture, address, references, colours: int) ->
     """Write mb_skip_run, mb_type, the references and motion vectors of 0, in columns 0 to 6."""
     same = np.concatenate([[False], picture[1:] == picture[:-1]])
     before = np.where(same, np.concatenate([[0], address[:-1]]), -1)
-    values[:, 0, 0], lengths[:, 0, 0] = _ue(address - before - 1)
+    values[:, 0, 0], lengths[:, 0, 0] = ue_codewords(address - before - 1)
     rows = (references[:, :2] == references[:, 2:]).all(axis=1)
     columns = (references[:, ::2] == references[:, 1::2]).all(axis=1)
     kinds = np.where(columns, np.where(rows, 0, 1), np.where(rows, 2, 3))
@@ -119,12 +120,12 @@ def _reference(numbers: np.ndarray, colours: int) -> tuple[np.ndarray, np.ndarra
     """Return the codewords of ref_idx_l0, te(v) (9.1)."""
     if colours == 0:
         return numbers, np.zeros_like(numbers)
-    return (1 - numbers, np.ones_like(numbers)) if colours == 1 else _ue(numbers)
+    return (1 - numbers, np.ones_like(numbers)) if colours == 1 else ue_codewords(numbers)
 
 
 def _put_pattern(values, lengths, patterns: np.ndarray) -> None:
     """Write coded_block_pattern and, where it is not 0, mb_qp_delta of 0."""
-    values[:, 0, 7], lengths[:, 0, 7] = _ue(PATTERN_CODES[patterns])
+    values[:, 0, 7], lengths[:, 0, 7] = ue_codewords(PATTERN_CODES[patterns])
     values[:, 0, 8] = lengths[:, 0, 8] = patterns > 0
 
 
@@ -161,9 +162,3 @@ def _contexts(found: Macroblocks, totals: np.ndarray) -> np.ndarray:
     has_above[found.above == OUTSIDE, 0] = False
     mean = (beside + over + 1) >> 1
     return np.where(has_left & has_above, mean, beside + over).reshape(totals.shape)
-
-
-def _ue(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and lengths of the codewords ue(v) (9.1)."""
-    values = numbers + 1
-    return values, 2 * np.floor(np.log2(values)).astype(np.int64) + 1

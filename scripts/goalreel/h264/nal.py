@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import escape, unescape
 
@@ -64,6 +66,15 @@ def split(data: bytes) -> list[Nal]:
         unpack(data[code.end() : end].rstrip(b"\x00"))
         for code, end in zip(codes, places[1:], strict=True)
     ]
+
+
+def units_of(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the NAL units of an Annex B stream begin and end, (n,) each."""
+    zero = np.frombuffer(data, np.uint8) == 0
+    one = np.frombuffer(data, np.uint8) == 1
+    codes = np.flatnonzero(zero[:-2] & zero[1:-1] & one[2:])
+    ends = np.append(codes[1:], len(data))
+    return codes + 3, ends - zero[ends - 1]  # a start code may have a zero more
 
 
 def length_prefixed(units: Iterable[bytes], length_bytes: int = _LENGTH) -> bytes:

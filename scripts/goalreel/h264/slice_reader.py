@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.h264.bits import BitReader, Bits
+from goalreel.h264.bits import BitReader, BitStrings
 from goalreel.h264.nal import Nal
 
 _BASELINE = 66  # profile_idc: CAVLC, 8 bits, 4:2:0
@@ -90,16 +90,22 @@ def read_slice(nal: Nal, sps: SequenceParameters, pps: PictureParameters) -> Int
     return IntraSlice(data[bits.position :], qp, macroblocks, bits.position)
 
 
-def read_further_slice(nal: Nal, first: IntraSlice) -> Bits:
-    """Return the data of a slice after a picture's first one.
+def slice_data(
+    stream: bytes, starts: np.ndarray, ends: np.ndarray, headers: np.ndarray
+) -> BitStrings:
+    """Return the data of slices of an Annex B stream, without escapes.
 
-    Their headers differ in first_mb_in_slice alone, ue(v) at the beginning.
+    starts, ends: where their NAL units are; headers: the bits of each one's header.
     """
-    whole, bits = int.from_bytes(nal.rbsp, "big"), 8 * len(nal.rbsp)
-    header = 2 * (bits - whole.bit_length()) + first.header_bits
-    after = (whole & -whole).bit_length()  # rbsp_trailing_bits
-    length = bits - header - after
-    return Bits(whole >> after & (1 << length) - 1, length)
+    data = np.frombuffer(stream, np.uint8)
+    zero = data == 0
+    escapes = np.flatnonzero(zero[:-2] & zero[1:-1] & (data[2:] == 3)) + 2
+    data = np.delete(data, escapes)
+    starts, ends = (bounds - np.searchsorted(escapes, bounds) for bounds in (starts, ends))
+    last = data[ends - 1].astype(np.int64)
+    trailing = np.log2(last & -last).astype(np.int64) + 1  # rbsp_trailing_bits
+    first = 8 * (starts + 1) + headers
+    return BitStrings(data, first, 8 * ends - trailing - first)
 
 
 def _expect(name: str, actual: int, *allowed: int) -> None:

@@ -82,7 +82,7 @@ def test_another_coding_than_was_asked_for_is_refused(monkeypatch):
         "disable_deblocking_filter_idc": "no-deblock=0",
         "chroma_qp_index_offset": "chroma-qp-offset=2",
         "at qp": "ipratio=2",
-        "2 slices of 1 pictures": "slices=2",
+        "first_mb_in_slice": "slices=2",
     }
     for name, setting in settings.items():
         monkeypatch.setattr("goalreel.encoding.x264._FAST", f"psy=0:{setting}")

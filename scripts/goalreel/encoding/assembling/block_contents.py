@@ -1,6 +1,8 @@
-"""A film of drawn pictures as its frames' contents, by the macroblock of the film.
+"""A film of drawn pictures as what its slices show, by the macroblock of the film.
 
-Pictures may be enlarged, with bands above and below them. Each distinct content has a number.
+Pictures may be enlarged, with bands above and below them. A square is what a macroblock shows; a
+strip is a square alone, or those of a whole row. Each distinct one has a number. Many frames are
+told at a time, as arrays: a change of a macroblock is a frame, a place and a square.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,18 +18,32 @@ from goalreel.pictures.layers import Layer
 
 # FFmpeg's decoder warns of more than 32 slices that begin within four rows of macroblocks.
 _MOST_OF_A_ROW = 7
-# Contents, and frames, that are told at a time; contents that are remembered at most, some 50 MB.
-_NEW, _FRAMES, _CONTENTS = 1 << 13, 1 << 12, 1 << 16
+# New squares, and changes, that are told at a time; squares that are remembered, some 50 MB.
+_NEW, _CHANGES, _SQUARES = 1 << 15, 1 << 19, 1 << 16
 
-# What a slice shows: contents of neighbours in a row, by their numbers, none for what was there.
-Contents = tuple[int, ...]
+# Kinds of strips: a square that changes, a row that does, a row of an episode's first picture; and
+# the number of the strip that shows nothing new.
+ALONE, ROW, CARD = range(3)
+NOTHING = 0
 
 
-class Change(NamedTuple):
-    """A frame, and the contents that are new in it, with their first places, in raster order."""
+class NewStrips(NamedTuple):
+    """Strips that no batch had before, of one kind."""
 
-    since: int  # frames since the episode's first, of which all rows are told
-    shown: list[tuple[int, Contents]]
+    kind: int
+    numbers: np.ndarray  # (n,)
+    squares: np.ndarray  # (n, 1), or (n, columns) for rows
+
+
+class Batch(NamedTuple):
+    """Frames that follow each other, and the strips that change in them, in raster order."""
+
+    since: np.ndarray  # (frames,) frames since the episode's first, of which all rows are told
+    frames: np.ndarray  # (n,) of each strip, counted in the batch
+    places: np.ndarray  # (n,) its first macroblock
+    strips: np.ndarray  # (n,) its number
+    new: list[NewStrips]
+    anew: bool  # numbers begin anew
 
 
 @dataclass
@@ -36,7 +52,8 @@ class _Band:
 
     rows: range
     layers: list[Layer]
-    seen: list[int] | None = None  # the patches that are shown
+    under: np.ndarray  # (columns,) the picture's squares in its first row
+    seen: np.ndarray | None = None  # the patches that are shown
 
 
 class FilmContents:
@@ -46,21 +63,15 @@ class FilmContents:
         """Begin before the first frame. Raises GoalreelError if layers lie over the pictures."""
         drawn, *layers = cache.layers
         height, width = cache.background.shape[:2]
-        self._rows, self._columns = -(-height // SIDE), -(-width // SIDE)
-        self.macroblocks = self._rows * self._columns
+        self._rows, self.columns = -(-height // SIDE), -(-width // SIDE)
+        self.macroblocks = self._rows * self.columns
         self._drawn: Drawn = drawn
         self._places = self._places_of_blocks()
         # A canvas of whole macroblocks, for what is above and below the pictures.
-        more = (0, self._rows * SIDE - height), (0, self._columns * SIDE - width), (0, 0)
+        more = (0, self._rows * SIDE - height), (0, self.columns * SIDE - width), (0, 0)
         self._paper = np.pad(cache.background, more, "edge")
         self._canvas = self._paper.copy()
         self._bands = self._bands_of(layers, height)
-        # The pictures' own contents, where a band begins within a macroblock.
-        self._picture = np.full(self.macroblocks + 1, -1)
-        # What is shown; the last one is beyond the frame's border.
-        self._shown = np.full(self.macroblocks + 1, -1)
-        self._group = -1  # the number of the group that is open
-        self._count = 0  # of all contents
         self._forget()
 
     def _bands_of(self, layers: Sequence[Layer], height: int) -> list["_Band"]:
@@ -72,20 +83,24 @@ class FilmContents:
             raise GoalreelError(
                 f"the layer {name!r} lies over the pictures; set encode.encoder: x264"
             )
-        bands = [_Band(range(top // SIDE), above)]
-        if bottom < height:
-            bands.append(_Band(range(bottom // SIDE, self._rows), below))
-        return [band for band in bands if band.rows]
+        rows = range(top // SIDE), range(bottom // SIDE, self._rows if bottom < height else 0)
+        under = np.zeros(self.columns, np.int64)
+        bands = zip(rows, (above, below), strict=True)
+        return [_Band(rows, layers, under.copy()) for rows, layers in bands if rows]
 
     def _forget(self) -> None:
         for band in self._bands:
             band.seen = None
+        # By number: the pixels of squares, and the strips of those that changed alone, or NOTHING.
+        self._pixels: list[bytes] = []
+        self._alone = np.zeros(0, np.int64)
+        # The number of each square by its pixels, and of rows of them by their squares.
         self._numbers: dict[bytes, int] = {}
-        self._squares: dict[int, bytes] = {}
-        # By whether they are of an episode's first frame: contents whose code was asked for, and
-        # those whose code is asked for next.
-        self._asked: dict[bool, set[Contents]] = {True: set(), False: set()}
-        self._wanted: dict[bool, list[Contents]] = {True: [], False: []}
+        self._row_numbers: dict[int, dict[bytes, int]] = {ROW: {}, CARD: {}}
+        self._strips = NOTHING + 1
+        # What the pictures and the film show at each macroblock.
+        self._picture, self._shown = np.full((2, self.macroblocks), -1)
+        self._anew, self._coded = True, 0
 
     def _places_of_blocks(self) -> np.ndarray:
         """Return the macroblocks, (blocks, scale * scale), of each place of a picture."""
@@ -93,116 +108,164 @@ class FilmContents:
         rows, columns = grid(self._drawn.size)
         row = self._drawn.top // SIDE + np.arange(rows * scale).reshape(rows, 1, scale, 1)
         column = np.arange(columns * scale).reshape(1, columns, 1, scale)
-        inside = (row < self._rows) & (column < self._columns)
-        place = np.where(inside, row * self._columns + column, self.macroblocks)
+        inside = (row < self._rows) & (column < self.columns)
+        place = np.where(inside, row * self.columns + column, self.macroblocks)
         return place.reshape(rows * columns, -1)
 
-    def batches(self, offsets: list[int]) -> Iterator[list[Change]]:
-        """Yield the changes of all frames, many at a time."""
-        changes: list[Change] = []
-        for first, end in zip(offsets, offsets[1:], strict=False):
-            for frame in range(first, end):
-                if len(changes) >= _FRAMES or sum(map(len, self._wanted.values())) >= _NEW:
-                    yield changes
-                    changes = []
-                    if frame == first and len(self._numbers) > _CONTENTS:
-                        self._forget()  # all of the picture is told anew
-                places = self._changed(frame)
-                shown = self._slices_of(places) if frame > first else self._rows_of_all()
-                new = {contents for _, contents in shown} - self._asked[frame == first]
-                self._asked[frame == first] |= new
-                self._wanted[frame == first] += sorted(new)
-                changes.append(Change(frame - first, shown))
-        yield changes
+    def batches(self, offsets: np.ndarray) -> Iterator[Batch]:
+        """Yield the changes of all frames, many at a time; offsets: (episodes + 1,) of frames."""
+        begun, changes, told = 0, [], 0
+        groups = np.searchsorted(self._drawn.starts, self._drawn.index, "right") - 1
+        # A group is of one episode.
+        starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+        for first, end in zip(starts, starts[1:], strict=False):
+            new = len(self._pixels) - self._coded
+            if changes and (told >= _CHANGES or new >= _NEW):
+                yield self._batch(np.arange(begun, first), offsets, changes)
+                begun, changes, told = first, [], 0
+                if first in offsets and len(self._pixels) > _SQUARES:
+                    self._forget()  # all of the picture is told anew
+            changes.append(self._changes_of(groups[first], first, end))
+            told += len(changes[-1][0])
+        yield self._batch(np.arange(begun, len(groups)), offsets, changes)
 
-    def wanted(self) -> dict[bool, list[Contents]]:
-        """Return the contents whose code is needed: of episodes' first frames, and of others."""
-        wanted, self._wanted = self._wanted, {True: [], False: []}
-        return wanted
+    def pixels(self, squares: np.ndarray) -> np.ndarray:
+        """Return what squares show, (n, 16, 16, 3) uint8."""
+        data = b"".join(self._pixels[number] for number in squares.tolist())
+        return np.frombuffer(data, np.uint8).reshape(-1, SIDE, SIDE, 3)
 
-    def squares(self, contents: list[Contents]) -> dict[int, np.ndarray]:
-        """Return what contents are made of, (16, 16, 3) uint8, by their numbers."""
-        numbers = sorted({number for each in contents for number in each})
-        data = (np.frombuffer(self._squares[number], np.uint8) for number in numbers)
-        return {n: d.reshape(SIDE, SIDE, 3) for n, d in zip(numbers, data, strict=True)}
+    def _changes_of(self, number: int, first: int, end: int) -> tuple[np.ndarray, ...]:
+        """Return frames, places and squares, (n,) each, of the frames that show a group."""
+        group = self._drawn.group(number)
+        shown = self._drawn.index[first:end] - self._drawn.starts[number]
+        pictures, blocks, contents = group.changes[:, : group.up_to(int(shown[-1]))]
+        frames = first + np.searchsorted(shown, pictures)
+        places, scale = self._places[blocks], self._drawn.scale
+        large = group.blocks.repeat(scale, 2).repeat(scale, 1)
+        squares = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3)
+        squares = self._numbers_of(squares).reshape(-1, scale * scale)[contents]
+        inside = places < self.macroblocks
+        frames = np.broadcast_to(frames[:, None], places.shape)
+        return frames[inside], places[inside], squares[inside]
 
-    def _written(self, band: "_Band", frame: int, drawn: np.ndarray) -> np.ndarray:
-        """Show a band, and return its places that change; drawn: those where the picture does."""
-        first, end = band.rows.start * self._columns, band.rows.stop * self._columns
-        seen = [int(layer.index[frame]) for layer in band.layers]
-        if seen == band.seen and not ((drawn >= first) & (drawn < end)).any():
-            return drawn[:0]
-        band.seen = seen
+    def _batch(self, frames: np.ndarray, offsets: np.ndarray, changes: Sequence[tuple]) -> Batch:
+        count, before = len(frames), self._shown.copy()
+        at, places, squares = map(np.concatenate, zip(*changes, strict=True))
+        keys, squares = self._differences(places * count + at - frames[0], squares, count)
+        for band in self._bands:
+            keys, squares = self._with_band(band, keys, squares, frames)
+        places, at = np.divmod(keys, count)
+        last = np.append(places[1:] != places[:-1], True)[: len(places)]
+        self._shown[places[last]] = squares[last]
+
+        since = frames - offsets[np.searchsorted(offsets, frames, "right") - 1]
+        shape = count, self._rows
+        rows = np.bincount(at * self._rows + places // self.columns, minlength=count * self._rows)
+        whole = (rows.reshape(shape) > _MOST_OF_A_ROW) | (since == 0)[:, None]
+        single = ~whole[at, places // self.columns]
+        found = [(at[single], places[single], *self._strips_alone(squares[single]))]
+        for kind, which in ((ROW, since > 0), (CARD, since == 0)):
+            frame, row = np.nonzero(whole & which[:, None])
+            wanted = row[:, None] * self.columns + np.arange(self.columns)
+            latest = np.searchsorted(keys, wanted * count + frame[:, None], "right")
+            there = np.append(-1, places)[latest] == wanted
+            shown = np.where(there, np.append(-1, squares)[latest], before[wanted])
+            found.append((frame, row * self.columns, *self._strips_of_rows(kind, shown)))
+        *columns, new = zip(*found, strict=True)
+        at, places, strips = map(np.concatenate, columns)
+        order = np.argsort(at * self.macroblocks + places)
+        anew, self._anew, self._coded = self._anew, False, len(self._pixels)
+        return Batch(since, at[order], places[order], strips[order], list(new), anew)
+
+    def _differences(
+        self, keys: np.ndarray, squares: np.ndarray, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what changes the pictures, ordered; keys: place * count + frame."""
+        order = np.argsort(keys, kind="stable")
+        keys, squares = keys[order], squares[order]
+        last = np.append(keys[1:] != keys[:-1], True)  # of several changes at once the last stays
+        keys, squares = keys[last], squares[last]
+        places = keys // count
+        first = np.append(True, places[1:] != places[:-1])
+        before = np.where(first, self._picture[places], np.append(-1, squares[:-1]))
+        last = np.append(first[1:], True)
+        self._picture[places[last]] = squares[last]
+        changed = squares != before
+        return keys[changed], squares[changed]
+
+    def _with_band(
+        self, band: "_Band", keys: np.ndarray, squares: np.ndarray, frames: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return changes, ordered as they are, with those of a band in place of the pictures'."""
+        count = len(frames)
+        first, end = band.rows.start * self.columns, band.rows.stop * self.columns
+        start, beyond, stop = np.searchsorted(
+            keys, np.array([first, first + self.columns, end]) * count
+        )
+        at, places = keys[start:beyond] % count, keys[start:beyond] // count - first
+        under = squares[start:beyond]
+        seen = np.array([layer.index[frames] for layer in band.layers]).reshape(-1, count)
+        moved = (np.diff(seen, axis=1, prepend=-1) != 0).any(axis=0)
+        moved[0] = band.seen is None or (seen[:, 0] != band.seen).any()
+        band.seen = seen[:, -1]
+        told = [(keys[:0], squares[:0])]
+        for frame in np.union1d(np.flatnonzero(moved), at).tolist():
+            now = at == frame
+            band.under[places[now]] = under[now]
+            numbers = self._numbers_of(self._composed(band, int(frames[frame])))
+            changed = first + np.flatnonzero(self._shown[first:end] != numbers)
+            self._shown[first:end] = numbers
+            told.append((changed * count + frame, self._shown[changed]))
+        more = [np.concatenate(column) for column in zip(*told, strict=True)]
+        order = np.argsort(more[0])
+        keys = np.concatenate([keys[:start], more[0][order], keys[stop:]])
+        return keys, np.concatenate([squares[:start], more[1][order], squares[stop:]])
+
+    def _composed(self, band: "_Band", frame: int) -> np.ndarray:
+        """Return the squares of a band, (rows, columns, 16, 16, 3) uint8."""
         rows = slice(band.rows.start * SIDE, band.rows.stop * SIDE)
         self._canvas[rows] = self._paper[rows]
         bottom = self._drawn.place[0].stop
         if rows.start < bottom < rows.stop:  # within a macroblock
-            numbers = self._picture[first : first + self._columns].tolist()
-            squares = [self._squares[number] for number in numbers]
-            part = np.frombuffer(b"".join(squares), np.uint8).reshape(-1, SIDE, SIDE, 3)
-            part = part.swapaxes(0, 1).reshape(SIDE, -1, 3)
+            part = self.pixels(band.under).swapaxes(0, 1).reshape(SIDE, -1, 3)
             self._canvas[rows.start : bottom] = part[: bottom - rows.start]
         for layer in band.layers:
             layer.paste(self._canvas, frame)
-        shape = len(band.rows), SIDE, self._columns, SIDE, 3
-        numbers = self._numbers_of(self._canvas[rows].reshape(shape).swapaxes(1, 2))
-        changed = first + np.flatnonzero(self._shown[first:end] != numbers)
-        self._shown[first:end] = numbers
-        return changed
+        shape = len(band.rows), SIDE, self.columns, SIDE, 3
+        return self._canvas[rows].reshape(shape).swapaxes(1, 2)
 
-    def _rows_of_all(self) -> list[tuple[int, Contents]]:
-        shown = self._shown[:-1].reshape(self._rows, self._columns).tolist()
-        return [(self._columns * row, tuple(contents)) for row, contents in enumerate(shown)]
+    def _strips_alone(self, squares: np.ndarray) -> tuple[np.ndarray, NewStrips]:
+        """Return the numbers of squares that change alone, and those that never did."""
+        more = np.full(len(self._pixels) - len(self._alone), NOTHING)
+        self._alone = np.concatenate([self._alone, more])
+        new = np.unique(squares[self._alone[squares] == NOTHING])
+        numbers = self._strips + np.arange(len(new))
+        self._alone[new] = numbers
+        self._strips += len(new)
+        return self._alone[squares], NewStrips(ALONE, numbers, new[:, None])
 
-    def _slices_of(self, places: np.ndarray) -> list[tuple[int, Contents]]:
-        """Return what changes at places, in raster order: macroblocks, or whole rows of them."""
-        rows, shown, width = places // self._columns, self._shown, self._columns
-        full = np.flatnonzero(np.bincount(rows, minlength=1) > _MOST_OF_A_ROW)
-        alone = places[~np.isin(rows, full)] if len(full) else places
-        numbers = zip(alone.tolist(), shown[alone].tolist(), strict=True)
-        found = [(place, (number,)) for place, number in numbers]
-        for first in (full * width).tolist():
-            found.append((first, tuple(shown[first : first + width].tolist())))
-        return sorted(found) if len(full) else found
-
-    def _changed(self, frame: int) -> np.ndarray:
-        """Return the places that change with a frame, (n,), in order."""
-        number, picture = self._drawn.find(frame)
-        if number != self._group:
-            group = self._drawn.group(number)
-            self._group, self._done, self._up_to = number, 0, group.up_to
-            self._changes, self._contents = group.changes, self._contents_of(group.blocks)
-        end = self._up_to(picture)
-        _, blocks, contents = self._changes[:, self._done : end]
-        self._done = end
-        places, contents = self._places[blocks].ravel(), self._contents[contents].ravel()
-        before = self._picture[places]
-        self._picture[places] = contents  # of several changes of a place the last stays
-        places = np.unique(places[self._picture[places] != before])
-        places = places[places < self.macroblocks]
-        told = [self._written(band, frame, places) for band in self._bands]
-        for band in self._bands:
-            first, end = band.rows.start * self._columns, band.rows.stop * self._columns
-            places = places[(places < first) | (places >= end)]
-        self._shown[places] = self._picture[places]
-        return np.sort(np.concatenate([places, *told])) if any(map(len, told)) else places
-
-    def _contents_of(self, blocks: np.ndarray) -> np.ndarray:
-        """Return the numbers, (blocks, scale * scale), of what enlarged blocks show."""
-        scale = self._drawn.scale
-        large = blocks.repeat(scale, 2).repeat(scale, 1)
-        squares = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3)
-        return self._numbers_of(squares).reshape(len(blocks), scale * scale)
+    def _strips_of_rows(self, kind: int, rows: np.ndarray) -> tuple[np.ndarray, NewStrips]:
+        """Return the numbers of rows, (n, columns), and those that were never told."""
+        known, first, new = self._row_numbers[kind], self._strips, []
+        numbers = np.zeros(len(rows), np.int64)
+        for place, row in enumerate(rows):
+            squares = row.tobytes()
+            if squares not in known:
+                known[squares] = self._strips
+                self._strips += 1
+                new.append(place)
+            numbers[place] = known[squares]
+        return numbers, NewStrips(kind, np.arange(first, self._strips), rows[new])
 
     def _numbers_of(self, squares: np.ndarray) -> np.ndarray:
-        """Return the numbers of contents, (..., 16, 16, 3) uint8: (n,) int64."""
-        data, size = squares.tobytes(), SIDE * SIDE * 3
-        return np.array([self._number(data[i : i + size]) for i in range(0, len(data), size)])
-
-    def _number(self, content: bytes) -> int:
-        number = self._numbers.get(content)
-        if number is None:
-            number = self._numbers[content] = self._count
-            self._squares[number] = content
-            self._count += 1
-        return number
+        """Return the numbers of squares, (..., 16, 16, 3) uint8: (n,) int64."""
+        data, size, known = squares.tobytes(), SIDE * SIDE * 3, self._numbers
+        numbers = []
+        for start in range(0, len(data), size):
+            square = data[start : start + size]
+            number = known.get(square)
+            if number is None:
+                number = known[square] = len(known)
+                self._pixels.append(square)
+            numbers.append(number)
+        return np.array(numbers, np.int64)

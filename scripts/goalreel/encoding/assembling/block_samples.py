@@ -7,17 +7,24 @@ macroblock: its code is the same wherever and whenever its content is shown, and
 coded once. Where many of a row changed, the row is one slice, of which the same holds.
 """
 
-from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 import numpy as np
 
-from goalreel.encoding.assembling.block_contents import Change, Contents, FilmContents
+from goalreel.encoding.assembling.block_contents import (
+    ALONE,
+    CARD,
+    NOTHING,
+    ROW,
+    Batch,
+    FilmContents,
+    NewStrips,
+)
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import square_planes
 from goalreel.errors import GoalreelError
-from goalreel.h264.bits import Bits
-from goalreel.h264.nal import IDR, SLICE, length_prefixed, pack
+from goalreel.h264.bits import BitStrings, escape, joined, ue_codewords
+from goalreel.h264.nal import IDR, SLICE
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits
 from goalreel.pictures.frame_cache import FrameCache
@@ -26,12 +33,7 @@ _REF_IDC = 2  # nal_ref_idc of all pictures
 _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5
 _PCM = 25  # mb_type of samples as they are, in an I slice
 _SLICES = 1 << 18  # that are remembered at most, some 50 MB
-
-
-class _Sample(NamedTuple):
-    data: bytes
-    orders: list[int]  # the bits where frame_num begins
-    frame_num: int
+_WORD = 64  # bits
 
 
 def write_block_samples(
@@ -50,134 +52,202 @@ def write_block_samples(
         GoalreelError: ffmpeg fails, or something lies over the pictures.
     """
     film, sizes = FilmContents(cache), []
-    slices = {cards: _Slices((qp, card_qp)[cards], length_bytes, cards) for cards in (True, False)}
-    for changes in film.batches(cache.offsets.tolist()):
-        for of_cards, wanted in film.wanted().items():
-            slices[of_cards].code(wanted, film.squares(wanted))
-        samples = [slices[not change.since].sample(change, film.macroblocks) for change in changes]
-        sizes += [len(sample.data) for sample in samples]
-        stream.write(_joined(samples))
-    return np.array(sizes, np.int64)
+    slices = _Slices(film, {ALONE: qp, ROW: qp, CARD: card_qp}, length_bytes)
+    for batch in film.batches(cache.offsets):
+        samples, lengths = slices.samples(batch)
+        stream.write(samples)
+        sizes.append(lengths)
+    return np.concatenate(sizes)
 
 
-def _joined(samples: list[_Sample]) -> bytearray:
-    """Return samples, joined, with each slice's frame_num.
+class _Table(NamedTuple):
+    """What is known of each strip, by its number."""
 
-    No bits of a header can make a start code, whatever the number: ten bits of 0 follow each other
-    at most.
-    """
-    joined = bytearray().join(sample.data for sample in samples)
-    buffer = np.frombuffer(joined, np.uint8)
-    counts = [len(sample.orders) for sample in samples]
-    lengths = np.array([len(sample.data) for sample in samples])
-    bits = np.array([bit for sample in samples for bit in sample.orders], np.int64)
-    byte, bit = np.repeat(np.cumsum(lengths) - lengths, counts) + bits // 8, bits % 8
-    numbers = np.repeat([sample.frame_num for sample in samples], counts)
-    window = numbers << (16 - FRAME_NUM_BITS - bit)
-    for shift in (8, 0):  # each byte is of one slice alone
-        buffer[byte] |= (window >> shift & 0xFF).astype(np.uint8)
-        byte = byte + 1
-    return joined
+    kinds: np.ndarray
+    begun: np.ndarray  # the code's first bits, which are not x264's, as a number
+    begun_lengths: np.ndarray
+    starts: np.ndarray  # of the others, in the codes
+    lengths: np.ndarray
 
 
 class _Slices:
-    """The codes of contents, and slices of them."""
+    """The codes of strips, and slices of them."""
 
-    def __init__(self, qp: int, length_bytes: int, of_cards: bool):
-        """Begin without a code; of_cards: whether they are of IDR pictures, in whole rows."""
-        self._qp, self._length_bytes, self._of_cards = qp, length_bytes, of_cards
-        self._codes: dict[Contents, Bits] = {(): Bits(0, 0)}
-        # By type and place: a header, and where frame_num begins.
-        self._heads: dict[tuple[str, int], tuple[Bits, int]] = {}
-        self._parts: dict[tuple, bytes] = {}  # by contents, place and the skipped ones after it
+    def __init__(self, film: FilmContents, quantisers: dict[int, int], length_bytes: int):
+        """Begin without a code; quantisers: by the kind of strip."""
+        self._film, self._quantisers, self._length_bytes = film, quantisers, length_bytes
+        # By kind and place: a header's bits as a number, how many, and where frame_num begins.
+        self._headers = np.zeros((3, 3, film.macroblocks), np.int64)
+        self._forget()
 
-    def code(self, wanted: list[Contents], squares: dict[int, np.ndarray]) -> None:
-        """Code contents, given what they are made of, (16, 16, 3) uint8."""
-        if not wanted:
+    def _forget(self) -> None:
+        self._codes = np.zeros(0, np.uint8)
+        nothing = np.zeros(NOTHING + 1, np.int64)
+        self._table = _Table(nothing + ALONE, *[nothing] * 4)
+        self._parts: dict[int, bytes] = {}  # slices, by strip, place and end
+
+    def _code(self, new: NewStrips) -> None:
+        """Code strips."""
+        if not len(new.numbers):
             return
-        planes = square_planes(np.stack(list(squares.values())))
-        place = {number: place for place, number in enumerate(squares)}
-        for count in sorted({len(contents) for contents in wanted}):
-            chosen = [contents for contents in wanted if len(contents) == count]
-            places = np.array([[place[number] for number in contents] for contents in chosen])
-            strips = tuple(
-                plane[places].swapaxes(1, 2).reshape(len(chosen), plane.shape[1], -1)
-                for plane in planes
-            )
-            for contents, data in zip(chosen, code_strips(strips, self._qp), strict=True):
-                alone = count == 1 and not self._of_cards
-                self._codes[contents] = _in_p_slice(data) if alone else data
+        squares, inverse = np.unique(new.squares, return_inverse=True)
+        inverse, count = inverse.reshape(new.squares.shape), len(new.numbers)
+        strips = tuple(
+            plane[inverse].swapaxes(1, 2).reshape(count, plane.shape[1], -1)
+            for plane in square_planes(self._film.pixels(squares))
+        )
+        coded = code_strips(strips, self._quantisers[new.kind])
+        begun, begun_lengths, starts, lengths = np.zeros((4, count), np.int64)
+        if new.kind == ALONE:
+            begun, begun_lengths, read = _in_p_slice(coded)
+            starts, lengths = starts + read, lengths - read
+        more = (
+            np.full(count, new.kind), begun, begun_lengths,
+            8 * len(self._codes) + coded.starts + starts, coded.lengths + lengths,
+        )  # fmt: skip
+        self._codes = np.concatenate([self._codes, coded.data])
+        self._table = _Table(*map(np.append, self._table, more))
 
-    def sample(self, change: Change, macroblocks: int) -> _Sample:
-        """Return a frame's slices, frame_num 0 in all of them."""
-        parts, orders, size = [], [], 0
-        for contents, place, end in _covering(change.shown, macroblocks):
-            rows = len(contents) > 1 or self._of_cards
-            head, order = self._head("I" if rows else "P", place)
-            part = self._parts.get((contents, place, end))
-            if part is None:
-                part = self._part(head, contents, end - place - len(contents))
-                self._parts[contents, place, end] = part
-            parts.append(part)
-            orders.append(8 * size + order)
-            size += len(part)
-        if len(self._parts) > _SLICES:
-            self._parts.clear()
-        return _Sample(b"".join(parts), orders, change.since % (1 << FRAME_NUM_BITS))
+    def samples(self, batch: Batch) -> tuple[bytearray, np.ndarray]:
+        """Return the samples of frames, end to end, and the size of each."""
+        if batch.anew:
+            self._forget()
+        for new in batch.new:
+            self._code(new)
+        frames, places, ends, strips = self._covering(batch)
+        most = self._film.macroblocks + 1
+        keys, which = np.unique((strips * most + places) * most + ends, return_inverse=True)
+        numbers, parts = keys.tolist(), self._parts
+        missing = [number for number, key in enumerate(numbers) if key not in parts]
+        missing = np.array(missing, np.int64)
+        self._put_headers(self._table.kinds[strips], places)
+        parts.update(zip(keys[missing].tolist(), self._made(keys[missing]), strict=True))
+        found = [parts[key] for key in numbers]
+        if len(parts) > _SLICES:
+            parts.clear()
+        data = bytearray().join(map(found.__getitem__, which.tolist()))
+        sizes = np.fromiter(map(len, found), np.int64, len(found))[which]
+        orders = self._headers[self._table.kinds[strips], 2, places]
+        self._put_frame_nums(data, 8 * (np.cumsum(sizes) - sizes) + orders, batch.since[frames])
+        return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.since))))
 
-    def _head(self, kind: str, place: int) -> tuple[Bits, int]:
-        found = self._heads.get((kind, place))
-        if found is None:
-            idr = 0 if self._of_cards else None
-            header = SliceHeader(kind, place, 0, idr, None, _REF_IDC, self._qp)
-            order = 8 * (self._length_bytes + 1) + frame_num_position(header)
-            found = self._heads[kind, place] = Bits.of(header_bits(header)), order
-        return found
+    def _covering(self, batch: Batch) -> tuple[np.ndarray, ...]:
+        """Return the slices of frames in raster order: frames, places, ends and strips, (n,) each.
 
-    def _part(self, head: Bits, contents: Contents, skipped: int) -> bytes:
-        """Return a slice of contents, and of skipped macroblocks after them."""
-        value, length = head
-        code, more = self._codes[contents]
-        value, length = value << more | code, length + more
-        if skipped:
-            more = 2 * (skipped + 1).bit_length() - 1  # ue(v)
-            value, length = value << more | skipped + 1, length + more
-        empty = -(length + 1) % 8  # after rbsp_stop_one_bit
-        rbsp = ((value << 1 | 1) << empty).to_bytes((length + 1 + empty) // 8, "big")
-        unit = pack(_REF_IDC, IDR if self._of_cards else SLICE, rbsp)
-        return length_prefixed([unit], self._length_bytes)
+        A slice of one macroblock goes on with skipped ones, one of a row is an I slice, which has
+        none.
+        """
+        frames, places, most = batch.frames, batch.places, self._film.macroblocks
+        columns = self._film.columns
+        following = np.append(places[1:], most)
+        last = np.append(frames[1:] != frames[:-1], True)[: len(frames)]
+        following = np.where(last, most, following[: len(frames)])
+        ends = np.where(self._table.kinds[batch.strips] == ALONE, following, places + columns)
+        skipped = ends < following
+        # What is skipped before a frame's first strip.
+        first = np.full(len(batch.since), most)
+        np.minimum.at(first, frames, places)
+        begun = np.flatnonzero(first)
+        nothing = np.full(skipped.sum() + len(begun), NOTHING)
+        frames = np.concatenate([frames, frames[skipped], begun])
+        at = np.concatenate([places, ends[skipped], np.zeros_like(begun)])
+        ends = np.concatenate([ends, following[skipped], first[begun]])
+        strips = np.concatenate([batch.strips, nothing])
+        order = np.argsort(frames * most + at)
+        return frames[order], at[order], ends[order], strips[order]
+
+    def _put_headers(self, kinds: np.ndarray, places: np.ndarray) -> None:
+        """Look up the headers of slices that have none yet."""
+        wanted = np.unique(kinds * self._film.macroblocks + places)
+        for kind, place in zip(
+            *map(np.ndarray.tolist, np.divmod(wanted, self._film.macroblocks)), strict=True
+        ):
+            if not self._headers[kind, 1, place]:
+                idr = 0 if kind == CARD else None
+                header = SliceHeader(
+                    "P" if kind == ALONE else "I",
+                    place,
+                    0,
+                    idr,
+                    None,
+                    _REF_IDC,
+                    self._quantisers[kind],
+                )
+                bits = header_bits(header)
+                value = int.from_bytes(np.packbits(bits).tobytes(), "big") >> -len(bits) % 8
+                # The NAL unit's first byte stands before it.
+                unit = _REF_IDC << 5 | (IDR if kind == CARD else SLICE)
+                order = 8 * (self._length_bytes + 1) + frame_num_position(header)
+                self._headers[kind, :, place] = unit << len(bits) | value, 8 + len(bits), order
+
+    def _made(self, keys: np.ndarray) -> list[bytes]:
+        """Return slices, each with its length before it."""
+        most, table = self._film.macroblocks + 1, self._table
+        rest, ends = np.divmod(keys, most)
+        strips, places = np.divmod(rest, most)
+        kinds = table.kinds[strips]
+        covered = np.where(strips == NOTHING, 0, np.where(kinds == ALONE, 1, ends - places))
+        skipped = ends - places - covered
+        headers, lengths, _ = self._headers[kinds, :, places].T
+        more = table.begun_lengths[strips]
+        # Before x264's bits, and after them: skipped macroblocks, then rbsp_stop_one_bit.
+        before = headers << more | table.begun[strips], lengths + more
+        run, length = ue_codewords(skipped)
+        some = skipped > 0
+        after = np.where(some, run << 1 | 1, 1), np.where(some, length + 1, 1)
+        words = [
+            (value << (_WORD - length)).astype(">i8").view(np.uint8)
+            for value, length in (before, after)
+        ]
+        starts = 8 * len(self._codes) + _WORD * np.arange(2 * len(keys)).reshape(2, -1)
+        strings = BitStrings(
+            np.concatenate([self._codes, *words]),
+            np.stack([starts[0], table.starts[strips], starts[1]], axis=1),
+            np.stack([before[1], table.lengths[strips], after[1]], axis=1),
+        )
+        units, bounds = joined(strings)
+        zero = units == 0
+        escaped = np.flatnonzero(zero[:-2] & zero[1:-1] & (units[2:] <= 3))
+        # No unit ends in a zero byte, so that none looks into the next.
+        escaped = set(np.searchsorted(bounds, escaped, "right").tolist())
+        data, made = units.tobytes(), []
+        bounds = bounds.tolist()
+        for number, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False), start=1):
+            unit = escape(data[first:end]) if number in escaped else data[first:end]
+            made.append(len(unit).to_bytes(self._length_bytes, "big") + unit)
+        return made
+
+    def _put_frame_nums(self, samples: bytearray, bits: np.ndarray, since: np.ndarray) -> None:
+        """Write each slice's frame_num, which begins at a bit of the samples.
+
+        No bits of a header can make a start code, whatever the number: ten bits of 0 follow each
+        other at most.
+        """
+        buffer = np.frombuffer(samples, np.uint8)
+        byte, bit = np.divmod(bits, 8)
+        window = since % (1 << FRAME_NUM_BITS) << (16 - FRAME_NUM_BITS - bit)
+        for shift in (8, 0):  # each byte is of one slice alone
+            buffer[byte] |= (window >> shift & 0xFF).astype(np.uint8)
+            byte = byte + 1
 
 
-def _covering(
-    shown: list[tuple[int, Contents]], macroblocks: int
-) -> Iterator[tuple[Contents, int, int]]:
-    """Yield a picture's slices: contents, the first macroblock, and the one behind the last.
+def _in_p_slice(macroblocks: BitStrings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return how macroblocks of I slices begin in a P slice (7.3.4), instead of how many bits.
 
-    A slice of one content goes on with skipped macroblocks, one of a row is an I slice, which has
-    none.
+    Returns numbers, how many bits of each are meant, and how many bits they replace, (n,) each.
     """
-    covered = 0
-    ends = [*(place for place, _ in shown[1:]), macroblocks]
-    for (place, contents), end in zip(shown, ends, strict=False):
-        if place > covered:
-            yield (), covered, place
-        covered = end if len(contents) == 1 else place + len(contents)
-        yield contents, place, covered
-    if covered < macroblocks:
-        yield (), covered, macroblocks
-
-
-def _in_p_slice(data: Bits) -> Bits:
-    """Return a macroblock of an I slice as a P slice has it (7.3.4).
-
-    Raises GoalreelError if it is samples as they are, which begin at a whole byte.
-    """
-    value, length = data
-    rest = 2 * value.bit_length() - length - 1  # bits after mb_type, ue(v) with its zeros first
-    kind = (value >> rest) - 1
-    if kind == _PCM:
+    byte, bit = np.divmod(macroblocks.starts, 8)
+    window = np.zeros(len(byte), np.int64)
+    for number in range(3):
+        window = (
+            window << 8 | macroblocks.data[np.minimum(byte + number, len(macroblocks.data) - 1)]
+        )
+    window = window >> (8 - bit) & 0xFFFF
+    zeros = 15 - np.floor(np.log2(window)).astype(np.int64)
+    read = 2 * zeros + 1  # mb_type, ue(v)
+    kinds = (window >> (16 - read)) - 1
+    if (kinds == _PCM).any():
         raise GoalreelError("x264 coded samples as they are, which fit no other place")
-    code = kind + _INTRA + 1
-    more = 2 * code.bit_length() - 1
-    begun = 1 << more | code  # mb_skip_run is 0, ue(v) of one bit, then mb_type
-    return Bits(begun << rest | value & (1 << rest) - 1, 1 + more + rest)
+    values, lengths = ue_codewords(kinds + _INTRA)
+    # mb_skip_run is 0, ue(v) of one bit, then mb_type.
+    return 1 << lengths | values, 1 + lengths, read

@@ -104,7 +104,7 @@ class _DrawnPlanes:
     def _open(self, number: int) -> None:
         group = self._layer.group(number)
         self._number, self._group, self._done = number, group, 0
-        self._blocks = _block_planes(group.blocks, self._layer.scale)
+        self._blocks = block_planes(group.blocks, self._layer.scale)
         self._places = np.divmod(group.changes[1], self._tiles[0].shape[1])
 
     def show(self, frame: int) -> None:
@@ -138,15 +138,6 @@ def planar(frame: np.ndarray) -> np.ndarray:
     return flat.reshape(height * 3 // 2, width)
 
 
-def square_planes(squares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the planes Y, U and V of squares, (n, s, s, 3): (n, s, s), twice (n, s / 2, s / 2)."""
-    count, side = squares.shape[:2]
-    boxes = np.tile(np.array([[0, 0, side, side]], np.int32), (count, 1))
-    luma, blue, red = _convert(Patches(boxes, squares.reshape(-1, 3)))
-    half = count, side // 2, side // 2
-    return luma.reshape(count, side, side), blue.reshape(half), red.reshape(half)
-
-
 def patch_planes(patches: Patches) -> list[tuple]:
     """Return each patch, sides even, in yuv420p: its (place, samples) in each of Y, U and V.
 
@@ -170,7 +161,7 @@ def patch_planes(patches: Patches) -> list[tuple]:
     return parts
 
 
-def _block_planes(blocks: np.ndarray, scale: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def block_planes(blocks: np.ndarray, scale: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (m, 16, 16, 3) blocks, enlarged, in yuv420p, with what is alike told once.
 
     `_repeats` says how many times each row and column of the three comes, (m, h, w) uint8 each.

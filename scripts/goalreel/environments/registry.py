@@ -26,7 +26,8 @@ _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 
 CLASSIC_CONTROL = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 # Of what Gymnasium draws, where few blocks of a picture are new, so that coding each once pays
 # (benchmarks/film/blocks.py).
-_FEW_BLOCKS = ("ALE/", "BabyAI-", "CartPole-", "CliffWalking", "FrozenLake", "MiniGrid-", "Taxi-")
+_FEW_BLOCKS = ("ALE/", "Acrobot-", "BabyAI-", "CartPole-", "CliffWalking", "FrozenLake")
+_FEW_BLOCKS += ("LunarLander", "MiniGrid-", "Pendulum-", "Taxi-")
 
 
 @dataclass(frozen=True)

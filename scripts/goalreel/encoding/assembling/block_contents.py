@@ -141,7 +141,7 @@ class FilmContents:
         pictures, blocks, contents = group.changes[:, : group.up_to(int(shown[-1]))]
         frames = first + np.searchsorted(shown, pictures)
         places, scale = self._places[blocks], self._drawn.scale
-        large = group.blocks.repeat(scale, 2).repeat(scale, 1)
+        large = group.blocks if scale == 1 else group.blocks.repeat(scale, 2).repeat(scale, 1)
         squares = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3)
         squares = self._numbers_of(squares).reshape(-1, scale * scale)[contents]
         inside = places < self.macroblocks

@@ -21,7 +21,7 @@ from goalreel.encoding.assembling.block_contents import (
     NewStrips,
 )
 from goalreel.encoding.assembling.intra_slices import code_strips
-from goalreel.encoding.yuv import square_planes
+from goalreel.encoding.yuv import block_planes
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitStrings, escape, joined, ue_codewords
 from goalreel.h264.nal import IDR, SLICE
@@ -94,7 +94,7 @@ class _Slices:
         inverse, count = inverse.reshape(new.squares.shape), len(new.numbers)
         strips = tuple(
             plane[inverse].swapaxes(1, 2).reshape(count, plane.shape[1], -1)
-            for plane in square_planes(self._film.pixels(squares))
+            for plane in block_planes(self._film.pixels(squares))
         )
         coded = code_strips(strips, self._quantisers[new.kind])
         begun, begun_lengths, starts, lengths = np.zeros((4, count), np.int64)

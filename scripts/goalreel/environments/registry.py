@@ -19,7 +19,7 @@ MAX_SPEED = 0.07
 # and 100 are 15 shards, about one for each of 16 cores. Where episodes are short, or stepped and
 # drawn here, or an instance takes long to make (ALE's as long as 200 steps), a shard has more.
 _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
-_SHARDS = {"ALE/": 20, "MiniGrid-": 50, "BabyAI-": 50, "LunarLander": 15}
+_SHARDS = {"ALE/": 25, "MiniGrid-": 100, "BabyAI-": 100, "LunarLander": 15}
 _SHARDS |= {"CartPole-": 50, "Acrobot-": 10, "Pendulum-": 25}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
 # What `classic_control` steps and draws, where it has no wrappers.

@@ -242,12 +242,12 @@ class GymnasiumEnvironment:
             if instance is None:
                 env.close()
 
-    def picture(self, env, side: int) -> object:
+    def picture(self, env, observation, side: int) -> object:
         """Return what `env.render()` draws of an instance of `make`, drawn before or now.
 
         As a Mosaic of squares of that side where it is a known environment's, and not wrapped.
         """
-        return env.render() if self.wrappers else self.pool.memo.picture(env, side)
+        return env.render() if self.wrappers else self.pool.memo.picture(env, observation, side)
 
     def trust(self, used: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""
@@ -318,7 +318,7 @@ class _Instances:
         return _Instances(self.environment, chosen)
 
     def pictures(self, side: int) -> list:
-        return [self.environment.picture(instance.env, side) for instance in self.instances]
+        return [self.environment.picture(i.env, i.observation, side) for i in self.instances]
 
     def close(self) -> None:
         for instance in self.instances:

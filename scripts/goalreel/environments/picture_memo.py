@@ -65,6 +65,12 @@ def _key_of(env) -> Callable[[object], Hashable] | None:
 _NEUTRAL = ("gymnasium", "builtins", "typing", "abc")  # bases of any environment
 
 
+def _observes_its_picture(env) -> bool:
+    """Tell whether an observation is the picture: of ALE's games, as they come."""
+    shape = getattr(env.observation_space, "shape", None)
+    return type(env).__module__ == "ale_py.env" and shape is not None and shape[2:] == (3,)
+
+
 class PictureMemo:
     """The pictures of the instances of one environment, without wrappers of the user's."""
 
@@ -84,16 +90,18 @@ class PictureMemo:
         self._latest = np.empty(0), np.empty(0)  # the squares of a picture, and their numbers
         self._bytes = 0
 
-    def picture(self, env, side: int) -> object:
+    def picture(self, env, observation, side: int) -> object:
         """Return what `env.render()` draws of an instance, as a Mosaic where that is faster.
 
-        side: of its squares, in pixels; always the same.
+        observation: its latest; side: of the squares, in pixels, always the same.
         """
         if not self._asked:
             self._key, self._asked = _key_of(env), True
         plain = env.unwrapped
         if self._key is None:
-            return self._scene(plain, side) if is_lunar_lander(plain) else env.render()
+            if is_lunar_lander(plain):
+                return self._scene(plain, side)
+            return observation if _observes_its_picture(plain) else env.render()
         key = self._key(plain)
         found = self._numbers.get(key)
         if found is None:

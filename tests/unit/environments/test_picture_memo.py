@@ -8,10 +8,13 @@ from goalreel.environments import picture_memo
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
 CASES = {
+    "ALE/Pong-v5": {},
+    "ALE/Breakout-v5": {"obs_type": "grayscale"},
     "FrozenLake-v1": {"desc": None, "map_name": "8x8"},
     "CliffWalking-v1": {},
     "Taxi-v4": {},
     "LunarLander-v3": {"enable_wind": True},
+    "minigrid:MiniGrid-DoorKey-8x8-v0": {},
     "minigrid:MiniGrid-DoorKey-8x8-v0": {},
     "minigrid:MiniGrid-Dynamic-Obstacles-8x8-v0": {},
     "minigrid:MiniGrid-ObstructedMaze-2Dlhb-v1": {},
@@ -45,21 +48,20 @@ def compared(environment, count: int, seeds=range(3)) -> int:
     pairs, taken = [(environment.make(), environment.make()) for _ in range(count)], 0
     for seed in seeds:
         for pair in pairs:
-            for env in pair:
-                env.reset(seed=seed)
+            pair[1].reset(seed=seed)
             pair[0].action_space.seed(seed)
-        going = list(pairs)
+        going = {pair: pair[0].reset(seed=seed)[0] for pair in pairs}
         while going:
-            for env, peer in tuple(going):
-                picture, drawn = environment.picture(env, SIDE), peer.render()
+            for (env, peer), obs in tuple(going.items()):
+                picture, drawn = environment.picture(env, obs, SIDE), peer.render()
                 if taken % 4 == 0:
                     assert np.array_equal(shown(picture), drawn)
                 taken += 1
                 action = env.action_space.sample()
-                *_, terminated, truncated, _ = env.step(action)
+                going[env, peer], _, terminated, truncated, _ = env.step(action)
                 peer.step(action)
                 if terminated or truncated:
-                    going.remove((env, peer))
+                    del going[env, peer]
     for env in sum(pairs, ()):
         env.close()
     return taken
@@ -96,8 +98,8 @@ def test_others_are_drawn_each_time():
         GymnasiumEnvironment("Blackjack-v1"),
     ):
         env = environment.make()
-        env.reset(seed=1)
-        assert np.array_equal(environment.picture(env, SIDE), env.render())
+        obs, _ = env.reset(seed=1)
+        assert np.array_equal(environment.picture(env, obs, SIDE), env.render())
         assert environment.pool.memo._numbers == {}
         env.close()
 

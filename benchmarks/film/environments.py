@@ -50,7 +50,7 @@ FILMS = (
     Film("LunarLander-v3", 300, 20),
     Film("BipedalWalker-v3", 100, 10, max_steps=100, fresh=True),
     Film("ALE/Breakout-v5", 300, 20),
-    Film("ALE/Pong-v5", 50, 10),
+    Film("ALE/Pong-v5", 100, 10),
     Film("minigrid:MiniGrid-DoorKey-8x8-v0", 1000, 20, max_steps=100),
     Film("FrozenLake-v1", 1000, 100),
     Film("CarRacing-v3", 20, 5, max_steps=100),

@@ -87,9 +87,6 @@ class GymnasiumEnvironment:
     wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
     pool: Pool = field(default_factory=Pool, compare=False, repr=False)
 
-    # A policy may work on a batch; Gymnasium steps them one by one, and some instances take
-    # seconds to make.
-    most_lanes: ClassVar = 4
     idle_share: ClassVar = 0.0  # an instance is not stepped after its end
 
     @classmethod
@@ -97,6 +94,15 @@ class GymnasiumEnvironment:
         """Return the environment of a stage's configuration; all keys but `env` may be missing."""
         kwargs, wrappers = config.get("env_kwargs") or {}, config.get("env_wrappers") or ()
         return cls(config["env"], kwargs, config.get("max_steps"), wrappers)
+
+    @property
+    def most_lanes(self) -> int:
+        """How many episodes are played side by side.
+
+        A policy may work on a batch; Gymnasium steps them one by one, and some instances take
+        seconds to make, those of Atari as long as 200 steps.
+        """
+        return 2 if self.id.startswith("ALE/") else 4
 
     def __post_init__(self) -> None:
         """Have an OpenGL chosen, before anything imports the environment's module."""

@@ -15,7 +15,6 @@ CASES = {
     "Taxi-v4": {},
     "LunarLander-v3": {"enable_wind": True},
     "minigrid:MiniGrid-DoorKey-8x8-v0": {},
-    "minigrid:MiniGrid-DoorKey-8x8-v0": {},
     "minigrid:MiniGrid-Dynamic-Obstacles-8x8-v0": {},
     "minigrid:MiniGrid-ObstructedMaze-2Dlhb-v1": {},
     "minigrid:BabyAI-GoToRedBall-v0": {},

@@ -54,7 +54,7 @@ SPEED = (
         for episodes, name, env in (
             ("100", "CartPole", "CartPole-v1"),
             ("300", "LunarLander", "LunarLander-v3"),
-            ("100", "Atari Breakout", "ALE/Breakout-v5"),
+            ("300", "Atari Breakout", "ALE/Breakout-v5"),
             ("1,000", "MiniGrid", "MiniGrid-DoorKey-8x8-v0"),
         )
     ),

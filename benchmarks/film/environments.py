@@ -12,7 +12,7 @@ recorded, on one core each, and every reward is compared (EnvPool plays episodes
 take turns, run by run. Printed, and written to environments.csv and .md, after each environment.
 
     python -m pip install -r requirements-bench.txt          and for MuJoCo: apt install libosmesa6
-    python -m benchmarks.film.environments                               less than an hour
+    python -m benchmarks.film.environments                               half an hour
     python -m benchmarks.film.environments --episodes 2 --runs 1         a first try
     python -m benchmarks.film.environments --envs CartPole-v1 ALE/Pong-v5
 
@@ -46,7 +46,7 @@ from benchmarks.timed_run import measured_run
 FILMS = (
     Film("CartPole-v1", 100, 5, rule="obs[..., 2] + 0.5 * obs[..., 3] > 0"),
     Film("Acrobot-v1", 100, 5),
-    Film("Pendulum-v1", 100, 10),
+    Film("Pendulum-v1", 300, 10),
     Film("LunarLander-v3", 300, 20),
     Film("BipedalWalker-v3", 100, 10, max_steps=100, fresh=True),
     Film("ALE/Breakout-v5", 300, 20),

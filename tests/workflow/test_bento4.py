@@ -22,7 +22,7 @@ RUNS = {
     "pictures": SMALL,
     "x264": BY_X264,
     "blocks": BLOCKS,
-    "drawn, by x264": BLOCKS | {"env": "LunarLander-v3", "episodes": 2, "max_steps": 60},
+    "drawn, by x264": BLOCKS | {"env": "BipedalWalker-v3", "episodes": 2, "max_steps": 60},
     "captions, HUD, no cards": SMALL | {"overlay": "{hud: true, title_card: 0}"},
 }
 SAMPLE = re.compile(r"^\[01\.(\d+)\] size=\s*(\d+) duration=\s*(\d+) (\[S\])?\s*<(\w+)>", re.M)

@@ -216,7 +216,7 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5"])
+@pytest.mark.parametrize("env", ["CartPole-v1", "FrozenLake-v1", "ALE/Pong-v5", "LunarLander-v3"])
 def test_few_blocks_are_assembled(env):
     chosen = choose(config(env=env, policy=RANDOM, overlay=HUD))
     assert (chosen.assembled, chosen.label) == (False, "assembled from H.264 blocks, qp 25")

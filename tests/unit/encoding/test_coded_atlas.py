@@ -226,7 +226,7 @@ def test_few_blocks_are_assembled(env):
 
 
 def test_many_new_blocks_are_assembled_where_that_is_asked():
-    given = {"env": "LunarLander-v3", "policy": RANDOM}
+    given = {"env": "BipedalWalker-v3", "policy": RANDOM}
     chosen = choose(config(**given))
     assert chosen.settings["encoder"] == "x264"
     assert chosen.label.endswith(

@@ -68,8 +68,8 @@ def test_the_options_page_has_every_option_with_its_meaning():
     + [
         ("LunarLander-v3", 15),
         ("BipedalWalker-v3", 7),
-        ("ALE/Pong-v5", 20),
-        ("ale_py:ALE/Pong-v5", 20),
+        ("ALE/Pong-v5", 25),
+        ("ale_py:ALE/Pong-v5", 25),
         ("FrozenLake-v1", 100),
     ],
 )

@@ -159,5 +159,5 @@ def _sizes(box: "Span") -> np.ndarray:
     content = memoryview(box.read())
     same, count = int.from_bytes(content[4:8], "big"), int.from_bytes(content[8:12], "big")
     if same:
-        return np.full(count, same, np.uint32)
+        return np.broadcast_to(np.uint32(same), count)  # which takes no memory
     return _table(content[4:], ">u4")[:, 0].astype(np.uint32)

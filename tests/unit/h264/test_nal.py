@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
 from goalreel.h264 import bits, nal
+from goalreel.h264.bits import BitStrings, joined
 from goalreel.h264.parameter_sets import Stream, pps, sps
 from goalreel.h264.slice_reader import read_pps, read_slice, read_sps
 from goalreel.h264.slices import SliceHeader, header_bits, poc_position, slice_nal
@@ -281,3 +282,17 @@ def test_broken_streams_are_refused_in_words(flips, kept, early):
         data[int(flip * reach) // 8] ^= 1 << int(flip * reach) % 8
     with contextlib.suppress(GoalreelError, LookupError):  # LookupError: of `pictures` itself
         pictures(bytes(data[: round(kept * len(data))]))
+
+
+def test_strings_of_bits_are_joined_wherever_they_begin_and_whatever_is_around_them():
+    rng = np.random.default_rng(1)
+    data = rng.integers(0, 256, 64, np.uint8)
+    starts, lengths = rng.integers(0, 400, (500, 3)), rng.integers(0, 80, (500, 3))
+    lengths[:20, 1] = 0
+    made, bounds = joined(BitStrings(data, starts, lengths))
+    text = "".join(f"{byte:08b}" for byte in data)
+    for row, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        pairs = zip(starts[row], lengths[row], strict=True)
+        bits = "".join(text[start : start + length] for start, length in pairs)
+        shown = "".join(f"{byte:08b}" for byte in made[first:end])
+        assert shown == bits.ljust(-(-len(bits) // 8) * 8, "0")

@@ -40,7 +40,13 @@ def _taxi(env) -> Hashable:
 
 
 def _minigrid(env) -> Hashable:
-    things = tuple([None if thing is None else thing.encode() for thing in env.grid.grid])
+    # Walls are many, and differ by their colours alone.
+    things = tuple(
+        [
+            None if thing is None else thing.color if thing.type == "wall" else thing.encode()
+            for thing in env.grid.grid
+        ]
+    )
     # Open doors let the agent see further, which is highlighted, and are in the grid too.
     return things, tuple(map(int, env.agent_pos)), int(env.agent_dir)
 
@@ -108,7 +114,7 @@ class PictureMemo:
             if self._bytes > _MOST:
                 self._forget()
             if self._key is _minigrid and _is_tiled(plain, side):
-                found = self._put_together(plain, key[0], side)
+                found = self._put_together(plain, observation["image"], key[0], side)
             else:
                 picture = _drawn_taxi(plain) if self._key is _taxi else np.asarray(env.render())
                 found = picture.shape[:2], self._numbers_of(picture, side)
@@ -156,15 +162,17 @@ class PictureMemo:
             self._bytes += len(square)
         return number
 
-    def _put_together(self, env, things: tuple, side: int) -> tuple[tuple[int, int], np.ndarray]:
+    def _put_together(
+        self, env, image: np.ndarray, things: tuple, side: int
+    ) -> tuple[tuple[int, int], np.ndarray]:
         """Return the size and the numbers of what a MiniGrid's `render` puts together from tiles.
 
-        things: what stands in each cell, encoded.
+        image: what the agent sees; things: what stands in each cell, encoded.
         """
         width, height, tile = env.grid.width, env.grid.height, env.tile_size
         agent = int(env.agent_pos[1]) * width + int(env.agent_pos[0])
         rows = []
-        for place, lit in enumerate(_highlighted(env).ravel().tolist()):
+        for place, lit in enumerate(_highlighted(env, image).ravel().tolist()):
             facing = int(env.agent_dir) if place == agent else None
             key = things[place], facing, lit
             row = self._tiles.get(key)
@@ -188,14 +196,16 @@ def _is_tiled(env, side: int) -> bool:
     return usual and not env.agent_pov and env.tile_size % side == 0
 
 
-def _highlighted(env) -> np.ndarray:
-    """Return the cells of a MiniGrid that the agent sees, (height, width) bool."""
+def _highlighted(env, image: np.ndarray) -> np.ndarray:
+    """Return the cells of a MiniGrid that the agent sees, (height, width) bool.
+
+    image: of the observation, (view, view, 3); its cells begin with 0 where nothing is seen.
+    """
     lit = np.zeros((env.height, env.width), bool)
     if env.highlight:
-        _, seen = env.gen_obs_grid()
         ahead, right, size = env.dir_vec, env.right_vec, env.agent_view_size
         corner = env.agent_pos + ahead * (size - 1) - right * (size // 2)
-        across, along = np.nonzero(seen)
+        across, along = np.nonzero(image[..., 0])
         x = corner[0] - ahead[0] * along + right[0] * across
         y = corner[1] - ahead[1] * along + right[1] * across
         inside = (x >= 0) & (x < env.width) & (y >= 0) & (y < env.height)

@@ -7,7 +7,7 @@ arrays, `float_power` calls that. The C library decides the last bits, as it doe
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -51,11 +51,10 @@ def _step_cartpole(
     pull = (force + moment * np.square(theta_dot) * sin) / mass
     turn = (gravity * sin - cos * pull) / (length * (4.0 / 3.0 - pole_mass * np.square(cos) / mass))
     push = pull - moment * turn * cos / mass
-    x, theta = x + tau * x_dot, theta + tau * theta_dot
-    fallen = (np.abs(x) > 2.4) | (np.abs(theta) > 12 * 2 * math.pi / 360)
-    standing, falling = (0.0, -1.0) if kwargs.get("sutton_barto_reward") else (1.0, 1.0)
-    rewards = np.where(fallen, falling, standing)
-    return np.stack([x, x_dot + tau * push, theta, theta_dot + tau * turn]), rewards, fallen
+    after = states + tau * np.stack([x_dot, push, theta_dot, turn])
+    fallen = (np.abs(after[0]) > 2.4) | (np.abs(after[2]) > 12 * 2 * math.pi / 360)
+    rewards = 0.0 - fallen if kwargs.get("sutton_barto_reward") else np.ones(len(fallen))
+    return after, rewards, fallen
 
 
 _SPEED_1, _SPEED_2 = 4 * math.pi, 9 * math.pi  # the most, of Acrobot's joints
@@ -133,14 +132,14 @@ def torques(actions: np.ndarray) -> np.ndarray:
     return np.clip(actions, -2.0, 2.0)[:, 0]
 
 
-def _see_acrobot(states: np.ndarray) -> np.ndarray:
+def _see_acrobot(states: np.ndarray) -> Sequence[np.ndarray]:
     theta1, theta2, *speeds = states
-    return np.stack([np.cos(theta1), np.sin(theta1), np.cos(theta2), np.sin(theta2), *speeds])
+    return np.cos(theta1), np.sin(theta1), np.cos(theta2), np.sin(theta2), *speeds
 
 
-def _see_pendulum(states: np.ndarray) -> np.ndarray:
+def _see_pendulum(states: np.ndarray) -> Sequence[np.ndarray]:
     theta, speed = states
-    return np.stack([np.cos(theta), np.sin(theta), speed])
+    return np.cos(theta), np.sin(theta), speed
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class _Rules:
 
     step: _Step
     reach: tuple[float, ...]  # states of the reset are uniform from -reach to it
-    see: Callable[[np.ndarray], np.ndarray] = lambda states: states  # an observation's numbers
+    see: Callable[[np.ndarray], Sequence[np.ndarray]] = list  # an observation's numbers
     reset_dtype: type = np.float64
 
 
@@ -219,7 +218,7 @@ class _Lanes:
 
     def observations(self) -> np.ndarray:
         seen = self.environment._rules.see(self.now)
-        return np.ascontiguousarray(seen.T, np.float32)
+        return np.stack(seen, axis=1, dtype=np.float32, casting="same_kind")
 
     def states(self) -> np.ndarray:
         return self.now

@@ -325,6 +325,7 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
         ("episode,position,velocity\n0,0,0\n0,nan,0\n", DISCRETE, ["state 1 is [nan"]),
         ("episode,position,velocity\n0,0,0\n0,0,0\n", "CartPole-v1", ["which are Mountain Car's"]),
         ("episode,position\n0,0\n", DISCRETE, ["columns are episode, position; allowed"]),
+        ("episode,seed,acton\n0,0,1\n", DISCRETE, ["episode, seed, acton; did you mean 'action'?"]),
     ],
 )
 def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):

@@ -4,12 +4,11 @@ Only what belongs to the episode itself may stand in a caption, so that growth a
 no frame.
 """
 
-import difflib
 import re
 import string
 from collections.abc import Mapping
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, nearest
 
 # An episode of this kind fills the template when it is checked.
 _SAMPLE = {
@@ -41,8 +40,7 @@ def _template_fault(template: str) -> str | None:
         return f"{template!r} is not a template: {error}; write {{{{ and }}}} for literal braces"
     for _, name, width, _ in parts:
         if name is not None and name not in COLUMNS:
-            close = difflib.get_close_matches(name, COLUMNS, n=1, cutoff=0.5)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = nearest(name, COLUMNS)
             return f"unknown field {name!r}{hint}; allowed: {', '.join(COLUMNS)}"
         if "{" in (width or ""):
             return f"{{{name}:{width}}} has a field in its width; write a number there"

@@ -25,11 +25,12 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, nearest
 from goalreel.files import npz
 
 UNKNOWN_SEED = -1
 _MOST_BYTES = 4 << 30  # of an .npz file, unpacked
+_NAMES = "episode", "seed", "action", "position", "velocity", "reward"
 _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
 
 
@@ -76,11 +77,13 @@ class Recording:
 
 def read_recording(path: str) -> Recording:
     """Read a recording. Raises GoalreelError, naming file and row, if it is none."""
-    columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
+    names, columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in ("position", "velocity") if name in columns]
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
-        raise _fault(path, f"its columns are {', '.join(columns) or 'none'}; allowed: {_COLUMNS}")
+        hints = (nearest(name, _NAMES) for name in names if not _is_known(name))
+        told = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
+        raise _fault(path, f"{told}; allowed: {_COLUMNS}")
     numbers = [f"action_{i}" for i in range(len(actions))]
     if actions and actions != ["action"] and sorted(actions) != sorted(numbers):
         raise _fault(
@@ -123,7 +126,12 @@ def _fault(path: str, what: str) -> GoalreelError:
     return GoalreelError(f"policy.file: {path} is not a recording that can be played: {what}")
 
 
-def _read_npz(path: str) -> dict[str, np.ndarray]:
+def _is_known(name: str) -> bool:
+    return name in _NAMES or name.startswith("action_")
+
+
+def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Return the names of all columns, and the columns."""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
@@ -142,10 +150,11 @@ def _read_npz(path: str) -> dict[str, np.ndarray]:
     for name, array in columns.items():
         if array.dtype.kind not in "iufb" or (array.ndim > 1 and name != "action"):
             raise _fault(path, f"its array {name} is {array.dtype} of shape {array.shape}")
-    return columns
+    return list(columns), columns
 
 
-def _read_csv(path: str) -> dict[str, np.ndarray]:
+def _read_csv(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Return the names of all columns, and those that are known."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as text:
             lines = [row for row in csv.reader(text) if row]
@@ -160,13 +169,11 @@ def _read_csv(path: str) -> dict[str, np.ndarray]:
                 path,
                 f"row {number} has {len(row)} fields and its header {len(header)} (by commas)",
             )
-    columns = {}
-    for place, name in enumerate(name.strip() for name in header):
-        known = name in ("episode", "seed", "position", "velocity", "reward", "action")
-        if known or name.startswith("action_"):
-            texts = [row[place].strip() if place < len(row) else "" for row in rows]
-            columns[name] = _numbers(path, name, texts)
-    return columns
+    names, columns = [name.strip() for name in header], {}
+    for place, name in enumerate(names):
+        if _is_known(name):
+            columns[name] = _numbers(path, name, [row[place].strip() for row in rows])
+    return names, columns
 
 
 def _numbers(path: str, name: str, texts: list[str]) -> np.ndarray:

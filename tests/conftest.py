@@ -166,6 +166,13 @@ def project(tmp_path, user_cache) -> Project:
     return Project(folder, user_cache)
 
 
+@pytest.fixture(autouse=True)
+def _runs_end() -> Iterator[None]:
+    """End the runs that a failed test leaves, a hung one among them."""
+    yield
+    Project.end_runs()
+
+
 @pytest.fixture(scope="session")
 def filmed(once) -> Project:
     """Return a project with a finished film of 8 reaches in 2 shards; tests only read it."""

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
 from forks import run_snakemake
 
@@ -57,6 +58,7 @@ class Project:
     """
 
     python = sys.executable
+    _started: ClassVar[list[subprocess.Popen]] = []
 
     def __init__(self, folder: Path, cache: Path):
         """Copy the sources to `folder`; `cache` stands for the user's cache folder."""
@@ -98,7 +100,7 @@ class Project:
 
     def start(self, *options: str, config: dict | None = None, within=(), **environment: str):
         """Start Snakemake, by the command `within` if there is one, and return the process."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*within, str(self.python), "-m", "snakemake", *_words(options, config)],
             cwd=self.folder,
             env=_ENVIRONMENT | {"XDG_CACHE_HOME": str(self.cache)} | environment,
@@ -108,6 +110,16 @@ class Project:
             start_new_session=True,  # a test's Ctrl-C goes to this run alone
             preexec_fn=_heed_ctrl_c,
         )
+        self._started.append(process)
+        return process
+
+    @classmethod
+    def end_runs(cls) -> None:
+        """End what was started and still runs, jobs included."""
+        while cls._started:
+            with cls._started.pop() as process:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
 
     def _ended(
         self, *options: str, config: dict | None = None, **environment: str

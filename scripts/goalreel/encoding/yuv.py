@@ -22,7 +22,7 @@ _LUMA = np.array([_KR, _KG, _KB]) * 219 / 255
 _BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
 _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
 # Pixels that are converted at a time, so that the temporaries stay in the CPU's cache.
-_CHUNK = 1 << 13
+_CHUNK = 1 << 15
 _SHARES = 1, 2, 2  # rows of a frame, and columns, that a sample of Y, U and V covers
 _PAIRS = (0, 0), (0, 1), (1, 1)  # of two neighbours in a row or column, those whose mean is taken
 

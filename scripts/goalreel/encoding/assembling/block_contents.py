@@ -19,7 +19,7 @@ from goalreel.pictures.layers import Layer
 # FFmpeg's decoder warns of more than 32 slices that begin within four rows of macroblocks.
 _MOST_OF_A_ROW = 7
 # New squares, and changes, that are told at a time; squares that are remembered, some 50 MB.
-_NEW, _CHANGES, _SQUARES = 1 << 14, 1 << 18, 1 << 16
+_NEW, _CHANGES, _SQUARES = 1 << 15, 1 << 18, 1 << 16
 
 # Kinds of strips: a square that changes, a row that does, a row of an episode's first picture; and
 # the number of the strip that shows nothing new.

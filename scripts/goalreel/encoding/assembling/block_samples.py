@@ -33,6 +33,7 @@ _REF_IDC = 2  # nal_ref_idc of all pictures
 _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5
 _PCM = 25  # mb_type of samples as they are, in an I slice
 _SLICES = 1 << 18  # that are remembered at most, some 50 MB
+_TOGETHER = 1 << 12  # that are made at once
 _WORD = 64  # bits
 
 
@@ -121,7 +122,9 @@ class _Slices:
         missing = [number for number, key in enumerate(numbers) if key not in parts]
         missing = np.array(missing, np.int64)
         self._put_headers(self._table.kinds[strips], places)
-        parts.update(zip(keys[missing].tolist(), self._made(keys[missing]), strict=True))
+        for first in range(0, len(missing), _TOGETHER):
+            some = keys[missing[first : first + _TOGETHER]]
+            parts.update(zip(some.tolist(), self._made(some), strict=True))
         found = [parts[key] for key in numbers]
         if len(parts) > _SLICES:
             parts.clear()

@@ -1,7 +1,7 @@
 """Reading and writing of .npz files: same arrays, same bytes, and a clear error for a bad file.
 
-NumPy's own savez stamps each member with the time; this writer does not, and ends the file with a
-seal. No objects are written or read.
+As NumPy's savez_compressed, but an array at a time, at a faster level, with a seal at the end. No
+objects are written or read.
 """
 
 import contextlib
@@ -26,7 +26,6 @@ BROKEN = (
 )
 # Level 1 packs the pictures here to within 1.7 times of level 6 at 2.3 times its speed.
 _LEVEL = 1
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 _HEADER = ("kind", "version")
 
 
@@ -41,15 +40,11 @@ def write(path: str | os.PathLike, arrays: Mapping[str, np.ndarray]) -> None:
 def writing(path: str | os.PathLike) -> Iterator[Callable[[str, np.ndarray], None]]:
     """Yield the function that adds an array to a new .npz file, by its name."""
     with replacing(path) as temporary:
-        with zipfile.ZipFile(temporary, "w") as archive:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
 
             def add(name: str, array: np.ndarray) -> None:
-                member = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
-                member.external_attr = 0o644 << 16
-                content = io.BytesIO()
-                np.lib.format.write_array(content, np.asanyarray(array), allow_pickle=False)
-                # A ZipInfo comes with its own level: the archive's has to be named here.
-                archive.writestr(member, content.getbuffer(), zipfile.ZIP_DEFLATED, _LEVEL)
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
             yield add
             archive.comment = bytes(LENGTH)

@@ -24,7 +24,7 @@ from goalreel.environments.picture_memo import Mosaic
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.blocks import SIDE, Group, Recorder, Tiles
+from goalreel.pictures.blocks import SIDE, Group, Recorder
 from goalreel.pictures.classic_control import Artist
 from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
@@ -115,8 +115,11 @@ class Camera:
             self._play_again(episode, take or self._film(episode))
             self._sample = None
         for lane, episode in sorted(self._kept.items(), key=lambda item: item[0]):
-            take = self._takes.pop(lane, None) or self._film(episode)
-            self._frames.add(take.groups())
+            if self._artist is not None:
+                groups = self._drawn(episode)
+            else:
+                groups = (self._takes.pop(lane, None) or self._film(episode)).groups()
+            self._frames.add(groups)
 
     def arrange(self, order: np.ndarray) -> None:
         """Take the order of the film: its episodes, by their numbers among those kept."""
@@ -132,14 +135,21 @@ class Camera:
         """Return the pictures of an episode that was played without them."""
         take = self._take(episode.seed)
         if self._artist is not None:
-            for tiles in self._artist.pictures(episode):
-                take.add_tiles(tiles, self._artist.size)
+            take.keep(self._drawn(episode))
             return take
         instance = self._environment.acquire()
         for step in replayed(self._environment, episode, instance):
             take.add(step.picture)
         self._environment.release(instance)
         return take
+
+    def _drawn(self, episode: Episode) -> Iterator[tuple[int, Group]]:
+        """Yield the groups of an episode that is drawn here, each with its number of frames."""
+        self._frames.size, recorder = self._artist.size, Recorder()
+        for tiles in self._artist.pictures(episode):
+            if full := recorder.add_tiles(tiles):
+                yield full
+        yield from recorder.rest()
 
     def _take(self, seed: int) -> "_Take":
         return _Take(self._frames, f"{self._environment.id}: the episode of seed {seed}")
@@ -224,15 +234,11 @@ class _Take:
         else:
             self._frames.size = self._sized(self._checked(picture).shape[:2])
             full = self._recorder.add(picture)
-        self._write(filter(None, [full]))
+        self.keep(filter(None, [full]))
         self._taken += 1
 
-    def add_tiles(self, tiles: Tiles, size: tuple[int, int]) -> None:
-        """Take the next picture, of which size is the height and width."""
-        self._frames.size = size
-        self._write(filter(None, [self._recorder.add_tiles(tiles)]))
-
-    def _write(self, groups: Iterable[tuple[int, Group]]) -> None:
+    def keep(self, groups: Iterable[tuple[int, Group]]) -> None:
+        """Take groups, each with its number of frames."""
         for frames, group in groups:
             self._groups.append(frames)
             np.save(self._file, group.changes, allow_pickle=False)
@@ -240,7 +246,7 @@ class _Take:
 
     def groups(self) -> Iterator[tuple[int, Group]]:
         """Yield the groups, each with its number of frames."""
-        self._write(self._recorder.rest())
+        self.keep(self._recorder.rest())
         self._file.seek(0)
         for frames in self._groups:
             arrays = (np.load(self._file, allow_pickle=False) for _ in range(2))

@@ -9,7 +9,6 @@ import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,13 +17,6 @@ _BYTES = SIDE * 3  # of a block's row
 # A group ends after so many pictures, or when it has so many distinct blocks (6 MB): that bounds
 # the memory of whoever writes and reads it, and what it takes to compose a picture.
 _MOST_PICTURES, _MOST_BLOCKS = 256, 8192
-
-
-class Tiles(NamedTuple):
-    """A picture as the blocks in which it is not the ground."""
-
-    ground: tuple[bytes, ...]  # every block of the ground
-    moved: dict[int, bytes]  # blocks of the picture, by their places
 
 
 @dataclass(frozen=True)
@@ -50,14 +42,11 @@ class Group:
 
     def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
         """Return a picture, (H, W, 3) uint8; size: H and W."""
-        height, width = size
         rows, columns = grid(size)
         _, places, blocks = self.changes[:, : self.up_to(picture)]
         latest = np.empty(rows * columns, np.int32)
         latest[places] = blocks  # of several changes of a place the last one stays
-        tiles = self.blocks[latest].reshape(rows, columns, SIDE, _BYTES).swapaxes(1, 2)
-        padded = tiles.reshape(rows * SIDE, columns * SIDE, 3)
-        return np.ascontiguousarray(padded[:height, :width])
+        return joined(self.blocks[latest], size)
 
 
 @dataclass(frozen=True)
@@ -100,6 +89,15 @@ def enlarged(picture: np.ndarray, scale: int) -> np.ndarray:
     return picture if scale == 1 else picture.repeat(scale, 1).repeat(scale, 0)
 
 
+def joined(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Return the picture, (H, W, 3) uint8, of its blocks in raster order; size: H and W."""
+    height, width = size
+    rows, columns = grid(size)
+    tiles = blocks.reshape(rows, columns, SIDE, _BYTES).swapaxes(1, 2)
+    padded = tiles.reshape(rows * SIDE, columns * SIDE, 3)
+    return np.ascontiguousarray(padded[:height, :width])
+
+
 def grid(size: tuple[int, int]) -> tuple[int, int]:
     """Return the rows and columns of blocks of a picture; size: its height and width."""
     return -(-size[0] // SIDE), -(-size[1] // SIDE)
@@ -111,15 +109,14 @@ class Recorder:
     def __init__(self):
         """Begin without a picture."""
         self._changed: _Changes | None = None
-        self._moved: dict[int, bytes] = {}  # of the picture before
         # Of the picture before, if it was told by numbers.
         self._numbered: tuple[np.ndarray, list[bytes]] | None = None
         self._begin()
 
     def _begin(self) -> None:
         self._blocks: dict[bytes, int] = {}
-        self._changes: tuple[list[int], ...] = [], [], []
-        self._pictures = 0
+        self._places: list[np.ndarray] = []  # of each picture's changes
+        self._numbers: list[int] = []  # of all changes' blocks
 
     def add(self, picture: np.ndarray) -> tuple[int, Group] | None:
         """Take a picture, which may be drawn over afterwards.
@@ -129,26 +126,9 @@ class Recorder:
         full = self._full()
         if self._changed is None:
             self._changed = _Changes(picture.shape[:2])
-        places, blocks = self._changed.since_last(picture, whole=self._pictures == 0)
+        places, blocks = self._changed.since_last(picture, whole=not self._places)
         data, size = blocks.tobytes(), SIDE * _BYTES
-        self._put(places.tolist(), [data[i : i + size] for i in range(0, len(data), size)])
-        return full
-
-    def add_tiles(self, tiles: Tiles) -> tuple[int, Group] | None:
-        """Take a picture that is told by its blocks; returns what `add` does."""
-        full, (ground, moved), before = self._full(), tiles, self._moved
-        if self._pictures == 0:
-            changed = dict(enumerate(ground)) | moved
-        elif moved is before:
-            changed = {}
-        else:
-            changed = {place: ground[place] for place in before.keys() - moved.keys()}
-            for place, block in moved.items():
-                if before.get(place) != block:
-                    changed[place] = block
-        places = sorted(changed)
-        self._put(places, [changed[place] for place in places])
-        self._moved = moved
+        self._put(places, [data[i : i + size] for i in range(0, len(data), size)])
         return full
 
     def add_numbers(self, numbers: np.ndarray, blocks: list[bytes]) -> tuple[int, Group] | None:
@@ -159,7 +139,7 @@ class Recorder:
             blocks: all blocks, by their numbers; more may be added to the same list.
         """
         full = self._full()
-        if self._pictures == 0:
+        if not self._places:
             places = np.arange(len(numbers))
         else:
             before, known = self._numbered
@@ -167,31 +147,31 @@ class Recorder:
             if known is not blocks:  # the same may have other numbers
                 pairs = zip(before.tolist(), numbers.tolist(), strict=True)
                 places = np.flatnonzero([known[old] != blocks[new] for old, new in pairs])
-        self._put(places.tolist(), [blocks[number] for number in numbers[places].tolist()])
+        self._put(places, [blocks[number] for number in numbers[places].tolist()])
         self._numbered = numbers, blocks
         return full
 
     def _full(self) -> tuple[int, Group] | None:
-        if self._pictures == _MOST_PICTURES or len(self._blocks) >= _MOST_BLOCKS:
+        if len(self._places) == _MOST_PICTURES or len(self._blocks) >= _MOST_BLOCKS:
             return self._group()
         return None
 
-    def _put(self, places: list[int], blocks: list[bytes]) -> None:
-        known, (pictures, all_places, numbers) = self._blocks, self._changes
-        pictures += [self._pictures] * len(places)
-        all_places += places
-        numbers += [known.setdefault(block, len(known)) for block in blocks]
-        self._pictures += 1
+    def _put(self, places: np.ndarray, blocks: list[bytes]) -> None:
+        known = self._blocks
+        self._places.append(places)
+        self._numbers += [known.setdefault(block, len(known)) for block in blocks]
 
     def rest(self) -> list[tuple[int, Group]]:
         """Return what has not been returned yet: one group, or none."""
-        return [self._group()] if self._pictures else []
+        return [self._group()] if self._places else []
 
     def _group(self) -> tuple[int, Group]:
+        count = len(self._places)
+        pictures = np.repeat(np.arange(count), [len(places) for places in self._places])
+        changes = np.stack([pictures, np.concatenate(self._places), self._numbers])
         blocks = np.frombuffer(b"".join(self._blocks), np.uint8).reshape(-1, SIDE, SIDE, 3)
-        made = self._pictures, Group(np.array(self._changes, np.int32), blocks)
         self._begin()
-        return made
+        return count, Group(changes.astype(np.int32), blocks)
 
 
 class _Changes:

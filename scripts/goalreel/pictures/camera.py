@@ -24,7 +24,7 @@ from goalreel.environments.picture_memo import Mosaic
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.blocks import SIDE, Group, Recorder
+from goalreel.pictures.blocks import SIDE, Group, Recorder, joined
 from goalreel.pictures.classic_control import Artist
 from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
@@ -67,7 +67,7 @@ class Camera:
         self._artist = Artist(environment) if isinstance(environment, ClassicControl) else None
         self._takes: dict[int, _Take] = {}  # the batch's pictures, by lane
         self._kept: dict[int, Episode] = {}  # the batch's episodes that are kept, by lane
-        self._sample: tuple[Episode, _Take] | None = None  # the shard's first episode
+        self._sample: tuple[Episode, _Take | None] | None = None  # the shard's first episode
         self._count = self._attempts = 0
         self._drawing = self._stepping = 0.0  # seconds
         self._order: np.ndarray | None = None
@@ -111,8 +111,7 @@ class Camera:
     def finish(self) -> None:
         """Write the pictures of the batch's episodes that are kept."""
         if self._sample is not None:
-            episode, take = self._sample
-            self._play_again(episode, take or self._film(episode))
+            self._play_again(*self._sample)
             self._sample = None
         for lane, episode in sorted(self._kept.items(), key=lambda item: item[0]):
             if self._artist is not None:
@@ -134,9 +133,6 @@ class Camera:
     def _film(self, episode: Episode) -> "_Take":
         """Return the pictures of an episode that was played without them."""
         take = self._take(episode.seed)
-        if self._artist is not None:
-            take.keep(self._drawn(episode))
-            return take
         instance = self._environment.acquire()
         for step in replayed(self._environment, episode, instance):
             take.add(step.picture)
@@ -146,16 +142,23 @@ class Camera:
     def _drawn(self, episode: Episode) -> Iterator[tuple[int, Group]]:
         """Yield the groups of an episode that is drawn here, each with its number of frames."""
         self._frames.size, recorder = self._artist.size, Recorder()
-        for tiles in self._artist.pictures(episode):
-            if full := recorder.add_tiles(tiles):
+        for picture in self._artist.pictures(episode):
+            if full := recorder.add_numbers(picture.numbers, picture.squares):
                 yield full
         yield from recorder.rest()
 
     def _take(self, seed: int) -> "_Take":
-        return _Take(self._frames, f"{self._environment.id}: the episode of seed {seed}")
+        return _Take(self._frames, self._place(seed))
 
-    def _play_again(self, episode: Episode, take: "_Take") -> None:
+    def _place(self, seed: int) -> str:
+        return f"{self._environment.id}: the episode of seed {seed}"
+
+    def _play_again(self, episode: Episode, take: "_Take | None") -> None:
         """Find out whether an episode repeats itself, and whether instances can be used again."""
+        if self._artist is not None:
+            self._compare_some(episode)
+            return
+        take = take or self._film(episode)
         pool, trusted = self._environment.pool, False
         slow = pool.making > _LONG * (self._stepping + self._drawing)
         if slow and len(pool.used) > 1:  # the last of them has played another episode
@@ -167,9 +170,6 @@ class Camera:
         self._environment.trust(trusted)
 
     def _compare(self, episode: Episode, take: "_Take", instance) -> None:
-        if self._artist is not None:
-            self._compare_some(episode, take, instance)
-            return
         again = _Take(self._frames, take.place)
         for step in replayed(self._environment, episode, instance):
             again.add(step.picture)
@@ -182,21 +182,18 @@ class Camera:
                     for f in range(frames)
                     if (one.compose(f, size) != other.compose(f, size)).any()
                 )
-                raise _another_picture(take, first + next(unequal))
+                raise _another_picture(take.place, first + next(unequal))
             first += frames
 
-    def _compare_some(self, episode: Episode, take: "_Take", instance) -> None:
+    def _compare_some(self, episode: Episode) -> None:
         """Compare every step, and some pictures with those that Gymnasium itself draws."""
-        groups, first = take.groups(), 0
-        frames, group = next(groups)
-        for step in replayed(self._environment, episode, instance, every=_EVERY):
-            if step.step == first + frames:
-                first += frames
-                frames, group = next(groups)
+        steps = replayed(self._environment, episode, every=_EVERY)
+        for step, picture in zip(steps, self._artist.pictures(episode), strict=True):
             if step.picture is not None:
-                drawn = group.compose(step.step - first, self._frames.size)
+                squares = b"".join(picture.squares[number] for number in picture.numbers.tolist())
+                drawn = joined(np.frombuffer(squares, np.uint8), picture.size)
                 if not np.array_equal(drawn, step.picture):
-                    raise _another_picture(take, step.step)
+                    raise _another_picture(self._place(episode.seed), step.step)
 
 
 @contextlib.contextmanager
@@ -234,11 +231,10 @@ class _Take:
         else:
             self._frames.size = self._sized(self._checked(picture).shape[:2])
             full = self._recorder.add(picture)
-        self.keep(filter(None, [full]))
+        self._write(filter(None, [full]))
         self._taken += 1
 
-    def keep(self, groups: Iterable[tuple[int, Group]]) -> None:
-        """Take groups, each with its number of frames."""
+    def _write(self, groups: Iterable[tuple[int, Group]]) -> None:
         for frames, group in groups:
             self._groups.append(frames)
             np.save(self._file, group.changes, allow_pickle=False)
@@ -246,7 +242,7 @@ class _Take:
 
     def groups(self) -> Iterator[tuple[int, Group]]:
         """Yield the groups, each with its number of frames."""
-        self.keep(self._recorder.rest())
+        self._write(self._recorder.rest())
         self._file.seek(0)
         for frames in self._groups:
             arrays = (np.load(self._file, allow_pickle=False) for _ in range(2))
@@ -273,9 +269,9 @@ class _Take:
         return size
 
 
-def _another_picture(take: _Take, step: int) -> GoalreelError:
+def _another_picture(place: str, step: int) -> GoalreelError:
     return GoalreelError(
-        f"{take.place}, step {step}: Gymnasium draws another picture when it plays it again; "
+        f"{place}, step {step}: Gymnasium draws another picture when it plays it again; "
         f"{_SEED_ALONE}"
     )
 

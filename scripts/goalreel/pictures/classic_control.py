@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.environments.classic_control import ClassicControl, torques
-from goalreel.pictures.blocks import SIDE, Tiles, grid
+from goalreel.environments.picture_memo import Mosaic
+from goalreel.pictures.blocks import SIDE, grid
 from goalreel.simulation.episodes import Episode
 
 _WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
@@ -51,14 +52,26 @@ class Artist:
         self._paint(self._surface, None)
         self._fill_margins()
         self._ground, self._under = self._surface.copy(), self._picture.copy()
-        self._empty = tuple(_pixels(self._tiles.reshape(-1, SIDE, SIDE)))
         self._forget()
 
     def _forget(self) -> None:
-        self._drawn: dict[Plan, dict[int, bytes]] = {}
-        self._known: dict[bytes, bytes] = {}
+        # Of a plan's picture the places, and the numbers, of blocks that are not the ground's.
+        self._drawn: dict[Plan, tuple[np.ndarray, list[int]]] = {}
+        self._numbers: dict[bytes, int] = {}
+        self._squares: list[bytes] = []
+        self._empty = np.array(self._numbered(self._tiles.reshape(-1, SIDE, SIDE)))
 
-    def pictures(self, episode: Episode) -> Iterator[Tiles]:
+    def _numbered(self, blocks: np.ndarray) -> list[int]:
+        """Return the numbers of blocks, (n, 16, 16) of red, green, blue and nothing."""
+        known, numbers = self._numbers, []
+        for block in _pixels(blocks):
+            number = known.setdefault(block, len(known))
+            if number == len(self._squares):
+                self._squares.append(block)
+            numbers.append(number)
+        return numbers
+
+    def pictures(self, episode: Episode) -> Iterator[Mosaic]:
         """Yield what `env.render()` draws at the reset and after each step."""
         states: list[Sequence[float]] = list(map(tuple, episode.states.tolist()))
         states[0] = tuple(episode.states[0].astype(self._reset_dtype))
@@ -67,19 +80,21 @@ class Artist:
             plan = self._plan(state, torque)
             drawn = self._drawn.get(plan)
             if drawn is None:
-                if max(len(self._drawn), len(self._known)) > _MOST:
+                if max(len(self._drawn), len(self._squares)) > _MOST:
                     self._forget()
                 drawn = self._drawn[plan] = self._draw(plan)
-            yield Tiles(self._empty, drawn)
+            numbers = self._empty.copy()
+            numbers[drawn[0]] = drawn[1]
+            yield Mosaic(self.size, numbers, self._squares)
 
-    def _draw(self, plan: Plan) -> dict[int, bytes]:
-        """Return the blocks of a plan's picture that are not the ground's, by their places."""
+    def _draw(self, plan: Plan) -> tuple[np.ndarray, list[int]]:
+        """Return the places and numbers of a picture's blocks that are not the ground's."""
         across, down = zip(*self._paint(self._surface, plan), strict=True)
         width, height = self._surface.get_size()
         left, right = max(min(across) - _EDGE, 0), min(max(across) + _EDGE + 1, width)
         top, bottom = max(min(down) - _EDGE, 0), min(max(down) + _EDGE + 1, height)
         if left >= right:  # the cart has left the picture
-            return {}
+            return self._empty[:0], []
         if right == width or top == 0:
             self._fill_margins()
         row, column = (height - bottom) // SIDE, left // SIDE
@@ -89,15 +104,12 @@ class Artist:
         # A reduction over few truth values takes long.
         found = np.flatnonzero(differ.any(axis=1).view(np.uint64).any(axis=2))
         r, c = np.divmod(found, columns)
-        blocks = _pixels(self._tiles[row + r, column + c])
+        numbers = self._numbered(self._tiles[row + r, column + c])
         box = left, top, right - left, bottom - top
         self._surface.blit(self._ground, box, box)
         if right == width or top == 0:
             self._fill_margins()
-        places = ((row + r) * self._columns + column + c).tolist()
-        return {
-            place: self._known.setdefault(b, b) for place, b in zip(places, blocks, strict=True)
-        }
+        return (row + r) * self._columns + column + c, numbers
 
     def _fill_margins(self) -> None:
         """Repeat the picture's last column and row up to the end of their blocks."""

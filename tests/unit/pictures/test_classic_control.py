@@ -18,8 +18,8 @@ IDS = ["CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
 def groups_by(artist: Artist, episode: Episode) -> list:
     """Return the groups of an episode's pictures."""
     recorder, groups = Recorder(), []
-    for tiles in artist.pictures(episode):
-        groups += filter(None, [recorder.add_tiles(tiles)])
+    for picture in artist.pictures(episode):
+        groups += filter(None, [recorder.add_numbers(picture.numbers, picture.squares)])
     return groups + recorder.rest()
 
 

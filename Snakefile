@@ -15,7 +15,6 @@ base = os.path.abspath(workflow.current_basedir.get_path_or_uri(secret_free=True
 if not os.path.isdir(os.path.join(base, "scripts")):
     from goalreel.cli import WORKFLOW as base
 sys.path.insert(0, os.path.join(base, "scripts"))
-sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 from goalreel.workflow.hooks import plan_run, print_causes, print_summary, start_run
 

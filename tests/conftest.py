@@ -176,13 +176,8 @@ def _runs_end() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def filmed(once) -> Project:
     """Return a project with a finished film of 8 reaches in 2 shards; tests only read it."""
-
-    def make(fresh):
-        for lent in list(fresh.folder.rglob("__pycache__")):  # what is written there is seen
-            shutil.rmtree(lent)
-        return fresh.run("-j", "2", config={"reaches": 8, "shard_size": 4})
-
-    return once("filmed", make)
+    config = {"reaches": 8, "shard_size": 4}
+    return once("filmed", lambda fresh: fresh.run("-j", "2", config=config))
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from typing import ClassVar
 from forks import run_snakemake
 
 REPOSITORY = Path(__file__).parents[2]
-# Python as most users run it, which would write its caches if the workflow let it.
+# Python as most users run it.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml"]
 SOURCES += ["rules", "scripts", "envs", "profiles", "docs", "examples"]
@@ -30,7 +30,7 @@ def _heed_ctrl_c() -> None:
 def _lend_bytecode(folder: Path, cache: Path) -> None:
     """Put the sources' bytecode beside them, which is made once and tells by itself if it fits.
 
-    The workflow writes none, so that each of thousands of jobs would compile what it imports.
+    Else the first jobs of thousands of projects would compile what they import.
     """
     mode = py_compile.PycInvalidationMode.CHECKED_HASH
     for source in folder.rglob("*.py"):

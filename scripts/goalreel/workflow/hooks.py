@@ -86,8 +86,6 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     os.environ["SCRIPTS"] = str(scripts)
     _note_plan(scripts, complete, job=workflow.remote_exec)
     note_results(Path(complete["results"]))
-    # Nothing is written beside the sources, where many nodes may read them at the same time.
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     remember_trees(user_cache_path("goalreel"))
     plan = Plan(complete, scripts)
     named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix

@@ -45,7 +45,7 @@ from benchmarks.timed_run import measured_run
 
 FILMS = (
     Film("CartPole-v1", 100, 5, rule="obs[..., 2] + 0.5 * obs[..., 3] > 0"),
-    Film("Acrobot-v1", 100, 5),
+    Film("Acrobot-v1", 1000, 5),
     Film("Pendulum-v1", 300, 10),
     Film("LunarLander-v3", 300, 20),
     Film("BipedalWalker-v3", 100, 10, max_steps=100, fresh=True),

@@ -69,8 +69,8 @@ def load_policy(path: str, name: str, batch: bool) -> "UserFunction | UserFactor
     sys.modules[_MODULE] = module  # as an import does: dataclasses look there
     sys.path.append(str(Path(path).resolve().parent))  # for the modules beside it
     try:
-        # What the file says now, never bytecode that is older; and none is left in the user's folder.
-        exec(spec.loader.source_to_code(Path(path).read_bytes(), spec.origin), vars(module))
+        code = spec.loader.source_to_code(Path(path).read_bytes(), spec.origin)
+        exec(code, vars(module))  # noqa: S102 - an import might take older bytecode, and leaves some
     except (Exception, SystemExit) as error:
         raise GoalreelError(
             f"policy.file: {path} cannot be imported:\n{_trace(error, path)}"

@@ -20,7 +20,7 @@ MAX_SPEED = 0.07
 # drawn here, or an instance takes long to make (ALE's as long as 200 steps), a shard has more.
 _PLAYED_SHARD, _COMPUTED_SHARD = 7, 250
 _SHARDS = {"ALE/": 25, "MiniGrid-": 100, "BabyAI-": 100, "LunarLander": 15}
-_SHARDS |= {"CartPole-": 50, "Acrobot-": 10, "Pendulum-": 25}
+_SHARDS |= {"CartPole-": 50, "Acrobot-": 20, "Pendulum-": 25}
 _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 100)
 # What `classic_control` steps and draws, where it has no wrappers.
 CLASSIC_CONTROL = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")

@@ -39,14 +39,14 @@ TRAININGS = [
 
 def test_rows_are_medians_and_changes_against_the_baseline():
     fast, baseline, parallel = rows_of(TRAININGS)
-    assert (baseline.rate, baseline.frames_rate, baseline.minutes) == (500, 6000, 1.5)
+    assert (baseline.rate, baseline.frames_rate, baseline.seconds) == (500, 6000, 90)
     assert baseline.faster is baseline.longer is None
     assert (fast.rate, fast.faster, fast.solved, fast.runs) == (2400, 3.8, 2, 3)
-    assert fast.minutes == 0.2 and fast.longer == pytest.approx(0.2 / 1.5 - 1)
-    assert parallel.minutes is None and parallel.longer is None, "two of three never solved it"
+    assert fast.seconds == 12 and fast.longer == pytest.approx(12 / 90 - 1)
+    assert parallel.seconds is None and parallel.longer is None, "two of three never solved it"
     assert parallel.cells()[5:8] == ("not solved", "-", "1 of 3")
     assert fast.cells()[1:] == (
-        *("2,400", "+380%", "28,800", "11.8", "0.20", "-86.7%", "2 of 3", "-105.0"),
+        *("2,400", "+380%", "28,800", "11.8", "12.0", "-86.7%", "2 of 3", "-105.0"),
     )
     alone = rows_of(TRAININGS[:3])[0]
     assert alone.faster is None and alone.longer is None, "nothing to compare with"
@@ -56,13 +56,13 @@ def test_tables_show_the_rows():
     rows = rows_of(TRAININGS)
     lines = as_markdown(rows).splitlines()
     assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == list(HEADER)
-    assert lines[3] == "| Baseline | 500 | - | 6,000 | 88.2 | 1.50 | - | 3 of 3 | -105.0 |"
+    assert lines[3] == "| Baseline | 500 | - | 6,000 | 88.2 | 90.0 | - | 3 of 3 | -105.0 |"
     assert "Medians of 3 trainings" in lines[-1]
     assert "Not deterministic" in lines[-1] and ": Parallel version." in lines[-1]
     assert "deterministic" not in as_markdown(rows[:2])
     figures = list(csv.DictReader(io.StringIO(as_csv(rows))))
     assert [float(row["rate"]) for row in figures] == [2400, 500, 450]
-    assert figures[1]["faster"] == figures[2]["minutes"] == ""
+    assert figures[1]["faster"] == figures[2]["seconds"] == ""
 
 
 def test_the_table_marks_what_was_trained_on_a_loaded_machine():
@@ -132,7 +132,7 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     ]
     assert runs[7]["loaded"] == "True" and runs[0]["seconds"] == "9.0"
     bars, curves = (read_caption(tmp_path / "made" / name) for name in ("bars.svg", "curves.svg"))
-    assert "Baseline: 500 decisions/s, 1.50 minutes" in bars.description
+    assert "Baseline: 500 decisions/s, 90.0 seconds" in bars.description
     assert "Parallel version: 450 decisions/s, not solved" in bars.description
     assert "over 3 seeds with a 95% band" in curves.description
     # Trainings of different lengths keep their last mean return: -105, -105 and -150.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from goalreel.training.dqn.metrics import SOLVED, Metrics, csv_of
 from goalreel.training.dqn.settings import VARIANTS, Settings
 
-HEADER = ("Step", "decisions/s", "Δ", "frames/s", "CPU, s", "Time, min", "ΔTime", "Solved",
+HEADER = ("Step", "decisions/s", "Δ", "frames/s", "CPU, s", "Time, s", "ΔTime", "Solved",
           "Mean return")  # fmt: skip
 TITLES = {
     "baseline": "Baseline",
@@ -33,8 +33,8 @@ class Row:
     faster: float | None  # change of the rate against the baseline, None without one
     frames_rate: float  # frames per second
     cpu_seconds: float
-    minutes: float | None  # until solved; None if half of the trainings or more never were
-    longer: float | None  # change of minutes against the baseline
+    seconds: float | None  # until solved; None if half of the trainings or more never were
+    longer: float | None  # change of seconds against the baseline
     solved: int  # trainings that solved the environment
     last: float  # mean return at the end
     loaded: int  # trainings in which other work slowed the machine down
@@ -44,7 +44,7 @@ class Row:
         return (
             TITLES[self.variant] + (" \\*" if self.loaded else ""),
             *(f"{self.rate:,.0f}", _percent(self.faster), f"{self.frames_rate:,.0f}"),
-            *(f"{self.cpu_seconds:,.1f}", minutes_in_words(self.minutes), _percent(self.longer)),
+            *(f"{self.cpu_seconds:,.1f}", seconds_in_words(self.seconds), _percent(self.longer)),
             *(f"{self.solved} of {self.runs}", f"{self.last:.1f}"),
         )
 
@@ -61,7 +61,7 @@ def rows_of(trainings: Iterable[Metrics]) -> list[Row]:
                 *(variant, len(group), _rate(group), _change(_rate, group, others)),
                 statistics.median(one.frames / one.seconds for one in group),
                 statistics.median(one.cpu_seconds for one in group),
-                *(_minutes(group), _change(_minutes, group, others)),
+                *(_seconds(group), _change(_seconds, group, others)),
                 sum(one.solved for one in group),
                 statistics.median(one.last for one in group),
                 sum(one.loaded for one in group),
@@ -82,10 +82,10 @@ def _rate(group: Sequence[Metrics]) -> float:
     return statistics.median(one.rate for one in group)
 
 
-def _minutes(group: Sequence[Metrics]) -> float | None:
-    """Return the median minutes to solve; never counts as infinitely long, None stands for it."""
-    minutes = statistics.median(one.seconds / 60 if one.solved else math.inf for one in group)
-    return None if minutes == math.inf else minutes
+def _seconds(group: Sequence[Metrics]) -> float | None:
+    """Return the median seconds to solve; never counts as infinitely long, None stands for it."""
+    seconds = statistics.median(one.seconds if one.solved else math.inf for one in group)
+    return None if seconds == math.inf else seconds
 
 
 def _change(figure: Callable, group: Sequence[Metrics], base: Sequence[Metrics] | None):
@@ -97,9 +97,9 @@ def _percent(change: float | None) -> str:
     return "-" if change is None else f"{change:+.0%}" if abs(change) >= 1 else f"{change:+.1%}"
 
 
-def minutes_in_words(minutes: float | None) -> str:
-    """Return the minutes to solve as tables and plots show them."""
-    return "not solved" if minutes is None else f"{minutes:.2f}"
+def seconds_in_words(seconds: float | None) -> str:
+    """Return the seconds to solve as tables and plots show them."""
+    return "not solved" if seconds is None else f"{seconds:,.1f}"
 
 
 def as_markdown(rows: Sequence[Row]) -> str:

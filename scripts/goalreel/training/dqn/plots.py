@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
-from goalreel.training.dqn.comparison import TITLES, Row, by_variant, explained, minutes_in_words
+from goalreel.training.dqn.comparison import TITLES, Row, by_variant, explained, seconds_in_words
 from goalreel.training.dqn.metrics import SOLVED, Metrics
 
 # M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind; with the dashes
@@ -26,19 +26,19 @@ DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
 
 
 def plot_bars(path: str | os.PathLike, rows: Sequence[Row], spec: str) -> None:
-    """Draw each variant's decisions per second and minutes to solve."""
+    """Draw each variant's decisions per second and seconds to solve."""
     with styled():
         figure = Figure((9, 1.4 + 0.45 * len(rows)))
         left, right = figure.subplots(1, 2, sharey=True)
         places, titles = range(len(rows)), [TITLES[row.variant] for row in rows]
         _bars(left, places, [row.rate for row in rows], [f"{row.rate:,.0f}" for row in rows])
-        labels = [minutes_in_words(row.minutes) for row in rows]
-        _bars(right, places, [row.minutes or 0 for row in rows], labels)
+        labels = [seconds_in_words(row.seconds) for row in rows]
+        _bars(right, places, [row.seconds or 0 for row in rows], labels)
         left.set(yticks=places, yticklabels=titles, ylim=(len(rows) - 0.4, -0.6))
         left.set_xlabel("decisions per second")
-        right.set_xlabel("minutes to solve")
+        right.set_xlabel("seconds to solve")
         figures = ", ".join(
-            f"{title}: {row.rate:,.0f} decisions/s, {label}{' minutes' if row.minutes else ''}"
+            f"{title}: {row.rate:,.0f} decisions/s, {label}{' seconds' if row.seconds else ''}"
             for title, row, label in zip(titles, rows, labels, strict=True)
         )
         save(figure, path, Caption("Speed of training", f"{figures}. {explained(rows)}", spec))
@@ -56,9 +56,9 @@ def _bars(axes, places, values: Sequence[float], labels: Sequence[str]) -> None:
 
 
 def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str) -> None:
-    """Draw the mean return by decisions and by minutes of training, with the bootstrap's bands.
+    """Draw the mean return by decisions and by seconds of training, with the bootstrap's bands.
 
-    A training that has ended keeps its last mean return. Minutes are by a variant's median rate.
+    A training that has ended keeps its last mean return. Seconds are by a variant's median rate.
     """
     with styled():
         figure, ends = Figure((9, 4.9)), []
@@ -66,20 +66,20 @@ def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str
         for number, (variant, group) in enumerate(by_variant(trainings).items()):
             decisions = np.array(max((one.checkpoints for one in group), key=len))
             means = np.stack([_lengthened(one.means, len(decisions)) for one in group])
-            minutes = decisions / statistics.median(one.rate for one in group) / 60
+            seconds = decisions / statistics.median(one.rate for one in group)
             mean, (low, high) = means.mean(axis=0), band(means)
             style = {
                 "color": _COLOURS[number % len(_COLOURS)],
                 "linestyle": _DASHES[number // len(_COLOURS) % len(_DASHES)],
             }
             left.plot(decisions / 1000, mean, lw=1.6, label=TITLES[variant], **style)
-            right.plot(minutes, mean, lw=1.6, **style)
-            for axes, across in ((left, decisions / 1000), (right, minutes)):
+            right.plot(seconds, mean, lw=1.6, **style)
+            for axes, across in ((left, decisions / 1000), (right, seconds)):
                 axes.fill_between(across, low, high, color=style["color"], alpha=0.12, lw=0)
                 axes.axhline(SOLVED, color=MARK, linestyle=":", lw=1.2)
             ends.append(f"{TITLES[variant]} {mean[-1]:.1f} ({low[-1]:.1f} to {high[-1]:.1f})")
         left.set(xlabel="thousands of decisions", ylabel="mean return of 100 episodes")
-        right.set(xlabel="minutes of training", xscale="log")  # a tenth of others' time for some
+        right.set(xlabel="seconds of training", xscale="log")  # a tenth of others' time for some
         right.xaxis.set_major_formatter("{x:g}")
         right.xaxis.set_minor_formatter(NullFormatter())
         figure.legend(loc="outside lower center", ncols=min(len(ends), 3), frameon=False)

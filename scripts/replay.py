@@ -18,21 +18,29 @@ def main(argv: list[str] | None = None) -> None:
     options = cli.parser(__doc__)
     options.add_argument("number", type=int, help="number of the episode or of the reach")
     options.add_argument("--attempt", type=int, help="a reach's attempt (default: the last)")
-    options.add_argument("--results", type=Path, default=Path("results"), help="folder of the run")
+    options.add_argument("--results", type=Path, help="folder of the run (default: the last run's)")
     options.add_argument("--gif", type=Path, help="write a GIF instead of PNG files")
     options.add_argument("--png", type=Path, help="folder for the PNG files")
     arguments = options.parse_args(argv)
 
-    from goalreel.verification.replay import find_episode, read_run, replay, save_gif, save_pngs
+    from goalreel.verification.replay import (
+        find_episode,
+        last_run,
+        read_run,
+        replay,
+        save_gif,
+        save_pngs,
+    )
 
-    fps, unit = read_run(arguments.results)
-    recorded = find_episode(arguments.results, arguments.number, arguments.attempt)
+    results = arguments.results or last_run(Path("results"))
+    fps, unit = read_run(results)
+    recorded = find_episode(results, arguments.number, arguments.attempt)
     frames, episode = replay(recorded), recorded.episode
     if arguments.gif:
         where = arguments.gif
         save_gif(where, frames, fps)
     else:
-        default = arguments.results / "replay" / f"{unit}-{arguments.number}-seed-{episode.seed}"
+        default = results / "replay" / f"{unit}-{arguments.number}-seed-{episode.seed}"
         where = arguments.png or default
         save_pngs(where, frames)
     cli.say(

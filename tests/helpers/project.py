@@ -46,8 +46,10 @@ def _lend_bytecode(folder: Path, cache: Path) -> None:
 
 
 def _words(options: Iterable[str], config: dict | None) -> list[str]:
-    """Return the words of a command line, the configuration's last."""
-    values = [f"{key}={value}" for key, value in (config or {}).items()]
+    """Return the words of a command line, the configuration's last; results/ is the folder."""
+    options = list(options)
+    folder = {} if "--configfile" in options else {"results": "results"}
+    values = [f"{key}={value}" for key, value in (folder | (config or {})).items()]
     return [*options, *(["--config", *values] if values else [])]
 
 

@@ -113,5 +113,5 @@ def test_an_edit_of_the_options_file_makes_another_run(project):
     project.edit("config.yaml", "reaches: null", "reaches: 2")
     project.run()
     assert project.jobs() == {}
-    project.edit("config.yaml", "  name: pump ", "  name: near_optimal ")
+    project.edit("config.yaml", "  epsilon: 0.0 ", "  epsilon: 0.1 ")
     assert project.jobs()["simulate"] == 1

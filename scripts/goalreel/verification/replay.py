@@ -71,6 +71,12 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     return Recorded(config, name, episode)
 
 
+def last_run(folder: Path) -> Path:
+    """Return the folder of the run whose tables are the newest: `folder`, or one in it."""
+    tables = [*folder.glob("tables.json"), *folder.glob("*/tables.json")]
+    return max(tables, key=lambda path: path.stat().st_mtime, default=folder / "tables.json").parent
+
+
 def read_run(results: Path) -> tuple[int, str]:
     """Return the run's frames per second, and what it counts: "reach" or "episode".
 

@@ -5,6 +5,7 @@ here. The validator is jsonschema, which Snakemake itself depends on.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from goalreel.workflow.policy_faults import (
 
 _NULLS = ("null", "~", "none", "")  # how a text says null
 _NO_CAPTION = ("none", "")
+_POLICY_FILES = {".py": "file", ".zip": "sb3"}  # the policy that plays such a file
 _HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
 _FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
 _CONSOLE_FPS = 60
@@ -55,10 +57,13 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     """
     schema = read_schema(schema_path)
     check_depth(given)
-    config = _typed(dict(given), schema)
+    config = _typed(_with_policy_section(given), schema)
     faults = schema_faults(config, schema)
     # A section that is not a mapping has its fault already; its options are at their defaults here.
     config = _completed(config, schema)
+    if config["policy"]["name"] is None:
+        name = _fitting_policy(config["policy"], config["env"])
+        config["policy"] = config["policy"] | {"name": name}
     faults |= dict(dataset_faults(config, schema))
     if config["policy"]["name"] == "minari" and not faults:
         config = config | read_header(config["policy"]["dataset"]).options
@@ -81,10 +86,36 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     policy = with_files(policy, config["env"]) if policy["name"] == "sb3" else policy
     wrappers = [{name: dict(kwargs)} for name, kwargs in map(named, config["env_wrappers"])]
     return config | {
+        "results": config["results"] or results_folder(config["env"], policy),
         "policy": {key: policy[key] for key in taken},
         "env_wrappers": wrappers,
         "pixels": presets.filled(config["pixels"]),
     }
+
+
+def results_folder(env: str, policy: Mapping) -> str:
+    """Return the folder of a run that names none: results/ENV-POLICY, of a file its stem."""
+    played = policy["file"] or policy["dataset"]
+    name = f"{env}-{Path(played).stem if played else policy['name']}"
+    return "results/" + re.sub(r"[^\w.+-]+", "-", name)
+
+
+def _with_policy_section(given: Mapping) -> dict:
+    """Return the configuration with the section of a policy that is given by its name or file."""
+    policy = given.get("policy")
+    if not isinstance(policy, str):
+        return dict(given)
+    is_file = Path(policy).suffix in _POLICY_FILES or Path(policy).is_dir()
+    return {**given, "policy": {"file" if is_file else "name": policy}}
+
+
+def _fitting_policy(policy: Mapping, env: object) -> str:
+    """Return the name of a policy that has none: what its file is, else what plays anywhere."""
+    if isinstance(policy["file"], str):
+        return _POLICY_FILES.get(Path(policy["file"]).suffix, "sb3")
+    if policy["dataset"] is not None:
+        return "minari"
+    return "pump" if isinstance(env, str) and describe(env).is_mountain_car else "random"
 
 
 def read_schema(path: Path) -> dict:

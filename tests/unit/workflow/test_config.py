@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from pathlib import Path
 
 import gymnasium
 import pytest
@@ -147,7 +148,8 @@ FAULTS = [
     ({"seed": 2**53}, "seed: 9007199254740992 is out of range; allowed: an integer from 0 to 900"),
     ({"env": "MountianCar-v0"}, "env: unknown value 'MountianCar-v0'; did you mean 'MountainCar-"),
     ({"env": "no_such_module:X-v0"}, "env: 'no_such_module:X-v0': there is no module"),
-    ({"policy": "pump"}, "policy: 'pump' is a string; allowed: a mapping such as {name: value}"),
+    ({"policy": "pmup"}, "policy.name: unknown value 'pmup'; did you mean 'pump'?; allowed"),
+    ({"policy": 3}, "policy: 3 is an integer; allowed: a mapping such as {name: value}"),
     ({"policy": {"name": "pmup"}}, "policy.name: unknown value 'pmup'; did you mean 'pump'?; allo"),
     ({"policy": {"epsilon": float("nan")}}, "policy.epsilon: nan is not a finite number; allowed"),
     ({"policy": {"force": 0.5}}, f"policy.force: 'pump' has no such parameter in {CAR}; allowed: "),
@@ -157,7 +159,7 @@ FAULTS = [
         "pump, random, file, recorded, minari, sb3",
     ),
     (
-        {"env": "CartPole-v1", "policy": {"epsilon": 0.0}},
+        {"env": "CartPole-v1", "policy": {"name": "pump"}},
         "policy.name: 'pump' does not play CartPole-v1; allowed there: random, file, recorded, minari",
     ),
     (
@@ -242,7 +244,7 @@ FAULTS = [
     ),
     *(
         ({"results": name}, f"results: {name!r} {FOLDER}")
-        for name in ("a{b}c", "r/<a>/b", "", "-x", "~/x")
+        for name in ("a{b}c", "r/<a>/b", "-x", "~/x")
     ),
     ({"results": "a\0b"}, f"results: 'a\\x00b' {FOLDER}"),
     (
@@ -450,9 +452,29 @@ def test_only_the_vector_style_has_other_sizes_and_palettes():
     assert "has 3 faults" in said
 
 
+def test_run_without_options_gets_policy_and_folder_of_its_env(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("my agent.py").write_text("def act(obs):\n    return obs.argmax(1)\n", encoding="ascii")
+    chosen = {
+        "MountainCar-v0": ("pump", "results/MountainCar-v0-pump"),
+        "CartPole-v1": ("random", "results/CartPole-v1-random"),
+        "gymnasium:MountainCar-v0": ("random", "results/gymnasium-MountainCar-v0-random"),
+    }
+    for env, (name, folder) in chosen.items():
+        config = load(env=env)
+        assert (config["policy"]["name"], config["results"]) == (name, folder)
+    config = load(env="CartPole-v1", policy="my agent.py")
+    assert config["policy"] | {"files": []} == {
+        **{"name": "file", "file": "my agent.py", "function": "act", "files": [], "batch": True}
+    }
+    assert config["results"] == "results/CartPole-v1-my-agent"
+    assert load(policy="random") == load(policy={"name": "random"})
+    assert load(results="elsewhere")["results"] == "elsewhere"
+
+
 def test_every_policy_of_the_schema_is_known_to_the_code():
     schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]["policy"]
-    assert list(PARAMETERS) == schema["properties"]["name"]["enum"]
+    assert [*PARAMETERS, None] == schema["properties"]["name"]["enum"]
     taken = {key for by_env in PARAMETERS.values() for keys in by_env.values() for key in keys}
     assert taken | {"name"} == set(schema["properties"])
     for name in set(PARAMETERS) - {"file", "minari", "recorded", "sb3", *LEARNERS}:

@@ -65,6 +65,14 @@ def _told(env, what: str, seed: int, error: Exception) -> GoalreelError:
     )
 
 
+def _described(error: Exception) -> str:
+    """Return an error's type and message, or where it was raised if it has none."""
+    if str(error):
+        return f"{type(error).__name__}: {error}"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {last.filename}, line {last.lineno}: {last.line}"
+
+
 @dataclass
 class Pool:
     """Instances that wait for an episode."""
@@ -127,7 +135,7 @@ class GymnasiumEnvironment:
         except Exception as error:  # whatever its constructor raises
             given = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
             raise GoalreelError(
-                f"env: {self.id} cannot be made{given}: {type(error).__name__}: {error}"
+                f"env: {self.id} cannot be made{given}: {_described(error)}"
             ) from error
         if type(env.unwrapped).__module__ == "ale_py.env":
             self.pool.loading.quicken(env.unwrapped)

@@ -8,6 +8,8 @@ import contextlib
 import fcntl
 import gc
 import hashlib
+import importlib.util
+import json
 import os
 import re
 import shlex
@@ -29,6 +31,7 @@ from goalreel.policies.watched_files import policy_files
 from goalreel.provenance.checksums import STAMP, SUMS, read_sums
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
+from goalreel.verification.preflight import is_known_to_play, opened_files
 from goalreel.workflow import selection
 from goalreel.workflow.config import load_config
 from goalreel.workflow.object_storage import (
@@ -40,13 +43,14 @@ from goalreel.workflow.object_storage import (
 )
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run_summary import film_summary, shard_summary, view_summary
+from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import APART, STAGES, VIEWS
 
 _STARTED = time.time()
 _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list = []  # of this run: one, or none where hooks are off
 _LOCKS: list = []  # of this process, held until it ends
-_CONFIG = "GOALREEL_CONFIG"
+_CONFIG, _OPENED = "GOALREEL_CONFIG", "GOALREEL_OPENED"
 RUN_FILE = "config.yaml"  # in the results
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
@@ -73,6 +77,7 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
             check_same_run(complete, workflow.configfiles, sys.argv[1:])
             if any(word.startswith("--delete-") for word in sys.argv):
                 _lock(Path(complete["results"]))
+        complete = _with_opened_files(complete, scripts, workflow)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Where pandas is installed, Snakemake imports it to look for data frames among the jobs'
@@ -96,6 +101,31 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
         workflow.localrules(*map(named, STAGES))
     return plan
+
+
+def _with_opened_files(config: Mapping, scripts: Path, workflow) -> dict:
+    """Return the configuration with the files that its policy opens among `policy.files`.
+
+    The planning process plays the run's first steps for it; its jobs are told.
+    """
+    policy = config["policy"]
+    if workflow.remote_exec or workflow.subprocess_exec:
+        opened = json.loads(os.environ.get(_OPENED, "[]"))
+    elif _is_apart(sys.argv[1:]) or is_known_to_play(config):
+        opened = []
+    else:
+        digest = Specs(config, scripts).digest("simulate")
+        opened = opened_files(config, digest, scripts, user_cache_path("goalreel") / "preflight")
+    os.environ[_OPENED] = json.dumps(opened)
+    if not opened:
+        return config
+    return config | {"policy": policy | {"files": list(dict.fromkeys([*policy["files"], *opened]))}}
+
+
+def _is_apart(words: Sequence[str]) -> bool:
+    """Return whether a command line names targets, and none that is made of the run's policy."""
+    targets = {word for word in words if word in (*STAGES, "all")}
+    return bool(targets) and targets <= APART
 
 
 def check_results(results: str, base: Path) -> None:
@@ -134,7 +164,7 @@ def check_same_run(config: Mapping, sources: Iterable[Path], words: Sequence[str
         words: the command line, which may name views.
     """
     made = Path(config["results"]) / RUN_FILE
-    if (targets := {word for word in words if word in (*STAGES, "all")}) and targets <= APART:
+    if _is_apart(words):
         return
     try:
         written, before = made.stat().st_mtime_ns, yaml.safe_load(made.read_text(encoding="utf-8"))
@@ -248,6 +278,11 @@ def start_run(plan: Plan, workflow) -> None:
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     rules = {job.rule.name for job in jobs}
+    if "lerobot" in rules and importlib.util.find_spec("pyarrow") is None:
+        sys.exit(
+            "goalreel: lerobot: it needs the package pyarrow, which is not installed for "
+            f"{sys.executable}. Type: pip install pyarrow"
+        )
     views = sorted(rule for rule in rules.intersection(VIEWS) if STAGES[rule].summary)
     if "verify" in rules and views:
         sys.exit(f"goalreel: verify looks at what is there: make {', '.join(views)} first")

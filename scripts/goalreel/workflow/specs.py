@@ -198,7 +198,7 @@ class Specs:
             without += _not_played(env, player["name"])
         if stage == "encode":
             without.append(_PICTURES if self.encoder.settings["encoder"] == "blocks" else _BLOCKS)
-        made_of = {name: self._digest(name) for name in self._inputs(stage)}
+        made_of = {name: self.digest(name) for name in self._inputs(stage)}
         if stage == "training_table":
             made_of = {
                 f"dqn {variant} {seed}": common_digest(self._training(variant, seed))
@@ -215,7 +215,8 @@ class Specs:
         return common | ({"files": files} if files else {})
 
     @cache  # noqa: B019 - as above
-    def _digest(self, stage: str) -> str:
+    def digest(self, stage: str) -> str:
+        """Return the digest of what the specs of all jobs of a stage have in common."""
         return common_digest(self._common(stage))
 
     def _inputs(self, stage: str) -> list[str]:

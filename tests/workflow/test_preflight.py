@@ -1,0 +1,92 @@
+"""What cannot run is found before the run, in few lines, and leaves nothing behind."""
+
+import pytest
+
+ENV = """import gymnasium
+import numpy as np
+
+
+class Bad(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, render_mode=None, fails=""):
+        self.render_mode, self.fails = render_mode, fails
+        if fails == "make":
+            raise ValueError
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.fails == "step" and self.steps == 4:
+            raise KeyError("level")
+        if self.fails == "kill":
+            import os
+
+            os.abort()
+        return self.np_random.uniform(-1, 1, 2).astype(np.float32), 1.0, self.steps > 9, False, {}
+
+    def render(self):
+        return None if self.fails == "render" else np.full((32, 48, 3), self.steps, np.uint8)
+
+
+gymnasium.register("Bad-v0", Bad)
+"""
+POLICY = """import json
+
+import numpy as np
+
+with open("weights.json") as file:
+    weights = np.array(json.load(file))
+
+
+def act(observations):
+    return (observations @ weights > 0).astype(int)
+"""
+
+
+def played(project, **options: object) -> dict:
+    (project.folder / "bad.py").write_text(ENV, encoding="ascii")
+    return {"env": "bad:Bad-v0", "episodes": 3} | options
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        ("make", "cannot be made with env_kwargs {'fails': 'make'}: ValueError in "),
+        ("step", "its step raised KeyError"),
+        ("render", "step 0: env.render() returned NoneType"),
+        ("kill", "ended its process in the first steps (SIGABRT)"),
+    ],
+)
+def test_failing_environment_is_refused_before_the_run(project, fails, said):
+    config = played(project, env_kwargs=f"{{fails: {fails}}}")
+    output = project.fail(config=config)
+    message = output[output.index("goalreel:") :]
+    assert said in message
+    assert len(message.strip().splitlines()) <= 5, message
+    assert not (project.folder / "results").exists()
+
+
+def test_policy_with_wrong_actions_is_refused_before_the_run(project):
+    (project.folder / "agent.py").write_text("def act(obs):\n    return obs\n", encoding="ascii")
+    output = project.fail(config=played(project, policy="agent.py"))
+    assert "policy.function: agent.py: act" in output
+    assert not (project.folder / "results").exists()
+
+
+def test_file_that_a_policy_opens_is_watched(project):
+    (project.folder / "agent.py").write_text(POLICY, encoding="ascii")
+    weights = project.folder / "weights.json"
+    weights.write_text("[1, 1]", encoding="ascii")
+    config = played(project, policy="agent.py")
+    project.run(config=config)
+    assert project.jobs(config=config) == {}
+    assert project.jobs("--configfile", "results/config.yaml") == {}
+    weights.write_text("[1, -1]", encoding="ascii")
+    assert project.jobs(config=config)["simulate"] == 1

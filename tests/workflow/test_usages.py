@@ -43,7 +43,7 @@ def directly(tmp_path, user_cache):
     snakefile = "--snakefile", REPOSITORY / "workflow" / "Snakefile"
     options = "--config", "reaches=6", "shard_size=3"
     run(*snakemake, *snakefile, *options, folder=folder, XDG_CACHE_HOME=str(user_cache))
-    return folder / "results" / "film.mp4"
+    return folder / "results" / "MountainCar-v0-pump" / "film.mp4"
 
 
 @pytest.mark.parametrize("prefix", ["", "film_"])
@@ -56,9 +56,9 @@ def test_a_module_of_another_workflow_makes_the_same_film(tmp_path, user_cache, 
     snakemake = sys.executable, "-m", "snakemake", "-j", "2"
     cache = {"folder": tmp_path, "XDG_CACHE_HOME": str(user_cache)}
     assert "not present" not in run(*snakemake, **cache)  # as of local rules that have other names
-    assert (tmp_path / "results/film.mp4").read_bytes() == directly.read_bytes()
+    assert (tmp_path / "results/MountainCar-v0-pump/film.mp4").read_bytes() == directly.read_bytes()
     run(*snakemake, f"{prefix}clips", **cache)
-    assert list((tmp_path / "results/clips").glob("*.mp4"))
+    assert list((tmp_path / "results/MountainCar-v0-pump/clips").glob("*.mp4"))
     assert "Nothing to be done" in run(*snakemake, **cache)
 
 
@@ -98,7 +98,7 @@ def test_a_wheel_films_in_an_empty_folder_and_serves_a_module_that_is_fetched(
     cache = {"XDG_CACHE_HOME": str(user_cache)}
     options = "--config", "reaches=6", "shard_size=3"
     run(command, "run", "-j", "2", *options, folder=empty, **cache)
-    assert (empty / "results/film.mp4").read_bytes() == directly.read_bytes()
+    assert (empty / "results/MountainCar-v0-pump/film.mp4").read_bytes() == directly.read_bytes()
     make = "import goalreel; goalreel.film('MountainCar-v0', 'pump', reaches=3, to='small.mp4')"
     run(python, "-c", make, folder=empty, **cache)
     assert (empty / "small.mp4").stat().st_size
@@ -114,4 +114,4 @@ def test_a_wheel_films_in_an_empty_folder_and_serves_a_module_that_is_fetched(
     (fetched / "Snakefile").write_text(text)
     (fetched / "config.yaml").write_text(CONFIG)
     run(python, "-m", "snakemake", "-j", "2", folder=fetched, **cache)
-    assert (fetched / "results/film.mp4").read_bytes() == directly.read_bytes()
+    assert (fetched / "results/MountainCar-v0-pump/film.mp4").read_bytes() == directly.read_bytes()

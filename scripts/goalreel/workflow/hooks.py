@@ -280,8 +280,8 @@ def start_run(plan: Plan, workflow) -> None:
     rules = {job.rule.name for job in jobs}
     if "lerobot" in rules and importlib.util.find_spec("pyarrow") is None:
         sys.exit(
-            "goalreel: lerobot: it needs the package pyarrow, which is not installed for "
-            f"{sys.executable}. Type: pip install pyarrow"
+            f"goalreel: lerobot: the package pyarrow is not installed for {sys.executable}. "
+            "Type: pip install pyarrow"
         )
     views = sorted(rule for rule in rules.intersection(VIEWS) if STAGES[rule].summary)
     if "verify" in rules and views:

@@ -53,7 +53,7 @@ wildcard_constraints:
 envvars:
     "GOALREEL_SOURCES",
     "GOALREEL_CONFIG",
-    "GOALREEL_OPENED",
+    "GOALREEL_FOUND",
 
 
 rule all:

@@ -2,7 +2,9 @@
 
 import pytest
 
-ENV = """import gymnasium
+ENV = """import time
+
+import gymnasium
 import numpy as np
 
 
@@ -32,6 +34,7 @@ class Bad(gymnasium.Env):
         return self.np_random.uniform(-1, 1, 2).astype(np.float32), 1.0, self.steps > 9, False, {}
 
     def render(self):
+        time.sleep(self.fails == "hurry" and 0.2)
         return None if self.fails == "render" else np.full((32, 48, 3), self.steps, np.uint8)
 
 
@@ -90,3 +93,10 @@ def test_file_that_a_policy_opens_is_watched(project):
     assert project.jobs("--configfile", "results/config.yaml") == {}
     weights.write_text("[1, -1]", encoding="ascii")
     assert project.jobs(config=config)["simulate"] == 1
+
+
+def test_shard_of_slow_episodes_takes_at_most_a_minute(project):
+    config = played(project, env_kwargs="{fails: hurry}", max_steps=1000)
+    assert project.jobs(config=config)["simulate"] == 3
+    assert project.jobs(config=config | {"shard_size": 2})["simulate"] == 2
+    assert project.jobs(config=played(project))["simulate"] == 1

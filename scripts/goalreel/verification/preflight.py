@@ -5,6 +5,7 @@ actions, is found before any starts. The files that a policy opens meanwhile sha
 they are watched like its modules.
 """
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -26,6 +27,7 @@ from goalreel.policies.parameters import RECORDED, is_trained_here
 _TIMEOUT = 60  # seconds; a slower start is left to the jobs
 _PLAYING = 0.5  # seconds of steps
 _MAX_STEPS = 64
+_STEPS = 1000  # of an episode without a limit
 _MAX_LINES = 5  # of a message
 _MAIN = "from goalreel.verification.preflight import main; main()"
 # Of Python, of packages and of goalreel: a policy opens them, and they are no input of its.
@@ -40,8 +42,8 @@ def is_known_to_play(config: Mapping) -> bool:
     return own and computed and not config["env_wrappers"]
 
 
-def opened_files(config: Mapping, digest: str, scripts: Path, kept: Path) -> list[str]:
-    """Return the files that a run's policy opens, after its first steps have succeeded.
+def play_first_steps(config: Mapping, digest: str, scripts: Path, kept: Path) -> dict:
+    """Return what the first steps of a run show.
 
     A success is kept, so that the next start costs nothing.
 
@@ -51,44 +53,44 @@ def opened_files(config: Mapping, digest: str, scripts: Path, kept: Path) -> lis
         scripts: the folder of the programs.
         kept: the folder where successes are kept.
 
+    Returns:
+        `files`, the sha256 of each file that the policy opens, and `episode_s`, about how many
+        seconds an episode takes at most; {} if a start takes longer than a minute.
+
     Raises:
         GoalreelError: the environment or the policy fails.
     """
     record = kept / f"{digest}.json"
     try:
-        files = json.loads(record.read_text(encoding="utf-8"))
-        if all(_sha256(path) == sha for path, sha in files.items()):
-            return list(files)
-    except (OSError, ValueError, AttributeError):
+        found = json.loads(record.read_text(encoding="utf-8"))
+        if all(_sha256(path) == sha for path, sha in found["files"].items()):
+            return found
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # there is none, or a file of it is gone
-    files = _played(config, scripts)
-    if files is None:
-        return []
-    try:
-        write_text(record, json.dumps(files))
-    except OSError:
-        return list(files)  # the next start plays again
-    return list(files)
+    found = _played(config, scripts)
+    with contextlib.suppress(OSError):  # the next start plays again
+        write_text(record, json.dumps(found))
+    return found
 
 
-def _played(config: Mapping, scripts: Path) -> dict[str, str] | None:
-    """Return the sha256 of each file that was opened, None if it took too long to know."""
+def _played(config: Mapping, scripts: Path) -> dict:
+    """Return what the child process tells, {} if it took too long."""
     env = os.environ | {"PYTHONPATH": str(scripts), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         answer = Path(folder, "answer.json")
         words = [sys.executable, "-P", "-c", _MAIN, str(answer)]
+        told, timeout = json.dumps(config).encode(), _TIMEOUT
         try:
             ended = subprocess.run(
-                words, input=json.dumps(config).encode(), capture_output=True, env=env,
-                timeout=_TIMEOUT,
-            )  # fmt: skip
+                words, input=told, capture_output=True, env=env, timeout=timeout, check=False
+            )
         except subprocess.TimeoutExpired:
-            return None
+            return {}
         if answer.is_file():
-            told = json.loads(answer.read_text(encoding="utf-8"))
-            if "error" in told:
-                raise GoalreelError(_shortened(told["error"]))
-            return told["files"]
+            found = json.loads(answer.read_text(encoding="utf-8"))
+            if "error" in found:
+                raise GoalreelError(_shortened(found["error"]))
+            return found
     how = f"exit status {ended.returncode}"
     if ended.returncode < 0:
         how = signal.Signals(-ended.returncode).name
@@ -113,8 +115,9 @@ def main() -> None:
     config, opened, answer_path = json.load(sys.stdin), set(), Path(sys.argv[1])
     sys.addaudithook(lambda event, told: event == "open" and opened.add(told))
     try:
-        _play(config, answer_path.parent)
-        answer = {"files": _own(opened, config) if config["policy"]["name"] == "file" else {}}
+        seconds = _play(config, answer_path.parent)
+        files = _own(opened, config) if config["policy"]["name"] == "file" else {}
+        answer = {"files": files, "episode_s": seconds}
     except GoalreelError as error:
         answer = {"error": str(error)}
     answer_path.write_text(json.dumps(answer), encoding="utf-8")
@@ -141,11 +144,15 @@ def _own(opened: set, config: Mapping) -> dict[str, str]:
     return dict(sorted(files.items()))
 
 
-def _play(config: Mapping, folder: Path) -> None:
-    """Play an episode's first steps, and film them to a folder, as the first shard does."""
+def _play(config: Mapping, folder: Path) -> float:
+    """Play an episode's first steps, and film them to a folder, as the first shard does.
+
+    Returns about how many seconds an episode takes at most, 0 if that does not matter.
+    """
     import numpy as np
 
     from goalreel.environments.environment import make_environment
+    from goalreel.environments.gymnasium_ids import find_spec
     from goalreel.environments.seeding import episode_seeds
     from goalreel.pictures.camera import filming
     from goalreel.policies.policy import make_policy
@@ -156,15 +163,22 @@ def _play(config: Mapping, folder: Path) -> None:
     if policy["name"] in RECORDED or is_trained_here(policy):
         if not describe(config["env"]).computed:
             next(environment.play(int(seeds[0]), np.empty(0)))
-        return
-    player, steps, began = make_policy(policy), 1, time.perf_counter()
+        return 0.0
+    player = make_policy(policy)
     player.check(environment)
     if describe(config["env"]).computed:
-        return
+        return 0.0
+    took, steps = [], 1
     while steps:  # one to learn how long it takes, then as many as fit
-        since, limit = time.perf_counter(), np.full(1, steps)
+        began, limit = time.perf_counter(), np.full(1, steps)
         with filming(folder / "frames.npz", environment) as camera:
-            simulate_episodes(seeds, environment, player, limit, camera)
-        took = time.perf_counter() - since
-        late = time.perf_counter() - began > 4 * _PLAYING
-        steps = min(int(_PLAYING / took), _MAX_STEPS) if steps == 1 and not late else 0
+            episodes = simulate_episodes(seeds, environment, player, limit, camera)
+        took.append(time.perf_counter() - began)
+        fitting = min(int(_PLAYING / took[0]), _MAX_STEPS)
+        steps = fitting if len(took) == 1 and fitting > 1 else 0
+    played = int(episodes.steps[0])
+    more = took[-1] - took[0] if played > 1 else took[0] / 2  # which is a reset and a step
+    each = max(more, 0) / max(played - 1, 1) / 2  # each is played twice
+    if played == limit[0]:  # it goes on
+        played = config["max_steps"] or find_spec(config["env"])[0].max_episode_steps or _STEPS
+    return each * played

@@ -31,7 +31,7 @@ from goalreel.policies.watched_files import policy_files
 from goalreel.provenance.checksums import STAMP, SUMS, read_sums
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
-from goalreel.verification.preflight import is_known_to_play, opened_files
+from goalreel.verification.preflight import is_known_to_play, play_first_steps
 from goalreel.workflow import selection
 from goalreel.workflow.config import load_config
 from goalreel.workflow.object_storage import (
@@ -50,7 +50,8 @@ _STARTED = time.time()
 _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list = []  # of this run: one, or none where hooks are off
 _LOCKS: list = []  # of this process, held until it ends
-_CONFIG, _OPENED = "GOALREEL_CONFIG", "GOALREEL_OPENED"
+_CONFIG, _FOUND = "GOALREEL_CONFIG", "GOALREEL_FOUND"
+_SHARD_SECONDS = 60  # that an interrupted job may lose
 RUN_FILE = "config.yaml"  # in the results
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
 _SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
@@ -77,7 +78,7 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
             check_same_run(complete, workflow.configfiles, sys.argv[1:])
             if any(word.startswith("--delete-") for word in sys.argv):
                 _lock(Path(complete["results"]))
-        complete = _with_opened_files(complete, scripts, workflow)
+        complete = _with_findings(complete, config, scripts, workflow)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Where pandas is installed, Snakemake imports it to look for data frames among the jobs'
@@ -103,23 +104,39 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     return plan
 
 
-def _with_opened_files(config: Mapping, scripts: Path, workflow) -> dict:
-    """Return the configuration with the files that its policy opens among `policy.files`.
+def _with_findings(config: Mapping, given: Mapping, scripts: Path, workflow) -> dict:
+    """Return the configuration with what the run's first steps show; its jobs are told.
 
-    The planning process plays the run's first steps for it; its jobs are told.
+    The files that the policy opens are among `policy.files`, and a shard is no longer than a job
+    of a minute where the user sets no size.
     """
-    policy = config["policy"]
     if workflow.remote_exec or workflow.subprocess_exec:
-        opened = json.loads(os.environ.get(_OPENED, "[]"))
+        found = json.loads(os.environ.get(_FOUND, "{}"))
     elif _is_apart(sys.argv[1:]) or is_known_to_play(config):
-        opened = []
+        found = {}
     else:
+        found, policy, kept = {}, config["policy"], user_cache_path("goalreel") / "preflight"
         digest = Specs(config, scripts).digest("simulate")
-        opened = opened_files(config, digest, scripts, user_cache_path("goalreel") / "preflight")
-    os.environ[_OPENED] = json.dumps(opened)
-    if not opened:
-        return config
-    return config | {"policy": policy | {"files": list(dict.fromkeys([*policy["files"], *opened]))}}
+        shown = play_first_steps(config, digest, scripts, kept)
+        if opened := shown.get("files"):
+            files = list(dict.fromkeys([*policy["files"], *opened]))
+            found["policy"] = dict(policy) | {"files": files}
+        if given.get("shard_size") is None and config["film"]["reaches_per_file"] is None:
+            # A shard's first episode is played twice.
+            most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9)) - 1
+            size = max(min(config["shard_size"], most), 1)
+            found["shard_size"] = _size_before(config) or size
+    os.environ[_FOUND] = json.dumps(found)
+    return config | found
+
+
+def _size_before(config: Mapping) -> int | None:
+    """Return the size of the shards that a run of the same kind has left in the results."""
+    try:
+        before = yaml.safe_load((Path(config["results"]) / RUN_FILE).read_text(encoding="utf-8"))
+        return before["shard_size"] if _played(before) == _played(config) else None
+    except (OSError, yaml.YAMLError, LookupError, TypeError):
+        return None
 
 
 def _is_apart(words: Sequence[str]) -> bool:

@@ -23,7 +23,7 @@ def log_of(folder, shard: str, error: str = "", text: str = "", **facts) -> Fail
 
 
 def test_a_cause_of_many_shards_is_shown_once(tmp_path):
-    full = "[Errno 28] No space left on device: 'out/.{}.mp4.goalreel-x{}_z.mp4'"
+    full = "[Errno 28] No space left on device: 'out/.{}.mp4.goalreel-node-12{}-x_z.mp4'"
     failures = [log_of(tmp_path, f"{n:05d}", full.format(n, n), "warning\n") for n in range(500)]
     failures.append(log_of(tmp_path, "00600", "out of memory; a smaller shard_size"))
     lines = failure_summary(failures, [], 100, 700).splitlines()

@@ -3,11 +3,15 @@
 import contextlib
 import errno
 import os
+import re
 import shutil
+import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+_DAY = 86_400  # seconds
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -22,8 +26,9 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{path.name}.goalreel-"
-    _remove(path.parent, prefix)
+    prefix = _prefix(path)
+    for left in _left(path):
+        left.unlink(missing_ok=True)
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
@@ -40,6 +45,42 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         raise
     finally:
         _remove(path.parent, temporary.name.removesuffix(path.suffix))
+
+
+def _prefix(path: Path) -> str:
+    """Return how the names of this process's temporary files for `path` begin."""
+    return f".{path.name}.goalreel-{socket.gethostname()}-{os.getpid()}-"
+
+
+def _left(path: Path) -> list[Path]:
+    """Return what writers of `path` have left that live no more.
+
+    A writer on another machine is taken to live for a day.
+    """
+    begin = f".{path.name}.goalreel-"
+    own, left = re.compile(rf"\.?{re.escape(begin + socket.gethostname())}-(\d+)-"), []
+    for entry in os.scandir(path.parent):
+        # A temporary file may have been written by `replacing` too, whose own has one dot more.
+        if not entry.name.startswith((begin, f".{begin}")):
+            continue
+        with contextlib.suppress(FileNotFoundError):  # its writer has ended in the meantime
+            if here := own.match(entry.name):
+                is_left = not _is_alive(int(here[1]))
+            else:
+                is_left = time.time() - entry.stat().st_mtime > _DAY
+            if is_left:
+                left.append(Path(entry.path))
+    return left
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _flush(path: Path) -> None:
@@ -72,10 +113,9 @@ def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{path.name}.goalreel-"
-    for left in [e.path for e in os.scandir(path.parent) if e.name.startswith(prefix)]:
+    for left in _left(path):
         shutil.rmtree(left, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=_prefix(path), dir=path.parent))
     try:
         yield temporary
         umask = os.umask(0)

@@ -120,7 +120,7 @@ def _read(log: str) -> str:
 
 def _without_numbers(cause: str) -> str:
     """Return a cause without what differs from shard to shard: numbers and temporary names."""
-    return re.sub(r"\d+", "#", re.sub(r"\.goalreel-\w+", "", cause))
+    return re.sub(r"\d+", "#", re.sub(r"\.goalreel-\S+-\w+", "", cause))
 
 
 def _shortened(cause: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import socket
 import subprocess
 
 import av
@@ -18,6 +19,8 @@ from goalreel.films.segment import encode_segment
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.simulation.trajectories import write_trajectories
+
+DEAD = f"{socket.gethostname()}-99999999"  # a process that lives no more
 
 
 @pytest.mark.parametrize("shape", [(24, 32), (6, 8), (2, 2)])
@@ -140,8 +143,8 @@ def test_a_broken_encoder_is_an_error_and_leaves_no_file(
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(cache, tmp_path):
-    (tmp_path / ".s.mp4.goalreel-abcdefgh.mp4").write_bytes(b"half a segment")
-    (tmp_path / ".s.mp4.goalreel-abcdefgh.keyframes").write_text("0")
+    (tmp_path / f".s.mp4.goalreel-{DEAD}-abcdefgh.mp4").write_bytes(b"half a segment")
+    (tmp_path / f".s.mp4.goalreel-{DEAD}-abcdefgh.keyframes").write_text("0")
     (tmp_path / ".other.mp4.goalreel-abcdefgh.mp4").write_bytes(b"of another job")
     encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
     names = {path.name for path in tmp_path.iterdir()}

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import time
 from pathlib import Path
 from unittest.mock import Mock
@@ -549,7 +550,9 @@ def test_a_script_that_gets_into_the_page_does_not_run(driver, report, tmp_path)
 
 def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots, tmp_path):
     results, folder = filmed.folder / "results", tmp_path / "report"
-    (tmp_path / ".report.goalreel-killed").mkdir()  # left by a run that was killed
+    (
+        tmp_path / f".report.goalreel-{socket.gethostname()}-99999999-killed"
+    ).mkdir()  # left by a run that was killed
     main([*arguments_of(results, plots), str(folder)])
     with pytest.raises(GoalreelError, match="lists 8 reaches, not 9"):
         main([*arguments_of(results, plots, reaches=9), str(folder)])

@@ -1,6 +1,7 @@
 """The summary at the end of a run: what was made, how large it is, where the time went."""
 
 import csv
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, median, pstdev
@@ -143,7 +144,8 @@ def _shown(table: Path) -> tuple[str, int]:
     episodes = counted(len(returns), "episode")
     if reached is not None:
         return f"{counted(reached, 'goal reach')} in {episodes}", frames
-    mean, spread = fmean(returns), pstdev(returns)
+    mean = fmean(returns)
+    spread = pstdev(returns) if math.isfinite(mean) else math.nan
     return f"{episodes}, return {mean:.4g} ± {spread:.3g}, {truncated:,} truncated", frames
 
 

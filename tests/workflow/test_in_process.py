@@ -1,9 +1,15 @@
 """goalreel.film makes, in one call, the film that the workflow makes."""
 
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
+from project import REPOSITORY
 from recordings import decoded_rgb
 
 import goalreel
@@ -86,3 +92,50 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
     with pytest.raises(GoalreelError, match="^policy: its policy raised ZeroDivisionError"):
         goalreel.film("CartPole-v1", lambda observation: 1 // 0, to=to)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_films_of_two_threads_show_their_own_policies(tmp_path):
+    def always(action):
+        return lambda observation: action
+
+    with ThreadPoolExecutor(2) as pool:
+        calls = [
+            pool.submit(goalreel.film, "CartPole-v1", always(n), to=tmp_path / f"{n}.mp4")
+            for n in (0, 1)
+        ]
+    for action, call in enumerate(calls):
+        alone = goalreel.film("CartPole-v1", always(action), to=tmp_path / "alone.mp4")
+        pd.testing.assert_frame_equal(call.result(), alone)
+        assert (tmp_path / f"{action}.mp4").read_bytes() == (tmp_path / "alone.mp4").read_bytes()
+
+
+def test_film_in_two_processes_is_the_same_file(tmp_path):
+    code = "import goalreel, sys; goalreel.film('CartPole-v1', lambda o: 1, episodes=2, to='a.mp4')"
+    films = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        paths = os.pathsep.join(
+            filter(None, [str(REPOSITORY / "scripts"), os.getenv("PYTHONPATH")])
+        )
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path / name,
+            check=True,
+            env=os.environ | {"PYTHONPATH": paths},
+        )
+        films.append((tmp_path / name / "a.mp4").read_bytes())
+    assert films[0] == films[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"to": "film.gif"}, "to: 'film.gif' is not an .mp4 file"),
+        ({"film": {"reaches_per_file": 2}}, "film.reaches_per_file: one call makes one film"),
+    ],
+)
+def test_film_rejects_what_it_does_not_make(tmp_path, monkeypatch, options, said):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(GoalreelError, match=said):
+        goalreel.film("CartPole-v1", **options)
+    assert not list(tmp_path.iterdir())

@@ -5,6 +5,7 @@ import importlib.util
 import io
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_name
 from goalreel.policies.parameters import is_trained_here
+from goalreel.simulation import given_policy
 from goalreel.workflow import selection
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
@@ -26,14 +28,10 @@ if TYPE_CHECKING:
     import pandas
 
 _SCRIPTS, _SCHEMA = WORKFLOW / "scripts", WORKFLOW / "config.schema.yaml"
-# A stage loads a policy from a file: this one takes what `film` was given.
-_PLAYER = """from goalreel.workflow.in_process import playing
-
-
-def make_policy():
-    return playing
-"""
-_given: Callable | None = None
+# A stage loads a policy from a file: this one, the same in every process, takes what `film` was
+# given, which one call at a time lends it.
+_PLAYER = Path(given_policy.__file__)
+_LOCK = threading.Lock()
 
 
 def film(
@@ -69,17 +67,17 @@ def film(
         GoalreelError: an option is wrong, the policy must be trained first, or a stage fails.
 
     """
-    global _given
+    if Path(to).suffix != ".mp4":
+        raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")
+    if "reaches_per_file" in dict(options.get("film") or {}):
+        raise GoalreelError("film.reaches_per_file: one call makes one film. Leave it out.")
     given = {"env": env} if isinstance(env, str) else _named(env)
     given |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
-    with tempfile.TemporaryDirectory(prefix="goalreel-") as name:
-        folder, player = Path(name), Path(name, "policy.py")
-        if isinstance(policy, str):
-            policy = {"name": policy}
-        elif not isinstance(policy, Mapping):
-            player.write_text(_PLAYER, encoding="ascii")
-            _given = policy if callable(policy) else _predicting(policy)
-            policy = {"name": "file", "file": str(player)}
+    with _LOCK, tempfile.TemporaryDirectory(prefix="goalreel-") as name:
+        folder = Path(name)
+        if not isinstance(policy, str | Mapping):
+            given_policy.given = policy if callable(policy) else _predicting(policy)
+            policy = {"name": "file", "file": str(_PLAYER)}
         config = load_config({**given, "policy": policy, "seed": seed, **options}, _SCHEMA)
         if is_trained_here(config["policy"]):
             raise GoalreelError(
@@ -89,18 +87,13 @@ def film(
             with contextlib.redirect_stderr(io.StringIO()):  # the stages' log
                 table = _make(Specs(config, _SCRIPTS), config, folder)
         except GoalreelError as error:  # of a function, which the file stands for
-            told = str(error).replace(f"policy.function: {player}: make_policy: ", "policy: ")
+            told = str(error).replace(f"policy.function: {_PLAYER}: make_policy: ", "policy: ")
             raise GoalreelError(told) from None
         finally:
-            _given = None
+            given_policy.given = None
         with replacing(to) as temporary:
             shutil.copyfile(folder / "film.mp4", temporary)
     return table
-
-
-def playing(observation: object) -> object:
-    """Return the action of the policy that `film` was given."""
-    return _given(observation)
 
 
 def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":

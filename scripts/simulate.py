@@ -79,10 +79,8 @@ def main(argv: list[str] | None = None) -> None:
             camera.write(trajectories.digest(), spec)
     write_trajectories(arguments.output, trajectories)
     reached = "" if success is None else f"{counted(count, 'reach')} in "
-    cli.say(
-        f"{reached}{counted(len(trajectories.attempts.reach), 'episode')}, "
-        f"{len(trajectories)} of them for the film with {len(trajectories.states)} states"
-    )
+    episodes, frames = len(trajectories.attempts.reach), len(trajectories.states)
+    cli.say(f"{reached}{counted(episodes, 'episode')}, {counted(frames, 'frame')}")
 
 
 if __name__ == "__main__":

@@ -4,15 +4,19 @@ import argparse
 import gc
 import json
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 _RESULTS = "GOALREEL_RESULTS"
+_PROGRESS = re.compile(r"(?:([\d,]+) (?:episode|reach).* )?([\d,]+) frames?\b")
+_TAIL = 4096  # bytes of a log's end that are read
 _PACKAGE = Path(__file__).resolve().parent
 # The folder of the Snakefile: in a wheel's package, or the checkout that this package is in.
 WORKFLOW = next(
@@ -30,6 +34,41 @@ def parser(doc: str) -> argparse.ArgumentParser:
 def say(message: str) -> None:
     """Write a line to the job's log."""
     print(message, file=sys.stderr)
+
+
+class ProgressLog:
+    """Lines in a job's log about how far it is: one a second at first, fewer in a long job."""
+
+    def __init__(self):
+        """Begin now."""
+        self._start = self._last = time.monotonic()
+
+    def update(self, episodes: int, frames: int) -> None:
+        """Write a line if it is time, with the numbers of episodes and frames so far."""
+        now = time.monotonic()
+        if now - self._last > max(1, 0.02 * (now - self._start)):
+            say(f"{episodes} episodes so far, {frames} frames")
+            self._last = now
+
+
+def read_progress(logs: Iterable[str]) -> tuple[int, int]:
+    """Return the numbers of episodes and frames that a job's logs give last, 0 for unknown."""
+    lines = [line for log in logs for line in read_log(log)]
+    found = next(filter(None, map(_PROGRESS.match, reversed(lines))), None)
+    counts = found.groups("0") if found else ("0", "0")
+    return int(counts[0].replace(",", "")), int(counts[1].replace(",", ""))
+
+
+def read_log(path: str) -> list[str]:
+    """Return the last lines of a log, none if there is no such file."""
+    try:
+        with Path(path).open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(size - _TAIL, 0))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return []
+    return text.rstrip().splitlines()
 
 
 def note_results(results: Path) -> None:
@@ -61,17 +100,30 @@ def _deleted(error: Unusable) -> bool:
 def _fail(message: str, **facts) -> None:
     """End with a message and exit status 1.
 
-    For the workflow that started this job the last line of its log is a record of the failure in
-    JSON: `error`, the message; `unusable`, the paths of inputs that could not be used; `stopped`,
-    whether the job was told to stop.
+    For the workflow that started this job the log ends in a line for `read_failure`.
     """
     print(f"error: {message}", file=sys.stderr)
     if results() is not None:
+        size = len(f"error: {message}\n".encode())
         print(
-            json.dumps({"error": message, "unusable": [], "stopped": False, **facts}),
-            file=sys.stderr,
+            json.dumps({"bytes": size, "unusable": [], "stopped": False, **facts}), file=sys.stderr
         )
     sys.exit(1)
+
+
+def read_failure(log: str) -> dict | None:
+    """Return what a program has noted of its failure at the end of its log, None for nothing.
+
+    Returns:
+        `error`, the message; `unusable`, the paths of inputs that could not be used; `stopped`,
+        whether the job was told to stop.
+    """
+    try:
+        text, _, last = Path(log).read_bytes().rstrip().rpartition(b"\n")
+        facts = json.loads(last)
+        return facts | {"error": (text + b"\n")[-facts["bytes"] :].decode().strip()[7:]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def _terminate(*_) -> None:

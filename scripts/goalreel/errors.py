@@ -56,3 +56,18 @@ def counted(number: int, word: str) -> str:
 def file_size(size: int) -> str:
     """Return a number of bytes as "312 kB" or "4.1 MB"."""
     return f"{size / 1e6:,.1f} MB" if size >= 999_500 else f"{max(size / 1e3, 1):.0f} kB"
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as "0:03:17", in hours, minutes and seconds."""
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+
+
+def shortened(message: str, most: int) -> list[str]:
+    """Return a message's lines, at most `most`: the first and the last of a longer one.
+
+    Lines that only mark a place in the line above, as tracebacks have them, are left out.
+    """
+    lines = [line for line in message.splitlines() if line.strip(" ^~")] or [""]
+    return lines if len(lines) <= most else [lines[0], *lines[1 - most :]]

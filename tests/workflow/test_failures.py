@@ -17,9 +17,10 @@ from goalreel.workflow.job_events import JobEvents
 def log_of(folder, shard: str, error: str = "", text: str = "", **facts) -> Failure:
     """Return the failure of a shard's job whose log holds a text, and a record if there is one."""
     path = folder / f"{shard}.log"
-    record = {"error": error, "unusable": [], "stopped": False, **facts}
-    path.write_text(text + (f"error: {error}\n{json.dumps(record)}\n" if error else ""))
-    return Failure("encode", shard, [str(path)])
+    said = f"error: {error}\n"
+    record = {"bytes": len(said.encode()), "unusable": [], "stopped": False, **facts}
+    path.write_text(text + (f"{said}{json.dumps(record)}\n" if error else ""), encoding="utf-8")
+    return Failure("encode", shard, 0, [str(path)])
 
 
 def test_a_cause_of_many_shards_is_shown_once(tmp_path):
@@ -28,16 +29,40 @@ def test_a_cause_of_many_shards_is_shown_once(tmp_path):
     failures.append(log_of(tmp_path, "00600", "out of memory; a smaller shard_size"))
     lines = failure_summary(failures, [], 100, 700).splitlines()
     assert lines[0] == "501 jobs failed, 100 of 700 done"
-    assert lines[1].startswith("encode 00000, 00001, 00002, 00003, 00004 and 495 more (500 jobs")
-    assert "No space left" in lines[2] and lines[3].endswith("00000.log")
-    assert lines[4:6] == ["encode 00600:", "  error: out of memory; a smaller shard_size"]
-    assert len(lines) == 7
+    assert lines[1].startswith("encode 00000, 00001, 00002, 00003, 00004 and 495 more: [Errno 28]")
+    assert lines[2].endswith("00000.log")
+    assert lines[3] == "encode 00600: out of memory; a smaller shard_size"
+    assert len(lines) == 5
+
+
+def test_summary_of_many_long_causes_has_15_lines(tmp_path):
+    trace = (
+        "env: é: it raised KeyError:\n  File 'x'\n    a[0]\n    ^^^^\n"
+        + "  at y\n" * 30
+        + "KeyError"
+    )
+    failures = [log_of(tmp_path, f"{n:05d}", f"{'a' * n} {trace}") for n in range(9)]
+    lines = failure_summary(failures, ["WorkflowError"], 0, 20).splitlines()
+    assert lines[0] == "9 jobs failed, 0 of 20 done (7 more causes in their logs)"
+    assert lines[1:5] == [
+        "encode 00000:  env: é: it raised KeyError:",
+        *["    at y"] * 2,
+        "  KeyError",
+    ]
+    assert len(lines) < 15
+
+
+def test_interrupted_jobs_are_no_failures(tmp_path):
+    stopped = [log_of(tmp_path, "1", "interrupted (SIGINT)", stopped=True)]
+    assert failure_summary(stopped, ["gone"], 3, 9) == "run interrupted, 3 of 9 jobs done"
 
 
 def test_a_log_without_a_record_is_shown_by_its_last_lines(tmp_path):
     failure = log_of(tmp_path, "00000", text="bash: line 1: python: command not found\n")
     assert cause_of(failure) == "bash: line 1: python: command not found"
-    assert "killed" in cause_of(Failure("encode", "00000", ["no such log"]))
+    killed = log_of(tmp_path, "00002", text="3 episodes so far, 120 frames\n")
+    assert "killed" in cause_of(killed)
+    assert "killed" in cause_of(Failure("encode", "00000", 0, ["no such log"]))
     traceback = "Traceback (most recent call last):\n" + "  File 'x'\n" * 30 + "KeyError: 'a'\n"
     assert cause_of(log_of(tmp_path, "00001", text=traceback)).endswith("KeyError: 'a'")
 
@@ -51,12 +76,12 @@ def test_the_schedulers_word_names_why_a_job_was_killed(tmp_path):
     stopped = log_of(tmp_path, "00001", "terminated (SIGTERM)", stopped=True)
     slurm = tmp_path / "9.log"
     slurm.write_text(f"host: node\n{OOM}\nStoring output\n")
-    assert "'TIMEOUT'" in cause_of(Failure("encode", "00001", stopped.logs, [], TIMEOUT))
-    assert OOM in cause_of(Failure("encode", "00001", [], [str(slurm)], "", "9"))
-    assert "job 9" in cause_of(Failure("encode", "00001", [], [], "", "9"))
+    assert "'TIMEOUT'" in cause_of(Failure("encode", "00001", 0, stopped.logs, [], TIMEOUT))
+    assert OOM in cause_of(Failure("encode", "00001", 0, [], [str(slurm)], "", "9"))
+    assert "job 9" in cause_of(Failure("encode", "00001", 0, [], [], "", "9"))
     own = log_of(tmp_path, "00002", "no such file")
-    assert cause_of(Failure("encode", "00002", own.logs, [str(slurm)], TIMEOUT)) == (
-        "error: no such file"
+    assert cause_of(Failure("encode", "00002", 0, own.logs, [str(slurm)], TIMEOUT)) == (
+        "no such file"
     )
 
 
@@ -64,7 +89,7 @@ def test_of_a_group_only_the_job_that_failed_is_shown(tmp_path):
     encode = log_of(tmp_path, "encode", "the disk is full")
     render = log_of(tmp_path, "render", text="474 frames from 346 distinct pictures\n")
     members = [
-        Failure(rule, "00003", failure.logs, group="g")
+        Failure(rule, "00003", 0, failure.logs, group="g")
         for rule, failure in (("render", render), ("encode", encode))
     ]
     summary = failure_summary(members, [], 0, 2)
@@ -100,10 +125,10 @@ def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(tmp_path):
     begin(events, 1, log)
     log.write_text("once")
     events.handle(error(1, log, external_jobid="9"))
-    assert events.failures == [Failure("encode", "00001", [str(log)], ["slurm/9.log"], "", "9")]
+    assert events.failures == [Failure("encode", "00001", 1, [str(log)], ["slurm/9.log"], "", "9")]
     begin(events, 1, log)
     events.handle(record("job_finished", job_id=1))
-    assert not events.failures and events.done == 1
+    assert not events.failures and [job.shard for job in events.finished] == ["00001"]
 
 
 def test_an_error_that_comes_with_a_jobs_failure_is_no_message_of_its_own():
@@ -119,6 +144,7 @@ def test_a_log_of_an_earlier_run_is_not_this_runs_cause(tmp_path):
     begin(events, 1, log)
     events.handle(error(1, log))
     assert events.failures[0].logs == []
+    begin(events, 1, log)
     os.utime(log)
     events.handle(error(1, log))
     assert events.failures[0].logs == [str(log)]
@@ -145,7 +171,9 @@ def test_a_program_notes_its_failure_for_the_workflow_alone(planned, tmp_path, m
     lines = capsys.readouterr().err.splitlines()
     assert ended.value.code == 1 and inside.exists() != planned
     if planned:
-        noted = json.loads(lines.pop())
+        path = tmp_path / "log"
+        path.write_text("a frame is odd\n" + "\n".join(lines), encoding="utf-8")
+        noted, _ = cli.read_failure(str(path)), lines.pop()
         assert noted["unusable"] == [str(inside), "b.npz"] and not noted["stopped"]
         assert f"{inside}: could not be used and is deleted: it is odd" in noted["error"]
     assert len(lines) == 2 and lines[0].startswith(f"error: {inside}: ")
@@ -164,7 +192,8 @@ def test_the_same_command_finishes_a_failed_run(project):
     options = ["-j", "2", "--quiet", "all", "--keep-going"]
     output = project.fail(*options, config=config | {"max_attempts": 1})
     assert "simulate 0" in output and "max_attempts" in output
-    assert output.rstrip().splitlines()[-1] == "run the same command again to go on"
+    last = output.rstrip().splitlines()[-1]
+    assert last.startswith("Run the same command again to continue. Snakemake's log: ")
     project.run(*options, config=config)
     assert (project.folder / "results" / "film.mp4").is_file()
 

@@ -93,7 +93,7 @@ def of_stage(stage: str) -> list[Path]:
 def test_the_requirements_name_what_is_imported_and_nothing_else():
     imported = imported_packages((REPOSITORY / "scripts").rglob("*.py"))
     of_training = chosen("requirements-train.in")
-    started = {"snakemake", "snakemake-logger-plugin-rich"}
+    started = {"snakemake"}
     assert imported - of_training - THEIRS | started == chosen("requirements.in")
 
 

@@ -49,21 +49,6 @@ def read_timings(benchmarks: Path, stages: Iterable[str], shards: int, frames: i
     ]
 
 
-def new_seconds(benchmarks: Path, shards: int, since: float) -> list[float]:
-    """Return what each job of a stage took that ended after `since` (seconds since the epoch).
-
-    Args:
-        benchmarks: the folder of the stage's SHARD.tsv.
-        shards: the film's number of shards.
-        since: the run's start.
-
-    Raises:
-        GoalreelError: a file is not a benchmark.
-    """
-    files = (benchmarks / f"{shard_name(shard)}.tsv" for shard in range(shards))
-    return [_seconds(f) for f in files if f.is_file() and f.stat().st_mtime >= since]
-
-
 def _seconds(path: Path) -> float:
     try:
         with path.open(newline="", encoding="utf-8") as stream:

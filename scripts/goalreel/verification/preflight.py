@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from goalreel.environments.registry import CLASSIC_CONTROL, describe
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, shortened
 from goalreel.files.atomic import write_text
 from goalreel.policies.parameters import RECORDED, is_trained_here
 
@@ -28,7 +28,7 @@ _TIMEOUT = 60  # seconds; a slower start is left to the jobs
 _PLAYING = 0.5  # seconds of steps
 _MAX_STEPS = 64
 _STEPS = 1000  # of an episode without a limit
-_MAX_LINES = 5  # of a message
+_MAX_LINES = 4  # of a message
 _MAIN = "from goalreel.verification.preflight import main; main()"
 # Of Python, of packages and of goalreel: a policy opens them, and they are no input of its.
 _SYSTEM = {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), sys.prefix, sys.base_prefix}
@@ -89,7 +89,7 @@ def _played(config: Mapping, scripts: Path) -> dict:
         if answer.is_file():
             found = json.loads(answer.read_text(encoding="utf-8"))
             if "error" in found:
-                raise GoalreelError(_shortened(found["error"]))
+                raise GoalreelError("\n".join(shortened(found["error"], _MAX_LINES)))
             return found
     how = f"exit status {ended.returncode}"
     if ended.returncode < 0:
@@ -98,12 +98,6 @@ def _played(config: Mapping, scripts: Path) -> dict:
     raise GoalreelError(
         "\n  ".join([f"env: {config['env']} ended its process in the first steps ({how})", *last])
     )
-
-
-def _shortened(message: str) -> str:
-    """Return a message without the middle of its traceback."""
-    lines = [line for line in message.splitlines() if line.strip(" ^~")]
-    return "\n".join(lines if len(lines) <= _MAX_LINES else [lines[0], *lines[-3:]])
 
 
 def _sha256(path: str | Path) -> str:

@@ -1,21 +1,21 @@
 """What a failed run says at its end: which jobs failed, and why, each cause once.
 
-Which jobs failed is heard from Snakemake (job_events). Why, a program of goalreel writes as the
-last line of its log, in JSON (cli.failure_record); of a log without one the last lines are shown.
+Snakemake reports the jobs that failed (job_events). A program of goalreel ends its log with the
+cause (cli.read_failure). Of another log the last lines are shown.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-_LAST_LINES = 10  # of a log that holds no record
-_MOST_LINES = 40  # of one cause: what ffmpeg says and its command may be many
+from goalreel.cli import read_failure, read_log
+from goalreel.errors import counted, shortened
+
+_MOST_CAUSES, _MOST_LINES = 2, 4  # so that all has at most 15 lines
 _MOST_SHARDS = 5
 _NO_CAUSE = (
-    "error: the job gave no cause: killed, perhaps for want of memory, or without room on the disk "
-    "for its log"
+    "The job was killed without a message. It may have run out of memory or disk space: lower "
+    "shard_size"
 )
 
 
@@ -24,7 +24,8 @@ class Failure:
     """A job that failed."""
 
     rule: str
-    shard: str = ""  # "" for a rule without shards
+    shard: str = ""  # the last of its wildcards' values, "" without any
+    job: int = 0  # its number in Snakemake
     logs: Sequence[str] = ()  # the job's own, as far as this attempt wrote them
     system_logs: Sequence[str] = ()  # the cluster's, of the job or of its group
     message: str = ""  # of the executor
@@ -33,8 +34,8 @@ class Failure:
 
     @property
     def records(self) -> list[dict]:
-        """What its programs wrote of their failures; see cli.failure_record."""
-        return [record for log in self.logs if (record := _record(log))]
+        """What its programs wrote of their failures; see cli.read_failure."""
+        return [record for log in self.logs if (record := read_failure(log))]
 
 
 def failure_summary(
@@ -48,38 +49,40 @@ def failure_summary(
         done: the number of jobs that have finished.
         jobs: the number of jobs that the run was to have.
     """
+    if failures and all(any(r["stopped"] for r in failure.records) for failure in failures):
+        return f"run interrupted, {done:,} of {jobs:,} jobs done"
     groups: dict[tuple, list[tuple[Failure, str]]] = {}
     for failure in sorted(_culprits(failures), key=lambda failure: failure.shard):
         cause = cause_of(failure)
         groups.setdefault((failure.rule, _without_numbers(cause)), []).append((failure, cause))
-    lines = []
-    for (rule, _), members in sorted(groups.items(), key=lambda item: -len(item[1])):
+    lines, ordered = [], sorted(groups.items(), key=lambda item: -len(item[1]))
+    for (rule, _), members in ordered[:_MOST_CAUSES]:
         first, cause = members[0]
         names = _shards([failure.shard for failure, _ in members])
-        same = f" ({len(members):,} jobs of the same cause)" if len(members) > 1 else ""
-        lines += [f"{rule}{names}{same}:", *(f"  {line}" for line in _shortened(cause))]
-        lines += [f"  log: {log}" for log in [*first.logs, *first.system_logs]]
-    if not any(failure.records for failure in failures):  # else these repeat what a job has said
-        for message in {_without_numbers(text): text for text in reversed(messages)}.values():
-            lines += message.rstrip().splitlines()[-_LAST_LINES:]
-    failed = sum(map(len, groups.values()))
-    count = f"{failed:,} {'job' if failed == 1 else 'jobs'} failed" if failed else "run stopped"
-    return "\n".join([f"{count}, {done:,} of {jobs:,} done", *lines])
+        head, *rest = shortened(cause, _MOST_LINES)
+        lines += [f"{rule}{names}: {head}", *(f"  {line}" for line in rest)]
+        if logs := [*first.logs, *first.system_logs]:
+            lines.append(f"  log: {', '.join(logs)}")
+    if messages and not any(failure.records for failure in failures):  # else they repeat these
+        lines += shortened(messages[0], _MOST_LINES)
+    count, others = sum(map(len, groups.values())), len(ordered) - _MOST_CAUSES
+    failed = f"{counted(count, 'job')} failed" if count else "run stopped"
+    more = f" ({counted(others, 'more cause')} in their logs)" if others > 0 else ""
+    return "\n".join([f"{failed}, {done:,} of {jobs:,} done{more}", *lines])
 
 
 def cause_of(failure: Failure) -> str:
     """Return why a job failed: its program's error, else what the cluster says, else its log."""
-    errors = [f"error: {record['error']}" for record in failure.records]
-    if errors and not any(record.get("stopped") for record in failure.records):
+    errors = [record["error"] for record in failure.records]
+    if errors and not any(record["stopped"] for record in failure.records):
         return "\n".join(errors)
-    cluster = [line for log in failure.system_logs for line in _last_lines(log)]
+    cluster = [line for log in failure.system_logs for line in read_log(log)]
     parts = [*errors, *cluster, failure.message.strip()]
     if any(parts):
         return "\n".join(dict.fromkeys(filter(None, parts)))
-    number = f"; the cluster calls it job {failure.external}" if failure.external else ""
-    return "\n".join([*(line for log in failure.logs for line in _last_lines(log))]) or (
-        _NO_CAUSE + number
-    )
+    number = f" (job {failure.external} of the cluster)" if failure.external else ""
+    lines = (line for log in failure.logs for line in read_log(log) if " so far, " not in line)
+    return "\n".join(lines) or _NO_CAUSE + number
 
 
 def _culprits(failures: Sequence[Failure]) -> list[Failure]:
@@ -97,38 +100,9 @@ def _culprits(failures: Sequence[Failure]) -> list[Failure]:
     return culprits
 
 
-def _record(log: str) -> dict | None:
-    """Return the failure that a program has noted in the last line of its log, None for none."""
-    lines = _read(log).rstrip().splitlines()
-    try:
-        record = json.loads(lines[-1]) if lines else None
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) and "error" in record else None
-
-
-def _last_lines(log: str) -> list[str]:
-    return _read(log).rstrip().splitlines()[-_LAST_LINES:]
-
-
-def _read(log: str) -> str:
-    try:
-        return Path(log).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _without_numbers(cause: str) -> str:
     """Return a cause without what differs from shard to shard: numbers and temporary names."""
     return re.sub(r"\d+", "#", re.sub(r"\.goalreel-\S+-\w+", "", cause))
-
-
-def _shortened(cause: str) -> list[str]:
-    lines = cause.splitlines()
-    if len(lines) <= _MOST_LINES:
-        return lines
-    half = _MOST_LINES // 2
-    return [*lines[:half], f"... ({len(lines) - 2 * half} more lines in the log)", *lines[-half:]]
 
 
 def _shards(shards: Sequence[str]) -> str:

@@ -34,6 +34,14 @@ from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps
 from goalreel.workflow import selection
 from goalreel.workflow.config import load_config
+from goalreel.workflow.failure_summary import failure_summary
+from goalreel.workflow.job_events import (
+    JobEvents,
+    ProgressLine,
+    is_plan,
+    is_warning,
+    print_only,
+)
 from goalreel.workflow.object_storage import (
     check_sources,
     delete_unusable,
@@ -42,13 +50,14 @@ from goalreel.workflow.object_storage import (
     with_stored_logs,
 )
 from goalreel.workflow.plan import Plan
-from goalreel.workflow.run_summary import film_summary, shard_summary, view_summary
+from goalreel.workflow.run_summary import film_summary, view_summary
 from goalreel.workflow.specs import Specs
-from goalreel.workflow.stages import APART, STAGES, VIEWS
+from goalreel.workflow.stages import APART, FILM, STAGES, VIEWS
 
 _STARTED = time.time()
 _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list = []  # of this run: one, or none where hooks are off
+_PROGRESS: list = []  # its line, likewise
 _LOCKS: list = []  # of this process, held until it ends
 _CONFIG, _FOUND = "GOALREEL_CONFIG", "GOALREEL_FOUND"
 _SHARD_SECONDS = 60  # that an interrupted job may lose
@@ -71,6 +80,7 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
         config: what the user gave, without the defaults.
     """
     scripts = Path(base, "scripts")
+    print_only(workflow, is_plan)
     try:
         complete = load_config(config, Path(base, "config.schema.yaml"))
         check_results(complete["results"], Path(base))
@@ -282,8 +292,6 @@ def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
 
 def start_run(plan: Plan, workflow) -> None:
     """Check that the jobs will find their files, and listen to what happens to them."""
-    from goalreel.workflow.job_events import JobEvents
-
     scripts, policy = Path(os.environ["SCRIPTS"]), policy_files(plan.config["policy"])
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
     needed = [scripts.parent / "config.schema.yaml", *sorted(programs)]
@@ -312,9 +320,25 @@ def start_run(plan: Plan, workflow) -> None:
     # Its handler of SIGTERM takes this lock in the thread that may hold it, and would wait for ever
     # (job_scheduler.py, 9.27).
     workflow.scheduler._lock = threading.RLock()
+    _listen(plan, workflow, jobs)
+
+
+def _listen(plan: Plan, workflow, jobs: Iterable) -> None:
+    """Take note of what happens to the jobs, and print how far the shards are."""
     events = JobEvents(at_close=partial(print_causes, workflow))
     _EVENTS.append(events)
-    workflow.logger_manager.logger.addHandler(events)
+    logs, sizes, shards = workflow.logger_manager, plan.shard_sizes, {}
+    logs.logger.addHandler(events)
+    print_only(workflow, is_warning)
+    if logs.settings.verbose or logs.settings.quiet:
+        return
+    for job in jobs:
+        if job.rule.name in FILM and "shard" in job.wildcards_dict:
+            shard = job.wildcards_dict["shard"]
+            shards.setdefault(job.rule.name, {})[shard] = sizes[shard]
+    stages = {stage: shards[stage] for stage in FILM if stage in shards}
+    unit = selection.unit(plan.config)
+    _PROGRESS.append(ProgressLine(events, stages, sum(sizes.values()), unit))
 
 
 def print_summary(plan: Plan, workflow) -> None:
@@ -326,9 +350,6 @@ def print_summary(plan: Plan, workflow) -> None:
     try:
         if _is_new(results / "verify.csv") and verified.is_file():
             _print_last(verified.read_text(encoding="utf-8").rstrip())
-        settings = workflow.resource_settings  # of a cluster, nodes are the jobs at a time
-        cores = min(filter(None, (settings.nodes, settings.cores)), default=1)
-        _print_last(shard_summary(results, plan.config, cores, _STARTED))
         if _is_new(film) and (results / "episodes.csv").is_file():
             _print_last(
                 film_summary(results, len(plan.shards), plan.encoder, selection.unit(plan.config))
@@ -349,16 +370,15 @@ def print_causes(workflow) -> None:
     Snakemake calls no hook when it leaves a run by an exception, as it does with --keep-going at a
     job whose input another job has refused; the events, which it closes, call this then.
     """
-    from goalreel.workflow.failure_summary import failure_summary
-
     _end_waits()
     for events in _EVENTS:
         jobs = sum(1 for _ in workflow.dag.needrun_jobs(exclude_finished=False))
         failures = [with_stored_logs(workflow, failure) for failure in events.failures]
-        text = failure_summary(failures, events.messages, events.done, jobs)
+        text = failure_summary(failures, events.messages, len(events.finished), jobs)
         deleted = delete_unusable(workflow, failures)
-        text = f"{with_addresses(workflow, text)}\n{deleted}run the same command again to go on"
-        _print_last(text)
+        complete = ", ".join(workflow.logger_manager.get_logfile())
+        text = f"{with_addresses(workflow, text)}\n{deleted}Run the same command again to continue."
+        _print_last(f"{text} Snakemake's log: {complete}")
     _EVENTS.clear()
 
 
@@ -369,6 +389,8 @@ def _end_waits() -> None:
     job, to look for more a timespan later (job_scheduler.py, 9.27), and nothing cancels them. The
     other wait is Python's own, see `plan_run`.
     """
+    while _PROGRESS:
+        _PROGRESS.pop().end()
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()

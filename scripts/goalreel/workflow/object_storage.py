@@ -59,7 +59,7 @@ def with_stored_logs(workflow, failure: Failure) -> Failure:
     """
     logs = list(failure.logs)
     for job in workflow.dag.jobs:
-        if (job.rule.name, job.wildcards_dict.get("shard", "")) != (failure.rule, failure.shard):
+        if job.jobid != failure.job:
             continue
         for file in _stored(job.log):
             if not workflow.local_exec:

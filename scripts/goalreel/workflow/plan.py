@@ -74,6 +74,12 @@ class Plan:
         """The names of all shards: "00000", "00001", ..."""
         return [shard_name(shard) for shard in range(self._specs.shards)]
 
+    @property
+    def shard_sizes(self) -> dict[str, int]:
+        """The number of episodes, or reaches, in each shard, by its name."""
+        size, count = self.config["shard_size"], self._specs.count
+        return {name: min(size, count - n * size) for n, name in enumerate(self.shards)}
+
     def all_shards(self, pattern: str) -> Callable[[object], list[str]]:
         """Return an input function of a file of every shard: `pattern` holds {shard}."""
         return lambda wildcards: [pattern.format(shard=shard) for shard in self.shards]

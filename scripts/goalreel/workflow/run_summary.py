@@ -2,20 +2,14 @@
 
 import csv
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean, median, pstdev
+from statistics import fmean, pstdev
 
 from goalreel.encoding.choice import Choice
-from goalreel.errors import GoalreelError, counted, file_size
+from goalreel.errors import GoalreelError, clock, counted, file_size
 from goalreel.mp4.reader import read_outline
-from goalreel.report.timings import new_seconds, read_timings
-from goalreel.workflow import selection
+from goalreel.report.timings import read_timings
 from goalreel.workflow.stages import FILM, STAGES
-
-_BRIEF, _LONG, _GOOD = 1, 600, 30  # seconds of a shard's longest job
-_LITTLE = 20  # seconds of all jobs of shards, below which their number does not matter
-_MOST = 1000  # shards that a smaller size may lead to: planning them takes 8 s
 
 
 def film_summary(results: Path, shards: int, encoder: Choice, unit: str) -> str:
@@ -43,61 +37,13 @@ def film_summary(results: Path, shards: int, encoder: Choice, unit: str) -> str:
             rows = counted(sum(1 for _ in csv.DictReader(stream)), "row")
     *timings, _ = read_timings(results / "benchmarks", FILM, shards, frames)
     lines = {
-        "film": f"{film}, {_clock(seconds)}, {file_size(film.stat().st_size)}",
+        "film": f"{film}, {clock(seconds)}, {file_size(film.stat().st_size)}",
         "shows": f"{shows}, {counted(index.frames, 'frame')}",
         "encoder": encoder.label,
         "tables": ", ".join(map(str, tables)) + (f" ({rows})" if unit == "reach" else ""),
         "seconds": ", ".join(f"{timing.stage} {timing.seconds:.1f}" for timing in timings),
     }
     return "\n".join(f"{name:>8}  {text}" for name, text in lines.items())
-
-
-def shard_summary(results: Path, config: Mapping, cores: int, since: float) -> str:
-    """Return a line with a better size of shards, "" where those of this run do well.
-
-    Args:
-        results: the folder with the rules' benchmark files.
-        config: the complete configuration.
-        cores: how many jobs run at the same time; at least as many shards are proposed.
-        since: the run's start, in seconds since the epoch; what it found made says nothing.
-
-    Raises:
-        GoalreelError: a file is not a benchmark.
-    """
-    count, size = selection.count(config), config["shard_size"]
-    shards = -(-count // size)
-    stages = [name for name, stage in FILM.items() if stage.per == "shard"]
-    spent = {name: new_seconds(results / "benchmarks" / name, shards, since) for name in stages}
-    made = len(spent["simulate"])
-    if not made:  # another size would make them all again
-        return ""
-    longest = max(median(seconds) for seconds in spent.values() if seconds)
-    good = size * _GOOD / max(longest, 0.01)
-    if longest < _BRIEF and made > 2 and sum(map(sum, spent.values())) > _LITTLE:
-        better = _tidy(min(good, count // cores), config)
-        if better >= 2 * size:
-            return _shards(made, f"{longest:.1f} s", better, "take fewer jobs", size)
-    if longest > _LONG:
-        better = _tidy(max(good, count / _MOST, 1), config)
-        if better <= size / 2:
-            gain = "use more cores and lose less when interrupted"
-            return _shards(made, f"{longest / 60:.0f} min", better, gain, size)
-    return ""
-
-
-def _tidy(size: float, config: Mapping) -> int:
-    """Return a size of two digits and zeros at most as large, as the configuration takes it."""
-    whole = min(int(size), 100_000)
-    whole -= whole % 10 ** max(len(str(whole)) - 2, 0)
-    per_file = config["film"]["reaches_per_file"]
-    while whole and per_file and per_file % whole:  # a file holds whole shards
-        whole -= 1
-    return whole
-
-
-def _shards(made: int, each: str, better: int, gain: str, size: int) -> str:
-    jobs = counted(made, "new one")
-    return f"{'shards':>8}  {jobs}, {each} a job: shard_size={better} would {gain} (now {size})"
 
 
 def view_summary(results: Path, since: float) -> str:
@@ -147,8 +93,3 @@ def _shown(table: Path) -> tuple[str, int]:
     mean = fmean(returns)
     spread = pstdev(returns) if math.isfinite(mean) else math.nan
     return f"{episodes}, return {mean:.4g} ± {spread:.3g}, {truncated:,} truncated", frames
-
-
-def _clock(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"

@@ -33,7 +33,6 @@ RESULTS = plan.config["results"]
 TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
-PART = f"{RESULTS}/films/{{part}}.mp4"
 SARSA_POLICY = f"{RESULTS}/train/policy.npz"
 DQN_POLICY = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt"
 PIXELS_POLICY = f"{RESULTS}/pixels/policy.npz"
@@ -43,7 +42,6 @@ DQN_METRICS = f"{RESULTS}/train/{{variant}}/{{seed}}/metrics.json"
 
 wildcard_constraints:
     shard=r"\d{5,9}",
-    part=r"\d{5,9}",
     variant=r"[a-z0-9_]+",
     seed=r"\d+",
 
@@ -59,7 +57,7 @@ envvars:
 rule all:
     """The film and its tables."""
     input:
-        plan.film(f"{RESULTS}/film.mp4", f"{RESULTS}/films.csv", PART),
+        f"{RESULTS}/film.mp4",
         f"{RESULTS}/episodes.csv",
         plan.if_reaches(f"{RESULTS}/attempts.csv"),
 

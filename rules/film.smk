@@ -2,8 +2,7 @@
 
 They read the policy, if it is trained here (rules/training.smk), or a recording, or else nothing;
 they leave, under the results folder, recording.npz, trajectories/, atlas.npz, frames/,
-coded_atlas.npz, segments/, film.mp4 (or films/ and films.csv, where `film.reaches_per_file` is set)
-and the tables of episodes.
+coded_atlas.npz, segments/, film.mp4 and the tables of episodes.
 """
 
 
@@ -151,54 +150,6 @@ rule concat:
         'python "$SCRIPTS/concat.py" --spec {params.spec:q}'
         " --segments {input.segments[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output:q} 2> {log:q}"
-
-
-rule part:
-    """Join the segments of a part of the reaches as they are, with a chapter for each episode."""
-    input:
-        segments=plan.part_shards(SEGMENT),
-        trajectories=plan.part_shards(TRAJECTORIES),
-    output:
-        PART,
-    log:
-        f"{RESULTS}/logs/part/{{part}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/part/{{part}}.tsv"
-    conda:
-        "../envs/film.yaml"
-    resources:
-        mem_mb=plan.memory("part"),
-        runtime=plan.minutes("part"),
-    params:
-        spec=plan.spec("part"),
-    shell:
-        'python "$SCRIPTS/concat.py" --spec {params.spec:q}'
-        " --segments {input.segments[0]:q}"
-        " --trajectories {input.trajectories[0]:q}"
-        " {output:q} 2> {log:q}"
-
-
-rule films:
-    """Tell of each part its file, its reaches, and how long and large it is."""
-    input:
-        parts=plan.all_parts(PART),
-    output:
-        f"{RESULTS}/films.csv",
-    log:
-        f"{RESULTS}/logs/films.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/films.tsv"
-    conda:
-        "../envs/film.yaml"
-    resources:
-        mem_mb=plan.memory("films"),
-        runtime=plan.minutes("films"),
-    params:
-        spec=plan.spec("films"),
-    shell:
-        'python "$SCRIPTS/films.py" --spec {params.spec:q}'
-        " --parts {input.parts[0]:q}"
         " {output:q} 2> {log:q}"
 
 

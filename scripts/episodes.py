@@ -4,8 +4,7 @@ By hand, for two shards:
 
     python scripts/episodes.py episodes.csv tables.json --attempts attempts.csv --spec '{
         "stage": "episodes",
-        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15,
-                   "film.reaches_per_file": null},
+        "config": {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15},
         "shard": {"shards": 2}}' --trajectories results/trajectories/00000.npz
 """
 
@@ -43,7 +42,6 @@ def main(argv: list[str] | None = None) -> None:
         spec.config["env"],
         fps,
         spec.config["card_frames"],
-        spec.config["film.reaches_per_file"],
     )
     tables = filter(None, [arguments.episodes, arguments.attempts])
     told = with_digests(spec, list(tables))

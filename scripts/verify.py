@@ -7,7 +7,7 @@ command:
 
     python scripts/verify.py results/verify.csv --spec '{"stage": "verify", "config": {
         "env": "MountainCar-v0", "film.fps": 30, "card_frames": 15, "unit": "reach"},
-        "made_of": {...}, "shard": {"shards": 2, "reaches": 250, "size": 125, "per_file": null}}'
+        "made_of": {...}, "shard": {"shards": 2, "reaches": 250, "size": 125}}'
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
     spec.check_tool("ffmpeg", ffmpeg.version())
     outputs = {name: stage.outputs for name, stage in STAGES.items()}
     film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
-    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size"))
     plan = Plan(outputs, spec.made_of, *film, shards, spec.config["unit"], *counts)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)

@@ -110,27 +110,6 @@ def test_damage_after_a_finished_run(filmed, recovers, tmp_path, kind, trial):
     recovers("cut after a finished run, time stamp new", project, culprits=[name], complete=True)
 
 
-@trials(sample=0, count=2)
-def test_damage_in_a_film_of_parts(once, recovers, tmp_path, trial):
-    """The job that finds it fails when the part has been made before; the next run makes it."""
-    config = SMALL | {"film": "{reaches_per_file: 4}"}
-    parted = once("filmed in parts", lambda fresh: fresh.run("-j", "2", config=config))
-    expected = hashes(parted.folder / "results")
-    project, rng = parted.copied(tmp_path / "project"), generator("parts", trial)
-    names = files_of("segments")
-    for name in names:
-        path = project.folder / "results" / name
-        replaced(path, cut(path.read_bytes(), rng), keep_times=False)
-    recovers(
-        "segments of a film in parts cut",
-        project,
-        config,
-        expected,
-        tried=len(names),
-        culprits=names,
-    )
-
-
 @pytest.mark.parametrize("kind", sampled(["film.mp4", "episodes.csv", *AFTER]))
 @pytest.mark.parametrize("damage", sampled(DAMAGES))
 def test_damage_that_no_time_stamp_shows(filmed, expected, tmp_path, damage, kind):

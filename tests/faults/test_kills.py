@@ -48,9 +48,7 @@ def test_a_run_that_is_stopped(project, recovers, ending, trial):
 
 DRAWN = {"env": "CartPole-v1", "episodes": 6, "shard_size": 2, "policy": "{name: random}"}
 OTHER = {  # runs beside the film of a Mountain Car, and their targets
-    "a film in parts": (SMALL | {"film": "{reaches_per_file: 4}"}, ()),
     "an environment that is drawn": (DRAWN, ()),
-    "a drawn film in parts": (DRAWN | {"film": "{reaches_per_file: 2}"}, ()),
     "one that Gymnasium steps": (DRAWN | {"env": "FrozenLake-v1"}, ()),
     "views": (SMALL, ("all", "clips", "grid", "swarm", "phase", "stills", "card")),
     "a training": (

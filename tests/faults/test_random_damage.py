@@ -1,6 +1,6 @@
 """Random damage of any file of a finished run, of which no time stamp tells: `verify` finds it all.
 
-Of a Mountain Car with all its views, and of an environment that Gymnasium draws, filmed in parts.
+Of a Mountain Car with all its views, and of an environment that Gymnasium draws.
 """
 
 import json
@@ -20,7 +20,6 @@ from goalreel.workflow.stages import STAGES
 
 OUTPUTS = {name: stage.outputs for name, stage in STAGES.items()}
 DRAWN = {"env": "FrozenLake-v1", "episodes": 6, "shard_size": 2, "policy": "{name: random}"}
-DRAWN |= {"film": "{reaches_per_file: 4}"}
 DRAWN_VIEWS = ("clips", "grid", "stills", "card")
 EACH = 25  # damages of a trial; each is undone
 NOT_CHECKED = ("logs", "benchmarks", "config.yaml")  # no result hangs on them
@@ -33,12 +32,12 @@ def finished(request, once, tmp_path_factory):
         made, config = request.getfixturevalue("viewed"), VIEWED
     else:
         make = lambda fresh: fresh.run("-j", "2", "all", *DRAWN_VIEWS, config=DRAWN)  # noqa: E731
-        made, config = once("drawn in parts", make), DRAWN
+        made, config = once("drawn with views", make), DRAWN
     given = {key: yaml.safe_load(str(value)) for key, value in config.items()}
     complete = load_config(given, REPOSITORY / "config.schema.yaml")
     spec = json.loads(Specs(complete, made.folder / "scripts").spec("verify", None))
     film = [spec["config"][name] for name in ("env", "film.fps", "card_frames")]
-    shards, *counts = [spec["shard"][name] for name in ("shards", "reaches", "size", "per_file")]
+    shards, *counts = [spec["shard"][name] for name in ("shards", "reaches", "size")]
     plan = Plan(OUTPUTS, spec["made_of"], *film, shards, spec["config"]["unit"], *counts)
     copy = made.copied(tmp_path_factory.mktemp("damaged") / "project")
     return copy.folder / "results", plan

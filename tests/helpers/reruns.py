@@ -23,7 +23,6 @@ from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES
 
 FILM = ("concat", "episodes")
-PARTS = ("part", "films", "episodes")
 _IN_NO_SPEC = {"plots": "episodes"}  # a rule that runs again after another by its files alone
 
 
@@ -59,8 +58,6 @@ class Sources:
         for key, value in config.items():
             given[key] = given[key] | value if isinstance(value, dict) else value
         complete = load_config(given, self.folder / "config.schema.yaml")
-        if complete["film"]["reaches_per_file"] is not None:
-            targets = PARTS
         plan = Specs(complete, self.folder / "scripts")
         found: dict[tuple, str] = {}
         waiting = list(targets)
@@ -68,16 +65,15 @@ class Sources:
             rule = waiting.pop()
             for name in _names(plan, rule):
                 if (rule, name) not in found:
-                    wildcards = SimpleNamespace(shard=name, part=name)
+                    wildcards = SimpleNamespace(shard=name)
                     found[rule, name] = plan.spec(rule, wildcards)
                     waiting += json.loads(found[rule, name])["made_of"]
         return found
 
 
 def _names(plan: Specs, rule: str) -> list[str]:
-    """Return the shard or part of each of a rule's jobs, "" for a job of the whole run."""
-    per = STAGES[rule].per
-    count = plan.shards if per == "shard" else len(plan.parts) if per == "part" else 0
+    """Return the shard of each of a rule's jobs, "" for a job of the whole run."""
+    count = plan.shards if STAGES[rule].per == "shard" else 0
     return [shard_name(place) for place in range(count)] or [""]
 
 

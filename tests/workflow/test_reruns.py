@@ -32,7 +32,6 @@ CONFIG_EDITS = [
     ({"encode": {"encoder": "x264"}}, ENCODE),
     ({"encode": {"qp": 31}}, ENCODE),  # an option of x264, which `auto` takes then
     ({"encode": {"quality": "small"}}, CODED),
-    ({"film": {"reaches_per_file": 4}}, {"part": 2, "films": 1, "episodes": 1}),
     ({"film": {"fps": 60}}, ENCODE | {"episodes": 1}),
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE),
     ({"overlay": {"hud": True}}, CODED),

@@ -61,8 +61,7 @@ def concatenate(
         if frames > MOST_FRAMES:
             raise GoalreelError(
                 f"one film holds up to {MOST_FRAMES:,} frames, and the shards up to {segment} "
-                f"have {frames:,}; set film.reaches_per_file, which makes several films, and run "
-                f"snakemake again: only they are made"
+                f"have {frames:,}. Make several films: set reaches, seed and results of each"
             )
     summaries = (read_summary(trajectory) for trajectory in trajectories)
     return join(segments, path, fps, title, comment, _chapters(summaries, cards, unit))

@@ -12,7 +12,6 @@ from pathlib import Path
 import pandas as pd
 
 from goalreel.files.atomic import replacing
-from goalreel.films.parts import film_file
 from goalreel.provenance.spec import check_common
 from goalreel.simulation.trajectories import Attempts, read_summary
 
@@ -21,8 +20,8 @@ _SHOWN = ["first_frame", "frames", "start_s", "card_frames"]
 ATTEMPT_COLUMNS = ["reach", "attempt", "seed", "env", "initial_position", *_PLAYED, "reached"]
 # By what the run counts.
 EPISODE_COLUMNS = {
-    "reach": [*ATTEMPT_COLUMNS[:-1], *_SHOWN, "reached", "film"],
-    "episode": ["episode", "seed", "env", *_PLAYED, *_SHOWN, "film"],
+    "reach": [*ATTEMPT_COLUMNS[:-1], *_SHOWN, "reached"],
+    "episode": ["episode", "seed", "env", *_PLAYED, *_SHOWN],
 }
 
 
@@ -33,12 +32,11 @@ def write_tables(
     env: str,
     fps: int,
     cards: int,
-    per_file: int | None = None,
 ) -> int:
     """Write the table of filmed episodes and, where goal reaches are filmed, that of all attempts.
 
     In episodes.csv, first_frame is the film's frame that shows the reset state, and start_s that
-    over `fps`; both count in `film`, a file by its path in the results.
+    over `fps`.
 
     Args:
         trajectories: the files of all shards, in order.
@@ -47,7 +45,6 @@ def write_tables(
         env: the environment.
         fps: frames per second.
         cards: frames of the title card before each episode.
-        per_file: episodes or reaches of each file of the film, None for one film.
 
     Returns:
         The number of filmed episodes.
@@ -55,7 +52,7 @@ def write_tables(
     Raises:
         GoalreelError: a file cannot be used, or the shards were not made alike.
     """
-    first_frame, rows, first, film = 0, 0, {}, None
+    first_frame, rows, first = 0, 0, {}
     columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]
     with contextlib.ExitStack() as files:
         episodes_part = files.enter_context(replacing(episodes_csv))
@@ -65,9 +62,6 @@ def write_tables(
             first = first or {path: summary.spec}
             check_common(first | {path: summary.spec})
             table = _frame(summary.episodes, env, shard)
-            before, film = film, film_file(int(summary.attempts.reach[0]), per_file)
-            first_frame = first_frame if film == before else 0
-            table["film"] = film
             table["frames"], table["card_frames"] = table["steps"] + 1, cards
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]

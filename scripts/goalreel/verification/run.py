@@ -16,8 +16,6 @@ from pathlib import Path
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
-from goalreel.films.parts import WHOLE
-from goalreel.films.parts_index import index_of
 from goalreel.provenance.checksums import fault_of, read_digests
 from goalreel.verification import single_files as files
 from goalreel.verification.played_again import difference
@@ -116,34 +114,18 @@ def _check_left(left: tuple[str, Path]) -> Verdict:
     return verdict
 
 
-def _films_left(results: Path, plan: Plan) -> Iterator[Path]:
-    """Yield the films of other options, in one file or in parts: they too need only be whole."""
-    planned = plan.films()
-    for path in [results / WHOLE, *sorted((results / "films").glob("[0-9]*.mp4"))]:
-        if path.exists() and path.relative_to(results).as_posix() not in planned:
-            yield path
-
-
 def _check_film(
     results: Path, plan: Plan, frames: int | None, episodes: int | None, threads: int
 ) -> Verdict:
-    verdict, chapters = Verdict("concat"), 0
-    for name, shard in plan.films().items():
-        path = results / name
-        count = verdict.check(path, lambda p=path, s=shard: _decoded(p, s, plan, threads))
-        if count is not None:
-            verdict.frames, chapters = verdict.frames + count, chapters + ffmpeg.chapters(path)
-    if verdict.files == len(plan.films()):
-        verdict.note = "sound, every frame decoded"
+    verdict, path = Verdict("concat"), results / "film.mp4"
+    shard = {"shards": plan.shards, "reaches": plan.reaches}
+    verdict.frames = verdict.check(path, lambda: _decoded(path, shard, plan, threads)) or 0
+    if verdict.files:
+        verdict.note, chapters = "sound, every frame decoded", ffmpeg.chapters(path)
         if verdict.frames != (frames or verdict.frames):
             verdict.faults[path] = f"{verdict.frames} frames come out of it, not {frames}"
         elif chapters != (episodes or chapters):
             verdict.faults[path] = f"it has {chapters} chapters, not {episodes}"
-    if plan.per_file is not None:
-        index = results / "films.csv"
-        verdict.check(index, lambda: _check_index(index, plan))
-    for left in _films_left(results, plan):
-        verdict.add(_check_left(("concat", left)))
     return verdict
 
 
@@ -157,16 +139,6 @@ def _decoded(path: Path, shard: dict[str, int], plan: Plan, threads: int) -> int
     if frames != files.read_index(path).frames:
         raise Unusable(path, f"{frames} frames can be decoded, not all")
     return frames
-
-
-def _check_index(path: Path, plan: Plan) -> None:
-    """Compare the index of the parts with what they hold; it has no checksum of its own."""
-    if not path.exists():
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it")
-    parts = [path.parent / name for name in plan.films()]
-    index, _ = index_of(parts, path.parent, plan.fps, plan.reaches, plan.unit)
-    if path.read_bytes() != index.encode():
-        raise Unusable(path, "it is not the index of the parts beside it")
 
 
 def _check_tables(

@@ -8,7 +8,6 @@ from pathlib import Path
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
-from goalreel.films.parts import WHOLE, film_file, parts_of
 from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.frame_cache import open_cache
@@ -31,7 +30,6 @@ class Plan:
     unit: str  # what the run counts: "reach" or "episode"; all below are counts of it
     reaches: int
     size: int  # of a shard but the last
-    per_file: int | None  # of a film but the last, None for one film
 
     @property
     def is_drawn(self) -> bool:
@@ -46,19 +44,6 @@ class Plan:
         """Return a shard's reaches, as its spec has them."""
         first = shard * self.size
         return {"first": first, "count": min(self.size, self.reaches - first)}
-
-    def films(self) -> dict[str, dict[str, int]]:
-        """Return the films by their paths in the results, and their reaches as in their specs."""
-        if self.per_file is None:
-            return {WHOLE: {"shards": self.shards, "reaches": self.reaches}}
-        return {
-            film_file(part.first, self.per_file): {
-                "first": part.first,
-                "shards": len(part.shards(self.size)),
-                "reaches": part.end,
-            }
-            for part in parts_of(self.reaches, self.per_file)
-        }
 
 
 def check_made(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> None:

@@ -115,7 +115,8 @@ def fault_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
         return ""
     gone = again and any(verdict.faults for verdict in verdicts)
     lines = [f"the results are not whole{'; what is damaged is removed' if gone else ''}"]
-    lines += [*map(str, verdicts), *(f"{path}: {fault}" for path, fault in faults)]
+    lines += [str(verdict) for verdict in verdicts if verdict.word != "not made"]
+    lines += [f"{path}: {fault}" for path, fault in faults]
     return "\n".join([*lines, *([f"make again: {shlex.join(map(str, again))}"] if again else [])])
 
 

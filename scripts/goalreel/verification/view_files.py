@@ -17,7 +17,7 @@ from goalreel.verification.verdict import Verdict
 
 # Whose files are checked against one another, by `run`.
 _FILM = ("recording", "simulate", "atlas", "coded_atlas", "render", "encode", "concat", "episodes")
-_FILM += ("part", "films", "verify")
+_FILM += ("verify",)
 _SEALED = (".mp4", ".npz", ".pt")
 
 

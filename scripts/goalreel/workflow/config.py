@@ -4,7 +4,6 @@ The schema defines the options, their ranges and defaults; checks that involve s
 here. The validator is jsonschema, which Snakemake itself depends on.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -387,23 +386,13 @@ def _shard_faults(config: Mapping) -> Faults:
 
 
 def _film_faults(config: Mapping) -> Faults:
-    """Yield the faults of files that would cut a shard in two or hold too many frames."""
-    per_file, size = config["film"]["reaches_per_file"], config["shard_size"]
-    if per_file is not None and per_file % size:
-        yield (
-            "film.reaches_per_file",
-            f"{per_file} would cut a shard in two; allowed with shard_size {size}: its multiples, "
-            f"such as {max(per_file // size, 1) * size}, or null",
-        )
-        return
+    """Yield the fault of a film of too many frames."""
     # An episode has at least one step, so two frames, and its card.
-    least = cards(config, choose(config)) + 2
-    count = min(selection.count(config), per_file or math.inf)
+    least, count = cards(config, choose(config)) + 2, selection.count(config)
     if count * least > MOST_FRAMES:
         yield (
-            "film.reaches_per_file",
-            f"{'null' if per_file is None else per_file} makes a file of "
-            f"{counted(count, selection.unit(config))} with at least {count * least:,} frames, "
-            f"title cards included, and a file holds at most {MOST_FRAMES:,}; allowed: at most "
-            f"{MOST_FRAMES // least}",
+            next(key for key in selection.CHOICES if config[key] is not None),
+            f"A film of {counted(count, selection.unit(config))} has at least {count * least:,} "
+            f"frames, title cards included, and a file holds {MOST_FRAMES:,}. Make several runs of "
+            f"at most {MOST_FRAMES // least:,}.",
         )

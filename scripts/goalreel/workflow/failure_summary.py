@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from goalreel.cli import read_failure, read_log
 from goalreel.errors import counted, shortened
 
-_MOST_CAUSES, _MOST_LINES = 2, 4  # so that all has at most 15 lines
+_MOST_CAUSES, _MOST_LINES = 2, 8  # lines of all causes, so that the summary has at most 15
 _MOST_SHARDS = 5
 _NO_CAUSE = (
     "The job was killed without a message. It may have run out of memory or disk space: lower "
@@ -56,15 +56,16 @@ def failure_summary(
         cause = cause_of(failure)
         groups.setdefault((failure.rule, _without_numbers(cause)), []).append((failure, cause))
     lines, ordered = [], sorted(groups.items(), key=lambda item: -len(item[1]))
+    most = _MOST_LINES // max(len(ordered[:_MOST_CAUSES]), 1)
     for (rule, _), members in ordered[:_MOST_CAUSES]:
         first, cause = members[0]
         names = _shards([failure.shard for failure, _ in members])
-        head, *rest = shortened(cause, _MOST_LINES)
+        head, *rest = shortened(cause, most)
         lines += [f"{rule}{names}: {head}", *(f"  {line}" for line in rest)]
         if logs := [*first.logs, *first.system_logs]:
             lines.append(f"  log: {', '.join(logs)}")
     if messages and not any(failure.records for failure in failures):  # else they repeat these
-        lines += shortened(messages[0], _MOST_LINES)
+        lines += shortened(messages[0], 2)
     count, others = sum(map(len, groups.values())), len(ordered) - _MOST_CAUSES
     failed = f"{counted(count, 'job')} failed" if count else "run stopped"
     more = f" ({counted(others, 'more cause')} in their logs)" if others > 0 else ""

@@ -131,7 +131,7 @@ def _with_findings(config: Mapping, given: Mapping, scripts: Path, workflow) -> 
         if opened := shown.get("files"):
             files = list(dict.fromkeys([*policy["files"], *opened]))
             found["policy"] = dict(policy) | {"files": files}
-        if given.get("shard_size") is None and config["film"]["reaches_per_file"] is None:
+        if given.get("shard_size") is None:
             # A shard's first episode is played twice.
             most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9)) - 1
             size = max(min(config["shard_size"], most), 1)

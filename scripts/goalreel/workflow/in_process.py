@@ -69,8 +69,6 @@ def film(
     """
     if Path(to).suffix != ".mp4":
         raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")
-    if "reaches_per_file" in dict(options.get("film") or {}):
-        raise GoalreelError("film.reaches_per_file: one call makes one film. Leave it out.")
     given = {"env": env} if isinstance(env, str) else _named(env)
     given |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
     with _LOCK, tempfile.TemporaryDirectory(prefix="goalreel-") as name:

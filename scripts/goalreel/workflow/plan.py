@@ -47,12 +47,10 @@ class Plan:
         """Return the number of episodes, or reaches, that a job covers at most."""
         if stage == "learning":
             return MOST_AGES * self.config["train"]["attempts"]
-        sizes = {"shard": self.config["shard_size"], "part": self._per_file}
-        return min(sizes.get(STAGES[stage].per) or self._specs.count, self._specs.count)
-
-    @property
-    def _per_file(self) -> int | None:
-        return self.config["film"]["reaches_per_file"]
+        is_sharded = STAGES[stage].per == "shard"
+        return (
+            min(self.config["shard_size"], self._specs.count) if is_sharded else self._specs.count
+        )
 
     @staticmethod
     def cores(cores: int | None) -> int:
@@ -83,29 +81,6 @@ class Plan:
     def all_shards(self, pattern: str) -> Callable[[object], list[str]]:
         """Return an input function of a file of every shard: `pattern` holds {shard}."""
         return lambda wildcards: [pattern.format(shard=shard) for shard in self.shards]
-
-    def part_shards(self, pattern: str) -> Callable[[object], list[str]]:
-        """Return an input function of a file of every shard of a part: `pattern` holds {shard}."""
-        return lambda wildcards: [
-            pattern.format(shard=shard_name(shard))
-            for shard in _or_end(self._specs.part, wildcards.part).shards(self.config["shard_size"])
-        ]
-
-    def all_parts(self, pattern: str) -> Callable[[object], list[str]]:
-        """Return an input function of the file of every part: `pattern` holds {part}."""
-        return lambda wildcards: [
-            pattern.format(part=shard_name(i))
-            for i in range(len(_or_end(lambda: self._specs.parts)))
-        ]
-
-    def film(self, whole: str, index: str, part: str) -> Callable[[object], list[str]]:
-        """Return an input function of the film's file, or of the parts' index and all parts.
-
-        The parts are named too: Snakemake makes what is missing for something that is there only
-        where it is asked for.
-        """
-        parts = self.all_parts(part)
-        return lambda wildcards: [whole] if self._per_file is None else [index, *parts(wildcards)]
 
     def first_shard(self, pattern: str) -> str:
         """Return the first shard's file: `pattern` holds {shard}."""

@@ -20,7 +20,6 @@ from goalreel.environments.gymnasium_ids import environment_files, environment_t
 from goalreel.environments.registry import CLASSIC_CONTROL, describe
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
-from goalreel.films.parts import Part, parts_of
 from goalreel.films.shards import shard_name
 from goalreel.policies.parameters import LEARNERS, is_trained_here, parameters
 from goalreel.policies.watched_files import other_policies, policy_files, policy_tools
@@ -75,20 +74,6 @@ class Specs:
         self.shards = -(-self.count // config["shard_size"])
 
     @property
-    def parts(self) -> list[Part]:
-        """The parts of the film, where it is made in parts. Raises GoalreelError if it is not."""
-        per_file = self._config["film"]["reaches_per_file"]
-        if per_file is None:
-            raise GoalreelError("film.reaches_per_file is null, which makes one film, film.mp4")
-        return parts_of(self.count, per_file)
-
-    def part(self, name: str) -> Part:
-        """Return the part of a name. Raises GoalreelError if the film has none of it."""
-        if int(name) >= len(self.parts):
-            raise GoalreelError(f"no part {name}: the last is {shard_name(len(self.parts) - 1)}")
-        return self.parts[int(name)]
-
-    @property
     def learner(self) -> str:
         """The name of the policy whose checkpoints are filmed. Raises GoalreelError if none is."""
         name, env = self._learner["name"], self._config["env"]
@@ -112,7 +97,7 @@ class Specs:
 
         Args:
             stage: its name in the table of stages.
-            wildcards: the job's, with `shard`, `part`, or `variant` and `seed` where it has them.
+            wildcards: the job's, with `shard`, or `variant` and `seed` where it has them.
 
         Raises:
             GoalreelError: if the run has no such job, a tool does not run, or code cannot be read.
@@ -138,28 +123,11 @@ class Specs:
                 last = shard_name(self.shards - 1)
                 raise GoalreelError(f"no shard {wildcards.shard}: the last is {last}")
             return {"first": first, "count": min(size, total - first)}
-        if per == "part":
-            part = self.part(wildcards.part)
-            return {"first": part.first, "shards": len(part.shards(size)), "reaches": part.end}
         if per in ("any", "training"):
             return {}
-        if stage == "films":
-            return {"parts": len(self.parts), "reaches": total}
-        per_file = self._config["film"]["reaches_per_file"]
-        if stage == "report" and per_file is not None:
-            raise GoalreelError(
-                f"the report plays one film, and film.reaches_per_file is {per_file}; "
-                f"set it to null for a report"
-            )
         whole = {"shards": self.shards, "reaches": total}
-        if stage != "verify":
-            return whole
         # Another spec each time: bit rot leaves no trace by which Snakemake would verify again.
-        return whole | {
-            "size": size,
-            "per_file": per_file,
-            "asked": time.time_ns(),
-        }
+        return whole | {"size": size, "asked": time.time_ns()} if stage == "verify" else whole
 
     def _training(self, variant: str, seed: int) -> dict:
         common = self._common("dqn")
@@ -170,7 +138,7 @@ class Specs:
         """Return what the specs of all jobs of a stage have in common."""
         env, policy = self._config["env"], self._config["policy"]
         planned = stage_of(stage, env)
-        program, tools, files = planned.program or stage, (), self._package_files(stage)
+        tools, files = (), self._package_files(stage)
         player = self._learner if stage == "learning" else policy
         if stage == "recording":
             files = files | policy_files(player)
@@ -205,9 +173,9 @@ class Specs:
                 for variant, seed in self.trainings
             }
         common = {
-            "stage": program,
+            "stage": stage,
             "config": {key: self._value(key) for key in planned.config},
-            "code": fingerprint(self._scripts / f"{program}.py", without),
+            "code": fingerprint(self._scripts / f"{stage}.py", without),
             "without": without,
             "tools": {tool: _version(tool) for tool in map(self._tool, (*planned.tools, *tools))},
             "made_of": made_of,

@@ -22,16 +22,14 @@ class Stage:
     inputs: tuple[str, ...] = ()
     # The packages whose versions shape its bytes; "artist" is the package that draws the style.
     tools: tuple[str, ...] = ()
-    # What it leaves, below the results folder; {shard}, {part}, {variant}, {seed} are wildcards.
+    # What it leaves, below the results folder; {shard}, {variant}, {seed} are wildcards.
     outputs: tuple[str, ...] = ()
-    # What one job covers: a "shard", a "part", a "training", the whole "run", or "any" run.
+    # What one job covers: a "shard", a "training", the whole "run", or "any" run.
     per: str = "run"
     # Files of the package, beside its modules, that shape its bytes.
     files: tuple[str, ...] = ()
     # The output that the summary names, "" for a stage that it does not.
     summary: str = ""
-    # The stage whose program it runs, and whose spec it has, "" for its own.
-    program: str = ""
     # Too small for a job of its own on a cluster: it runs where Snakemake does.
     local: bool = False
     mb: float = 0.0
@@ -129,7 +127,7 @@ FILM = {
         ms_per_reach=1,
     ),
     "episodes": Stage(
-        config=(*_FILM, "film.reaches_per_file", "unit"),
+        config=(*_FILM, "unit"),
         inputs=("simulate",),
         tools=("pandas",),
         outputs=("episodes.csv", "attempts.csv", "tables.json"),
@@ -138,17 +136,6 @@ FILM = {
         kb_per_reach=1,
         seconds=5,
         ms_per_reach=0.2,
-    ),
-}
-_PARTS = {
-    "part": replace(FILM["concat"], outputs=("films/{part}.mp4",), per="part", program="concat"),
-    "films": Stage(
-        config=("film.fps", "unit"),
-        outputs=("films.csv",),
-        summary="films.csv",
-        local=True,
-        mb=60,
-        seconds=1,
     ),
 }
 _TRAININGS = {
@@ -317,14 +304,14 @@ _VIEWS = {
         ms_per_reach=2,
     ),
 }
-STAGES = FILM | _PARTS | _TRAININGS | _VIEWS
+STAGES = FILM | _TRAININGS | _VIEWS
 # Targets that are no part of a film, nor made of one: the results may be of any policy.
 APART = {"compare", "training", *_TRAININGS} - {"learning"}
 # A training from pixels or of a variant is no view.
 VIEWS = ("train", "training_table", "learning", *_VIEWS)
 STAGES["verify"] = Stage(
     config=(*_FILM, "unit"),
-    inputs=tuple(n for n, stage in STAGES.items() if not stage.program and n != "compare"),
+    inputs=tuple(name for name in STAGES if name != "compare"),
     tools=("ffmpeg", "numpy"),
     outputs=("verify.csv",),
     mb=500,

@@ -18,7 +18,7 @@ from goalreel.simulation.trajectories import write_trajectories
 
 COLUMNS = (
     "reach, attempt, seed, env, initial_position, steps, return, terminated, truncated, shard, "
-    "first_frame, frames, start_s, card_frames, reached, film"
+    "first_frame, frames, start_s, card_frames, reached"
 )
 
 

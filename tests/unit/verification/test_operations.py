@@ -39,7 +39,7 @@ def planned(project: Project, **config) -> Plan:
     schema = project.folder / "config.schema.yaml"
     specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
     spec = parse_spec(specs.spec("verify", None))
-    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size", "per_file"))
+    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size"))
     outputs = {name: stage.outputs for name, stage in STAGES.items()}
     film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
     return Plan(outputs, spec.made_of, *film, shards, spec.config["unit"], *counts)
@@ -113,10 +113,11 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
         flip(results / name, 500)
     said = done.fail("-j", "2", "verify", config=BASE)
     lines = [line.strip() for line in said.splitlines()]
-    line = next(line for line in lines if line.split()[:1] == ["coded_atlas"])
+    log = (results / "logs" / "verify.log").read_text().splitlines()
+    line = next(line for line in log if line.split()[:1] == ["coded_atlas"])
     assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "sound"]
     assert not (results / "verify.csv").exists()
-    last = [line for line in lines if line.startswith("make again: ")][-1]  # unwrapped
+    last = [line for line in lines if line.startswith("make again: ")][-1]
     done.run("-j", "2", *shlex.split(last.removeprefix("make again: ")), config=BASE)
     assert hashes(results) == before
     assert done.jobs(config=BASE) == {}
@@ -124,21 +125,6 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
         said = done.run("-j", "2", "verify", config=BASE)
         assert re.search(r"concat +1 file .* sound, every frame decoded", said), said
     assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
-
-
-def test_a_film_in_parts_is_verified_part_by_part(project):
-    config, results = BASE | {"film": "{reaches_per_file: 4}"}, project.folder / "results"
-    said = project.run("-j", "2", "verify", config=config)
-    assert re.search(r"concat +3 files .* sound, every frame decoded", said), said
-    plan = planned(project, film={"reaches_per_file": 4})
-    assert not found(verify(results, plan, 2))
-    for name in ("films/00000.mp4", "films/00001.mp4", "films.csv"):
-        whole = (results / name).read_bytes()
-        flip(results / name, len(whole) // 2)
-        assert found(verify(results, plan, 2)) == {results / name}
-        (results / name).write_bytes(whole)
-    shutil.copyfile(results / "films" / "00000.mp4", results / "films" / "00001.mp4")
-    assert results / "films" / "00001.mp4" in found(verify(results, plan, 2))
 
 
 def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
@@ -224,7 +210,7 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
 def test_by_hand_nothing_is_removed(done):
     flip(done.folder / "results" / "segments" / "00001.mp4", 900)
     before = hashes(done.folder / "results")
-    shard = {"shards": 2, "reaches": 8, "size": 4, "per_file": None}
+    shard = {"shards": 2, "reaches": 8, "size": 4}
     config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15, "unit": "reach"}
     for change in ({}, {"made_of": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
         spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)
@@ -233,15 +219,6 @@ def test_by_hand_nothing_is_removed(done):
         assert ended.returncode == 1 and ended.stderr.startswith("error: "), ended.stderr
         (done.folder / "results" / "verify.csv").unlink(missing_ok=True)
         assert hashes(done.folder / "results") == before
-
-
-def test_films_of_other_options_are_read_too(done):
-    parts = {"film": "{reaches_per_file: 4}"}
-    done.run("-j", "2", config=BASE | parts)
-    flip(done.folder / "results" / "film.mp4", 900)
-    said = done.fail("verify", config=BASE | parts)
-    assert "results/film.mp4: " in said and "make again" not in said
-    assert not (done.folder / "results" / "film.mp4").exists()
 
 
 def test_verify_does_not_run_beside_what_it_is_to_verify(done):

@@ -184,14 +184,9 @@ FAULTS = [
         "encode.qp: qp is an option of x264, so encode.encoder cannot be 'assemble'",
     ),
     (
-        {"film": {"reaches_per_file": 300}},
-        "film.reaches_per_file: 300 would cut a shard in two; allowed with shard_size 250: its "
-        "multiples, such as 250, or null",
-    ),
-    (
         {"reaches": 10**7, "shard_size": 1000},
-        "film.reaches_per_file: null makes a file of 10,000,000 reaches with at least 170,000,000 "
-        "frames, title cards included, and a file holds at most 134,217,728; allowed: at most 789",
+        "reaches: A film of 10,000,000 reaches has at least 170,000,000 frames, title cards included, "
+        "and a file holds 134,217,728. Make several runs of at most 7,895,160.",
     ),
     ({"reaches": 10**9}, "shard_size: 250 divides 1,000,000,000 reaches into 4,000,000 shards"),
     ({"overlay": {"caption": "{rech}"}}, "overlay.caption: unknown field 'rech'; did you mean 're"),

@@ -23,7 +23,6 @@ PLACES = {
     "TRAJECTORIES": "trajectories/{shard}.npz",
     "FRAMES": "frames/{shard}.npz",
     "SEGMENT": "segments/{shard}.mp4",
-    "PART": "films/{part}.mp4",
     "SARSA_POLICY": "train/policy.npz",
     "DQN_POLICY": "train/{variant}/{seed}/policy.pt",
     "PIXELS_POLICY": "pixels/policy.npz",
@@ -42,7 +41,7 @@ def test_every_rule_but_the_targets_is_a_stage_of_the_table():
 @pytest.mark.parametrize("rule", sorted(STAGES))
 def test_a_rule_has_the_program_the_spec_the_needs_and_the_outputs_of_its_stage(rule):
     text = RULES[rule]
-    assert f'"$SCRIPTS/{STAGES[rule].program or rule}.py"' in text
+    assert f'"$SCRIPTS/{rule}.py"' in text
     for asked in ("spec=plan.spec", "mem_mb=plan.memory", "runtime=plan.minutes"):
         assert f'{asked}("{rule}")' in text
     (output,) = re.findall(r"^    output:\n((?:        .*\n)+)", text, re.M)

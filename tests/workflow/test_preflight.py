@@ -41,8 +41,12 @@ class Bad(gymnasium.Env):
 gymnasium.register("Bad-v0", Bad)
 """
 POLICY = """import json
+import os
 
 import numpy as np
+
+# As Snakemake sets it for a job of one core; NumPy, SciPy and PyTorch heed it.
+assert os.environ["OMP_NUM_THREADS"] == os.environ["OPENBLAS_NUM_THREADS"] == "1"
 
 with open("weights.json") as file:
     weights = np.array(json.load(file))

@@ -75,7 +75,8 @@ def play_first_steps(config: Mapping, digest: str, scripts: Path, kept: Path) ->
 
 def _played(config: Mapping, scripts: Path) -> dict:
     """Return what the child process tells, {} if it took too long."""
-    env = os.environ | {"PYTHONPATH": str(scripts), "OMP_NUM_THREADS": "1"}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # as of a job
+    env = os.environ | threads | {"PYTHONPATH": str(scripts)}
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         answer = Path(folder, "answer.json")
         words = [sys.executable, "-P", "-c", _MAIN, str(answer)]

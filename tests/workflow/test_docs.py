@@ -9,6 +9,7 @@ import yaml
 from project import REPOSITORY
 
 from benchmarks.write_tables import PAGES, filled
+from goalreel.environments import registry
 from goalreel.workflow.config import load_config
 
 NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
@@ -37,6 +38,17 @@ def test_links_lead_to_what_exists(name):
         assert ((REPOSITORY / name).parent / link).exists(), link
 
 
+def test_environments_page_agrees_with_the_registry():
+    row = re.compile(r"^\| (.*?) \| (\w+) \| .+? \| (\w+) \| (\d+) \|$", re.M)
+    rows = row.findall(text_of("docs/environments.md"))
+    named = {env: row for row in rows for env in re.findall(r"`(.+?)`", row[0]) or ["Other-v0"]}
+    for env, (_, stepped, film, size) in named.items():
+        traits = registry.describe(env)
+        own = traits.computed or env in registry.CLASSIC_CONTROL
+        kind = "atlas" if traits.has_atlas else "blocks" if traits.few_blocks else "x264"
+        assert (stepped == "goalreel", film, int(size)) == (own, kind, traits.shard_size), env
+
+
 def test_the_readme_is_short():
     assert len(text_of("README.md").splitlines()) <= 150
 
@@ -46,9 +58,8 @@ def options_in_commands() -> list[tuple[str, dict]]:
     found = []
     for name in NAMES:
         lines = [line for block in blocks(name, "sh") for line in block.splitlines()]
-        for line in (
-            line for line in lines if line.startswith("snakemake") and "--config " in line
-        ):
+        # A file, which adds to the options, is read where the block runs.
+        for line in filter(re.compile("snakemake (?!.*--configfile).*--config ").match, lines):
             words = shlex.split(line.partition("--config ")[2], comments=True)
             pairs = (word.partition("=") for word in words)
             options = {key: yaml.safe_load(value) for key, _, value in pairs}

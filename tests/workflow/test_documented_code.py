@@ -32,10 +32,10 @@ NOT_RUN = {
     "docker build": "needs Docker and the network",
     "snakemake --workflow-profile profiles/kubernetes": "needs Kubernetes",
     "snakemake stills all --workflow-profile profiles/s3": "needs S3; tests/cluster runs it",
-    "snakemake -j 16 learning": "needs PyTorch, and trains; tests/workflow and tests/training do",
+    "snakemake learning": "needs PyTorch, and trains; tests/workflow and tests/training do",
     "envs = make_vec_env(": "needs Stable-Baselines3; tests/unit/recorders records with it",
     "def to_wandb(": "needs the trackers' packages, and their servers",
-    "snakemake -j 2 pixels": "needs PyTorch, and trains for minutes; tests/training does",
+    "snakemake pixels": "needs PyTorch, and trains for minutes; tests/training does",
 }
 ELSEWHERE = {"docs/contributing.md": "python"}  # tests/workflow/test_new_view.py runs its view
 SHOWN = ("text", "mermaid")  # not code

@@ -8,6 +8,8 @@ A page holds markers, and what stands between them is replaced:
     <!-- table: peers -->...<!-- end -->                     results/peers.md
     <!-- table: speed -->...<!-- end -->                     the README's table, below
     <!-- value: peers | ROW | ratio -->...<!-- end -->       a cell of results/peers.csv
+
+Within a table of the page a value's bars have a backslash before them.
 """
 
 import argparse
@@ -85,7 +87,8 @@ def filled(text: str) -> str:
     def replaced(match: re.Match) -> str:
         opening, kind, name, end = match[1], match[2], match[3], match[4]
         if kind == "value":
-            return f"{opening}{value(*(part.strip() for part in name.split('|')))}{end}"
+            parts = name.replace("\\|", "|").split("|")
+            return f"{opening}{value(*map(str.strip, parts))}{end}"
         path = RESULTS / f"{name}.md"
         table = speed() if name == "speed" else path.read_text(encoding="utf-8").strip()
         return f"{opening}\n{table}\n{end}"

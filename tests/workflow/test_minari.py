@@ -171,14 +171,15 @@ def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, data
     ]:
         told = run(project, dataset, "-n", ok=False, **options)
         assert all(part in told for part in parts) and "Traceback" not in told
+    (project.folder / "payload.py").write_text("open('ran', 'w')\n")
     robot = {"id": "AdroitHandDoor-v1", "entry_point": "gymnasium_robotics.envs.adroit_hand:A"}
     for changes, message in [
         (robot, r"env: 'AdroitHandDoor-v1' needs the package gymnasium-robotics.*pip install"),
-        ({"id": "Cart-v7", "entry_point": "not_here.envs:A"}, r"there is no module 'not_here'"),
+        ({"id": "Cart-v7", "entry_point": "payload:A"}, r"wants to run 'payload:Cart-v7'"),
         ({"id": "CartPole-v9"}, r"env: unknown value 'CartPole-v9'.*CartPole-v1"),
         (
-            {"additional_wrappers": [{"name": "W", "entry_point": "nothing:W", "kwargs": {}}]},
-            r"env_wrappers.*there is no module 'nothing'",
+            {"additional_wrappers": [{"name": "W", "entry_point": "payload:W", "kwargs": {}}]},
+            r"policy.dataset: wants to run 'payload:W'. To allow it: --config 'policy=",
         ),
         (
             {"additional_wrappers": [{"name": "W", "entry_point": WRAPPED, "kwargs": None}]},
@@ -190,7 +191,7 @@ def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, data
         edited(datasets, "cart/some-v0", **changes)
         told = run(project, "cart/some-v0", "-n", ok=False)
         assert re.search(message, told), told
-        assert "Traceback" not in told
+        assert "Traceback" not in told and not (project.folder / "ran").exists()
         shutil.rmtree(datasets / "cart/some-v0")
         (tmp_path / "kept").rename(datasets / "cart/some-v0")
 

@@ -23,7 +23,7 @@ from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError, nearest
 
 # Families of ids, by how they begin, that a module registers when it is imported.
-_FAMILIES = {
+FAMILIES = {
     "ALE/": "ale_py",
     "MiniGrid-": "minigrid",
     "BabyAI-": "minigrid",
@@ -82,7 +82,7 @@ def find_spec(env: str):
     try:
         if module:
             import_module(module)
-        for beginning, family in _FAMILIES.items():
+        for beginning, family in FAMILIES.items():
             if name.startswith(beginning):
                 importlib.import_module(family)
         if name not in registry and _ATARI.fullmatch(name) and importlib.util.find_spec("ale_py"):
@@ -112,7 +112,7 @@ def find_spec(env: str):
 def id_with_module(name: str, entry_point: str) -> str:
     """Return an id with the module that registers it, given where its environment is defined."""
     package = entry_point.partition(":")[0].partition(".")[0]
-    return name if package in ("gymnasium", *_FAMILIES.values()) else f"{package}:{name}"
+    return name if package in ("gymnasium", *FAMILIES.values()) else f"{package}:{name}"
 
 
 def _instead(module: str, name: str, registry: Mapping) -> str:

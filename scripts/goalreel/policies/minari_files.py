@@ -65,28 +65,30 @@ def read_header(dataset: str) -> Header:
     try:
         metadata = json.loads(path.read_text(encoding="utf-8"))
         text, episodes = metadata.get("env_spec"), int(metadata["total_episodes"])
-        spec = json.loads(text) if text else None
+        if not text:
+            raise GoalreelError(
+                f"policy.dataset: {dataset} does not say in which environment it was recorded (it "
+                f"has no env_spec), so that it cannot be played again"
+            )
+        # Without its spaces minari asks the environment, which it has the entry point make.
+        metadata["observation_space"], metadata["action_space"]
+        spec = json.loads(text)
+        wrappers = spec.get("additional_wrappers") or []
+        for wrapper in wrappers:
+            if wrapper["kwargs"] is None:
+                raise GoalreelError(
+                    f"policy.dataset: {dataset} was recorded in the wrapper {wrapper['name']}, "
+                    "whose arguments it does not tell, so that it cannot be played again"
+                )
+        options = {
+            "env": id_with_module(spec["id"], spec["entry_point"]),
+            "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},
+            "env_wrappers": [{one["entry_point"]: one["kwargs"]} for one in wrappers],
+            "max_steps": spec.get("max_episode_steps"),
+        }
+        return Header(options, episodes)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise GoalreelError(
             f"policy.dataset: {path} is not the metadata of a Minari data set "
             f"({type(error).__name__}: {error})"
         ) from None
-    if spec is None:
-        raise GoalreelError(
-            f"policy.dataset: {dataset} does not say in which environment it was recorded (it has "
-            f"no env_spec), so that it cannot be played again"
-        )
-    wrappers = spec.get("additional_wrappers") or []
-    for wrapper in wrappers:
-        if wrapper["kwargs"] is None:
-            raise GoalreelError(
-                f"policy.dataset: {dataset} was recorded in the wrapper {wrapper['name']}, whose "
-                "arguments it does not tell, so that it cannot be played again"
-            )
-    options = {
-        "env": id_with_module(spec["id"], spec["entry_point"]),
-        "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},
-        "env_wrappers": [{one["entry_point"]: one["kwargs"]} for one in wrappers],
-        "max_steps": spec.get("max_episode_steps"),
-    }
-    return Header(options, episodes)

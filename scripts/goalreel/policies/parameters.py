@@ -14,7 +14,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "random": {_CAR: ("epsilon",), _CONTINUOUS: ("epsilon",), _OTHERS: ()},
     "file": {_OTHERS: ("file", "function", "files", "batch")},
     "recorded": {_OTHERS: ("file",)},
-    "minari": {_OTHERS: ("dataset",)},
+    "minari": {_OTHERS: ("dataset", "allow")},
     "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},
     "sarsa": {_CAR: ("epsilon",)},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},

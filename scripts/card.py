@@ -17,7 +17,8 @@ from pathlib import Path
 from goalreel import cli
 from goalreel.provenance.arguments import spec_of, stage_parser
 
-_PATHS = ("file", "files", "normalize")  # of a policy, on the machine that filmed it
+_OPTIONS = ("env_kwargs", "env_wrappers", "max_steps", "seeds")  # shown if they are set
+_LOCAL = ("allow", "file", "files", "normalize")  # of a policy, on the machine that filmed it
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -35,8 +36,9 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.errors import GoalreelError
     from goalreel.pictures.captions import default_captions
+    from goalreel.policies.parameters import RECORDED
     from goalreel.provenance.checksums import write_sums
-    from goalreel.report.card import LIBRARIES, evaluation, page, write_card
+    from goalreel.report.card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.run_shards import shard_files, write_video
 
@@ -58,13 +60,14 @@ def main(argv: list[str] | None = None) -> None:
     frames = (episode.cache[frame] for episode in chosen for frame in episode.frames)
     written = write_video(arguments.replay, frames, spec)
     returns = np.concatenate([summary.attempts.return_ for summary in filmed.summaries])
-    deterministic = policy.get("deterministic", policy.get("epsilon", 0) == 0)
-    results = evaluation(returns, config["env"], deterministic and policy["name"] != "random")
+    results = evaluation(returns, config["env"], is_deterministic(policy))
     of_file = Path(policy["file"]).stem if policy["name"] == "file" else policy["name"]
     player, library = policy.get("algorithm") or of_file, LIBRARIES.get(policy["name"])
     shown = [episode.caption(template) for episode in chosen]
-    told = {key: value for key, value in policy.items() if key not in _PATHS}
-    made = {"env": config["env"], "seed": config["seed"], "policy": told}
+    made = {key: config[key] for key in ("env", *_OPTIONS) if config.get(key)}
+    if "seeds" not in made and policy["name"] not in RECORDED:
+        made["seed"] = config["seed"]
+    made["policy"] = {key: value for key, value in policy.items() if key not in _LOCAL}
     write_card(arguments.readme.parent, page(results, player, library, shown, made), results)
     write_sums(arguments.sums, [arguments.readme, arguments.replay, arguments.results])
     cli.say(f"{written} frames, mean return {results['mean_reward']:g} of {len(returns)} episodes")

@@ -20,7 +20,7 @@ def card(
     player: str,
     *,
     library: str | None = None,
-    deterministic: bool = True,
+    deterministic: bool | None = None,
     made: Mapping | None = None,
 ) -> Path:
     """Write README.md, replay.mp4 and results.json, and push nothing.
@@ -37,7 +37,7 @@ def card(
         env: the environment's id.
         player: what plays, such as PPO.
         library: what trained it, as the hub spells it; None for another.
-        deterministic: whether the policy plays without chance.
+        deterministic: whether the policy plays without chance; None leaves it out.
         made: options that the episodes follow from, such as {"seed": 2025}, for the page.
 
     Returns:

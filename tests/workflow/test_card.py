@@ -11,14 +11,27 @@ import yaml
 from recordings import decoded_rgb
 
 import goalreel
+from goalreel.report.card import evaluation, is_deterministic, page
 
-CONFIG = {"env": "CartPole-v1", "episodes": 5, "policy": "{name: random}", "shard_size": 3}
+CONFIG = {
+    "env": "CartPole-v1",
+    "env_kwargs": "{sutton_barto_reward: true}",
+    "env_wrappers": "[gymnasium.wrappers:TimeAwareObservation]",
+    "seeds": "3-7",
+    "policy": "{name: random}",
+    "shard_size": 3,
+}
 
 
 def metadata(readme: str) -> dict:
     """Return the page's front matter."""
     _, head, _ = readme.split("---\n", 2)
     return yaml.safe_load(head)
+
+
+def options(readme: str) -> dict:
+    """Return the options that the page shows."""
+    return yaml.safe_load(readme.split("```yaml\n")[1].split("```")[0])
 
 
 def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
@@ -44,6 +57,14 @@ def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
     (entry,) = model["results"]
     assert entry["metrics"][0]["value"] == f"{told['mean_reward']:.2f} +/- {told['std_reward']:.2f}"
     assert "reinforcement-learning" in metadata(readme)["tags"]
+    assert "derived" not in readme
+    assert options(readme) == {
+        "env": "CartPole-v1",
+        "env_kwargs": {"sutton_barto_reward": True},
+        "env_wrappers": [{"gymnasium.wrappers:TimeAwareObservation": {}}],
+        "seeds": "3-7",
+        "policy": {"name": "random"},
+    }
     median = table.sort_values("return", kind="stable").iloc[2]
     assert f"seed {median['seed']}" in readme
     env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
@@ -65,6 +86,30 @@ def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
     assert (
         "card.episode_trigger: [99] selects none of the 5 episodes that are filmed, 0 to 4" in said
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"name": "random", "epsilon": 0.0}, False),
+        ({"name": "pump", "epsilon": 0.0}, True),
+        ({"name": "sarsa", "epsilon": 0.1}, False),
+        ({"name": "sb3", "deterministic": False}, False),
+        ({"name": "sb3", "deterministic": True}, True),
+        ({"name": "file", "function": "act"}, None),
+        ({"name": "minari", "dataset": "some/set-v0"}, None),
+    ],
+)
+def test_card_policy_is_deterministic_only_if_known(policy, expected):
+    assert is_deterministic(policy) is expected
+    results = evaluation([1.0], "CartPole-v1", is_deterministic(policy))
+    assert results.get("is_deterministic") is expected
+
+
+def test_card_with_root_seed_says_that_seeds_are_derived():
+    results = evaluation([1.0], "CartPole-v1", None)
+    for made, is_told in ({"seed": 2025}, True), ({"seeds": [3]}, False), ({}, False):
+        assert ("derived from the root seed" in page(results, "PPO", None, [], made)) == is_told
 
 
 def test_a_card_of_a_table_in_python(tmp_path):

@@ -13,24 +13,37 @@ import yaml
 
 from goalreel.errors import counted
 from goalreel.files.atomic import replacing
+from goalreel.policies.parameters import RECORDED
 
 LIBRARIES = {"sb3": "stable-baselines3"}  # by the policy's name, as the hub spells them
 _ENOUGH = 2  # digits behind the point of a mean
 
 
-def evaluation(returns: Sequence[float], env: str, deterministic: bool) -> dict:
-    """Return what results.json holds; returns: (episodes,) of all episodes of the run.
+def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -> dict:
+    """Return the content of results.json.
 
     The standard deviation is that of these episodes themselves, as Stable-Baselines3's
     `evaluate_policy` has it.
+
+    Args:
+        returns: (episodes,) of all episodes of the run.
+        env: the environment's id.
+        deterministic: whether the policy plays without chance; None if that is unknown.
     """
     return {
         "env_id": env,
         "mean_reward": float(np.mean(returns)),
         "std_reward": float(np.std(returns)),
-        "is_deterministic": deterministic,
+        **({} if deterministic is None else {"is_deterministic": deterministic}),
         "n_eval_episodes": len(returns),
     }
+
+
+def is_deterministic(policy: Mapping) -> bool | None:
+    """Return whether a policy plays without chance; None of a user's function or a recording."""
+    if policy["name"] in ("file", *RECORDED):
+        return None
+    return policy["name"] != "random" and policy.get("deterministic", not policy.get("epsilon"))
 
 
 def page(
@@ -57,8 +70,10 @@ def page(
     head = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)
     replay, options = "\n".join(f"- {line}" for line in shown), ""
     if made:
-        block = yaml.safe_dump(made, sort_keys=False, allow_unicode=True)
-        options = f"\nEach episode's seed is derived from the root seed:\n\n```yaml\n{block}```\n"
+        plain = json.loads(json.dumps(made))  # a spec's mappings are of a class of their own
+        block = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        derived = " Each episode's seed is derived from the root seed." if "seed" in made else ""
+        options = f"\nThese options reproduce the episodes.{derived}\n\n```yaml\n{block}```\n"
     return (
         f"---\n{head}---\n\n# {player} plays {env}\n\n"
         f"Mean return over {counted(count, 'episode')}: {value.replace('+/-', '±')}.\n\n"

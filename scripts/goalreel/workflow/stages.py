@@ -250,7 +250,7 @@ _VIEWS = {
     ),
     "card": replace(
         _VIEW,
-        config=(*_VIDEO, "card", "policy", "seed", "unit"),
+        config=(*_VIDEO, *_ENVIRONMENT[1:], "card", "policy", "seed", "seeds", "unit"),
         inputs=_FRAMES,
         tools=_ENCODING,
         outputs=tuple(

@@ -7,9 +7,12 @@ import csv
 import shlex
 
 import gymnasium
+import pandas as pd
 import pytest
 
 import goalreel
+from goalreel.report.page_rows import write_rows
+from goalreel.verification.replay import find_episode, replay
 
 CONFIG = {"env": "CartPole-v1", "max_steps": 20, "policy": "{name: random}", "shard_size": 4}
 CONFIG |= {"film": "{fps: 50}"}
@@ -72,18 +75,29 @@ def test_more_episodes_make_only_new_shards(played):
     assert jobs == {"simulate": 2, "encode": 2, "episodes": 1, "concat": 1}
 
 
-def test_given_seeds_are_filmed(project):
-    said = project.run(config=CONFIG | {"seeds": "[30, 7, 12]", "shard_size": 2})
+def test_seeds_above_2_53_are_exact_everywhere(project):
+    first = 2**53
+    said = project.run(config=CONFIG | {"seeds": f"{first}-{first + 2}", "shard_size": 2})
     assert "shows  3 episodes, return " in said and "reach" not in said
-    table = rows(project)
-    assert [int(row["seed"]) for row in table] == [30, 7, 12]
-    made = goalreel.read_trajectories(project.folder / "results/trajectories/00000.npz")
+    seeds = [first, first + 1, first + 2]
+    assert [row["seed"] for row in rows(project)] == [str(seed) for seed in seeds]
+    results = project.folder / "results"
+    film = (results / "film.mp4").read_bytes()  # its chapters
+    assert all(f"seed {seed} ".encode() in film for seed in seeds)
+    page = project.folder / "data.js"
+    write_rows(page, [pd.read_csv(results / "episodes.csv")], 50, "episode")
+    assert (
+        f'"seed":[{first},"{first + 1}","{first + 2}"]' in page.read_text()
+    )  # as JavaScript reads
     env = gymnasium.make(CONFIG["env"])
-    for number, seed in enumerate((30, 7)):
+    for number, seed in enumerate(seeds):
+        recorded = find_episode(results, number, None)
         env.reset(seed=seed)
-        assert made.episode(number)[0][0].tolist() == env.unwrapped.state.tolist()
+        assert recorded.episode.seed == seed
+        assert recorded.episode.states[0].tolist() == env.unwrapped.state.tolist()
+        assert len(replay(recorded)) == len(recorded.episode.states)
     # Another last seed is another shard's.
-    jobs = project.jobs(config=CONFIG | {"seeds": "[30, 7, 5]", "shard_size": 2})
+    jobs = project.jobs(config=CONFIG | {"seeds": f"{first}-{first + 3}", "shard_size": 2})
     assert jobs["simulate"] == jobs["encode"] == 1
     assert project.jobs(config=CONFIG | {"seeds": "3-9", "shard_size": 2})["simulate"] == 4
 

@@ -36,7 +36,7 @@ class Model:
     [
         {"env": "CartPole-v1", "policy": {"name": "random"}, "episodes": 5, "shard_size": 2},
         {"env": "MountainCar-v0", "policy": {"name": "pump"}, "reaches": 3, "shard_size": 2},
-        {"env": "FrozenLake-v1", "policy": {"name": "random"}, "seeds": "3-8"},
+        {"env": "FrozenLake-v1", "policy": {"name": "random"}, "seeds": [8, 3, 5]},
     ],
     ids=lambda options: options["env"],
 )

@@ -145,6 +145,11 @@ FAULTS = [
         "clips.episode_trigger: 'failed' is ",
     ),
     ({"reaches": float("inf")}, f"reaches: inf is not a finite number; {WHOLE}"),
+    (
+        {"seeds": [2**53]},
+        "seeds.0: 9007199254740992 is out of range; allowed: an integer from 0 to",
+    ),
+    ({"seeds": [2.0**53 + 2]}, "seeds.0: 9007199254740994 is out of range"),  # a rounded number
     ({"seed": 2**53}, "seed: 9007199254740992 is out of range; allowed: an integer from 0 to 900"),
     ({"env": "MountianCar-v0"}, "env: unknown value 'MountianCar-v0'; did you mean 'MountainCar-"),
     ({"env": "no_such_module:X-v0"}, "env: 'no_such_module:X-v0': there is no module"),

@@ -5,6 +5,7 @@ What Gymnasium gives for the recorded seeds and actions is stepped here again.
 
 import csv
 import shlex
+import shutil
 
 import gymnasium
 import pandas as pd
@@ -112,15 +113,23 @@ def test_a_view_is_added_from_the_runs_own_options(played, tmp_path):
     assert [row["episode"] for row in clips] == ["0", "1"]  # as save_video chooses
 
 
-def test_another_run_does_not_replace_the_results_by_mistake(played):
-    said = played.fail("clips")  # whoever forgets the options asks for Mountain Car
-    assert "results holds a run of CartPole-v1 by the policy random" in said
-    command = next(line for line in said.splitlines() if "to go on" in line).split(":")[1]
-    assert played.jobs(*shlex.split(command)[1:]) == {"clips": 1}
-    assert "rm -r results" in said and "Job stats" not in said
-    assert "results=results-MountainCar-v0" in said
-    config = {"results": "results-MountainCar-v0", "reaches": 2}
-    assert played.jobs(config=config)["simulate"] == 1
+def test_results_of_another_run_are_not_replaced(played, tmp_path):
+    project = played.copied(tmp_path / "project")
+    project.edit(
+        "config.yaml", "seed: 2025", "seed: 2026"
+    )  # as after a git pull: newer than the run
+    said = project.fail("clips")  # whoever forgets the options asks for Mountain Car
+    assert "Job stats" not in said
+    first, replaces, resumes = said[said.index("goalreel: ") :].splitlines()
+    assert first == (
+        "goalreel: results: 'results' already holds a CartPole-v1 run of the policy random. "
+        "Choose another folder: results=results-MountainCar-v0"
+    )
+    assert replaces == "  To replace it: rm -r results"
+    command = resumes.removeprefix("  To go on with it: ")
+    assert project.jobs(*shlex.split(command)[1:]) == {"clips": 1}
+    shutil.rmtree(project.folder / "results" / "trajectories")  # without one it is no run
+    assert project.jobs(config={"reaches": 2})["simulate"] == 1
 
 
 def test_an_edit_of_the_options_file_makes_another_run(project):

@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import shlex
 import socket
 import sys
@@ -85,7 +84,7 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
         complete = load_config(config, Path(base, "config.schema.yaml"))
         check_results(complete["results"], Path(base))
         if not (workflow.remote_exec or workflow.subprocess_exec):
-            check_same_run(complete, workflow.configfiles, sys.argv[1:])
+            check_same_run(complete, sys.argv[1:])
             if any(word.startswith("--delete-") for word in sys.argv):
                 _lock(Path(complete["results"]))
         complete = _with_findings(complete, config, scripts, workflow)
@@ -179,36 +178,34 @@ def check_results(results: str, base: Path) -> None:
     )
 
 
-def check_same_run(config: Mapping, sources: Iterable[Path], words: Sequence[str]) -> None:
-    """Raise GoalreelError if the results are of another environment or policy than this run's.
+def check_same_run(config: Mapping, words: Sequence[str]) -> None:
+    """Raise GoalreelError if the results hold a run of another environment or policy.
 
-    Who leaves out the options of the run before does not mean to replace its film. Who has edited a
-    file of options since then does.
+    Without a finished trajectory they hold no run.
 
     Args:
         config: the complete configuration.
-        sources: the files that it was read from.
         words: the command line, which may name views.
     """
-    made = Path(config["results"]) / RUN_FILE
-    if _is_apart(words):
+    results = Path(config["results"])
+    if _is_apart(words) or not any(results.glob("trajectories/*.npz")):
         return
     try:
-        written, before = made.stat().st_mtime_ns, yaml.safe_load(made.read_text(encoding="utf-8"))
-        is_edited = any(Path(source).stat().st_mtime_ns > written for source in sources)
+        before = yaml.safe_load((results / RUN_FILE).read_text(encoding="utf-8"))
         then, now = _played(before), _played(config)
     except (OSError, yaml.YAMLError, LookupError, TypeError):
         return  # nothing tells of a run before
-    if then == now or is_edited:
+    if then == now:
         return
-    results, views = shlex.quote(config["results"]), [word for word in words if word in STAGES]
-    other = shlex.quote(f"{config['results']}-{re.split('[:/]', config['env'])[-1]}")
-    again = " ".join(["snakemake -j 16", *views, f"--configfile {results}/{RUN_FILE}"])
+    differs = next(new for old, new in zip(then, now, strict=True) if old != new)
+    other = shlex.quote(f"{results}-{Path(differs.rpartition(':')[2]).stem}")
+    folder = shlex.quote(str(results))
+    views = "".join(f" {word}" for word in words if word in STAGES)
     raise GoalreelError(
-        f"{config['results']} holds a run of {then}, and this one is of {now}\n"
-        f"  to go on with that run:     {again}\n"
-        f"  to keep both:               the same command with results={other} behind --config\n"
-        f"  to make it anew, for good:  rm -r {results}"
+        f"results: {str(results)!r} already holds a {then[0]} run of the policy {then[1]}. "
+        f"Choose another folder: results={other}\n"
+        f"  To replace it: rm -r {folder}\n"
+        f"  To go on with it: snakemake{views} --configfile {folder}/{RUN_FILE}"
     )
 
 
@@ -257,18 +254,17 @@ def _check_folders(jobs: Iterable) -> None:
             )
 
 
-def _played(config: Mapping) -> str:
-    """Return a run's environment and policy in words."""
+def _played(config: Mapping) -> tuple[str, str]:
+    """Return a run's environment, and its policy: the file or dataset, or else the name."""
     policy = config["policy"]
-    file = f" {policy['file']}" if policy.get("file") else ""
-    return f"{config['env']} by the policy {policy['name']}{file}"
+    return config["env"], policy.get("file") or policy.get("dataset") or policy["name"]
 
 
 def _write_run_file(config: Mapping) -> None:
     """Leave the complete configuration in the results, for views of the same run."""
     path = Path(config["results"]) / RUN_FILE
     head = "# All options of the run that made these results. A view of it:\n"
-    head += f"#     snakemake -j 16 clips --configfile {shlex.quote(path.as_posix())}\n"
+    head += f"#     snakemake clips --configfile {shlex.quote(path.as_posix())}\n"
     text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
     # Who cannot write there is told by the first job, or only makes what is there already.
     with contextlib.suppress(OSError), replacing(path) as temporary:

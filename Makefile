@@ -50,11 +50,12 @@ tables:
 	.venv-docs/bin/python $(PIP) -r requirements-docs.txt
 	@touch $@
 
-.venv/installed: requirements.txt
+.venv/installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "goalreel needs Python 3.11 or newer; choose one: make PYTHON=python3.12"; exit 1; }
+		{ echo "PYTHON: $(PYTHON) is older than 3.11. Choose another: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python $(PIP) -r requirements.txt
+	$(BIN)/python $(PIP) --no-deps -e .
 	@touch $@
 
 .venv/installed-for-tests: requirements-test.txt .venv/installed

@@ -1,7 +1,7 @@
-"""An environment of one's own: catch the ball before it reaches the ground.
+"""Example of your own environment: catch the ball before it reaches the ground.
 
-Gymnasium's page "Create a Custom Environment" explains each part. What a film needs is the render
-mode rgb_array, and that all randomness comes from self.np_random, which the seed sets.
+The Gymnasium page "Create a Custom Environment" explains each part. goalreel needs the render mode
+rgb_array, and all randomness from self.np_random, which the seed sets.
 """
 
 import gymnasium
@@ -12,7 +12,7 @@ WIDTH, HEIGHT, CELL = 12, 9, 20
 
 
 class Catch(gymnasium.Env):
-    """A ball falls, drifting to one side; the player below moves left, stays, or moves right."""
+    """A ball falls and drifts to one side. The player below moves left, stays or moves right."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 6}
     observation_space = spaces.Box(0, max(WIDTH, HEIGHT), (3,), np.float32)  # ball x, y; player x

@@ -1,10 +1,10 @@
-"""Record episodes with plain Gymnasium, for `policy: {name: recorded}`. Play them as you like.
+"""Record episodes with plain Gymnasium, to film them with `policy: {name: recorded}`.
 
     python examples/record.py recording.csv
 
-Of each step a row holds the episode, the id of the environment, the seed that `reset` was given,
-and the action; goalreel plays the same steps again. An action of several numbers goes into the
-columns action_0, action_1, ...
+A row holds the episode, the id of the environment, the seed given to `reset`, and the action of one
+step. goalreel plays the same steps again. Put an action of several numbers into the columns
+action_0, action_1, ...
 """
 
 import csv
@@ -21,7 +21,7 @@ with open(sys.argv[1], "w", newline="") as file:
         observation, _ = env.reset(seed=seed)
         over = False
         while not over:
-            action = int(observation[2] > 0)  # here your policy, or a person's key
+            action = int(observation[2] > 0)  # replace by your policy, or by a person's key
             rows.writerow([episode, env.spec.id, seed, action])
             observation, _, terminated, truncated, _ = env.step(action)
             over = terminated or truncated

@@ -6,7 +6,6 @@
 A page holds markers, and what stands between them is replaced:
 
     <!-- table: peers -->...<!-- end -->                     results/peers.md
-    <!-- table: speed -->...<!-- end -->                     the README's table, below
     <!-- value: peers | ROW | ratio -->...<!-- end -->       a cell of results/peers.csv
 
 Within a table of the page a value's bars have a backslash before them.
@@ -22,45 +21,6 @@ RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _MARKER = re.compile(r"(<!-- (table|value): (.+?) -->).*?(<!-- end -->)", re.S)
-# The README's table: what is done, and the rows of the strongest peer and of goalreel; or one row
-# for both, with a column for each.
-_FILM, _PIXELS = "1,000 episodes of Mountain Car as a film, ", "an action each frame"
-_PEER = "film: moviepy"
-SPEED = (
-    (f"{_FILM}first run", "peers", _PEER, "film: goalreel, cold", "frames/s"),
-    (f"{_FILM}pictures cached", "peers", _PEER, "film: goalreel, warm", "frames/s"),
-    (
-        f"{_FILM}by x264 at the peer's preset",
-        *("peers", _PEER, "film: goalreel, warm, x264 preset medium", "frames/s"),
-    ),
-    (
-        "Mountain Car simulated on one core",
-        *("peers", "simulation: EnvPool", "simulation: goalreel", "steps/s"),
-    ),
-    (
-        "Stacked 84x84 pictures of Mountain Car, 16 lanes",
-        *("pixels", f"{_PIXELS}: Gymnasium", f"{_PIXELS}: goalreel's atlas, 16", "frames/s"),
-    ),
-    (
-        "CartPole, RecordVideo replaced in a script",
-        *("record_video", "CartPole-v1: gymnasium", "CartPole-v1: goalreel", "frames/s"),
-    ),
-    *(
-        (
-            f"{episodes} episodes of {name} as a film, on two cores",
-            "environments",
-            f"{env} | RecordVideo, frames/s",
-            f"{env} | goalreel, 2 cores, frames/s",
-            "frames/s",
-        )
-        for episodes, name, env in (
-            ("100", "CartPole", "CartPole-v1"),
-            ("300", "LunarLander", "LunarLander-v3"),
-            ("300", "Atari Breakout", "ALE/Breakout-v5"),
-            ("1,000", "MiniGrid", "MiniGrid-DoorKey-8x8-v0"),
-        )
-    ),
-)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -89,8 +49,7 @@ def filled(text: str) -> str:
         if kind == "value":
             parts = name.replace("\\|", "|").split("|")
             return f"{opening}{value(*map(str.strip, parts))}{end}"
-        path = RESULTS / f"{name}.md"
-        table = speed() if name == "speed" else path.read_text(encoding="utf-8").strip()
+        table = (RESULTS / f"{name}.md").read_text(encoding="utf-8").strip()
         return f"{opening}\n{table}\n{end}"
 
     return _MARKER.sub(replaced, text)
@@ -105,39 +64,6 @@ def value(name: str, row: str, column: str) -> str:
     number = float(cell.rstrip("%"))
     percent = "%" if cell.endswith("%") else ""
     return f"{number:,.0f}{percent}" if abs(number) >= 100 else f"{cell}"
-
-
-def speed() -> str:
-    """Return the README's table."""
-    lines = [
-        "| | Peer | goalreel | Ratio | EnvPool into x264 `ultrafast`, one core |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for what, name, peer, ours, unit in SPEED:
-        (program, theirs), (_, own) = (_speed(name, place) for place in (peer, ours))
-        ratio = own / theirs
-        shown = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
-        cells = what, f"{program}: {theirs:,.0f} {unit}", f"{own:,.0f} {unit}", shown
-        best = _envpool(peer.split(" | ")[0]) if name == "environments" else ""
-        lines.append(f"| {' | '.join((*cells, best))} |")
-    return "\n".join(lines)
-
-
-def _envpool(env: str) -> str:
-    """Return how fast EnvPool's own pictures of an environment are filmed, and how many differ."""
-    row = _row("environments", env)
-    differ = row["EnvPool, pixels that differ"]
-    told = f"{differ} of pixels differ" if differ else "pixels not compared"
-    return f"{float(row['EnvPool, frames/s']):,.0f} frames/s, {told}"
-
-
-def _speed(name: str, place: str) -> tuple[str, float]:
-    """Return who is in a row, or in the column of a row, and how fast it is."""
-    beginning, _, column = place.partition(" | ")
-    row = _row(name, beginning)
-    program = column.split(",")[0] or row["step"].split(": ")[1]
-    program = re.sub(r" \(.*| of the shown.*|'s render.*", "", program)
-    return program.removeprefix("gymnasium.wrappers."), float(row[column or "FPS"].replace(",", ""))
 
 
 def _row(name: str, beginning: str) -> dict[str, str]:

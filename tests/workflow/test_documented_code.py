@@ -8,6 +8,7 @@ PATH, and adds the number to the command's own options.
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -22,8 +23,8 @@ from goalreel.workflow.config_errors import schema_faults
 NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
 # The blocks that do not run here, by how they begin, and why.
 NOT_RUN = {
-    "python3 -m venv": "installs packages from the network",
-    "make": "installs packages from the network",
+    "make": "installs packages from the network; so does test_make_installs_goalreel_and_films",
+    ". .venv/bin/activate": "the environment of the tests is active",
     "pip install stable-baselines3": "needs PyTorch; test_examples films it where it is installed",
     "pip install 'minari": "fetches a data set; tests/workflow/test_minari.py makes some",
     "pip install pyarrow": "installs from the network; tests/workflow/test_lerobot.py runs the rest",
@@ -43,7 +44,7 @@ FEW = """
 import os, re, sys
 
 words = sys.argv[1:]
-told = " ".join([*words, *(open(word).read() for word in words if word.endswith(".yaml"))])
+told = " ".join([*words, *(open(word).read() for word in words if os.path.isfile(word))])
 episodes = re.search("episodes[=:] *[0-9]", told) or not re.search("reaches[=:] *[0-9]", told)
 films = episodes and re.search("env[=:]", told)
 words += [] if "--config" in words else ["--config"]
@@ -83,6 +84,11 @@ def test_every_block_says_its_language_and_every_exception_is_needed():
     assert {language for _, language, _ in everything} <= {"sh", "python", "yaml", *SHOWN}
     for start in NOT_RUN:
         assert any(code.startswith(start) for _, language, code in everything), start
+
+
+def test_readme_starts_with_make_and_make_test():
+    lines = blocks("README.md")[0][1].splitlines()
+    assert [line.partition("#")[0].strip() for line in lines] == ["make", "make test"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -130,3 +136,24 @@ def test_the_blocks_of_a_page_run_one_after_another(name, project, tmp_path):
             text=True,
         )
         assert done.returncode == 0, f"{code}\n{done.stdout}"
+
+
+@pytest.mark.slow
+def test_make_installs_goalreel_and_films(tmp_path, user_cache):
+    """In a fresh clone; the packages come from the network."""
+    clone, environment = tmp_path / "clone", os.environ | {"XDG_CACHE_HOME": str(user_cache)}
+    ignore = shutil.ignore_patterns(".venv*", ".git", "results*", ".snakemake", "site")
+    shutil.copytree(REPOSITORY, clone, ignore=ignore)
+
+    def printed(*command, folder=tmp_path) -> str:
+        return subprocess.run(
+            command, cwd=folder, env=environment, check=True, text=True, capture_output=True
+        ).stdout
+
+    make = "make", f"PYTHON={sys.executable}", "ARGS=--config reaches=20"
+    printed(*make, folder=clone)
+    assert (clone / "results" / "MountainCar-v0-pump" / "film.mp4").exists()
+    programs = clone / ".venv" / "bin"
+    version = printed(programs / "python", "-c", "import goalreel; print(goalreel.__version__)")
+    assert printed(programs / "goalreel", "--version") == version
+    assert printed(*make, folder=clone) == ""  # nothing is installed

@@ -1,5 +1,7 @@
 """What mkdocs does with each page before it is rendered: generated parts, links into the sources.
 
+The first page, index.md, is README.md. Generated parts:
+
     <!-- options -->    the tables of all options, from config.schema.yaml
     <!-- api -->        the documentation of each public name of the package
 
@@ -24,6 +26,8 @@ def on_config(config):
 
 def on_page_markdown(markdown: str, page, config, files) -> str:
     """Return the page's Markdown with its generated parts."""
+    if page.file.src_uri == "index.md":
+        markdown = _relocate((ROOT / "README.md").read_text(encoding="utf-8"))
     if "<!-- options -->" in markdown:
         from goalreel.workflow.options_table import options_page
 
@@ -38,6 +42,11 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         entries = [f"::: goalreel.{home}" for home in homes]
         markdown = markdown.replace("<!-- api -->", "\n\n".join(entries))
     return _LINK.sub(lambda match: _source(match, page.file.src_uri), markdown)
+
+
+def _relocate(markdown: str) -> str:
+    """Return a page of the repository's top folder with its links as a page of docs/ has them."""
+    return re.sub(r'(\]\(|src=")(?!https?:)', r"\1../", markdown).replace("../docs/", "")
 
 
 def _source(match: re.Match, page: str) -> str:

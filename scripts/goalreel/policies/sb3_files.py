@@ -13,7 +13,7 @@ from goalreel.errors import GoalreelError
 
 # The modules of the policies that models are made of, and the algorithms that train them.
 _TRAINED_BY = {
-    "stable_baselines3.common.policies": ("PPO", "A2C", "TRPO"),
+    "stable_baselines3.common.policies": ("A2C", "PPO", "TRPO"),
     "stable_baselines3.dqn.policies": ("DQN",),
     "stable_baselines3.sac.policies": ("SAC",),
     "stable_baselines3.td3.policies": ("TD3", "DDPG"),
@@ -24,23 +24,31 @@ _TRAINED_BY = {
     "sb3_contrib.qrdqn.policies": ("QRDQN",),
     "sb3_contrib.tqc.policies": ("TQC",),
 }
+# What only these of several algorithms keep in a model's file. DDPG is played as TD3 is.
+_OWN_KEYS = {"PPO": "clip_range", "TRPO": "cg_max_steps"}
 _STATISTICS = ("vecnormalize.pkl", "vec_normalize.pkl")  # RL Zoo's name, and the documentation's
 
 
 def with_files(policy: Mapping, env: str) -> dict:
-    """Return the section `policy` of a model with the files that it means, `file` and `normalize`.
+    """Return the section `policy` of a model with its algorithm and files, completed.
 
     Raises:
-        GoalreelError: there is no such model, it is of another algorithm, or it was trained with
-            VecNormalize and its statistics are missing.
+        GoalreelError: there is no such model, it is of another algorithm or names none, or it was
+            trained with VecNormalize and its statistics are missing.
     """
     model, normalize = _model(Path(policy["file"]), env), policy["normalize"]
-    module = str(_described(_data(model), "policy_class").get("__module__"))
-    if policy["algorithm"] not in (able := _TRAINED_BY.get(module, (policy["algorithm"],))):
+    able, algorithm = _trained_by(_data(model)), policy["algorithm"]
+    if able and algorithm not in (None, *able):
         raise GoalreelError(
-            f"policy.algorithm: {policy['algorithm']}, and {model} is a model of another; write "
+            f"policy.algorithm: {algorithm}, and {model} is a model of another; write "
             f"policy.algorithm: {' or '.join(able)}"
         )
+    if algorithm is None and not able and model.is_file():
+        raise GoalreelError(
+            f"policy.file: {model} does not name the algorithm that trained it. If it is a "
+            f"Stable-Baselines3 model, add algorithm: PPO, or the one that it is of."
+        )
+    algorithm = algorithm or next(iter(able), None)
     if normalize is None:
         found = _statistics(model)
         normalize = None if found is None else str(found)
@@ -52,7 +60,14 @@ def with_files(policy: Mapping, env: str) -> dict:
             f"policy.normalize: PATH of what VecNormalize.save(PATH) wrote, or false to play it "
             f"without"
         )
-    return {**policy, "file": str(model), "normalize": normalize}
+    return {**policy, "file": str(model), "algorithm": algorithm, "normalize": normalize}
+
+
+def _trained_by(data: Mapping) -> tuple[str, ...]:
+    """Return the algorithms that a model may be of, the likeliest first, () if it shows none."""
+    module = str(_described(data, "policy_class").get("__module__"))
+    able = _TRAINED_BY.get(module, ())
+    return tuple(sorted(able, key=lambda name: _OWN_KEYS.get(name) not in data))
 
 
 def _model(path: Path, env: str) -> Path:

@@ -252,13 +252,15 @@ def _policy_file_faults(config: Mapping) -> Faults:
     policy = config["policy"]
     taken = parameters(policy["name"], config["env"]) or ()
     try:
-        policy_tools(policy)
+        if policy["name"] == "sb3":
+            policy = with_files(policy, config["env"])
         if "file" in taken or "dataset" in taken:
-            policy_files(with_files(policy, config["env"]) if policy["name"] == "sb3" else policy)
+            policy_files(policy)
+        policy_tools(policy)
         if policy["name"] == "sb3" or config["env_wrappers"]:
             spaces = spaces_of(*(config[key] for key in ("env", "env_kwargs", "env_wrappers")))
         if policy["name"] == "sb3":
-            fault = misfit(with_files(policy, config["env"])["file"], spaces)
+            fault = misfit(policy["file"], spaces)
             if fault:
                 yield "policy.file", f"{fault}; set env and env_wrappers as in its training"
         if policy["name"] == "pixels" and policy["file"] is not None:

@@ -29,7 +29,7 @@ SCHEMA = REPOSITORY / "config.schema.yaml"
 PENDULUM = {"env": "Pendulum-v1", "max_steps": 40}
 
 
-def policy_of(path, env="Pendulum-v1", algorithm="PPO", **options) -> dict:
+def policy_of(path, env="Pendulum-v1", algorithm=None, **options) -> dict:
     """Return the section `policy` as the workflow completes it."""
     changes = {key: options.pop(key) for key in ("env_kwargs", "env_wrappers") if key in options}
     given = {"name": "sb3", "file": str(path), "algorithm": algorithm, **options}
@@ -186,7 +186,8 @@ def test_every_algorithm_plays_as_its_library_does(tmp_path, algorithm, env, det
     kind = KINDS.get(algorithm, "LinearPolicy" if algorithm == "ARS" else "MlpPolicy")
     made = getattr(library, algorithm)(kind, env, seed=1, device="cpu")
     made.save(path)
-    policy = policy_of(path, env, algorithm, deterministic=deterministic)
+    policy = policy_of(path, env, deterministic=deterministic)
+    assert policy["algorithm"] == {"DDPG": "TD3"}.get(algorithm, algorithm)
     episodes = played(policy, {"env": env, "max_steps": 30})
     model = type(made).load(path, device="cpu")
     environment = gymnasium.make(env, max_episode_steps=30)
@@ -294,6 +295,7 @@ def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrapper
 def test_a_model_of_another_algorithm_is_refused(trained):
     said = refused(trained / "model.zip", algorithm="DQN")
     assert "policy.algorithm: DQN, and" in said and "write policy.algorithm: PPO or A2C" in said
+    assert policy_of(trained / "model.zip")["algorithm"] == "PPO"
     policy = policy_of(trained / "model.zip") | {"algorithm": "DQN"}
     with pytest.raises(GoalreelError, match="cannot be loaded as policy.algorithm: DQN"):
         make_policy(policy)

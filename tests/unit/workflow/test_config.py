@@ -42,7 +42,7 @@ def test_config_yaml_holds_every_option_at_its_default():
     for section in ("policy", "film", "render", "overlay", "clips", "grid", "train", "encode"):
         assert set(written[section]) == set(load()[section])
     commented = (REPOSITORY / "config.yaml").read_text(encoding="utf-8")
-    for option in ("# force: 1.0", "# file:", "# function: act", "# algorithm: PPO"):
+    for option in ("# force: 1.0", "# file:", "# function: act", "# algorithm: null"):
         assert option in commented, "an option that fits some policies only"
 
 
@@ -428,7 +428,7 @@ def test_wrappers_are_part_of_the_spec_in_one_spelling_and_own_ones_watched(tmp_
         ("mujoco", {"env": "Ant-v5", "policy": RANDOM}, "needs the package gymnasium[mujoco]"),
         (
             "stable_baselines3",
-            {"policy": {"name": "sb3", "file": str(SCHEMA)}},
+            {"policy": {"name": "sb3", "file": str(SCHEMA), "algorithm": "PPO"}},
             "needs the package stable-baselines3",
         ),
     ],
@@ -482,4 +482,4 @@ def test_every_policy_of_the_schema_is_known_to_the_code():
     with pytest.raises(GoalreelError, match="policy.file: nothing.py is not a Python file"):
         make_policy({"name": "file", "file": "nothing.py", "function": "act"})
     assert tuple(schema["properties"]["variant"]["enum"]) == tuple(VARIANTS)
-    assert schema["properties"]["algorithm"]["enum"] == list(ALGORITHMS)
+    assert schema["properties"]["algorithm"]["enum"] == [*ALGORITHMS, None]

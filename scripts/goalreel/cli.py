@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, Stopped, Unusable
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 _RESULTS = "GOALREEL_RESULTS"
@@ -119,9 +119,10 @@ def read_failure(log: str) -> dict | None:
         whether the job was told to stop.
     """
     try:
-        text, _, last = Path(log).read_bytes().rstrip().rpartition(b"\n")
-        facts = json.loads(last)
-        return facts | {"error": (text + b"\n")[-facts["bytes"] :].decode().strip()[7:]}
+        content = Path(log).read_bytes()
+        end = content.rindex(b'{"bytes": ')  # a library may write something after it
+        facts = json.loads(content[end:].splitlines()[0])
+        return facts | {"error": content[end - facts["bytes"] : end].decode().strip()[7:]}
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -150,7 +151,7 @@ def run(main: Callable[[], None]) -> None:
         ]
         _fail("\n".join(lines), unusable=[str(fault.path) for fault in faults])
     except (GoalreelError, OSError) as error:  # OSError: no space, no permission
-        _fail(str(error))
+        _fail(str(error), stopped=isinstance(error, Stopped))
     except MemoryError as error:
         _fail(f"out of memory {error}; a smaller shard_size needs less")
     except ImportError as error:  # a library that finds no room for itself

@@ -10,6 +10,10 @@ class GoalreelError(Exception):
     """Bad input or a failed tool; the message names the culprit and what to do."""
 
 
+class Stopped(GoalreelError):  # noqa: N818 - a stop is no error
+    """A signal has stopped a program that has saved its work."""
+
+
 class Unusable(GoalreelError):  # noqa: N818 - it is said of the file
     """A file of the run that is not what goalreel wrote there, or not for this run.
 

@@ -72,7 +72,8 @@ def _check_sealed(path: Path, stage: str) -> None:
 def _note_age(verdict: Verdict, path: Path, plan: Plan) -> None:
     """Note that a file of the stage was made by other options, code or tools than now."""
     try:
-        if path not in verdict.faults:
+        # The report's page keeps copies of other stages' files.
+        if path not in verdict.faults and read_spec(path).stage == verdict.stage:
             files.check_made(path, verdict.stage, plan)
     except GoalreelError:
         verdict.note = "sound, of other options, code or tools than now"

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from goalreel.cli import say
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Stopped
 from goalreel.files.atomic import replacing
 from goalreel.policies.pixel_checkpoints import PixelCheckpoints, write_pixel_checkpoints
 from goalreel.provenance.spec import Spec
@@ -95,7 +95,7 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
         if failure:
             outcome = _saved(saved, identity, trainer, session)
             if isinstance(failure, GoalreelError):
-                raise GoalreelError(f"{failure}{outcome}")
+                raise type(failure)(f"{failure}{outcome}")
             say(f"the training failed{outcome}")
             raise failure
         return Trained(asdict(game), actions, settings, trainer, session.sums, session.rows)
@@ -112,7 +112,7 @@ def _run(session: Session, asked: list[str]) -> Exception | None:
         session.run(asked)
     except Exception as error:  # also of CUDA, of memory, of the replay feeder's thread
         return error
-    return GoalreelError(f"stopped by {asked[0]}") if asked else None
+    return Stopped(f"stopped by {asked[0]}") if asked else None
 
 
 def _resumed(saved: Path, identity: Mapping, trainer: Trainer) -> tuple[Sums, list]:

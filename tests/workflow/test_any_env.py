@@ -14,6 +14,7 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, LOSSLESS, decoded
 from frames import film
 from gymnasium import spaces
+from PIL import Image
 from project import REPOSITORY
 
 import goalreel
@@ -85,6 +86,17 @@ class Floats(Pictured):
 class Grey(Pictured):
     def picture(self):
         return super().picture()[:, :, 0]
+
+
+class Channel(Pictured):
+    def picture(self):
+        return super().picture()[:, :, 2:]
+
+
+class Clear(Pictured):
+    def picture(self):
+        frame = super().picture()
+        return np.dstack([frame, frame[..., 2]])
 
 
 class Nothing(Pictured):
@@ -281,7 +293,6 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
     [
         ("TestGrowing-v0", ["44x32", "46x32", "one size"]),
         ("TestFloats-v0", ["returned float64 of shape (31, 45, 3)", "uint8"]),
-        ("TestGrey-v0", ["returned uint8 of shape (31, 45)", "(height, width, 3)"]),
         ("TestNothing-v0", ["returned NoneType"]),
         ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "seed alone"]),
     ],
@@ -292,6 +303,31 @@ def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts, tmp_path):
     assert not (tmp_path / "f.npz").exists()
     for part in [f"{env}: the episode of seed ", *parts]:
         assert part in str(error.value)
+
+
+def in_rgb(picture, size) -> np.ndarray:
+    """Return a picture as Pillow converts it, padded; size: width and height."""
+    canvas = Image.new("RGB", size)
+    canvas.paste(Image.fromarray(picture.squeeze()).convert("RGB"), (0, 0))
+    return np.asarray(canvas)
+
+
+@pytest.mark.parametrize("name", ["Grey", "Channel", "Clear"])
+def test_pictures_of_every_form_and_size_are_kept_in_rgb(name, tmp_path):
+    config = {"env": f"Test{name}-v0"}
+    spec = parse_spec(canonical({"config": config}))
+    made, cache = film(tmp_path / "f.npz", make_environment(config), range(6), spec=spec)
+    peer, shown = gymnasium.make(config["env"], render_mode="rgb_array"), []
+    for e in range(6):
+        peer.reset(seed=int(made.episodes.seed[e]))
+        shown.append(peer.render())
+        for action in made.episode(e)[1]:
+            peer.step(int(action))
+            shown.append(peer.render())
+    for frame, picture in zip(cache, shown, strict=True):
+        assert np.array_equal(frame, in_rgb(picture, (45, 31)))
+    write_trajectories(tmp_path / "t.npz", made)
+    assert difference(tmp_path / "t.npz", tmp_path / "f.npz") is None
 
 
 @pytest.mark.parametrize(

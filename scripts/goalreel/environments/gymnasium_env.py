@@ -55,6 +55,14 @@ def _reset(env, seed: int) -> object:
         raise _told(env, "reset", seed, error) from None
 
 
+def _rgb(picture: object) -> object:
+    """Return a picture without its alpha channel, a grey one in three channels, others as given."""
+    shape = getattr(picture, "shape", ())
+    if len(shape) == 2 or shape[2:] == (1,):
+        return np.repeat(picture.reshape(*shape[:2], 1), 3, axis=2)
+    return picture[..., :3] if shape[2:] == (4,) else picture
+
+
 def _told(env, what: str, seed: int, error: Exception) -> GoalreelError:
     """Return whatever an environment raised, with its traceback."""
     trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
@@ -246,10 +254,10 @@ class GymnasiumEnvironment:
         env = instance or self.make()
         try:
             observation = _reset(env, seed)
-            yield Step(0, self.recorded(env, observation), 0.0, False, False, env.render())
+            yield Step(0, self.recorded(env, observation), 0.0, False, False, _rgb(env.render()))
             for number, action in enumerate(actions, 1):
                 observation, reward, *over, _ = _step(env, self.actions.taken(action), seed)
-                picture = env.render() if number % every == 0 else None
+                picture = _rgb(env.render()) if number % every == 0 else None
                 state = self.recorded(env, observation)
                 yield Step(number, state, float(reward), *map(bool, over), picture)
         finally:
@@ -261,7 +269,9 @@ class GymnasiumEnvironment:
 
         As a Mosaic of squares of that side where it is a known environment's, and not wrapped.
         """
-        return env.render() if self.wrappers else self.pool.memo.picture(env, observation, side)
+        if self.wrappers:
+            return _rgb(env.render())
+        return _rgb(self.pool.memo.picture(env, observation, side))
 
     def trust(self, used: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""

@@ -254,7 +254,7 @@ class _Take:
             kind = type(picture).__name__ if array.dtype == object else array.dtype
             raise GoalreelError(
                 f"{place}: env.render() returned {kind} of shape {array.shape}; "
-                f"allowed: uint8 of shape (height, width, 3)"
+                f"allowed: uint8 of shape (height, width), or with 1, 3 or 4 channels"
             )
         return array
 

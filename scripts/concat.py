@@ -1,6 +1,6 @@
 """Join the segments of all shards, or of a part, into a film with a chapter for each episode.
 
-By hand, for two shards:
+Segments with smaller pictures than others are padded first. By hand, for two shards:
 
     python scripts/concat.py film.mp4 --segments results/segments/00000.mp4 --spec '{
         "stage": "concat",
@@ -24,6 +24,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from goalreel.errors import counted
     from goalreel.films.concatenate import concatenate
+    from goalreel.films.padding import padded
     from goalreel.films.shards import shard_paths
     from goalreel.provenance.input_checks import check_inputs
 
@@ -36,17 +37,18 @@ def main(argv: list[str] | None = None) -> None:
     unit = spec.config["unit"]
     what = "goal reach" if unit == "reach" else unit
     told = counted(end, what) if first is None else f"{what} {first:,} to {end - 1:,}"
-    frames = concatenate(
-        segments,
-        trajectories,
-        arguments.output,
-        spec.config["env"],
-        fps,
-        spec.config["card_frames"],
-        unit,
-        f"{spec.config['env']}: {told}",
-        spec.text,
-    )
+    with padded(segments, trajectories, arguments.output.parent) as (whole, sizes):
+        frames = concatenate(
+            whole,
+            trajectories,
+            arguments.output,
+            spec.config["env"],
+            fps,
+            spec.config["card_frames"],
+            unit,
+            f"{spec.config['env']}: {told}",
+            (spec.extended(sizes=sizes) if sizes else spec).text,
+        )
     cli.say(f"{frames} frames from {shards} segments")
 
 

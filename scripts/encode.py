@@ -26,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     options.add_argument("--frames", type=Path, required=True, help="the shard's frame cache")
     options.add_argument("--trajectories", type=Path, required=True)
+    options.add_argument("--size", type=int, nargs=2, default=(0, 0), help="least rows, columns")
     options.add_argument("output", type=Path, help="the segment to write, .mp4")
     arguments = options.parse_args(argv)
 
@@ -43,12 +44,13 @@ def main(argv: list[str] | None = None) -> None:
     spec.check_tool("ffmpeg", ffmpeg.version())
     made = {"simulate": arguments.trajectories, "render": arguments.frames}
     check_inputs(spec, **made, coded_atlas=arguments.coded_atlas)
-    config, frames = spec.config, open_cache(arguments.frames)
+    config, frames = spec.config, open_cache(arguments.frames, arguments.size)
     trajectories, env = read_trajectories(arguments.trajectories), config["env"]
     texts = captions(config["overlay.caption"], trajectories, env, config["unit"])
     seen = texts, config["overlay.hud"], config["card_frames"], config["render.scale"]
     cache = overlaid(frames, trajectories, env, *seen)
-    fps, comment = config["film.fps"], spec.extended(source=cache.source).text
+    told = {"source": cache.source} | ({"sizes": frames.sizes} if frames.sizes else {})
+    fps, comment = config["film.fps"], spec.extended(**told).text
     encode = config["film_encoder"]
     if encode["encoder"] != "assemble":
         make = encode_segment if encode["encoder"] == "x264" else assemble_blocks

@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import importlib.util
 import json
 import os
 import re
@@ -9,7 +10,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from goalreel.errors import GoalreelError, Stopped, Unusable
 
@@ -29,6 +32,16 @@ def parser(doc: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+
+
+@cache
+def program(stage: str) -> ModuleType:
+    """Return a stage's program, scripts/STAGE.py, as a module."""
+    path = WORKFLOW / "scripts" / f"{stage}.py"
+    spec = importlib.util.spec_from_file_location(f"goalreel_{stage}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def say(message: str) -> None:

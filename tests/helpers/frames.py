@@ -47,8 +47,8 @@ def drawn(path: Path, *episodes) -> FrameCache:
     """Return a frame cache of episodes' pictures, (H, W, 3) uint8 each, all of one size."""
     with npz.writing(path) as add:
         frames = DrawnFrames(add, path.parent)
-        frames.size = episodes[0][0].shape[:2]
         for pictures in episodes:
-            frames.add(groups_of(iter(pictures)))
+            size = pictures[0].shape[:2]
+            frames.add((*group, size) for group in groups_of(iter(pictures)))
         frames.finish(np.arange(len(episodes)), "", NO_SPEC)
     return open_cache(path)

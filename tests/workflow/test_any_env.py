@@ -23,6 +23,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import encode_segment
+from goalreel.mp4.reader import read_outline
 from goalreel.pictures.camera import replayed
 from goalreel.pictures.overlay import framed
 from goalreel.policies.policy import make_policy
@@ -74,8 +75,20 @@ class Pictured(gymnasium.Env):
 
 
 class Growing(Pictured):
+    """Some episodes are wider, and a step of each is taller."""
+
     def picture(self):
-        return np.zeros((32, 44 + 2 * (self.noise > 0.5), 3), np.uint8)
+        wide = super().picture()[:, : 33 + 12 * (self.noise > 0.3)]
+        return np.concatenate([wide, wide[:19]]) if self.at == 3 else wide
+
+
+class Restless(Pictured):
+    """Draws a step a column wider whenever it plays."""
+
+    drawn = itertools.count()
+
+    def picture(self):
+        return super().picture()[:, : 20 + (next(self.drawn) if self.at == 2 else 0)]
 
 
 class Floats(Pictured):
@@ -291,7 +304,7 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
 @pytest.mark.parametrize(
     ("env", "parts"),
     [
-        ("TestGrowing-v0", ["44x32", "46x32", "one size"]),
+        ("TestRestless-v0", ["step 2: Gymnasium draws another picture"]),
         ("TestFloats-v0", ["returned float64 of shape (31, 45, 3)", "uint8"]),
         ("TestNothing-v0", ["returned NoneType"]),
         ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "seed alone"]),
@@ -312,7 +325,7 @@ def in_rgb(picture, size) -> np.ndarray:
     return np.asarray(canvas)
 
 
-@pytest.mark.parametrize("name", ["Grey", "Channel", "Clear"])
+@pytest.mark.parametrize("name", ["Grey", "Channel", "Clear", "Growing"])
 def test_pictures_of_every_form_and_size_are_kept_in_rgb(name, tmp_path):
     config = {"env": f"Test{name}-v0"}
     spec = parse_spec(canonical({"config": config}))
@@ -324,10 +337,33 @@ def test_pictures_of_every_form_and_size_are_kept_in_rgb(name, tmp_path):
         for action in made.episode(e)[1]:
             peer.step(int(action))
             shown.append(peer.render())
+    assert len({picture.shape for picture in shown}) == (4 if name == "Growing" else 1)
+    size = (45, 50) if name == "Growing" else (45, 31)
     for frame, picture in zip(cache, shown, strict=True):
-        assert np.array_equal(frame, in_rgb(picture, (45, 31)))
+        assert np.array_equal(frame, in_rgb(picture, size))
     write_trajectories(tmp_path / "t.npz", made)
     assert difference(tmp_path / "t.npz", tmp_path / "f.npz") is None
+
+
+@pytest.mark.parametrize("encode", [{"qp": 0}, {"encoder": "assemble", "quality": "best"}])
+def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):
+    """Shards of one episode differ in width; text above and below would hide no picture."""
+    seeds, path = [0, 1, 5, 3], tmp_path / "film.mp4"
+    options = {"shard_size": 1, "render": {"scale": 1}, "overlay": {"title_card": 0, "caption": ""}}
+    goalreel.film("TestGrowing-v0", seeds=seeds, to=path, encode=encode, **options)
+    frames, widths, close = iter(decoded(path)), set(), 0.51 if "qp" in encode else 20
+    peer = gymnasium.make("TestGrowing-v0", render_mode="rgb_array")
+    for seed in seeds:
+        peer.reset(seed=seed)
+        for step in range(6):
+            picture = peer.render()
+            widths.add(picture.shape[1])
+            even = np.pad(in_rgb(picture, (45, 50)), ((0, 0), (0, 1), (0, 0)), "edge")
+            luma = even @ [0.2126, 0.7152, 0.0722] * 219 / 255 + 16
+            assert np.abs(next(frames)[:50] - luma).max() <= close, (seed, step)
+            peer.step(3)
+    assert len(widths) == 2 and next(frames, None) is None
+    assert parse_spec(read_outline(path).comment).value["sizes"] == [[31, 33], [50, 45]]
 
 
 @pytest.mark.parametrize(

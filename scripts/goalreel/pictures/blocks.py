@@ -6,7 +6,7 @@ blocks are kept once. Blocks at an odd border are filled up with their last row 
 """
 
 import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -39,6 +39,16 @@ class Group:
     def up_to(self, picture: int) -> int:
         """Return how many changes there are up to a picture, itself included."""
         return self._ends[min(picture, len(self._ends) - 1)]
+
+    def padded(self, size: tuple[int, int], target: tuple[int, int]) -> "Group":
+        """Return its pictures in the upper left corner of black ones; both sizes: H and W."""
+        if size == target:
+            return self
+        recorder = Recorder()
+        for picture in range(len(self._ends)):
+            recorder.put(on_black(self.compose(picture, size), target))
+        ((_, group),) = recorder.rest()
+        return group
 
     def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
         """Return a picture, (H, W, 3) uint8; size: H and W."""
@@ -89,6 +99,13 @@ def enlarged(picture: np.ndarray, scale: int) -> np.ndarray:
     return picture if scale == 1 else picture.repeat(scale, 1).repeat(scale, 0)
 
 
+def on_black(picture: np.ndarray, size: Sequence[int]) -> np.ndarray:
+    """Return a picture, (h, w, 3), with black below and to the right; size: H and W at least."""
+    canvas = np.zeros((*np.maximum(size[:2], picture.shape[:2]), 3), np.uint8)
+    canvas[: picture.shape[0], : picture.shape[1]] = picture
+    return canvas
+
+
 def joined(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Return the picture, (H, W, 3) uint8, of its blocks in raster order; size: H and W."""
     height, width = size
@@ -124,12 +141,16 @@ class Recorder:
         Returns a group that was full before it, with the number of its pictures, or None.
         """
         full = self._full()
+        self.put(picture)
+        return full
+
+    def put(self, picture: np.ndarray) -> None:
+        """Take a picture, as `add` does, into the same group, however full that is."""
         if self._changed is None:
             self._changed = _Changes(picture.shape[:2])
         places, blocks = self._changed.since_last(picture, whole=not self._places)
         data, size = blocks.tobytes(), SIDE * _BYTES
         self._put(places, [data[i : i + size] for i in range(0, len(data), size)])
-        return full
 
     def add_numbers(self, numbers: np.ndarray, blocks: list[bytes]) -> tuple[int, Group] | None:
         """Take a picture that is told by its blocks' numbers; returns what `add` does.

@@ -47,7 +47,7 @@ class Camera:
     episode: if all is the same there, instances play one episode after another.
 
     Raises GoalreelError if an episode does not depend on its seed alone, and if a picture is not
-    uint8 (H, W, 3) of the same size as all others.
+    uint8 (H, W, 3).
     """
 
     def __init__(
@@ -139,16 +139,16 @@ class Camera:
         self._environment.release(instance)
         return take
 
-    def _drawn(self, episode: Episode) -> Iterator[tuple[int, Group]]:
-        """Yield the groups of an episode that is drawn here, each with its number of frames."""
-        self._frames.size, recorder = self._artist.size, Recorder()
+    def _drawn(self, episode: Episode) -> Iterator[tuple[int, Group, tuple[int, int]]]:
+        """Yield the groups of an episode that is drawn here, as DrawnFrames takes them."""
+        recorder = Recorder()
         for picture in self._artist.pictures(episode):
             if full := recorder.add_numbers(picture.numbers, picture.squares):
-                yield full
-        yield from recorder.rest()
+                yield *full, picture.size
+        yield from ((*rest, self._artist.size) for rest in recorder.rest())
 
     def _take(self, seed: int) -> "_Take":
-        return _Take(self._frames, self._place(seed))
+        return _Take(self._frames.folder, self._place(seed))
 
     def _place(self, seed: int) -> str:
         return f"{self._environment.id}: the episode of seed {seed}"
@@ -170,20 +170,21 @@ class Camera:
         self._environment.trust(trusted)
 
     def _compare(self, episode: Episode, take: "_Take", instance) -> None:
-        again = _Take(self._frames, take.place)
+        again, number = self._take(episode.seed), 0
         for step in replayed(self._environment, episode, instance):
             again.add(step.picture)
-        first = 0
-        for (frames, one), (_, other) in zip(take.groups(), again.groups(), strict=False):
-            if not one.equals(other):
-                size = self._frames.size
+        for (count, one, size), (others, other, new) in zip(
+            take.groups(), again.groups(), strict=False
+        ):
+            both = min(count, others)  # one may be of another size from its next picture on
+            if (count, size) != (others, new) or not one.equals(other):
                 unequal = (
                     f
-                    for f in range(frames)
-                    if (one.compose(f, size) != other.compose(f, size)).any()
+                    for f in range(both)
+                    if not np.array_equal(one.compose(f, size), other.compose(f, new))
                 )
-                raise _another_picture(take.place, first + next(unequal))
-            first += frames
+                raise _another_picture(take.place, number + next(unequal, both))
+            number += count
 
     def _compare_some(self, episode: Episode) -> None:
         """Compare every step, and some pictures with those that Gymnasium itself draws."""
@@ -216,37 +217,40 @@ def filming(
 class _Take:
     """The pictures of one episode, as groups in memory or in a temporary file."""
 
-    def __init__(self, frames: DrawnFrames, place: str):
+    def __init__(self, folder: Path, place: str):
         """Begin without a picture; place: what messages call the episode."""
-        self._frames, self.place = frames, place
-        self._recorder, self._taken = Recorder(), 0
-        self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=frames.folder)  # noqa: SIM115
-        self._groups: list[int] = []  # the frames of each
+        self.place, self._taken = place, 0
+        self._recorder, self._size = Recorder(), (0, 0)  # of pictures of one size
+        self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=folder)  # noqa: SIM115
+        self._groups: list[tuple[int, tuple[int, int]]] = []  # the frames of each, their H and W
 
     def add(self, picture: object) -> None:
         """Take the next picture."""
-        if isinstance(picture, Mosaic):
-            self._frames.size = self._sized(picture.size)
+        mosaic = picture if isinstance(picture, Mosaic) else None
+        size = mosaic.size if mosaic else self._checked(picture).shape[:2]
+        if size != self._size:
+            self._write(self._recorder.rest())
+            self._recorder, self._size = Recorder(), size
+        if mosaic:
             full = self._recorder.add_numbers(picture.numbers, picture.squares)
         else:
-            self._frames.size = self._sized(self._checked(picture).shape[:2])
             full = self._recorder.add(picture)
         self._write(filter(None, [full]))
         self._taken += 1
 
     def _write(self, groups: Iterable[tuple[int, Group]]) -> None:
         for frames, group in groups:
-            self._groups.append(frames)
+            self._groups.append((frames, self._size))
             np.save(self._file, group.changes, allow_pickle=False)
             np.save(self._file, group.blocks, allow_pickle=False)
 
-    def groups(self) -> Iterator[tuple[int, Group]]:
-        """Yield the groups, each with its number of frames."""
+    def groups(self) -> Iterator[tuple[int, Group, tuple[int, int]]]:
+        """Yield the groups, as DrawnFrames takes them."""
         self._write(self._recorder.rest())
         self._file.seek(0)
-        for frames in self._groups:
+        for frames, size in self._groups:
             arrays = (np.load(self._file, allow_pickle=False) for _ in range(2))
-            yield frames, Group(*arrays)
+            yield frames, Group(*arrays), size
 
     def _checked(self, picture: object) -> np.ndarray:
         array, place = np.asarray(picture), f"{self.place}, step {self._taken}"
@@ -257,16 +261,6 @@ class _Take:
                 f"allowed: uint8 of shape (height, width), or with 1, 3 or 4 channels"
             )
         return array
-
-    def _sized(self, size: tuple[int, int]) -> tuple[int, int]:
-        first = self._frames.size
-        if first not in (None, size):
-            raise GoalreelError(
-                f"{self.place}, step {self._taken}: env.render() returned {size[1]}x{size[0]} "
-                f"pixels, and {first[1]}x{first[0]} in the shard's first frame; all frames must "
-                "have one size"
-            )
-        return size
 
 
 def _another_picture(place: str, step: int) -> GoalreelError:

@@ -19,7 +19,8 @@ and with a background
 
 or with drawn pictures, in groups that stand alone (see blocks.py)
 
-    size              (2,) int64: H and W
+    size              (2,) int64: H and W of the largest picture
+    sizes             (groups, 2) int64: H and W of each group's, where they differ
     groups            (groups, 2) int64: the first frame of each, in order, and its number N;
                       an episode begins with a group; and for each of them
     changes_N         (3, n) int32: the frame, counted in the group, the place, counted along the
@@ -28,7 +29,7 @@ or with drawn pictures, in groups that stand alone (see blocks.py)
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -55,6 +56,7 @@ class FrameCache:
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's frames start
     source: str = ""  # digest of the trajectories that it shows
     spec: Spec = NO_SPEC  # how it was made
+    sizes: list[list[int]] | None = None  # least and most H and W of drawn pictures
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -110,16 +112,15 @@ class DrawnFrames:
         """Begin without an episode; add: of npz.writing; folder: where the file will be."""
         self._add, self.folder = add, folder
         self._episodes: list[list[int]] = []  # the frames of each group
-        self._groups = 0
-        self.size: tuple[int, int] | None = None  # H and W of all pictures
+        self._sizes: list[tuple[int, int]] = []  # of each group
 
-    def add(self, groups: Iterator[tuple[int, Group]]) -> None:
-        """Write an episode's groups, each with the number of its frames."""
+    def add(self, groups: Iterator[tuple[int, Group, tuple[int, int]]]) -> None:
+        """Write an episode's groups, each with the number of its frames and their H and W."""
         lengths = []
-        for frames, group in groups:
-            self._add(f"changes_{self._groups}", group.changes)
-            self._add(f"blocks_{self._groups}", group.blocks)
-            self._groups += 1
+        for frames, group, size in groups:
+            self._add(f"changes_{len(self._sizes)}", group.changes)
+            self._add(f"blocks_{len(self._sizes)}", group.blocks)
+            self._sizes.append(size)
             lengths.append(frames)
         self._episodes.append(lengths)
 
@@ -136,26 +137,44 @@ class DrawnFrames:
         lengths = np.concatenate([np.array(self._episodes[e]) for e in order])
         frames = [sum(self._episodes[e]) for e in order]
         offsets = np.concatenate([[0], np.cumsum(frames)])
+        sizes = np.array(self._sizes)[numbers]
         arrays = _header(spec, source, offsets) | {
-            "size": np.array(self.size),
+            "size": sizes.max(axis=0),
             "groups": np.stack([np.cumsum(lengths) - lengths, numbers], axis=1),
         }
+        arrays |= {"sizes": sizes} if (sizes != sizes[0]).any() else {}
         for name, array in arrays.items():
             self._add(name, array)
 
 
-def open_cache(path: str | os.PathLike) -> FrameCache:
+def largest(paths: Iterable[Path]) -> tuple[int, int]:
+    """Return H and W that the drawn pictures of all these caches fit in.
+
+    Raises GoalreelError, naming the file, if one cannot be used.
+    """
+    return tuple(np.max([npz.read(p, _KIND, VERSION, ["size"])["size"] for p in paths], axis=0))
+
+
+def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> FrameCache:
     """Read a frame cache; drawn pictures are read from the file as they are needed.
 
-    Raises GoalreelError, naming the file, if it cannot be used.
+    Args:
+        path: the file.
+        size: the least H and W of drawn frames. Smaller pictures are padded below and to the right
+            with black, as all are to the largest of the file.
+
+    Raises:
+        GoalreelError: the file, which it names, cannot be used.
     """
     arrays = npz.Reader(path, _KIND, VERSION)
     offsets, source = arrays["offsets"], str(arrays["source"])
     spec = parse_spec(str(arrays["spec"]), path)
     if "size" in arrays:
-        pictures = _drawn(arrays, int(offsets[-1]))
+        sizes = arrays["sizes"] if "sizes" in arrays else arrays["size"][None]
+        pictures = _drawn(arrays, int(offsets[-1]), sizes, size)
         background = pictures.group(0).compose(0, pictures.size)
-        return FrameCache(background, (pictures,), offsets, source, spec)
+        limits = np.stack([sizes.min(axis=0), sizes.max(axis=0)]).tolist()
+        return FrameCache(background, (pictures,), offsets, source, spec, limits)
     layers = (
         Layer(
             name,
@@ -175,15 +194,15 @@ def _header(spec: Spec, source: str, offsets: np.ndarray) -> dict[str, np.ndarra
     }
 
 
-def _drawn(arrays: npz.Reader, frames: int) -> Drawn:
-    """Return the layer of a file of drawn pictures."""
+def _drawn(arrays: npz.Reader, frames: int, sizes: np.ndarray, size: tuple[int, int]) -> Drawn:
+    """Return the layer of a file of drawn pictures, padded to at least a size."""
     starts, numbers = arrays["groups"].T
-    height, width = arrays["size"].tolist()
+    size = tuple(np.maximum(sizes.max(axis=0), size).tolist())
 
     @lru_cache(_GROUPS)
     def group(index: int) -> Group:
-        number = numbers[index]
-        return Group(arrays[f"changes_{number}"], arrays[f"blocks_{number}"])
+        number, own = numbers[index], tuple(sizes[index % len(sizes)].tolist())
+        return Group(arrays[f"changes_{number}"], arrays[f"blocks_{number}"]).padded(own, size)
 
     ends = np.append(starts, frames)
-    return Drawn("picture", (height, width), ends, group, np.arange(frames))
+    return Drawn("picture", size, ends, group, np.arange(frames))

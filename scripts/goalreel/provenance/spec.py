@@ -17,7 +17,7 @@ from goalreel.errors import GoalreelError, Unusable
 
 # What differs among files of one plan: the shard, its seeds where they are given, and what the spec
 # says of the file itself.
-_OF_ONE_FILE = ("shard", "seeds", "source", "sha256", "metrics", "clip")
+_OF_ONE_FILE = ("shard", "seeds", "source", "sizes", "sha256", "metrics", "clip")
 # What is no part of requirements.txt, and how to get it.
 _APART = {
     "pyarrow": "it: pip install pyarrow",
@@ -46,7 +46,7 @@ class Spec:
         return common_digest(self.value)
 
     def extended(self, **values: object) -> "Spec":
-        """Return the spec with what a file says of itself: source, sha256, metrics or clip."""
+        """Return the spec with what a file says of itself: source, sizes, sha256, ..."""
         return parse_spec(canonical({**self.value, **values}))
 
     def check_tool(self, name: str, installed: str) -> None:

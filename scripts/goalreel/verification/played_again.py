@@ -11,6 +11,7 @@ import numpy as np
 from goalreel.environments.environment import gymnasiums_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
 from goalreel.errors import GoalreelError, Unusable
+from goalreel.pictures.blocks import on_black
 from goalreel.pictures.camera import replayed
 from goalreel.pictures.frame_cache import open_cache
 from goalreel.simulation.episodes import Episode
@@ -41,7 +42,8 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
             episode = Episode(seed, *made.episode(index), *over)
             first = int(made.offsets[index])
             for step in _played(trajectories, environment, episode):
-                if cache and not np.array_equal(cache[first + step.step], step.picture):
+                frame = cache[first + step.step] if cache else step.picture
+                if not np.array_equal(on_black(step.picture, frame.shape), frame):
                     fault = f"the episode of seed {seed}, step {step.step}: Gymnasium draws another"
                     raise Unusable(frames, f"{fault} picture")
     except Unusable as error:

@@ -15,6 +15,7 @@ from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_name
 from goalreel.films.tables import ATTEMPT_COLUMNS, EPISODE_COLUMNS
+from goalreel.pictures.blocks import on_black
 from goalreel.pictures.camera import replayed
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.simulation.episodes import Episode
@@ -119,7 +120,8 @@ def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
     """Write the frames as a GIF, which keeps time in hundredths of a second."""
     from PIL import Image
 
-    first, *others = [Image.fromarray(frame) for frame in frames]
+    size = np.max([frame.shape for frame in frames], axis=0)
+    first, *others = [Image.fromarray(on_black(frame, size)) for frame in frames]
     with replacing(path) as temporary:
         duration = max(round(100 / fps), 2) * 10
         first.save(temporary, "GIF", save_all=True, append_images=others, duration=duration, loop=0)

@@ -17,7 +17,7 @@ from goalreel.environments.environment import Environment, make_environment
 from goalreel.films.render import render_states
 from goalreel.pictures.atlas import Atlas, read_atlas
 from goalreel.pictures.camera import filming
-from goalreel.pictures.frame_cache import FrameCache, open_cache
+from goalreel.pictures.frame_cache import FrameCache, largest, open_cache
 from goalreel.pictures.overlay import captions, overlaid
 from goalreel.pictures.styles import make_style
 from goalreel.pictures.warped import watched
@@ -58,6 +58,10 @@ class RunAttempts:
         parts = [vars(read_summary(path).attempts).values() for path in self.trajectories]
         return Attempts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
+    @cached_property
+    def _size(self) -> tuple[int, int]:
+        return (0, 0) if self.atlas else largest(self.caches)
+
     def frames_of(self, episodes: Iterable[int]) -> Iterator[list[AttemptFrames]]:
         """Yield the frames of attempts, shard after shard, so that one shard is in memory.
 
@@ -84,7 +88,9 @@ class RunAttempts:
     ) -> list[AttemptFrames]:
         attempts, filmed = trajectories.attempts.take(rows), set(_pairs(trajectories.episodes))
         is_filmed = np.array([pair in filmed for pair in _pairs(attempts)])
-        sources = [(trajectories, open_cache(cache_path))] if is_filmed.any() else []
+        sources = []
+        if is_filmed.any():
+            sources.append((trajectories, open_cache(cache_path, self._size)))
         if not is_filmed.all():
             again = self._again(trajectories, attempts.take(~is_filmed))
             sources.append(files.enter_context(again))
@@ -113,7 +119,7 @@ class RunAttempts:
         played = attempts, environment, policy, trajectories.spec
         atlas = read_atlas(self.atlas) if self.atlas else None
         again = partial(simulate_attempts, *played)
-        return drawn(again, environment, self.config["render"], atlas, NO_SPEC)
+        return drawn(again, environment, self.config["render"], atlas, NO_SPEC, self._size)
 
 
 @contextlib.contextmanager
@@ -123,6 +129,7 @@ def drawn(
     render: Mapping,
     atlas: Atlas | None,
     spec: Spec,
+    size: tuple[int, int] = (0, 0),
 ) -> Iterator[tuple[Trajectories, FrameCache]]:
     """Yield what is played, and its frames, which are in a temporary file where there is no atlas.
 
@@ -132,6 +139,7 @@ def drawn(
         render: that section of the configuration.
         atlas: the pictures, for an environment that has one.
         spec: how the frames are made.
+        size: the least H and W of drawn frames, see open_cache.
     """
     if atlas is not None:
         played = play(None)
@@ -142,7 +150,7 @@ def drawn(
         with filming(path, environment) as camera:
             played = play(camera)
             camera.write(played.digest(), spec)
-        yield played, open_cache(path)
+        yield played, open_cache(path, size)
 
 
 def _pairs(rows: Attempts) -> list[tuple[int, int]]:

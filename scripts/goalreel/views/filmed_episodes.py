@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.pictures.captions import caption
-from goalreel.pictures.frame_cache import FrameCache, open_cache
+from goalreel.pictures.frame_cache import FrameCache, largest, open_cache
 from goalreel.simulation.trajectories import Attempts, Summary, read_summary
 from goalreel.views.triggers import EpisodeTrigger, chosen_episodes
 
@@ -49,6 +50,11 @@ class FilmedEpisodes:
         counts = (len(summary.episodes.steps) for summary in self.summaries)
         return [(shard, index) for shard, count in enumerate(counts) for index in range(count)]
 
+    @cached_property
+    def _size(self) -> tuple[int, int]:
+        """The least size of drawn frames: that of the largest shard."""
+        return (0, 0) if describe(self.env).has_atlas else largest(self.frames)
+
     def episodes(self, places: Iterable[Place] | None = None) -> Iterator[Episode]:
         """Yield episodes, all of them or those chosen; a shard is opened when one of it comes.
 
@@ -65,7 +71,7 @@ class FilmedEpisodes:
 
     def _open(self, shard: int) -> FrameCache:
         path, summary = self.frames[shard], self.summaries[shard]
-        cache = open_cache(path)
+        cache = open_cache(path, self._size)
         same = np.array_equal(np.diff(cache.offsets), summary.episodes.steps + 1)
         if cache.source != summary.digest or not same:
             raise GoalreelError(

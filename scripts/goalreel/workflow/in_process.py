@@ -1,18 +1,16 @@
 """`goalreel.film`: a small film in one call, by the stages' own programs, one after another."""
 
 import contextlib
-import importlib.util
 import io
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from goalreel.cli import WORKFLOW
+from goalreel.cli import WORKFLOW, program
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
@@ -100,7 +98,7 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
 
     def run(stage: str, wildcards: SimpleNamespace, *arguments: object) -> None:
         given = [str(argument) for argument in arguments if argument is not None]
-        _program(stage).main(["--spec", specs.spec(stage, wildcards), *given])
+        program(stage).main(["--spec", specs.spec(stage, wildcards), *given])
 
     def of(kind: str, shard: int) -> Path:
         return folder / kind / f"{shard_name(shard)}.{'mp4' if kind == 'segments' else 'npz'}"
@@ -135,15 +133,6 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
     attempts = ("--attempts", folder / "attempts.csv") if reaches else ()
     run("episodes", everything, *first, table, folder / "tables.json", *attempts)
     return pandas.read_csv(table, low_memory=False)
-
-
-@cache
-def _program(stage: str) -> ModuleType:
-    """Return a stage's program, scripts/STAGE.py, as a module."""
-    spec = importlib.util.spec_from_file_location(f"goalreel_{stage}", _SCRIPTS / f"{stage}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _predicting(model: object) -> Callable:

@@ -8,6 +8,7 @@ from statistics import fmean, pstdev
 from goalreel.encoding.choice import Choice
 from goalreel.errors import GoalreelError, clock, counted, file_size
 from goalreel.mp4.reader import read_outline
+from goalreel.provenance.spec import parse_spec
 from goalreel.report.timings import read_timings
 from goalreel.workflow.stages import FILM, STAGES
 
@@ -43,6 +44,9 @@ def film_summary(results: Path, shards: int, encoder: Choice, unit: str) -> str:
         "tables": ", ".join(map(str, tables)) + (f" ({rows})" if unit == "reach" else ""),
         "seconds": ", ".join(f"{timing.stage} {timing.seconds:.1f}" for timing in timings),
     }
+    if sizes := parse_spec(index.comment, film).value.get("sizes"):
+        least, most = (f"{width}x{height}" for height, width in sizes)
+        lines["pictures"] = f"of {least} to {most} pixels, padded with black to {most}"
     return "\n".join(f"{name:>8}  {text}" for name, text in lines.items())
 
 

@@ -55,10 +55,11 @@ def with_another_pixel(path, frame: int) -> None:
     pictures[frame][-1, -1, 2] ^= 1
     with npz.writing(path) as add:
         frames = DrawnFrames(add, path.parent)
-        frames.size = pictures[0].shape[:2]
+        size = pictures[0].shape[:2]
         for e in range(len(cache.offsets) - 1):
             numbers = cache.episode(e)
-            frames.add(groups_of(iter(pictures[numbers.start : numbers.stop])))
+            groups = groups_of(iter(pictures[numbers.start : numbers.stop]))
+            frames.add((*group, size) for group in groups)
         frames.finish(np.arange(len(cache.offsets) - 1), cache.source, cache.spec)
 
 

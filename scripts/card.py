@@ -68,6 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     if "seeds" not in made and policy["name"] not in RECORDED:
         made["seed"] = config["seed"]
     made["policy"] = {key: value for key, value in policy.items() if key not in _LOCAL}
+    made |= {} if spec.reproducible else {"check": False}
     write_card(arguments.readme.parent, page(results, player, library, shown, made), results)
     write_sums(arguments.sums, [arguments.readme, arguments.replay, arguments.results])
     cli.say(f"{written} frames, mean return {results['mean_reward']:g} of {len(returns)} episodes")

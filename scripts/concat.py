@@ -37,6 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     unit = spec.config["unit"]
     what = "goal reach" if unit == "reach" else unit
     told = counted(end, what) if first is None else f"{what} {first:,} to {end - 1:,}"
+    told += "" if spec.reproducible else ", not reproducible"
     with padded(segments, trajectories, arguments.output.parent) as (whole, sizes):
         frames = concatenate(
             whole,

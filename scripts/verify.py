@@ -35,6 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     outputs = {name: stage.outputs for name, stage in STAGES.items()}
     film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
     shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size"))
+    counts += [spec.reproducible]
     plan = Plan(outputs, spec.made_of, *film, shards, spec.config["unit"], *counts)
     verdicts = verify(arguments.output.parent, plan, arguments.threads)
     write_verdicts(arguments.output, verdicts)

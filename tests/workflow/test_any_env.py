@@ -4,9 +4,11 @@
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 
+import av
 import gymnasium
 import numpy as np
 import pandas as pd
@@ -126,6 +128,13 @@ class Moody(Pictured):
 
     def reward(self):
         return np.random.default_rng().random()
+
+
+class Seedless(Pictured):
+    """As Gym's environments were."""
+
+    def reset(self):
+        return super().reset()[0]
 
 
 class Endless(Pictured):
@@ -304,10 +313,10 @@ def test_frames_of_an_odd_size_are_exact_and_encoded_with_their_border_twice(tmp
 @pytest.mark.parametrize(
     ("env", "parts"),
     [
-        ("TestRestless-v0", ["step 2: Gymnasium draws another picture"]),
+        ("TestRestless-v0", ["step 2: Gymnasium draws another picture", "check=false"]),
         ("TestFloats-v0", ["returned float64 of shape (31, 45, 3)", "uint8"]),
         ("TestNothing-v0", ["returned NoneType"]),
-        ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "seed alone"]),
+        ("TestMoody-v0", ["step 1: Gymnasium gives the reward", "check=false"]),
     ],
 )
 def test_what_cannot_be_filmed_is_told_with_its_episode(env, parts, tmp_path):
@@ -345,7 +354,11 @@ def test_pictures_of_every_form_and_size_are_kept_in_rgb(name, tmp_path):
     assert difference(tmp_path / "t.npz", tmp_path / "f.npz") is None
 
 
-@pytest.mark.parametrize("encode", [{"qp": 0}, {"encoder": "assemble", "quality": "best"}])
+@pytest.mark.parametrize(
+    "encode",
+    [{"qp": 0}, {"encoder": "assemble", "quality": "best"}],
+    ids=["x264", "blocks"],
+)
 def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):
     """Shards of one episode differ in width; text above and below would hide no picture."""
     seeds, path = [0, 1, 5, 3], tmp_path / "film.mp4"
@@ -364,6 +377,16 @@ def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):
             peer.step(3)
     assert len(widths) == 2 and next(frames, None) is None
     assert parse_spec(read_outline(path).comment).value["sizes"] == [[31, 33], [50, 45]]
+
+
+def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):
+    with pytest.raises(GoalreelError, match="takes no seed, .* Film each once, .* check=false"):
+        make_environment({"env": "TestSeedless-v0"}).make()
+    path = tmp_path / "film.mp4"
+    table = goalreel.film("TestSeedless-v0", episodes=3, to=path, check=False)
+    assert table["reproducible"].tolist() == [False] * 3
+    with av.open(str(path)) as container:
+        assert container.metadata["title"] == "TestSeedless-v0: 3 episodes, not reproducible"
 
 
 @pytest.mark.parametrize(
@@ -547,6 +570,35 @@ def test_an_environment_of_ones_own_is_filmed_and_watched(project):
     (project.folder / "my_env.py").write_text(MODULE.replace("100 * self.on", "90 * self.on"))
     jobs = project.jobs(config=config)
     assert jobs["simulate"] == 1
+
+
+@pytest.mark.slow
+def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
+    """No seed decides its rewards; seeds decide when episodes end, and how wide a step is."""
+    played = "np.random.default_rng().random(), self.np_random.random() < 0.3,"
+    module = MODULE.replace("1.0, False,", played)
+    module = module.replace("(64, 48, 3)", "(64, 48 + 8 * self.np_random.integers(9), 3)")
+    (project.folder / "my_env.py").write_text(module)
+    config = {"env": "my_env:Light-v0", "reaches": 12, "shard_size": 2, "policy": "random"}
+    assert "check=false" in project.fail(config=config)
+    config["check"] = "false"
+    said = project.run("-j", "2", "report", "stills", config=config)
+    assert re.search(r"pictures  of \d+x64 to (\d+x64) pixels, padded with black to \1", said), said
+    results = project.folder / "results"
+    for table in ("episodes.csv", "attempts.csv"):
+        assert not pd.read_csv(results / table)["reproducible"].any()
+    assert "<strong>Not reproducible</strong>" in (results / "report/index.html").read_text()
+    assert "sound, not reproducible" in project.run("verify", config=config)
+    said = project.fail("clips", config=config | {"clips": "{episode_trigger: failed}"})
+    assert "an attempt was not filmed, and check=false plays none again" in said
+    project.run("clips", config=config | {"clips": "{episode_trigger: {best: 1, by: steps}}"})
+    replay = [sys.executable, REPOSITORY / "scripts" / "replay.py", "0", "--results", results]
+    told = subprocess.run(replay, cwd=project.folder, capture_output=True, text=True)
+    assert "not reproducible, since check=false plays nothing again" in told.stderr
+    for cache in (results / "frames").iterdir():
+        cache.unlink()
+    (results / "film.mp4").unlink()
+    assert "Type: rm -r results/segments" in project.fail(config=config)
 
 
 @pytest.mark.parametrize("changed", ["mine.py", "my_env"])

@@ -4,13 +4,14 @@ An episode is to depend on its seed alone, and some environments keep something 
 before. So each gets a new instance, unless `trust` says that a used one gives the same.
 """
 
+import inspect
 import os
 import textwrap
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -53,6 +54,12 @@ def _reset(env, seed: int) -> object:
         return env.reset(seed=seed)[0]
     except Exception as error:
         raise _told(env, "reset", seed, error) from None
+
+
+def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
+    """Return what Gymnasium's wrappers expect of `reset`, which may return no more than it sees."""
+    found = reset()
+    return found if isinstance(found, tuple) else (found, {})
 
 
 def _rgb(picture: object) -> object:
@@ -101,6 +108,7 @@ class GymnasiumEnvironment:
     kwargs: Mapping = field(default_factory=dict)
     max_steps: int | None = None  # None for the limit that it is registered with
     wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
+    check: bool = True  # whether an episode must depend on its seed alone
     pool: Pool = field(default_factory=Pool, compare=False, repr=False)
 
     idle_share: ClassVar = 0.0  # an instance is not stepped after its end
@@ -109,7 +117,8 @@ class GymnasiumEnvironment:
     def of(cls, config: Mapping) -> "GymnasiumEnvironment":
         """Return the environment of a stage's configuration; all keys but `env` may be missing."""
         kwargs, wrappers = config.get("env_kwargs") or {}, config.get("env_wrappers") or ()
-        return cls(config["env"], kwargs, config.get("max_steps"), wrappers)
+        check = config.get("check", True)
+        return cls(config["env"], kwargs, config.get("max_steps"), wrappers, check)
 
     @property
     def most_lanes(self) -> int:
@@ -149,6 +158,17 @@ class GymnasiumEnvironment:
             self.pool.loading.quicken(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
         close_at_exit(env)
+        inner = env
+        while isinstance(inner, gymnasium.Wrapper):
+            inner = inner.env
+        taken = inspect.signature(inner.reset).parameters.values()
+        if not any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in taken):
+            if self.check:
+                raise GoalreelError(
+                    f"env: reset of {self.id} takes no seed, so no episode can be repeated. "
+                    f"Film each once, as it comes: --config check=false"
+                )
+            inner.reset = partial(_reset_without_seed, inner.reset)
         if env.render_mode != "rgb_array":
             raise GoalreelError(
                 f"env: {self.id} cannot be filmed: its render mode is {env.render_mode!r}, "

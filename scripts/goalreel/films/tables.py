@@ -36,7 +36,7 @@ def write_tables(
     """Write the table of filmed episodes and, where goal reaches are filmed, that of all attempts.
 
     In episodes.csv, first_frame is the film's frame that shows the reset state, and start_s that
-    over `fps`.
+    over `fps`. Tables of a run that is not reproducible say so in a column `reproducible`.
 
     Args:
         trajectories: the files of all shards, in order.
@@ -66,10 +66,11 @@ def write_tables(
             shown = table["card_frames"] + table["frames"]
             table["first_frame"] = first_frame + shown.cumsum() - table["frames"]
             table["start_s"] = table["first_frame"] / fps
-            _append(table[columns], episodes_part, shard == 0)
+            mark = [] if summary.spec.reproducible else ["reproducible"]
+            _append(table[columns + mark], episodes_part, shard == 0)
             if attempts_part:
                 tried = _frame(summary.attempts, env, shard)
-                _append(tried[ATTEMPT_COLUMNS], attempts_part, shard == 0)
+                _append(tried[ATTEMPT_COLUMNS + mark], attempts_part, shard == 0)
             first_frame += int(shown.sum())
             rows += len(table)
     return rows
@@ -77,7 +78,8 @@ def write_tables(
 
 def _frame(rows: Attempts, env: str, shard: int) -> pd.DataFrame:
     columns = {field.name.rstrip("_"): getattr(rows, field.name) for field in fields(rows)}
-    return pd.DataFrame(columns | {"episode": rows.reach, "env": env, "shard": shard})
+    columns |= {"episode": rows.reach, "env": env, "shard": shard, "reproducible": False}
+    return pd.DataFrame(columns)
 
 
 def _append(table: pd.DataFrame, path: Path, header: bool) -> None:

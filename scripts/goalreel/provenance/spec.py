@@ -45,6 +45,11 @@ class Spec:
         """A sha256 of what it shares with the specs of the plan's other files of this stage."""
         return common_digest(self.value)
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether the run's episodes depend on their seeds alone, as far as that is checked."""
+        return self.value.get("reproducible", True)
+
     def extended(self, **values: object) -> "Spec":
         """Return the spec with what a file says of itself: source, sizes, sha256, ..."""
         return parse_spec(canonical({**self.value, **values}))

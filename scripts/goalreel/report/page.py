@@ -91,6 +91,7 @@ def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
         env=spec.config["env"],
         policy=policy_label(policy),
         unit=unit,
+        reproducible=spec.reproducible,
         title=counted(spec.shard["reaches"], "goal reach" if unit == "reach" else unit),
         rows=rows,
         spreads=[("Return", rows.returns, rows.decimals), ("Steps", rows.steps, 0)],

@@ -67,6 +67,11 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     row = rows.iloc[0]
     shard = shard_name(int(row["shard"]))
     trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
+    if not trajectories.spec.reproducible:
+        raise GoalreelError(
+            f"{name}: not reproducible, since check=false plays nothing again. "
+            f"Film single episodes: snakemake clips"
+        )
     config, ending = trajectories.spec.config, (bool(row["terminated"]), bool(row["truncated"]))
     episode = Episode(int(row["seed"]), *_steps(trajectories, config, row, name), *ending)
     return Recorded(config, name, episode)

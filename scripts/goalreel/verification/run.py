@@ -55,7 +55,8 @@ def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
             for part in _mapped(pool, _check_left, left):
                 verdict.add(part)
     if plan.is_drawn and shards[0].word == "sound":
-        shards[0].note = "sound, every episode played again"
+        played = "every episode played again" if plan.reproducible else "not reproducible"
+        shards[0].note = f"sound, {played}"
     # Counts hold where all was read and nothing is damaged: a shard's fault needs no second name.
     lacking = (v.faults or v.unchecked or (v.missing and v.stage != "render") for v in shards)
     whole = not any(lacking)
@@ -83,7 +84,7 @@ def _check_shard(results: Path, plan: Plan, players: ProcessPoolExecutor, shard:
     if made is None:
         return _Shard(verdicts)
     simulate.frames = int(made.offsets[-1])
-    if plan.is_drawn:
+    if plan.is_drawn and plan.reproducible:
         _play_again(path, cache if render.files else None, simulate, render, players)
     return _Shard(verdicts, len(made), len(made.attempts.reach))
 

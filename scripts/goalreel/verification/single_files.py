@@ -30,6 +30,7 @@ class Plan:
     unit: str  # what the run counts: "reach" or "episode"; all below are counts of it
     reaches: int
     size: int  # of a shard but the last
+    reproducible: bool = True
 
     @property
     def is_drawn(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import Environment, make_environment
+from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
 from goalreel.pictures.atlas import Atlas, read_atlas
 from goalreel.pictures.camera import filming
@@ -92,6 +93,11 @@ class RunAttempts:
         if is_filmed.any():
             sources.append((trajectories, open_cache(cache_path, self._size)))
         if not is_filmed.all():
+            if not trajectories.spec.reproducible:
+                raise GoalreelError(
+                    "clips: an attempt was not filmed, and check=false plays none again. "
+                    "Film all attempts: --config 'film={show: attempts}'"
+                )
             again = self._again(trajectories, attempts.take(~is_filmed))
             sources.append(files.enter_context(again))
         numbers = dict(zip(_pairs(attempts), (rows + first).tolist(), strict=True))

@@ -180,6 +180,9 @@ class Specs:
             "tools": {tool: _version(tool) for tool in map(self._tool, (*planned.tools, *tools))},
             "made_of": made_of,
         }
+        played_once = not self._config["check"] and not describe(env).computed
+        if played_once and "simulate" in (stage, *made_of):
+            common["reproducible"] = False  # which each file of the run says
         return common | ({"files": files} if files else {})
 
     @cache  # noqa: B019 - as above

@@ -324,6 +324,7 @@ ARTISTS = {"gymnasium": "pygame-ce", "vector": "pillow"}
 GYMNASIUM = {
     "simulate": replace(
         STAGES["simulate"],
+        config=(*STAGES["simulate"].config, "check"),
         inputs=("pixels", "recording"),
         tools=("numpy", "gymnasium"),
         outputs=(*STAGES["simulate"].outputs, *STAGES["render"].outputs),

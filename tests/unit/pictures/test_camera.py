@@ -92,10 +92,10 @@ def slow_to_make(monkeypatch):
     monkeypatch.setattr(camera, "_LONG", -1)
 
 
-def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99):
+def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
     """Return the environment, the trajectories and the frames, and what was called."""
     CALLS.update(dict.fromkeys(CALLS, 0))
-    config = {"env": f"Camera{name}-v0", "env_kwargs": {"share": share}}
+    config = {"env": f"Camera{name}-v0", "env_kwargs": {"share": share}, "check": check}
     environment = make_environment(config)
     made, cache = film(path / "f.npz", environment, reaches, success, attempts=attempts)
     return environment, made, cache, dict(CALLS)
@@ -141,6 +141,15 @@ def test_a_picture_that_no_seed_decides_is_refused_with_its_step(tmp_path):
     with pytest.raises(GoalreelError, match=r"of seed \d+, step 8: Gymnasium draws another"):
         filmed(tmp_path, "Moody")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):
+    """Even where drawing what fails takes longer than playing again what is kept."""
+    monkeypatch.setattr(camera.time, "perf_counter", lambda: 100 * CALLS["render"])
+    _, made, cache, calls = filmed(tmp_path, "Moody", share=0.3, check=False)
+    attempts = len(made.attempts.reach)
+    assert attempts > 20 and len(cache) == 9 * 9
+    assert calls["step"] == 8 * attempts and calls["render"] == 9 * attempts
 
 
 def test_a_single_episode_is_compared_with_a_new_instance(tmp_path):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.cli import ProgressLog
 from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.environment import Environment, Lanes
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
@@ -35,6 +36,8 @@ from goalreel.simulation.reaches import has_reached
 # the same in a used instance is no proof: BipedalWalker's next but three was not.
 _LONG = 0.1
 _EVERY = 16  # steps, of which Gymnasium draws one where the film's pictures are drawn here
+_SURE = 256  # steps that are compared at least, and a share of all in the batch
+_SHARE = 0.1
 _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a temporary file
 
 
@@ -42,9 +45,10 @@ class Camera:
     """Films the episodes of a shard; see simulation.episodes.Camera.
 
     The shard's first episode is played once more by Gymnasium, in a new instance, and everything is
-    compared; what is drawn here, with every sixteenth picture of Gymnasium's.
-    Where it takes long to make one, it is first tried in an instance that has played another
-    episode: if all is the same there, instances play one episode after another.
+    compared; what is drawn here, with every sixteenth picture of Gymnasium's. Only the beginning of
+    a long episode is compared, so that a shard of few long episodes takes little longer.
+    If instances take long to make, the first episode is tried in one that has played another: if
+    all is the same there, instances play one episode after another.
 
     An environment with `check` false is drawn while it is played, and never played again.
 
@@ -73,6 +77,7 @@ class Camera:
         self._count = self._attempts = 0
         self._drawing = self._stepping = 0.0  # seconds
         self._order: np.ndarray | None = None
+        self._log, self._steps, self._shot = ProgressLog(), 0, 0  # played, drawn
 
     def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
         """Return whether a batch is drawn while it is played."""
@@ -98,12 +103,15 @@ class Camera:
         self._stepping += began - self._since
         self._drawing += now - began
         self._since = now
+        self._shot += len(takes)
+        self._log.update(self._count, self._shot)
 
     def end(self, lane: int, episode: Episode, returned: float) -> None:
         """Keep an episode, or drop its pictures at once."""
         if lane == self._first:
             self._sample = episode, self._takes.get(lane)
         self._attempts += 1
+        self._steps += len(episode.actions)
         ending = episode.terminated, episode.truncated
         if self._success is None or has_reached(self._success, *ending, returned):
             self._count += 1
@@ -117,11 +125,13 @@ class Camera:
             self._play_again(*self._sample)
             self._sample = None
         for lane, episode in sorted(self._kept.items(), key=lambda item: item[0]):
-            if self._artist is not None:
-                groups = self._drawn(episode)
-            else:
-                groups = (self._takes.pop(lane, None) or self._film(episode)).groups()
-            self._frames.add(groups)
+            if take := self._takes.pop(lane, None):
+                self._frames.add(take.groups())
+                continue
+            drawn = self._drawn(episode) if self._artist else self._film(episode).groups()
+            self._frames.add(drawn)
+            self._shot += len(episode.states)
+            self._log.update(self._count, self._shot)
 
     def arrange(self, order: np.ndarray) -> None:
         """Take the order of the film: its episodes, by their numbers among those kept."""
@@ -169,16 +179,19 @@ class Camera:
         take = take or self._film(episode)
         if slow and len(pool.used) > 1:  # the last of them has played another episode
             with contextlib.suppress(GoalreelError):  # in a new instance it may be the same
-                self._compare(episode, take, pool.used[-1])
+                self._compare(episode, take, len(episode.actions), pool.used[-1])
                 trusted = True
         if not trusted:
-            self._compare(episode, take, None)
+            self._compare(episode, take, max(_SURE, int(_SHARE * self._steps)))
         self._environment.trust(trusted)
 
-    def _compare(self, episode: Episode, take: "_Take", instance) -> None:
+    def _compare(self, episode: Episode, take: "_Take", most: int, instance=None) -> None:
+        """Play an episode's first steps again, at most so many, and compare them."""
         again, number = self._take(episode.seed), 0
-        for step in replayed(self._environment, episode, instance):
-            again.add(step.picture)
+        steps = replayed(self._environment, episode, instance)
+        with contextlib.closing(steps):
+            for step in itertools.islice(steps, most + 1):
+                again.add(step.picture)
         for (count, one, size), (others, other, new) in zip(
             take.groups(), again.groups(), strict=False
         ):
@@ -189,8 +202,10 @@ class Camera:
                     for f in range(both)
                     if not np.array_equal(one.compose(f, size), other.compose(f, new))
                 )
-                raise _another_picture(take.place, number + next(unequal, both))
-            number += count
+                number += next(unequal, both)
+                if number <= step.step:
+                    raise _another_picture(take.place, number)
+            number += both
 
     def _compare_some(self, episode: Episode) -> None:
         """Compare every step, and some pictures with those that Gymnasium itself draws."""

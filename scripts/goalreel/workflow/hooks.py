@@ -131,8 +131,7 @@ def _with_findings(config: Mapping, given: Mapping, scripts: Path, workflow) -> 
             files = list(dict.fromkeys([*policy["files"], *opened]))
             found["policy"] = dict(policy) | {"files": files}
         if given.get("shard_size") is None:
-            # A shard's first episode is played twice.
-            most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9)) - 1
+            most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9))
             size = max(min(config["shard_size"], most), 1)
             found["shard_size"] = _size_before(config) or size
     os.environ[_FOUND] = json.dumps(found)

@@ -8,6 +8,7 @@ import pytest
 from frames import film
 from gymnasium import spaces
 
+from goalreel import cli
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.pictures import camera
@@ -141,6 +142,26 @@ def test_a_picture_that_no_seed_decides_is_refused_with_its_step(tmp_path):
     with pytest.raises(GoalreelError, match=r"of seed \d+, step 8: Gymnasium draws another"):
         filmed(tmp_path, "Moody")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(camera, "_LONG", 1e9)
+    monkeypatch.setattr(camera, "_SURE", 3)
+    _, made, cache, calls = filmed(tmp_path, "Walk")
+    check(made, cache)
+    assert calls["step"] == 9 * 8 + 3
+    monkeypatch.setattr(camera, "_SURE", 8)
+    with pytest.raises(GoalreelError, match="step 8: Gymnasium draws another"):
+        filmed(tmp_path, "Moody")
+
+
+def test_camera_logs_how_many_frames_are_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cli.time, "monotonic", lambda: 2 * CALLS["render"])
+    filmed(tmp_path, "Walk")
+    lines = capsys.readouterr().err.splitlines()
+    assert (
+        lines[0].startswith("0 episodes so far, ") and lines[-1] == "8 episodes so far, 80 frames"
+    )
 
 
 def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):

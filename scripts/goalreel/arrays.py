@@ -1,4 +1,4 @@
-"""Index arithmetic for arrays that hold pieces of different lengths end to end."""
+"""Helpers for ragged arrays stored as offsets, and for images."""
 
 import numpy as np
 
@@ -9,3 +9,11 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     if len(ends) == 0:
         return np.zeros(0, np.int64)
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
+
+
+def to_rgb(image: object) -> object:
+    """Return an image without its alpha channel, a grey one in three channels, others as given."""
+    shape = getattr(image, "shape", ())
+    if len(shape) == 2 or shape[2:] == (1,):
+        return np.repeat(image.reshape(*shape[:2], 1), 3, axis=2)
+    return image[..., :3] if shape[2:] == (4,) else image

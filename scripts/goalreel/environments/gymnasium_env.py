@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from goalreel.arrays import to_rgb
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.atari_loading import Loading
 from goalreel.environments.gymnasium_ids import find_spec
@@ -60,14 +61,6 @@ def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     """Return what Gymnasium's wrappers expect of `reset`, which may return no more than it sees."""
     found = reset()
     return found if isinstance(found, tuple) else (found, {})
-
-
-def _rgb(picture: object) -> object:
-    """Return a picture without its alpha channel, a grey one in three channels, others as given."""
-    shape = getattr(picture, "shape", ())
-    if len(shape) == 2 or shape[2:] == (1,):
-        return np.repeat(picture.reshape(*shape[:2], 1), 3, axis=2)
-    return picture[..., :3] if shape[2:] == (4,) else picture
 
 
 def _told(env, what: str, seed: int, error: Exception) -> GoalreelError:
@@ -274,10 +267,10 @@ class GymnasiumEnvironment:
         env = instance or self.make()
         try:
             observation = _reset(env, seed)
-            yield Step(0, self.recorded(env, observation), 0.0, False, False, _rgb(env.render()))
+            yield Step(0, self.recorded(env, observation), 0.0, False, False, to_rgb(env.render()))
             for number, action in enumerate(actions, 1):
                 observation, reward, *over, _ = _step(env, self.actions.taken(action), seed)
-                picture = _rgb(env.render()) if number % every == 0 else None
+                picture = to_rgb(env.render()) if number % every == 0 else None
                 state = self.recorded(env, observation)
                 yield Step(number, state, float(reward), *map(bool, over), picture)
         finally:
@@ -290,8 +283,8 @@ class GymnasiumEnvironment:
         As a Mosaic of squares of that side where it is a known environment's, and not wrapped.
         """
         if self.wrappers:
-            return _rgb(env.render())
-        return _rgb(self.pool.memo.picture(env, observation, side))
+            return to_rgb(env.render())
+        return to_rgb(self.pool.memo.picture(env, observation, side))
 
     def trust(self, used: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""

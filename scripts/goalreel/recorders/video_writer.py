@@ -11,6 +11,7 @@ import numpy as np
 
 # read_index imports sample_table_reader when it needs it, which may be while Python ends after
 # Ctrl-C; an import then would replace the exception that Python ends with.
+from goalreel.arrays import to_rgb
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import PRESETS, check_frames, recording
 from goalreel.errors import GoalreelError
@@ -147,7 +148,7 @@ def _rgb_frame(frame: np.ndarray, number: int, shape: tuple[int, ...] = ()) -> n
     number: for errors. shape: what it must be, () for any. Raises GoalreelError.
     """
     try:
-        pixels = np.asarray(frame)
+        pixels = to_rgb(np.asarray(frame))
     except ValueError:  # a ragged list
         pixels = np.asarray(None)
     fits = pixels.dtype == np.uint8 and pixels.size and pixels.shape[2:] == (3,)

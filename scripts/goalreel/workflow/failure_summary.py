@@ -12,7 +12,7 @@ from goalreel.cli import read_failure, read_log
 from goalreel.errors import counted, shortened
 
 _MOST_CAUSES, _MOST_LINES = 2, 8  # lines of all causes, so that the summary has at most 15
-_MOST_SHARDS = 5
+_MOST_NAMES = 5
 _NO_CAUSE = (
     "The job was killed without a message. It may have run out of memory or disk space: lower "
     "shard_size"
@@ -59,11 +59,15 @@ def failure_summary(
     most = _MOST_LINES // max(len(ordered[:_MOST_CAUSES]), 1)
     for (rule, _), members in ordered[:_MOST_CAUSES]:
         first, cause = members[0]
-        names = _shards([failure.shard for failure, _ in members])
+        names = _listed(sorted({failure.shard for failure, _ in members} - {""}))
         head, *rest = shortened(cause, most)
         lines += [f"{rule}{names}: {head}", *(f"  {line}" for line in rest)]
         if logs := [*first.logs, *first.system_logs]:
             lines.append(f"  log: {', '.join(logs)}")
+    shown = "\n".join(lines)
+    unusable = {path for failure in failures for r in failure.records for path in r["unusable"]}
+    if more := sorted(path for path in unusable if path not in shown):
+        lines.append(f"Also not usable:{_listed(more)}")
     if messages and not any(failure.records for failure in failures):  # else they repeat these
         lines += shortened(messages[0], 2)
     count, others = sum(map(len, groups.values())), len(ordered) - _MOST_CAUSES
@@ -106,9 +110,7 @@ def _without_numbers(cause: str) -> str:
     return re.sub(r"\d+", "#", re.sub(r"\.goalreel-\S+-\w+", "", cause))
 
 
-def _shards(shards: Sequence[str]) -> str:
-    names = sorted(filter(None, shards))
-    if not names:
-        return ""
-    more = f" and {len(names) - _MOST_SHARDS:,} more" if len(names) > _MOST_SHARDS else ""
-    return f" {', '.join(names[:_MOST_SHARDS])}{more}"
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names after a space, and how many there are more; "" for none."""
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return f" {', '.join(names[:_MOST_NAMES])}{more}" if names else ""

@@ -21,8 +21,8 @@ from goalreel.errors import clock, counted
 from goalreel.workflow.failure_summary import Failure
 
 _ROUTINE = re.compile(
-    "Building DAG|Using shell|Provided |Rules claiming|Select jobs|Execute |Conda env|host:|"
-    "Assuming unrestricted|singularity|Complete log"
+    "Building DAG|Using shell|Provided |Rules claiming|Select jobs|Execute |host:|"
+    "Conda environments: ignored|Assuming unrestricted|singularity|Complete log"
 )
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines
 _LONG = 5  # seconds after which a job that is no shard's is named

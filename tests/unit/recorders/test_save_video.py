@@ -72,6 +72,22 @@ def test_files_frames_and_pixels_are_gymnasiums(
     assert equal(filmed(folder / "ours"), kept(folder / "theirs"))
 
 
+def test_save_video_of_rgba_and_grey_images_shows_their_colors(tmp_path):
+    frames = noise(3)
+    grey = [np.repeat(frame[..., :1], 3, axis=2) for frame in frames]
+    variants = {
+        "rgb": frames,
+        "rgba": [np.dstack([frame, frame[..., 0]]) for frame in frames],
+        "grey": grey,
+        "plane": [frame[..., 0] for frame in grey],
+        "channel": [frame[..., :1] for frame in grey],
+    }
+    for name, images in variants.items():
+        save_video(images, tmp_path / name, episode_trigger=always, **LOSSLESS)
+    films = {name: next((tmp_path / name).glob("*.mp4")).read_bytes() for name in variants}
+    assert films["rgba"] == films["rgb"] and films["plane"] == films["channel"] == films["grey"]
+
+
 def test_the_schedule_is_gymnasiums(monkeypatch):
     stand_in_for_moviepy(monkeypatch)
     from gymnasium.utils.save_video import capped_cubic_video_schedule as gymnasiums
@@ -154,7 +170,7 @@ def test_more_than_eight_snippets_at_once_take_a_list(tmp_path):
     ("bad", "message"),
     [
         (np.zeros((16, 24, 3)), r"frame 4: ndarray of float64, shape \(16, 24, 3\)"),
-        (np.zeros((16, 24, 4), np.uint8), r"of uint8, shape \(16, 24, 4\); allowed: uint8"),
+        (np.zeros((16, 24, 2), np.uint8), r"of uint8, shape \(16, 24, 2\); allowed: uint8"),
         (np.zeros((24, 16, 3), np.uint8), r"shape \(24, 16, 3\); allowed: uint8, shape \(16, 24,"),
         (None, "frame 4: NoneType of object"),
     ],

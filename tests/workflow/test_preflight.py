@@ -31,7 +31,8 @@ class Bad(gymnasium.Env):
             import os
 
             os.abort()
-        return self.np_random.uniform(-1, 1, 2).astype(np.float32), 1.0, self.steps > 9, False, {}
+        reward = float("nan") if self.fails == "reward" else 1.0
+        return self.np_random.uniform(-1, 1, 2).astype(np.float32), reward, self.steps > 9, False, {}
 
     def render(self):
         time.sleep(self.fails == "hurry" and 0.2)
@@ -104,3 +105,10 @@ def test_shard_of_slow_episodes_takes_at_most_a_minute(project):
     assert project.jobs(config=config)["simulate"] == 3
     assert project.jobs(config=config | {"shard_size": 2})["simulate"] == 2
     assert project.jobs(config=played(project))["simulate"] == 1
+
+
+@pytest.mark.slow
+def test_run_whose_rewards_are_no_numbers_ends_with_its_report(project):
+    output = project.run("all", "report", config=played(project, env_kwargs="{fails: reward}"))
+    assert "3 episodes, return nan ± nan" in output
+    assert "<dd>nan ± nan</dd>" in (project.folder / "results/report/index.html").read_text("utf-8")

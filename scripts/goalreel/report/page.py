@@ -115,7 +115,7 @@ def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
 
 def _figure(value: float, decimals: int) -> str:
     """Return a number with a true minus sign; a median may lie between two whole numbers."""
-    decimals = max(decimals, 0 if value == round(value) else 1)
+    decimals = max(decimals, 1 if value % 1 else 0)
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 

@@ -87,7 +87,7 @@ def _shown(table: Path) -> tuple[str, int]:
     with table.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             frames += int(row["card_frames"]) + int(row["steps"]) + 1
-            returns.append(float(row["return"]))
+            returns.append(float(row["return"] or "nan"))  # pandas writes none for NaN
             truncated += row["truncated"] == "True"
             if "reached" in row:
                 reached = (reached or 0) + (row["reached"] == "True")

@@ -4,6 +4,7 @@ import fcntl
 import json
 import logging
 import os
+from types import SimpleNamespace
 
 import pytest
 from conftest import DISCRETE
@@ -12,6 +13,7 @@ from goalreel import cli
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.workflow.failure_summary import Failure, cause_of, failure_summary
 from goalreel.workflow.job_events import JobEvents
+from goalreel.workflow.object_storage import with_stored_logs
 
 
 def log_of(folder, shard: str, error: str = "", text: str = "", **facts) -> Failure:
@@ -118,6 +120,18 @@ def begin(events: JobEvents, number: int, log) -> None:
 def error(number: int, log, **aux):
     about = {"jobid": number, "rule_name": "encode", "rule_msg": None, "aux": aux}
     return record("job_error", **about, log=[str(log), "slurm/9.log"])
+
+
+def test_failed_job_is_shown_with_its_own_stored_log():
+    """Trainings have no shard by which to tell them apart."""
+
+    class Stored(str):
+        is_storage = True
+
+    jobs = [SimpleNamespace(jobid=n, log=[Stored(f"s3/{n}.log")]) for n in (1, 2)]
+    workflow = SimpleNamespace(dag=SimpleNamespace(jobs=jobs), local_exec=True)
+    for number in (1, 2):
+        assert with_stored_logs(workflow, Failure("dqn", "5", number)).logs == [f"s3/{number}.log"]
 
 
 def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(tmp_path):

@@ -22,7 +22,7 @@ rule recording:
     params:
         spec=plan.spec("recording"),
     shell:
-        'python "$SCRIPTS/recording.py" --spec {params.spec:q}' " {output:q} 2> {log:q}"
+        'python "$SCRIPTS/recording.py" --spec {params.spec:q}' " --output {output:q} 2> {log:q}"
 
 
 rule simulate:
@@ -51,7 +51,8 @@ rule simulate:
         'python "$SCRIPTS/simulate.py" --spec {params.spec:q}'
         " --policy {input:q}"
         " --max-attempts {resources.max_attempts}"
-        " {output.trajectories:q} --frames {output.frames:q} 2> {log:q}"
+        " --trajectories {output.trajectories:q}"
+        " --frames {output.frames:q} 2> {log:q}"
 
 
 rule atlas:
@@ -70,7 +71,7 @@ rule atlas:
     params:
         spec=plan.spec("atlas"),
     shell:
-        'python "$SCRIPTS/atlas.py" --spec {params.spec:q}' " {output:q} 2> {log:q}"
+        'python "$SCRIPTS/atlas.py" --spec {params.spec:q}' " --output {output:q} 2> {log:q}"
 
 
 if plan.has_atlas:
@@ -98,7 +99,7 @@ rule coded_atlas:
     shell:
         'python "$SCRIPTS/coded_atlas.py" --spec {params.spec:q}'
         " --atlas {input:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule encode:
@@ -125,7 +126,7 @@ rule encode:
         " --coded-atlas {input.coded_atlas:q}"
         " --frames {input.frames:q}"
         " --trajectories {input.trajectories:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule concat:
@@ -150,7 +151,7 @@ rule concat:
         'python "$SCRIPTS/concat.py" --spec {params.spec:q}'
         " --segments {input.segments[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule episodes:
@@ -185,4 +186,6 @@ rule episodes:
     shell:
         'python "$SCRIPTS/episodes.py" --spec {params.spec:q}'
         " --trajectories {input.trajectories[0]:q}"
-        " {output.episodes:q} {output.spec:q} --attempts {output.attempts:q} 2> {log:q}"
+        " --episodes {output.episodes:q}"
+        " --attempts {output.attempts:q}"
+        " --tables {output.spec:q} 2> {log:q}"

@@ -23,4 +23,4 @@ rule render:
         'python "$SCRIPTS/render.py" --spec {params.spec:q}'
         " --atlas {input.atlas:q}"
         " --trajectories {input.trajectories:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"

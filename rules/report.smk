@@ -35,7 +35,7 @@ rule plots:
         " --episodes {input.episodes:q}"
         " --attempts {input.attempts:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule report:
@@ -86,4 +86,4 @@ rule report:
         " --atlas {input.atlas:q}"
         " --learning {input.learning:q}"
         " --grid {input.grid:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"

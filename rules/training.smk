@@ -17,7 +17,7 @@ rule train:
     """Learn to drive by SARSA, and keep the policy at each checkpoint."""
     output:
         policy=SARSA_POLICY,
-        episodes=f"{RESULTS}/train/log.csv",
+        table=f"{RESULTS}/train/log.csv",
         sums=f"{RESULTS}/train/SHA256SUMS",
     log:
         f"{RESULTS}/logs/train.log",
@@ -32,7 +32,9 @@ rule train:
         spec=plan.spec("train"),
     shell:
         'python "$SCRIPTS/train.py" --spec {params.spec:q}'
-        " {output.policy:q} {output.episodes:q} {output.sums:q} 2> {log:q}"
+        " --policy {output.policy:q}"
+        " --table {output.table:q}"
+        " --sums {output.sums:q} 2> {log:q}"
 
 
 rule dqn:
@@ -56,7 +58,9 @@ rule dqn:
         spec=plan.spec("dqn"),
     shell:
         'python "$SCRIPTS/dqn.py" --spec {params.spec:q}'
-        " {output.policy:q} {output.table:q} {output.metrics:q} 2> {log:q}"
+        " --policy {output.policy:q}"
+        " --table {output.table:q}"
+        " --metrics {output.metrics:q} 2> {log:q}"
 
 
 rule training_table:
@@ -99,7 +103,12 @@ rule training_table:
     shell:
         'python "$SCRIPTS/training_table.py" --spec {params.spec:q}'
         " --metrics {input.metrics[0]:q}"
-        " {output:q} 2> {log:q}"
+        " --runs {output.runs:q}"
+        " --rows {output.rows:q}"
+        " --table {output.table:q}"
+        " --bars {output.bars:q}"
+        " --curves {output.curves:q}"
+        " --sums {output.sums:q} 2> {log:q}"
 
 
 rule pixels:
@@ -126,7 +135,10 @@ rule pixels:
     shell:
         'python "$SCRIPTS/pixels.py" --spec {params.spec:q}'
         " --saved {params.saved:q}"
-        " {output.policy:q} {output.table:q} {output.metrics:q} {output.plot:q} 2> {log:q}"
+        " --policy {output.policy:q}"
+        " --table {output.table:q}"
+        " --metrics {output.metrics:q}"
+        " --plot {output.plot:q} 2> {log:q}"
 
 
 rule learning:
@@ -156,6 +168,8 @@ rule learning:
         spec=plan.spec("learning"),
     shell:
         'python "$SCRIPTS/learning.py" --spec {params.spec:q}'
-        " {output.film:q} {output.table:q} {output.sums:q}"
+        " --film {output.film:q}"
+        " --table {output.table:q}"
+        " --sums {output.sums:q}"
         " --policy {input.policy:q}"
         " --atlas {input.atlas:q} 2> {log:q}"

@@ -27,4 +27,4 @@ rule verify:
     shell:
         'python "$SCRIPTS/verify.py" --spec {params.spec:q}'
         " --threads {threads}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"

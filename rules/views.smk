@@ -33,7 +33,7 @@ rule clips:
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
         " --threads {threads}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule grid:
@@ -58,7 +58,7 @@ rule grid:
         'python "$SCRIPTS/grid.py" --spec {params.spec:q}'
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule swarm:
@@ -83,7 +83,7 @@ rule swarm:
         'python "$SCRIPTS/swarm.py" --spec {params.spec:q}'
         " --atlas {input.atlas:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule phase:
@@ -106,7 +106,7 @@ rule phase:
     shell:
         'python "$SCRIPTS/phase.py" --spec {params.spec:q}'
         " --trajectories {input.trajectories[0]:q}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule stills:
@@ -134,8 +134,10 @@ rule stills:
         'python "$SCRIPTS/stills.py" --spec {params.spec:q}'
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output.poster:q} {output.contact_sheet:q} {output.preview:q}"
-        " {output.sums:q} 2> {log:q}"
+        " --poster {output.poster:q}"
+        " --contact-sheet {output.contact_sheet:q}"
+        " --preview {output.preview:q}"
+        " --sums {output.sums:q} 2> {log:q}"
 
 
 rule card:
@@ -163,8 +165,10 @@ rule card:
         'python "$SCRIPTS/card.py" --spec {params.spec:q}'
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
-        " {output.readme:q} {output.replay:q} {output.results:q}"
-        " {output.sums:q} 2> {log:q}"
+        " --readme {output.readme:q}"
+        " --replay {output.replay:q}"
+        " --results {output.results:q}"
+        " --sums {output.sums:q} 2> {log:q}"
 
 
 rule lerobot:
@@ -191,7 +195,7 @@ rule lerobot:
         " --frames {input.frames[0]:q}"
         " --trajectories {input.trajectories[0]:q}"
         " --threads {threads}"
-        " {output:q} 2> {log:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule compare:
@@ -213,4 +217,7 @@ rule compare:
         # The two runs are in it, and no input: rules of this run must not make them again.
         spec=plan.spec("compare"),
     shell:
-        'python "$SCRIPTS/compare.py" --spec {params.spec:q} {output:q} 2> {log:q}'
+        'python "$SCRIPTS/compare.py" --spec {params.spec:q}'
+        " --video {output.video:q}"
+        " --table {output.table:q}"
+        " --sums {output.sums:q} 2> {log:q}"

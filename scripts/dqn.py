@@ -1,27 +1,15 @@
-"""Train a policy by deep Q-learning: one variant of the settings, from one seed.
+"""Train a policy by deep Q-learning: one variant of the settings, from one seed."""
 
-By hand, where PyTorch is installed (requirements-train.in):
-
-    python scripts/dqn.py policy.pt log.csv metrics.json --spec '{"stage": "dqn", "config":
-        {"env": "MountainCar-v0", "dqn.decisions": 20000, "dqn.double": false,
-        "variant": "baseline", "train.seed": 1}}'
-"""
-
-import os
-from pathlib import Path
-
-from goalreel import cli
-from goalreel.provenance.arguments import spec_of, stage_parser
-from goalreel.training.shared_memory.child_process import ONE_THREAD
+from goalreel.stage_program import stage
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Run the stage with the arguments of a command line."""
-    options = stage_parser(__doc__, "dqn")
-    options.add_argument("policy", type=Path, help="the checkpoints to write, .pt")
-    options.add_argument("log", type=Path, help="the table of episodes to write, .csv")
-    options.add_argument("metrics", type=Path, help="the metrics to write, .json")
-    arguments = options.parse_args(argv)
+@stage
+def dqn(spec, policy, table, metrics):
+    import os
+
+    from goalreel import cli
+    from goalreel.training.shared_memory.child_process import ONE_THREAD
+
     os.environ |= ONE_THREAD  # NumPy's, which evaluates policies; it is imported below
 
     from goalreel.environments.physics import DISCRETE
@@ -32,7 +20,6 @@ def main(argv: list[str] | None = None) -> None:
     from goalreel.training.dqn.metrics import csv_of, write_metrics
     from goalreel.training.dqn.settings import settings_of
 
-    spec = spec_of(arguments)
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
     import_torch("to train").set_num_threads(1)  # the same weights, whatever the machine's cores
@@ -43,13 +30,8 @@ def main(argv: list[str] | None = None) -> None:
     if not settings.deterministic:
         cli.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
     trained = train(settings, variant, seed)
-    metrics = trained.metrics
-    write_text(arguments.log, csv_of(COLUMNS, trained.episodes))
-    evaluated = (metrics.checkpoints, metrics.means, trained.weights)
-    write_checkpoints(arguments.policy, Checkpoints(settings.hidden, *evaluated, spec))
-    write_metrics(arguments.metrics, metrics, spec, arguments.log)
-    cli.say(str(metrics))
-
-
-if __name__ == "__main__":
-    cli.run(main)
+    write_text(table, csv_of(COLUMNS, trained.episodes))
+    evaluated = (trained.metrics.checkpoints, trained.metrics.means, trained.weights)
+    write_checkpoints(policy, Checkpoints(settings.hidden, *evaluated, spec))
+    write_metrics(metrics, trained.metrics, spec, table)
+    return str(trained.metrics)

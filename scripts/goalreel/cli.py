@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 from goalreel.errors import GoalreelError, Stopped, Unusable
 
@@ -35,13 +34,13 @@ def parser(doc: str) -> argparse.ArgumentParser:
 
 
 @cache
-def program(stage: str) -> ModuleType:
-    """Return a stage's program, scripts/STAGE.py, as a module."""
+def program(stage: str) -> Callable:
+    """Return a stage's program, the function in scripts/STAGE.py."""
     path = WORKFLOW / "scripts" / f"{stage}.py"
     spec = importlib.util.spec_from_file_location(f"goalreel_{stage}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    return getattr(module, stage)
 
 
 def say(message: str) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import importlib
 import re
 import shlex
 import shutil
@@ -49,7 +48,7 @@ def test_any_file_in_place_of_an_input(viewed, commands, tmp_path, monkeypatch, 
     monkeypatch.setattr(ffmpeg, "executable", lambda: str(fails))
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    main = importlib.import_module(program).main
+    main = cli.program(program).main
     outputs = {f"results/{name}" for name in STAGES[program].outputs}
     outputs |= {name.format(shard=shard) for name in outputs for shard in ("00000", "00001")}
     words = commands[program]

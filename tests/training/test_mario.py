@@ -124,7 +124,7 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
         spec = canonical({"stage": "simulate", "config": values, "shard": shard})
         files = [str(tmp_path / f"{name}.{kind}.npz") for kind in ("trajectories", "frames")]
         program = str(REPOSITORY / "scripts" / "simulate.py")
-        run(program, "--spec", spec, files[0], "--frames", files[1])
+        run(program, "--spec", spec, "--trajectories", files[0], "--frames", files[1])
         lengths.append(mario(AGAIN, *files))
     assert lengths[0] < lengths[1] == 250
 

@@ -23,6 +23,7 @@ torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
 from test_collectors import Alone  # noqa: E402
 
+from goalreel import cli  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.files.svg_plot import read_caption  # noqa: E402
 from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints  # noqa: E402
@@ -207,19 +208,19 @@ def spec(**others) -> str:
 PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(REPOSITORY / "scripts")!r})
-import pixels
 from goalreel import cli
 from goalreel.training.pixels import monitor
 monitor.EVERY = 0.5
-cli.run(pixels.main)
+cli.run(cli.program('pixels').main)
 """
 
 
 def command(folder: Path, **others) -> list[str]:
     """Return the command line of a training in a folder, whose monitor looks often."""
-    files = [str(folder / n) for n in ("policy.npz", "monitor.csv", "metrics.json", "plot.svg")]
-    saved = ["--saved", str(folder / "saved.pt")]
-    return [sys.executable, "-c", PROGRAM, *files, *saved, "--spec", spec(**others)]
+    names = {"policy": "policy.npz", "table": "monitor.csv", "metrics": "metrics.json"}
+    names |= {"plot": "plot.svg", "saved": "saved.pt"}
+    files = [f"--{option}={folder / name}" for option, name in names.items()]
+    return [sys.executable, "-c", PROGRAM, *files, "--spec", spec(**others)]
 
 
 def stopped_by(stop: signal.Signals, folder: Path, at: str) -> int:
@@ -260,7 +261,7 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     sampled = [row["decisions"] for row in rows_of(tmp_path / "saved.csv")]
     assert sampled[-1] == decisions and len(sampled) == len(progress["rows"]) >= 3
 
-    import pixels
+    pixels = cli.program("pixels")
 
     others = {"batch": 8, "publish_every": 3, "seed": 8, "target_every": 5}
     named = [f"pixels.{name} is {SECTION[name]}, not {value}" for name, value in others.items()]
@@ -289,7 +290,7 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
 @pytest.mark.slow
 def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatch):
     """Of the learner; then, of the one that goes on from there, in the thread beside it."""
-    import pixels
+    pixels = cli.program("pixels")
 
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
     arguments = command(tmp_path, decisions=10**9, evaluate_every=10**9)[3:]

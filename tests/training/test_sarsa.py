@@ -182,16 +182,15 @@ def spec_text(env=DISCRETE, seed=SEED):
 
 
 def test_the_stage_gives_the_same_bytes_for_one_seed_and_others_for_another(tmp_path):
-    import train as stage
+    from train import train as stage
 
     made = []
     for number, seed in enumerate((SEED, SEED, SEED + 1)):
         paths = tmp_path / f"{number}.npz", tmp_path / f"{number}.csv"
-        stage.main([*map(str, paths), str(tmp_path / "SHA256SUMS"), "--spec", spec_text(seed=seed)])
+        files = ["--policy", paths[0], "--table", paths[1], "--sums", tmp_path / "SHA256SUMS"]
+        stage.main([*map(str, files), "--spec", spec_text(seed=seed)])
         made.append([path.read_bytes() for path in paths])
     assert made[0] == made[1] and not set(made[0]) & set(made[2])
     assert read_policies(tmp_path / "0.npz").spec.text == spec_text()
     with pytest.raises(GoalreelError, match=f"not {CONTINUOUS}"):
-        stage.main(
-            [*map(str, paths), str(tmp_path / "SHA256SUMS"), "--spec", spec_text(CONTINUOUS)]
-        )
+        stage.main([*map(str, files), "--spec", spec_text(CONTINUOUS)])

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import training_table as stage
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.spec import canonical, common_digest, parse_spec
@@ -16,6 +15,7 @@ from goalreel.training.dqn.comparison import HEADER, TITLES, as_csv, as_markdown
 from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
 from goalreel.training.dqn.plots import band
 from goalreel.training.dqn.settings import VARIANTS
+from training_table import training_table as stage
 
 
 def training(variant, seed, rate, seconds, solved=True, load=1.0):
@@ -120,7 +120,9 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     config = {"dqn.variants": ["fast", "baseline", "parallel"], "dqn.seeds": [1, 2, 3]}
     spec = {"stage": "training_table", "config": config, "made_of": made_of}
     names = ["runs.csv", "table.csv", "table.md", "bars.svg", "curves.svg", "SHA256SUMS"]
-    files = [str(tmp_path / "made" / name) for name in names]
+    options = ["--runs", "--rows", "--table", "--bars", "--curves", "--sums"]
+    paired = zip(options, names, strict=True)
+    files = [f"{option}={tmp_path / 'made' / name}" for option, name in paired]
 
     def run(spec):
         stage.main([*files, "--spec", canonical(spec), "--metrics", str(paths[0])])

@@ -51,7 +51,8 @@ def padded(
         whole = list(segments)
         for n, cache in zip(smaller, caches, strict=True):
             whole[n] = Path(name, segments[n].name)
-            made = ["--frames", cache, "--trajectories", trajectories[n], whole[n]]
-            words = ["--spec", read_spec(segments[n]).text, "--size", *size, *made]
+            files = ["--frames", cache, "--trajectories", trajectories[n], "--output", whole[n]]
+            words = ["--spec", read_spec(segments[n]).text, *files]
+            words += ["--height", size[0], "--width", size[1]]
             program("encode").main([str(word) for word in words])
         yield whole, [sizes[:, 0].min(axis=0).tolist(), size.tolist()]

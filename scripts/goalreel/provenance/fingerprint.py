@@ -21,7 +21,8 @@ from goalreel.files.atomic import replacing
 
 _PACKAGE = "goalreel"
 _PLUMBING = tuple(
-    f"{_PACKAGE}.{name}" for name in ("errors", "cli", "files", "provenance", "workflow")
+    f"{_PACKAGE}.{name}"
+    for name in ("errors", "cli", "stage_program", "files", "provenance", "workflow")
 )
 _SHAPING = f"{_PACKAGE}.files.svg_plot"  # in a room of plumbing, but it says how plots look
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

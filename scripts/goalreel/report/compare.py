@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p, planar, planes
 from goalreel.errors import GoalreelError
@@ -143,7 +142,6 @@ def film_pairs(
     Raises:
         GoalreelError: if a frame cache cannot be used.
     """
-    spec.check_tool("ffmpeg", ffmpeg.version())
     frames = _frames(runs, pairs)
     first = next(frames)
     size = first.shape[1], first.shape[0] * 2 // 3

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
 from goalreel.errors import GoalreelError
@@ -68,7 +67,6 @@ def write_dataset(
     """
     import pyarrow as pa
 
-    spec.check_tool("ffmpeg", ffmpeg.version())
     lengths = filmed.rows.steps
     files = list(_files(lengths))
     with ThreadPoolExecutor(threads) as pool:

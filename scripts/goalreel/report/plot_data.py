@@ -4,12 +4,12 @@ Samples are evenly spread and drawn without chance: the same run gives the same 
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from goalreel.films.shards import shard_paths
 from goalreel.report.page_rows import outcomes
 from goalreel.report.reach_rate import pieces
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
@@ -134,21 +134,19 @@ def read_returns(episodes_csv: str | os.PathLike) -> Returns:
     )
 
 
-def read_sample(trajectories: Path, shards: int, unit: str, episodes: int) -> Sample:
+def read_sample(trajectories: Sequence[Path], unit: str, episodes: int) -> Sample:
     """Return what evenly chosen episodes did; of many shards only some files are read.
 
     Args:
-        trajectories: the file of shard 0.
-        shards: their number.
+        trajectories: the files of all shards.
         unit: "reach", where only reaches count, or "episode".
         episodes: how many of them the film has.
 
     Raises:
         GoalreelError: as `read_trajectories`.
     """
-    paths = shard_paths(trajectories, shards)
-    chosen = _evenly(np.arange(shards), _SHARDS)
-    parts = [_of_shard(read_trajectories(paths[s]), len(chosen), unit) for s in chosen]
+    chosen = _evenly(np.arange(len(trajectories)), _SHARDS)
+    parts = [_of_shard(read_trajectories(trajectories[s]), len(chosen), unit) for s in chosen]
     states = [curve for curves, _, _ in parts for curve in curves]
     returns, actions = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
     return Sample(episodes, states, returns, actions)

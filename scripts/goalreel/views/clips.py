@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import Attempts
@@ -73,7 +72,6 @@ def write_clips(
         spec: with film.fps and view_encoder; each clip keeps it, with its place in the run.
         threads: videos that are encoded at the same time, which changes none of them.
     """
-    spec.check_tool("ffmpeg", ffmpeg.version())
     fps, encoder = spec.config["film.fps"], spec.config["view_encoder"]
     names, by_episode = _SOURCE[spec.config["unit"]], dict[int, list[Clip]]()
     for clip in chosen:

@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Iterator
 
-from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
@@ -97,7 +96,6 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     Raises:
         GoalreelError: if the grid's cells would be too small or a frame cache cannot be used.
     """
-    spec.check_tool("ffmpeg", ffmpeg.version())
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1
     first, _ = framed(next(filmed.episodes()).cache, 1)

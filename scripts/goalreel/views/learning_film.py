@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.encoding import ffmpeg
 from goalreel.encoding.choice import card_frames
 from goalreel.environments.environment import Environment, make_environment
 from goalreel.environments.seeding import episode_seeds
@@ -180,7 +179,6 @@ def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Sp
 
     spec: with film.fps and view_encoder; the file keeps it.
     """
-    spec.check_tool("ffmpeg", ffmpeg.version())
     fps, comment = spec.config["film.fps"], spec.extended(source=film.cache.source).text
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")

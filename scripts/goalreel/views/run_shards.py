@@ -5,39 +5,16 @@ frames, which `write_video` encodes.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
 from goalreel.errors import GoalreelError
-from goalreel.films.shards import shard_paths
-from goalreel.provenance.input_checks import check_inputs
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
-
-
-def shard_files(
-    spec: Spec, trajectories: Path, frames: Path | None = None
-) -> tuple[Sequence[Path], Sequence[Path]]:
-    """Return the trajectory files and the frame caches of all shards of a run.
-
-    Args:
-        spec: the view's.
-        trajectories: the file of shard 0.
-        frames: the frame cache of shard 0, None for a view that needs none.
-
-    Raises:
-        Unusable: if some were not made as the view was planned; it names all of them.
-    """
-    shards = spec.shard["shards"]
-    paths = shard_paths(trajectories, shards)
-    caches = shard_paths(frames, shards) if frames else []
-    check_inputs(spec, simulate=paths, render=caches or None)
-    return paths, caches
 
 
 def read_shards(paths: Iterable[Path]) -> Iterator[Trajectories]:
@@ -57,9 +34,8 @@ def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spe
         The number of frames in the file.
 
     Raises:
-        GoalreelError: if a side is odd, or ffmpeg fails or is of another version than planned.
+        GoalreelError: if a side is odd, or ffmpeg fails.
     """
-    spec.check_tool("ffmpeg", ffmpeg.version())
     frames, fps = iter(frames), spec.config["film.fps"]
     first = next(frames)
     height, width = first.shape[:2]

@@ -96,8 +96,8 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
     """Run the stages of a film in their order; return the table of its episodes."""
     import pandas
 
-    def run(stage: str, wildcards: SimpleNamespace, *arguments: object) -> None:
-        given = [str(argument) for argument in arguments if argument is not None]
+    def run(stage: str, wildcards: SimpleNamespace, **options: object) -> None:
+        given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value]
         program(stage).main(["--spec", specs.spec(stage, wildcards), *given])
 
     def of(kind: str, shard: int) -> Path:
@@ -107,31 +107,30 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
     atlas, coded_atlas = folder / "atlas.npz", folder / "coded_atlas.npz"
     for kind in ("trajectories", "frames", "segments"):
         (folder / kind).mkdir()
-    recording = folder / "recording.npz"
-    recorded = config["policy"]["name"] == "recorded"
-    if recorded:
-        run("recording", everything, recording)
+    recording = folder / "recording.npz" if config["policy"]["name"] == "recorded" else None
+    if recording:
+        run("recording", everything, output=recording)
     if has_atlas:
-        run("atlas", everything, atlas)
+        run("atlas", everything, output=atlas)
     if specs.encoder.assembled:
-        run("coded_atlas", everything, "--atlas", atlas, coded_atlas)
-    assembled = ("--coded-atlas", coded_atlas) if specs.encoder.assembled else ()
+        run("coded_atlas", everything, atlas=atlas, output=coded_atlas)
+    most, assembled = config["max_attempts"], coded_atlas if specs.encoder.assembled else None
     for shard in range(specs.shards):
         here, frames = SimpleNamespace(shard=shard_name(shard)), of("frames", shard)
-        trajectories = of("trajectories", shard)
-        drawn = () if has_atlas else ("--frames", frames)
-        most = "--max-attempts", config["max_attempts"]
-        of_policy = ("--policy", recording) if recorded else ()
-        run("simulate", here, *of_policy, *most, trajectories, *drawn)
-        of_shard = "--trajectories", trajectories
+        trajectories, drawn = of("trajectories", shard), None if has_atlas else frames
+        played = {"trajectories": trajectories, "frames": drawn}
+        run("simulate", here, policy=recording, max_attempts=most, **played)
         if has_atlas:
-            run("render", here, "--atlas", atlas, *of_shard, frames)
-        run("encode", here, *assembled, "--frames", frames, *of_shard, of("segments", shard))
-    first = "--trajectories", of("trajectories", 0)
-    run("concat", everything, "--segments", of("segments", 0), *first, folder / "film.mp4")
-    table, reaches = folder / "episodes.csv", selection.unit(config) == "reach"
-    attempts = ("--attempts", folder / "attempts.csv") if reaches else ()
-    run("episodes", everything, *first, table, folder / "tables.json", *attempts)
+            run("render", here, atlas=atlas, trajectories=trajectories, output=frames)
+        files = {"frames": frames, "trajectories": trajectories, "output": of("segments", shard)}
+        run("encode", here, coded_atlas=assembled, **files)
+    first, film = of("trajectories", 0), folder / "film.mp4"
+    run("concat", everything, segments=of("segments", 0), trajectories=first, output=film)
+    table = folder / "episodes.csv"
+    tables = {"episodes": table, "tables": folder / "tables.json"}
+    if selection.unit(config) == "reach":
+        tables["attempts"] = folder / "attempts.csv"
+    run("episodes", everything, trajectories=first, **tables)
     return pandas.read_csv(table, low_memory=False)
 
 

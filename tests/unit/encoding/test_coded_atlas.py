@@ -8,7 +8,7 @@ from assembling import CAPTION, atlas_of, quantisers
 from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, STYLES, simulated
 from project import REPOSITORY
 
-from encode import main
+from encode import encode as program
 from goalreel.encoding import choice
 from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
@@ -75,7 +75,7 @@ def encode(files: dict, **config) -> None:
     config["render.scale"] = config.pop("render")["scale"]
     spec = canonical({"stage": "encode", "config": config})
     named = [w for n in list(files)[:3] for w in (f"--{n.replace('_', '-')}", str(files[n]))]
-    main([*named, "--spec", spec, str(files["segment"])])
+    program.main([*named, "--spec", spec, "--output", str(files["segment"])])
 
 
 def refused(files: dict, match: str, **config) -> None:

@@ -90,7 +90,7 @@ def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
     config = {"env": env, "seed": 1, "film.show": "reaches", "success": -1e9}
     config["policy"] = {"name": "random"}
     spec = {"stage": "simulate", "config": config, "shard": {"first": 0, "count": episodes}}
-    limited("simulate.py", memory, [files[0], "--frames", files[1]], spec)
+    limited("simulate.py", memory, ["--trajectories", files[0], "--frames", files[1]], spec)
     config = {
         "env": env,
         "film.fps": 30,
@@ -102,7 +102,7 @@ def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
         "film_encoder": {"encoder": "x264", "preset": "ultrafast"},
     }
     config["film_encoder"]["qp"] = 30
-    inputs = ["--frames", files[1], "--trajectories", files[0], files[2]]
+    inputs = ["--frames", files[1], "--trajectories", files[0], "--output", files[2]]
     limited("encode.py", memory, inputs, {"stage": "encode", "config": config})
     frames = int(read_trajectories(files[0]).offsets[-1])
     assert frames > 60 * episodes

@@ -13,7 +13,6 @@ from conftest import FEW, of_shard
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.provenance.arguments import spec_of, stage_parser
 from goalreel.provenance.fingerprint import (
     _file,
     _read,
@@ -22,6 +21,7 @@ from goalreel.provenance.fingerprint import (
     sources_as_noted,
     sources_hash,
 )
+from goalreel.stage_program import check_spec
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 
@@ -232,16 +232,14 @@ def test_any_change_of_a_source_is_seen(scripts, name):
 def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkeypatch):
     """The check by syntax trees is left out where, and only where, the bytes are the planned."""
     scripts = REPOSITORY / "scripts"
-    options = stage_parser("", "atlas")
-    spec = {"stage": "atlas", "config": {}, "code": "0" * 64}
-    arguments = options.parse_args(["--spec", json.dumps(spec)])
+    spec = json.dumps({"stage": "atlas", "config": {}, "code": "0" * 64})
     for noted in (None, "f" * 64):
         if noted:
             monkeypatch.setenv("GOALREEL_SOURCES", noted)
         with pytest.raises(GoalreelError, match="has changed since the run started"):
-            spec_of(arguments)
+            check_spec(spec, "atlas")
     monkeypatch.setenv("GOALREEL_SOURCES", sources_hash(scripts))
-    assert spec_of(arguments).code == "0" * 64
+    assert check_spec(spec, "atlas").code == "0" * 64
 
 
 @pytest.mark.parametrize(

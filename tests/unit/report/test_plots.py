@@ -32,7 +32,7 @@ def draw(results, folder, **environment) -> list:
     subprocess.run(
         [sys.executable, REPOSITORY / "scripts" / "plots.py", "--spec", spec]
         + ["--episodes", results / "episodes.csv", "--attempts", results / "attempts.csv"]
-        + ["--trajectories", results / "trajectories" / "00000.npz", folder / "plots"],
+        + ["--trajectories", results / "trajectories" / "00000.npz", "--output", folder / "plots"],
         check=True,
         env=os.environ | environment,
     )
@@ -137,10 +137,10 @@ def test_an_environments_own_judgement_of_reaching_wins(tmp_path):
 def test_the_phase_portrait_shows_reaches_of_all_shards_and_no_more_than_can_be_told_apart(
     tmp_path, monkeypatch
 ):
-    for number in range(3):
-        shard = simulated(reaches=range(5 * number, 5 * number + 5))
-        write_trajectories(tmp_path / f"{number:05d}.npz", shard)
-    sample, goal = read_sample(tmp_path / "00000.npz", 3, "reach", 15), 0.5
+    paths = [tmp_path / f"{number:05d}.npz" for number in range(3)]
+    for number, path in enumerate(paths):
+        write_trajectories(path, simulated(reaches=range(5 * number, 5 * number + 5)))
+    sample, goal = read_sample(paths, "reach", 15), 0.5
     everything = simulated(reaches=range(15))
     assert len(sample.states) == 15
     assert sample.actions.tolist() == everything.actions[:, None].tolist()
@@ -149,10 +149,10 @@ def test_the_phase_portrait_shows_reaches_of_all_shards_and_no_more_than_can_be_
         assert sample.returns[index] == everything.episode(index)[2].sum()
         assert curve[0, 1] == 0 and (curve[:-1, 0] < goal).all() and curve[-1, 0] >= goal
     monkeypatch.setattr(plot_data, "CURVES", 6)
-    assert len(read_sample(tmp_path / "00000.npz", 3, "reach", 15).states) == 6
+    assert len(read_sample(paths, "reach", 15).states) == 6
     monkeypatch.setattr(plot_data, "_SHARDS", 2)
     (tmp_path / "00002.npz").unlink()  # of shards 0 and 1, each gives half
-    assert len(read_sample(tmp_path / "00000.npz", 3, "reach", 15).states) == 6
+    assert len(read_sample(paths, "reach", 15).states) == 6
 
 
 def run_of(returns, steps, states=(), actions=(0, 1), terminated=0) -> plots.Run:

@@ -22,7 +22,7 @@ from goalreel.files import atomic
 from goalreel.provenance.checksums import SUMS, write_sums
 from goalreel.provenance.spec import parse_spec
 from goalreel.report.page_rows import write_rows
-from report import main
+from report import report as program
 
 LONG = 100_000
 
@@ -60,7 +60,17 @@ def report(filmed, plots, tmp_path_factory) -> Path:
     for view in views:
         shutil.copyfile(results / "film.mp4", view)  # any video will do
     arguments = arguments_of(results, plots)
-    main([*arguments, "--swarm", str(views[0]), "--grid", str(views[1]), str(made / "report")])
+    program.main(
+        [
+            *arguments,
+            "--swarm",
+            str(views[0]),
+            "--grid",
+            str(views[1]),
+            "--output",
+            str(made / "report"),
+        ]
+    )
     return (made / "report").rename(tmp_path_factory.mktemp("moved") / HARSH.replace("/", ""))
 
 
@@ -375,7 +385,7 @@ def test_a_page_of_episodes_says_so(driver, filmed, plots, tmp_path):
         (tmp_path / "plots" / f"{name}.svg").unlink()
     write_sums(tmp_path / "plots" / SUMS, [tmp_path / "plots" / "actions.svg"])
     arguments[arguments.index("--plots") + 1] = str(tmp_path / "plots")
-    main([*arguments, str(tmp_path / "report")])
+    program.main([*arguments, "--output", str(tmp_path / "report")])
     screen(driver, 1280, 900)
     driver.get((tmp_path / "report" / "index.html").as_uri())
     assert driver.title.startswith("LunarLander-v3: 8 episodes")
@@ -479,7 +489,7 @@ def test_a_film_that_the_browser_cannot_play_is_said_to_be_so(driver, report, tm
 def test_the_same_inputs_give_the_same_bytes_and_the_film_takes_no_room(filmed, plots, tmp_path):
     results, arguments = filmed.folder / "results", arguments_of(filmed.folder / "results", plots)
     for name in ("one", "two", "two"):
-        main([*arguments, str(tmp_path / name)])
+        program.main([*arguments, "--output", str(tmp_path / name)])
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
     for name in files:
@@ -521,7 +531,7 @@ HOSTILE += """<img src=x onerror="document.title = 'run'">"""
 def test_names_of_any_kind_run_nothing_on_the_page(driver, filmed, plots, tmp_path):
     policy = {"name": "file", "file": HOSTILE}
     arguments = arguments_of(filmed.folder / "results", plots, env=HOSTILE, policy=policy)
-    main([*arguments, str(tmp_path / "report")])
+    program.main([*arguments, "--output", str(tmp_path / "report")])
     driver.get((tmp_path / "report" / "index.html").as_uri())
     wait(driver, "document.getElementById('film').readyState >= 2")
     assert driver.get_log("browser") == []
@@ -553,16 +563,18 @@ def test_files_of_another_run_are_refused_and_the_old_report_stays(filmed, plots
     (
         tmp_path / f".report.goalreel-{socket.gethostname()}-99999999-killed"
     ).mkdir()  # left by a run that was killed
-    main([*arguments_of(results, plots), str(folder)])
+    program.main([*arguments_of(results, plots), "--output", str(folder)])
     with pytest.raises(GoalreelError, match="lists 8 reaches, not 9"):
-        main([*arguments_of(results, plots, reaches=9), str(folder)])
+        program.main([*arguments_of(results, plots, reaches=9), "--output", str(folder)])
     with pytest.raises(GoalreelError, match=r"film\.mp4: is of another run"):
-        main([*arguments_of(results, plots, **{"film.fps": 25}), str(folder)])
+        program.main([*arguments_of(results, plots, **{"film.fps": 25}), "--output", str(folder)])
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "steps.svg").write_text("<svg/>")
     write_sums(tmp_path / "bad" / SUMS, [tmp_path / "bad" / "steps.svg"])
     with pytest.raises(GoalreelError, match=r"steps\.svg: not a plot"):
-        main([*arguments_of(results, [tmp_path / "bad" / "steps.svg"]), str(folder)])
+        program.main(
+            [*arguments_of(results, [tmp_path / "bad" / "steps.svg"]), "--output", str(folder)]
+        )
     shutil.rmtree(tmp_path / "bad")
     assert (folder / "index.html").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["report"]

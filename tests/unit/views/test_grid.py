@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-import grid as program
 from goalreel.encoding.yuv import planar
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
@@ -29,6 +28,7 @@ from goalreel.views.filmed_episodes import read_filmed
 from goalreel.views.grid import choose_layout, film_grid, layout
 from goalreel.views.grid_page import Cell, Layout, band, page_parts
 from goalreel.views.scaled_frames import ScaledCache, ScaledPictures
+from grid import grid as program
 
 GRID = {"rows": 2, "columns": 2, "caption": "Reach {reach} · {steps} steps"}
 PAPER = (33, 37, 43)
@@ -361,7 +361,7 @@ def test_neither_shards_nor_memory_change_a_byte(filmed, tmp_path, atlases, monk
 def test_the_program_films_the_run_that_its_spec_names(files, filmed, tmp_path):
     spec = spec_of(fps=25)
     arguments = ["--trajectories", str(files[0][0]), "--frames", str(files[1][0])]
-    program.main(["--spec", spec.text, *arguments, str(tmp_path / "p.mp4")])
+    program.main(["--spec", spec.text, *arguments, "--output", str(tmp_path / "p.mp4")])
     film_grid(filmed, tmp_path / "g.mp4", spec)
     assert (tmp_path / "p.mp4").read_bytes() == (tmp_path / "g.mp4").read_bytes()
     assert read_index(tmp_path / "p.mp4").comment == spec.text

@@ -12,7 +12,6 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, HARSH, LOSSLESS, decoded
 from pixel_policies import random_policy
 
-import learning as stage
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
 from goalreel.environments.physics import ENVIRONMENTS
@@ -34,6 +33,7 @@ from goalreel.views.learning_film import (
     read_learner,
     write_film,
 )
+from learning import learning as stage
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
 CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
@@ -241,10 +241,10 @@ def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
     spec = canonical({"stage": "learning", "config": config})
     made = []
     for number in range(2):
-        paths = tmp_path / f"{number}.mp4", tmp_path / f"{number}.csv"
-        inputs = ["--policy", tmp_path / "policy.npz", "--atlas", tmp_path / "atlas.npz"]
-        sums = tmp_path / "learning.sha256"
-        stage.main([*map(str, [*inputs, *paths, sums]), "--spec", spec])
+        paths = film, table = tmp_path / f"{number}.mp4", tmp_path / f"{number}.csv"
+        files = ["--policy", tmp_path / "policy.npz", "--atlas", tmp_path / "atlas.npz"]
+        files += ["--film", film, "--table", table, "--sums", tmp_path / "learning.sha256"]
+        stage.main([*map(str, files), "--spec", spec])
         made.append([path.read_bytes() for path in paths])
     assert made[0] == made[1]
     table = pd.read_csv(tmp_path / "0.csv")

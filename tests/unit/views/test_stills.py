@@ -12,7 +12,6 @@ from gymnasium_frames import played as played_by_gymnasium
 from PIL import Image, ImageSequence
 from test_grid import CARTPOLE, run_of
 
-import stills as program
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.provenance.spec import canonical
 from goalreel.simulation.trajectories import read_trajectories
@@ -21,6 +20,7 @@ from goalreel.views.filmed_episodes import read_filmed, spread
 from goalreel.views.poster import draw_poster, stroboscope
 from goalreel.views.preview import LIMIT, preview
 from goalreel.views.stills import save_contact_sheet, save_poster, save_preview
+from stills import stills as program
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,9 @@ def test_the_same_run_gives_the_same_bytes_and_the_program_writes_them(files, fi
     )
     names = ["poster.png", "contact_sheet.png", "preview.webp"]
     arguments = ["--trajectories", str(files[0][0]), "--frames", str(files[1][0])]
-    outputs = [str(tmp_path / "program" / name) for name in [*names, "SHA256SUMS"]]
+    options = ["--poster", "--contact-sheet", "--preview", "--sums"]
+    paths = [str(tmp_path / "program" / name) for name in [*names, "SHA256SUMS"]]
+    outputs = [word for pair in zip(options, paths, strict=True) for word in pair]
     program.main(["--spec", spec, *arguments, *outputs])
     save_poster(filmed, tmp_path / names[0], spec)
     save_contact_sheet(filmed, tmp_path / names[1], spread(filmed.ranked(), 8), spec)

@@ -211,7 +211,8 @@ def test_the_stages_programs_film_all_shards(view, filmed, tmp_path):
     config |= {"render": GYMNASIUM} if view == "swarm" else {}
     tools = {"ffmpeg": ffmpeg.version()}
     spec = {"stage": view, "config": config, "shard": {"shards": 2}, "tools": tools}
-    arguments = ["--trajectories", results / "trajectories" / "00000.npz", tmp_path / "view.mp4"]
+    arguments = ["--trajectories", results / "trajectories" / "00000.npz"]
+    arguments += ["--output", tmp_path / "view.mp4"]
     arguments += ["--atlas", results / "atlas.npz"] if view == "swarm" else []
     command = [sys.executable, REPOSITORY / "scripts" / f"{view}.py", *arguments]
     said = subprocess.run(

@@ -1,0 +1,115 @@
+"""The skeleton of a stage's program: one decorated function, whose signature is its command line.
+
+@stage
+def grid(spec, frames: Shards, trajectories: Shards, output): ...
+"""
+
+import argparse
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from goalreel import cli
+from goalreel.encoding import ffmpeg
+from goalreel.errors import GoalreelError
+from goalreel.films.shards import shard_paths
+from goalreel.provenance.fingerprint import fingerprint, sources_as_noted
+from goalreel.provenance.spec import Spec, package_version, parse_spec
+
+# The files of all shards, of which a command line names the first.
+Shards = Sequence[Path]
+# The stages that may have made a parameter's file. Others are named after the stage.
+_MAKERS = {
+    "trajectories": ("simulate",),
+    "frames": ("render",),
+    "segments": ("encode",),
+    "film": ("concat",),
+    "tables": ("episodes",),
+    "episodes": (),  # its spec is in `tables`
+    "policy": ("train", "dqn", "pixels", "recording"),
+}
+
+
+def stage(function: Callable) -> Callable:
+    """Make a stage's program of a function, and run it if it is the program that was started.
+
+    The program reads and checks the spec, checks the inputs against it, calls the function, and
+    writes the line that the function returns to the log.
+
+    Args:
+        function: has the stage's name. It takes the spec and, for each option --NAME, a parameter:
+            a path, or a number if it is annotated by int, or the files of all shards if by Shards.
+            An option is required if the parameter has no default. What the function imports, it
+            imports itself, so that --help is fast and a fault of an import is reported.
+
+    Returns:
+        The function. Its `main` runs the program with the arguments of a command line.
+    """
+
+    def main(argv: Sequence[str] | None = None) -> None:
+        arguments = vars(_parser(function).parse_args(argv))
+        spec = check_spec(arguments.pop("spec"), function.__name__)
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.annotation is Shards:
+                arguments[name] = shard_paths(arguments[name], spec.shard["shards"])
+        made = {
+            maker: path for name, path in arguments.items() for maker in _MAKERS.get(name, (name,))
+        }
+        if spec.made_of:
+            from goalreel.provenance.input_checks import check_inputs
+
+            check_inputs(spec, **made)
+        cli.say(function(spec, **arguments))
+
+    function.main = main
+    if function.__module__ == "__main__":
+        cli.run(main)
+    return function
+
+
+def _parser(function: Callable) -> argparse.ArgumentParser:
+    """Return the parser of a program's command line."""
+    program = cli.parser(f"{function.__globals__['__doc__']}\nSnakemake runs this program.")
+    program.add_argument(
+        "--spec", required=True, metavar="JSON", help="what to make: stage, config, shard"
+    )
+    for name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+        is_required = parameter.default is parameter.empty
+        program.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=int if parameter.annotation is int else Path,
+            # Snakemake writes a bare --NAME for a file that this run does not have.
+            nargs="?" if parameter.default is None else None,
+            required=is_required,
+            default=None if is_required else parameter.default,
+            metavar="N" if parameter.annotation is int else "PATH",
+            help="the file of shard 0" if parameter.annotation is Shards else None,
+        )
+    return program
+
+
+def check_spec(text: str, stage: str) -> Spec:
+    """Return a stage's spec, given its JSON.
+
+    Raises:
+        GoalreelError: it is no spec of the stage, or the tools or the code are no longer those that
+            the workflow planned with: a result must not carry the fingerprint of other code than
+            made it.
+    """
+    spec = parse_spec(text)
+    if spec.stage != stage:
+        raise GoalreelError(f"--spec is for the stage {spec.stage!r}, not {stage!r}")
+    for name in spec.tools:
+        installed = ffmpeg.version() if name == "ffmpeg" else package_version(name)
+        spec.check_tool(name, installed)
+    script = cli.WORKFLOW / "scripts" / f"{stage}.py"
+    if spec.code and not sources_as_noted(script.parent):
+        try:
+            code = fingerprint(script, spec.without)
+        except GoalreelError:  # it is being edited right now
+            code = None
+        if spec.code != code:
+            raise GoalreelError(
+                f"the code of {script} has changed since the run started; start it again"
+            )
+    return spec

@@ -19,7 +19,7 @@ from goalreel.provenance.spec import Spec, package_version, parse_spec
 # The files of all shards, of which a command line names the first.
 Shards = Sequence[Path]
 # The stages that may have made a parameter's file. Others are named after the stage.
-_MAKERS = {
+MAKERS = {
     "trajectories": ("simulate",),
     "frames": ("render",),
     "segments": ("encode",),
@@ -31,19 +31,18 @@ _MAKERS = {
 
 
 def stage(function: Callable) -> Callable:
-    """Make a stage's program of a function, and run it if it is the program that was started.
+    """Make a function the program of the stage of its name, and run it if Python started its file.
 
-    The program reads and checks the spec, checks the inputs against it, calls the function, and
-    writes the line that the function returns to the log.
+    The program checks the spec, checks the inputs against the spec, calls the function, and writes
+    the line that the function returns to the log.
 
     Args:
-        function: has the stage's name. It takes the spec and, for each option --NAME, a parameter:
-            a path, or a number if it is annotated by int, or the files of all shards if by Shards.
-            An option is required if the parameter has no default. What the function imports, it
-            imports itself, so that --help is fast and a fault of an import is reported.
+        function: takes the spec, then a parameter for each option: a path, a number (`int`), or the
+            files of all shards (`Shards`). A parameter without a default is a required option. The
+            function imports its modules itself: --help is fast, and failed imports are reported.
 
     Returns:
-        The function. Its `main` runs the program with the arguments of a command line.
+        The function. Its `main` takes the arguments of a command line.
     """
 
     def main(argv: Sequence[str] | None = None) -> None:
@@ -53,7 +52,7 @@ def stage(function: Callable) -> Callable:
             if parameter.annotation is Shards:
                 arguments[name] = shard_paths(arguments[name], spec.shard["shards"])
         made = {
-            maker: path for name, path in arguments.items() for maker in _MAKERS.get(name, (name,))
+            maker: path for name, path in arguments.items() for maker in MAKERS.get(name, (name,))
         }
         if spec.made_of:
             from goalreel.provenance.input_checks import check_inputs

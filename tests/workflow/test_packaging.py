@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -153,11 +152,3 @@ def test_the_version_is_told_once():
     assert project["tool"]["hatch"]["version"]["path"] == "scripts/goalreel/__init__.py"
     changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## (\S+)", changes, re.M)[1] == goalreel.__version__
-
-
-@pytest.mark.parametrize("script", [p.name for p in sorted((REPOSITORY / "scripts").glob("*.py"))])
-def test_every_program_explains_itself(script):
-    completed = subprocess.run(
-        [sys.executable, REPOSITORY / "scripts" / script, "--help"], capture_output=True, text=True
-    )
-    assert completed.returncode == 0 and f"python scripts/{script}" in completed.stdout

@@ -2,11 +2,14 @@
 
 import csv
 import importlib.util
+import inspect
 import re
 
 import pytest
 from project import REPOSITORY
 
+from goalreel import cli
+from goalreel.stage_program import MAKERS
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import GYMNASIUM, STAGES
@@ -49,6 +52,25 @@ def test_a_rule_has_the_program_the_spec_the_needs_and_the_outputs_of_its_stage(
     paths += [PLACES[name] for name in re.findall(r"\b[A-Z_]{4,}\b", output) if name in PLACES]
     # Where Gymnasium plays, a stage may leave more.
     assert sorted(paths) == sorted((STAGES | GYMNASIUM)[rule].outputs)
+
+
+@pytest.mark.parametrize("rule", sorted(STAGES))
+def test_a_rule_gives_its_program_what_the_program_requires(rule, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.program(rule).main(["--help"])
+    told = capsys.readouterr().out
+    assert ended.value.code == 0 and "Snakemake runs this program" in told
+    given = set(re.findall(r" --([a-z-]+) \{", RULES[rule]))
+    usage = told[: told.index("\n\n")]
+    offered, optional = (set(re.findall(rf"{mark}--([a-z-]+)", usage)) for mark in ("", r"\["))
+    assert offered - optional <= given <= offered
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES.keys() - {"training_table", "verify"}))
+def test_a_program_checks_every_input_of_the_table(stage):
+    names = inspect.signature(cli.program(stage)).parameters
+    checked = {maker for name in names for maker in MAKERS.get(name, (name,))}
+    assert checked >= {*STAGES[stage].inputs}
 
 
 @pytest.mark.parametrize("rule", SHARDED)

@@ -1,4 +1,4 @@
-"""What views share: the files of a run's shards, what is in them, and the way into video.
+"""What views share: the trajectories of a run's shards, and the way into video.
 
 A view of pictures takes `filmed_episodes.read_filmed`, one of states `read_shards`; both leave RGB
 frames, which `write_video` encodes.

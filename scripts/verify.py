@@ -12,20 +12,15 @@ from goalreel.stage_program import stage
 def verify(spec, output, threads: int = 1):
     from goalreel import cli
     from goalreel.errors import GoalreelError
-    from goalreel.verification.run import verify
-    from goalreel.verification.single_files import Plan
-    from goalreel.verification.verdict import fault_report, remove, write_verdicts
+    from goalreel.verification.run import Plan, verify
+    from goalreel.verification.verdict import error_report, remove, write_verdicts
     from goalreel.workflow.stages import STAGES
 
-    outputs = {name: stage.outputs for name, stage in STAGES.items()}
-    film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
-    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size"))
-    counts += [spec.reproducible]
-    plan = Plan(outputs, spec.made_of, *film, shards, spec.config["unit"], *counts)
+    plan = Plan({name: stage.outputs for name, stage in STAGES.items()}, spec)
     verdicts = verify(output.parent, plan, threads)
     write_verdicts(output, verdicts)
     planned = cli.results() == output.parent.resolve()
     again = remove(verdicts) if planned else []
-    if fault := fault_report(verdicts, again):
-        raise GoalreelError(fault)
+    if errors := error_report(verdicts, again):
+        raise GoalreelError(errors)
     return "\n".join(map(str, verdicts))

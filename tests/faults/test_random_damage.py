@@ -3,7 +3,6 @@
 Of a Mountain Car with all its views, and of an environment that Gymnasium draws.
 """
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from conftest import VIEWED, VIEWS
 from project import REPOSITORY
 from trials import generator, replaced, sampled, trials
 
-from goalreel.verification.run import verify
-from goalreel.verification.single_files import Plan
+from goalreel.provenance.spec import parse_spec
+from goalreel.verification.run import Plan, verify
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES
@@ -35,10 +34,8 @@ def finished(request, once, tmp_path_factory):
         made, config = once("drawn with views", make), DRAWN
     given = {key: yaml.safe_load(str(value)) for key, value in config.items()}
     complete = load_config(given, REPOSITORY / "config.schema.yaml")
-    spec = json.loads(Specs(complete, made.folder / "scripts").spec("verify", None))
-    film = [spec["config"][name] for name in ("env", "film.fps", "card_frames")]
-    shards, *counts = [spec["shard"][name] for name in ("shards", "reaches", "size")]
-    plan = Plan(OUTPUTS, spec["made_of"], *film, shards, spec["config"]["unit"], *counts)
+    spec = parse_spec(Specs(complete, made.folder / "scripts").spec("verify", None))
+    plan = Plan(OUTPUTS, spec)
     copy = made.copied(tmp_path_factory.mktemp("damaged") / "project")
     return copy.folder / "results", plan
 
@@ -82,7 +79,7 @@ def files_of(results: Path) -> list[Path]:
 def found(results: Path, plan: Plan) -> set[Path]:
     """Return what `verify` has something to say of."""
     verdicts = verify(results, plan, 2)
-    return {path for v in verdicts for path in (*v.faults, *v.unchecked, *v.missing)}
+    return {path for v in verdicts for path in (*v.errors, *v.unchecked, *v.missing)}
 
 
 @trials(sample=1, count=20)

@@ -34,7 +34,7 @@ from goalreel.simulation import episodes
 from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
-from goalreel.verification.played_again import difference
+from goalreel.verification.replay_check import difference
 
 RANDOM = {"name": "random"}
 ENVS = ["CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
@@ -588,7 +588,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     for table in ("episodes.csv", "attempts.csv"):
         assert not pd.read_csv(results / table)["reproducible"].any()
     assert "<strong>Not reproducible</strong>" in (results / "report/index.html").read_text()
-    assert "sound, not reproducible" in project.run("verify", config=config)
+    assert "ok, not reproducible" in project.run("verify", config=config)
     said = project.fail("clips", config=config | {"clips": "{episode_trigger: failed}"})
     assert "an attempt was not filmed, and check=false plays none again" in said
     project.run("clips", config=config | {"clips": "{episode_trigger: {best: 1, by: steps}}"})

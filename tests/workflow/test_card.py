@@ -81,7 +81,7 @@ def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
     project.run("-j", "2", "card", config=config)
     steps = table["steps"][[0, 3]].sum() + 2
     assert len(decoded_rgb(folder / "replay.mp4")) == steps + 50
-    assert "sound" in project.run("-j", "2", "verify", config=config)
+    assert "ok" in project.run("-j", "2", "verify", config=config)
     said = project.fail("card", config=CONFIG | {"card": "{episode_trigger: [99]}"})
     assert (
         "card.episode_trigger: [99] selects none of the 5 episodes that are filmed, 0 to 4" in said

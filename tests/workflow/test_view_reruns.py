@@ -5,14 +5,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import DISCRETE, TARGETS, VIEWED, VIEWS, hashes
+from conftest import TARGETS, VIEWED, VIEWS, hashes
 from pixel_policies import random_policy
 from project import Project
 from reruns import FILM, rerun
 from trials import replaced
 
-from goalreel.verification.single_files import Plan
-from goalreel.verification.view_files import check_views
+from goalreel.provenance.spec import parse_spec
+from goalreel.verification.run import Plan, check_stage
+from goalreel.workflow.stages import FILM as CHAIN
 from goalreel.workflow.stages import STAGES
 
 OUTPUTS = {name: stage.outputs for name, stage in STAGES.items()}
@@ -97,7 +98,8 @@ def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done)
 
 
 def faulty(results: Path, plan: Plan) -> set[Path]:
-    return {path for verdict in check_views(results, plan) for path in verdict.faults}
+    stages = STAGES.keys() - CHAIN.keys()
+    return {path for stage in stages for path in check_stage(results, stage, plan).errors}
 
 
 def damages(whole: bytes, other: bytes) -> list[bytes]:
@@ -109,10 +111,7 @@ def damages(whole: bytes, other: bytes) -> list[bytes]:
 
 
 def test_damage_of_any_file_of_a_view_is_found(done):
-    results, plan = (
-        done.folder / "results",
-        Plan(OUTPUTS, {}, DISCRETE, 30, 15, 2, "reach", 4, 2, None),
-    )
+    results, plan = done.folder / "results", Plan(OUTPUTS, parse_spec("{}"))
     assert not faulty(results, plan)
     film = [*results.glob("[!gspl]*.*"), *(p for n in FOLDERS for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]

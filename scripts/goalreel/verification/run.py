@@ -1,189 +1,284 @@
-"""Verification of a run: every file in the results, and the counts on which they must agree.
+"""Verification: one walk over all files of a run's results.
 
-Shards are checked in parallel, each within the memory of one; only counts of a shard are kept.
-What Gymnasium has played and drawn it plays and draws again.
+Each file's checksum is computed again, its spec and its content are compared with the plan, and
+Gymnasium plays the episodes that it played and drew again. Only what is compared is kept of a file.
 """
 
-import itertools
+import csv
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from goalreel.encoding import ffmpeg
+from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import check_seal
-from goalreel.provenance.checksums import fault_of, read_digests
-from goalreel.verification import single_files as files
-from goalreel.verification.played_again import difference
-from goalreel.verification.single_files import Plan
-from goalreel.verification.verdict import Verdict
-from goalreel.verification.view_files import check_views
+from goalreel.films.shards import shard_name
+from goalreel.mp4.reader import read_index
+from goalreel.pictures.frame_cache import open_cache
+from goalreel.provenance.checksums import SUMS, check_folder, fault_of, read_digests, read_sums
+from goalreel.provenance.embedded_specs import read_spec
+from goalreel.provenance.spec import Spec
+from goalreel.simulation.trajectories import read_trajectories
+from goalreel.verification.replay_check import difference
+from goalreel.verification.verdict import OTHER, Content, Verdict
 
+NO_LIST = "the list of checksums is missing"
+# Every other stage is a view: one that was not made, or was made by other options, is no error.
+_FILM = ("recording", "atlas", "coded_atlas", "simulate", "render", "encode", "concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
+_SEALED = (".mp4", ".npz", ".pt")
+_LISTS = (SUMS, ".sha256")
 
 
-@dataclass
-class _Shard:
-    """The verdicts on a shard's three files, and its episodes and attempts."""
+@dataclass(frozen=True)
+class Plan:
+    """What the workflow plans now."""
 
-    verdicts: list[Verdict]
-    episodes: int = 0
-    attempts: int = 0
+    outputs: Mapping[str, Sequence[str]]  # of each stage, with wildcards, in the results folder
+    spec: Spec  # of verify
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether Gymnasium draws while it plays."""
+        return not describe(self.spec.config["env"]).has_atlas
+
+    def shard(self, number: int) -> dict[str, int]:
+        """Return the part of a shard's spec that says which reaches the shard holds."""
+        first = number * self.spec.shard["size"]
+        return {
+            "first": first,
+            "count": min(self.spec.shard["size"], self.spec.shard["reaches"] - first),
+        }
+
+    def shard_of_film(self) -> dict[str, int]:
+        """Return the part of the film's spec that says how many reaches the film shows."""
+        return {name: self.spec.shard[name] for name in ("shards", "reaches")}
+
+    def has_made(self, path: Path, stage: str) -> bool:
+        """Return whether a file of a stage has the spec that is planned now, if one is planned."""
+        spec = read_spec(path)
+        return spec.stage != stage or spec.digest == self.spec.made_of.get(stage, spec.digest)
 
 
 def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
-    """Check all results; return a verdict for each stage, in the order of the data flow.
+    """Check all results, shards in parallel, each within the memory of one.
 
-    Raises OSError if a folder cannot be read, GoalreelError if ffmpeg does not run.
+    Args:
+        results: the run's folder.
+        plan: what each file is compared with.
+        threads: shards that are checked at the same time.
+
+    Returns:
+        A verdict for each stage that left or should have left a file, in the order of the data.
+
+    Raises:
+        OSError: a folder cannot be read.
     """
-    shards = [Verdict(stage) for stage in _SHARDED]
-    episodes = attempts = 0
+    stages = dict.fromkeys((*_FILM, *plan.outputs))
+    verdicts = {stage: Verdict(stage) for stage in stages if stage != "verify"}
     # A process of the second pool starts when it gets something to play.
     players = ProcessPoolExecutor(threads, multiprocessing.get_context("spawn"))
     with ThreadPoolExecutor(threads) as pool, players:
-        check = partial(_check_shard, results, plan, players)
-        for shard in _mapped(pool, check, range(plan.shards)):
-            for whole, part in zip(shards, shard.verdicts, strict=True):
-                whole.add(part)
-            episodes, attempts = episodes + shard.episodes, attempts + shard.attempts
-        for verdict in shards:
-            left = ((verdict.stage, path) for path in _shards_left(results, verdict.stage, plan))
-            for part in _mapped(pool, _check_left, left):
-                verdict.add(part)
-    if plan.is_drawn and shards[0].word == "sound":
-        played = "every episode played again" if plan.reproducible else "not reproducible"
-        shards[0].note = f"sound, {played}"
-    # Counts hold where all was read and nothing is damaged: a shard's fault needs no second name.
-    lacking = (v.faults or v.unchecked or (v.missing and v.stage != "render") for v in shards)
-    whole = not any(lacking)
-    frames = shards[-1].frames if whole else None
-    film = _check_film(results, plan, frames, episodes if whole else None, threads)
-    tables = _check_tables(results, plan, frames, (episodes, attempts) if whole else None)
-    chain = [*_check_pictures(results, plan), *shards, film, tables]
-    return [*chain, *check_views(results, plan)]
+        check = partial(_check_shard, results, plan, verdicts, players)
+        list(pool.map(check, range(plan.spec.shard["shards"])))
+        for stage in _SHARDED:
+            list(pool.map(partial(_check_left, verdicts[stage]), _left(results, stage, plan)))
+    for stage in verdicts.keys() - set(_SHARDED):
+        verdicts[stage] = check_stage(results, stage, plan)
+    film = results / "film.mp4"
+    if film in verdicts["concat"].contents:
+        verdicts["concat"].check(film, partial(_decode, film, threads))
+    _compare_counts(results, verdicts)
+    verdicts["concat"].note = "every frame decoded"
+    if plan.is_drawn:
+        played = "every episode played again" if plan.spec.reproducible else "not reproducible"
+        verdicts["simulate"].note = played
+    return [verdict for verdict in verdicts.values() if str(verdict)]
 
 
-def _mapped(pool: ThreadPoolExecutor, function: Callable, items: Iterable) -> Iterator:
-    """Map as the pool does, with some hundred items in it at a time."""
-    items = iter(items)
-    while batch := list(itertools.islice(items, 256)):
-        yield from pool.map(function, batch)
-
-
-def _check_shard(results: Path, plan: Plan, players: ProcessPoolExecutor, shard: int) -> _Shard:
-    simulate, render, encode = verdicts = [Verdict(stage) for stage in _SHARDED]
-    path, cache, segment = (plan.path(results, stage, shard) for stage in _SHARDED)
-    made = simulate.check(path, lambda: files.sound_trajectories(path, plan, shard))
-    render.frames = render.check(cache, lambda: files.check_cache(cache, plan, shard, made)) or 0
-    check = partial(files.check_segment, segment, plan, shard, made)
-    encode.frames = encode.check(segment, check) or 0
-    if made is None:
-        return _Shard(verdicts)
-    simulate.frames = int(made.offsets[-1])
-    if plan.is_drawn and plan.reproducible:
-        _play_again(path, cache if render.files else None, simulate, render, players)
-    return _Shard(verdicts, len(made), len(made.attempts.reach))
-
-
-def _play_again(
-    path: Path, cache: Path | None, simulate: Verdict, render: Verdict, players: ProcessPoolExecutor
+def _check_shard(
+    results: Path,
+    plan: Plan,
+    verdicts: Mapping[str, Verdict],
+    players: ProcessPoolExecutor,
+    number: int,
 ) -> None:
-    """Note where Gymnasium gives something else than the sound files of a shard hold."""
-    try:
-        found = players.submit(difference, path, cache).result()
-    except (GoalreelError, BrokenProcessPool) as error:
-        simulate.unchecked[path] = f"it cannot be played again: {error}"
+    paths = {s: results / plan.outputs[s][0].format(shard=shard_name(number)) for s in _SHARDED}
+    found = {
+        stage: verdicts[stage].check(path, partial(_read, path, stage, plan, plan.shard(number)))
+        for stage, path in paths.items()
+    }
+    if (made := found["simulate"]) is None:
         return
-    if found:
-        (simulate if found[0] == path else render).faults |= [found]
+    cards = made.episodes * plan.spec.config["card_frames"]
+    for stage, frames in (("render", made.frames), ("encode", made.frames + cards)):
+        content = found[stage]
+        if content and (content.source, content.frames) != (made.source, frames):
+            error = f"it does not show the trajectories of its shard: {content.frames} frames"
+            verdicts[stage].reject(paths[stage], f"{error}, not {frames}")
+    if plan.is_drawn and plan.spec.reproducible:
+        cache = paths["render"] if paths["render"] in verdicts["render"].contents else None
+        try:
+            other = players.submit(difference, paths["simulate"], cache).result()
+        except (GoalreelError, BrokenProcessPool) as error:
+            other = None
+            unchecked = verdicts["simulate"].unchecked
+            unchecked[paths["simulate"]] = f"it cannot be played again: {error}"
+        if other:
+            verdicts["render" if other[0] == cache else "simulate"].reject(*other)
 
 
-def _shards_left(results: Path, stage: str, plan: Plan) -> Iterator[Path]:
-    """Yield the files of shards that a longer film left: they need only be whole."""
-    for path in sorted(results.glob(plan.outputs[stage][0].format(shard="[0-9]*"))):
-        if path.stem.isdigit() and int(path.stem) >= plan.shards:
-            yield path
+def _left(results: Path, stage: str, plan: Plan) -> list[Path]:
+    """Return the files of shards that a longer film left."""
+    paths = sorted(results.glob(plan.outputs[stage][0].format(shard="[0-9]*")))
+    shards = plan.spec.shard["shards"]
+    return [path for path in paths if path.stem.isdigit() and int(path.stem) >= shards]
 
 
-def _check_left(left: tuple[str, Path]) -> Verdict:
-    verdict = Verdict(left[0], spare={left[1]})
-    verdict.check(left[1], lambda: check_seal(left[1]))
+def _check_left(verdict: Verdict, path: Path) -> None:
+    """Check a file that no run needs now: it need only be as it was written."""
+    verdict.spare.add(path)
+    verdict.check(path, lambda: check_seal(path) or Content(path.stat().st_size))
+
+
+def check_stage(results: Path, stage: str, plan: Plan) -> Verdict:
+    """Check the files of a stage that makes no shards.
+
+    Videos, archives and networks have a checksum in themselves, the other files in a list: a
+    folder's SHA256SUMS, a .sha256, or a .json.
+
+    Args:
+        results: the run's folder.
+        stage: the stage's name.
+        plan: what each file is compared with.
+
+    Returns:
+        The verdict.
+    """
+    verdict, outputs = Verdict(stage), plan.outputs[stage]
+    is_film = stage in ("concat", "episodes") or (stage in _FILM and stage in plan.spec.made_of)
+    sums = [name for name in outputs if name.endswith(_LISTS)]
+    lists = sums or [name for name in outputs if name.endswith(".json")]
+    for output in outputs:
+        found = sorted(results.glob(re.sub(r"\{\w+\}", "*", output)))
+        for path in [results / output] if is_film else found:
+            if path.is_dir() and not path.is_symlink():
+                _check_folder(verdict, path, plan)
+            elif path.suffix in _SEALED:
+                shard = plan.shard_of_film() if stage == "concat" else None
+                verdict.check(path, partial(_read, path, stage, plan, shard))
+            elif output in lists:
+                _check_list(verdict, path, plan)
+        if output in sums and not found and any((results / name).is_file() for name in outputs):
+            verdict.unchecked[results / output] = NO_LIST
     return verdict
 
 
-def _check_film(
-    results: Path, plan: Plan, frames: int | None, episodes: int | None, threads: int
-) -> Verdict:
-    verdict, path = Verdict("concat"), results / "film.mp4"
-    shard = {"shards": plan.shards, "reaches": plan.reaches}
-    verdict.frames = verdict.check(path, lambda: _decoded(path, shard, plan, threads)) or 0
-    if verdict.files:
-        verdict.note, chapters = "sound, every frame decoded", ffmpeg.chapters(path)
-        if verdict.frames != (frames or verdict.frames):
-            verdict.faults[path] = f"{verdict.frames} frames come out of it, not {frames}"
-        elif chapters != (episodes or chapters):
-            verdict.faults[path] = f"it has {chapters} chapters, not {episodes}"
-    return verdict
+def _check_folder(verdict: Verdict, folder: Path, plan: Plan) -> None:
+    """Check a folder that is one output, so that it is made again as a whole."""
+
+    def read() -> Content:
+        paths = check_folder(folder)
+        videos = [path for path in folder.glob("*.mp4") if path in paths]
+        # The report keeps copies of other stages' videos.
+        planned = all(plan.has_made(path, verdict.stage) for path in videos)
+        return Content(sum(path.stat().st_size for path in paths), len(paths), is_planned=planned)
+
+    if (folder / SUMS).exists():
+        verdict.check(folder, read)
+    elif any(path.is_file() for path in folder.iterdir()):
+        verdict.unchecked[folder / SUMS] = NO_LIST
 
 
-def _decoded(path: Path, shard: dict[str, int], plan: Plan, threads: int) -> int:
-    """Return a film's frames, its file checked and every frame decoded."""
+def _check_list(verdict: Verdict, path: Path, plan: Plan) -> None:
+    """Check a list of checksums, and the files that it names."""
+    listed: dict[Path, str] = {}
+
+    def read() -> Content:
+        if path.suffix == ".json":
+            listed.update({path.parent / name: sha for name, sha in read_digests(path).items()})
+            _check_spec(path, verdict.stage, plan)
+        else:
+            listed.update(read_sums(path))
+        return Content(path.stat().st_size)
+
+    verdict.check(path, read)
+    for file, digest in listed.items():
+        verdict.check(file, partial(_read_listed, file, digest))
+
+
+def _read_listed(path: Path, digest: str) -> Content:
+    if not path.exists():
+        raise GoalreelError("missing")
+    if error := fault_of(path, digest):
+        raise Unusable(path, error)
+    content = Content(path.stat().st_size)
+    return _count_rows(path, content) if path.name == "episodes.csv" else content
+
+
+def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> Content:
+    """Return what a file holds that has its checksum in itself.
+
+    Raises Unusable unless it is as it was written, by the stage and of the shard that are planned.
+    """
     check_seal(path)
-    files.check_made(path, "concat", plan, shard)
-    frames, complaints = ffmpeg.decoded(path, threads)
+    spec = _check_spec(path, "simulate" if stage == "render" and plan.is_drawn else stage, plan)
+    if shard is not None and spec.shard != shard:
+        raise Unusable(path, f"it is of {spec.shard}, not of {dict(shard)}")
+    content = Content(path.stat().st_size, is_planned=plan.has_made(path, spec.stage))
+    if stage == "simulate":
+        made = read_trajectories(path)
+        frames, episodes = int(made.offsets[-1]), len(made)
+        return replace(content, frames=frames, episodes=episodes, source=made.digest())
+    if stage == "render":
+        cache = open_cache(path)
+        return replace(content, frames=len(cache), source=cache.source)
+    if stage in ("encode", "concat"):
+        return replace(content, frames=read_index(path).frames, source=spec.source)
+    return content
+
+
+def _check_spec(path: Path, stage: str, plan: Plan) -> Spec:
+    spec = read_spec(path)
+    if spec.stage != stage:
+        raise Unusable(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
+    if stage in _FILM and not plan.has_made(path, stage):
+        raise Unusable(path, f"it was {OTHER} than this run's")
+    return spec
+
+
+def _decode(film: Path, threads: int) -> Content:
+    """Return what a film holds, every frame decoded."""
+    frames, complaints = ffmpeg.decoded(film, threads)
     if complaints:
-        raise Unusable(path, f"the decoder reports: {complaints.splitlines()[0]}")
-    if frames != files.read_index(path).frames:
-        raise Unusable(path, f"{frames} frames can be decoded, not all")
-    return frames
+        raise Unusable(film, f"the decoder reports: {complaints.splitlines()[0]}")
+    return Content(film.stat().st_size, frames=frames, episodes=ffmpeg.chapters(film))
 
 
-def _check_tables(
-    results: Path, plan: Plan, frames: int | None, rows: tuple[int, int] | None
-) -> Verdict:
-    verdict, made, digests = Verdict("episodes"), results / "tables.json", {}
-
-    def check_made() -> None:
-        digests.update(read_digests(made))
-        files.check_made(made, "episodes", plan)
-
-    def check(path: Path, expected: int | None) -> int:
-        listed = path.name in digests and path.exists()
-        if listed and (fault := fault_of(path, digests[path.name])):
-            raise Unusable(path, fault)
-        count, shown = files.count_table(path)
-        if expected is not None and count != expected:
-            raise Unusable(path, f"it has {count} rows, not {expected}")
-        return shown
-
-    verdict.check(made, check_made)
-    tables = ("episodes.csv", "attempts.csv")[: 2 if plan.unit == "reach" else 1]
-    for number, name in enumerate(tables):
-        path = results / name
-        shown = verdict.check(path, partial(check, path, rows and rows[number]))
-        if name == "episodes.csv" and shown is not None:
-            verdict.frames = shown
-            if frames is not None and shown != frames:
-                verdict.faults[path] = f"it lists {shown} frames, not {frames}"
-    return verdict
+def _count_rows(table: Path, content: Content) -> Content:
+    with table.open(encoding="utf-8", newline="") as stream:
+        frames = [int(row["card_frames"]) + int(row["steps"]) + 1 for row in csv.DictReader(stream)]
+    return replace(content, frames=sum(frames), episodes=len(frames))
 
 
-def _check_pictures(results: Path, plan: Plan) -> list[Verdict]:
-    """Check what all shards are made of, each where it is planned or there."""
-    verdicts = []
-    for stage in ("recording", "atlas", "coded_atlas"):
-        verdict, path = Verdict(stage), results / f"{stage}.npz"
-        if stage in plan.made_of or path.is_file():
-            verdict.check(path, lambda p=path, s=stage: _check_planned(p, s, plan))
-            verdicts.append(verdict)
-    return verdicts
+def _compare_counts(results: Path, verdicts: Mapping[str, Verdict]) -> None:
+    """Reject a film or table that holds other frames or episodes than the segments.
 
-
-def _check_planned(path: Path, stage: str, plan: Plan) -> None:
-    check_seal(path)
-    if stage in plan.made_of:
-        files.check_made(path, stage, plan)
+    That is compared if all segments could be read: a shard's error needs no second name.
+    """
+    simulate, encode = verdicts["simulate"], verdicts["encode"]
+    if any(v.errors or v.unchecked or v.missing for v in (simulate, encode)):
+        return
+    planned = encode.frames, simulate.episodes
+    for verdict, name in ((verdicts["concat"], "film.mp4"), (verdicts["episodes"], "episodes.csv")):
+        content = verdict.contents.get(results / name)
+        if content and (content.frames, content.episodes) != planned:
+            counts = "{} frames of {} episodes"
+            held = counts.format(content.frames, content.episodes)
+            verdict.reject(results / name, f"it has {held}, not {counts.format(*planned)}")

@@ -3,14 +3,27 @@
 import csv
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable, file_size
+from goalreel.errors import GoalreelError, Unusable, counted, file_size
 from goalreel.files.atomic import replacing
 
 COLUMNS = ("stage", "files", "frames", "bytes", "verdict")
+OTHER = "made by other options, code or tools"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What an intact file, or a folder that is one output, holds."""
+
+    size: int  # bytes
+    files: int = 1
+    frames: int = 0
+    episodes: int = 0
+    source: str = ""  # the digest of the trajectories that it shows
+    is_planned: bool = True  # by the options, code and tools that are planned now
 
 
 @dataclass
@@ -18,27 +31,26 @@ class Verdict:
     """What was found of a stage's results."""
 
     stage: str
-    files: int = 0
-    frames: int = 0
-    size: int = 0  # bytes
-    faults: dict[Path, str] = field(default_factory=dict)
+    contents: dict[Path, Content] = field(default_factory=dict)  # of intact files
+    errors: dict[Path, str] = field(default_factory=dict)  # of damaged files
     missing: list[Path] = field(default_factory=list)
-    # Why a file could not be read, which may be no fault of its own.
+    # Why a file could not be read: the file may be intact.
     unchecked: dict[Path, str] = field(default_factory=dict)
-    # Damaged files that no run needs, so that none makes them again.
+    # Files that no run needs, so that none makes them again.
     spare: set[Path] = field(default_factory=set)
-    # Of a view that is one folder, the files in it that are goalreel's.
+    # The files of folders that are one output each.
     listed: set[Path] = field(default_factory=set)
     note: str = ""
 
-    def check(self, path: Path, check: Callable[[], int | None]) -> int | None:
-        """Count a file and run its check; keep what is wrong with it. Return what check does."""
+    def check(self, path: Path, read: Callable[[], Content]) -> Content | None:
+        """Return what `read` finds in a file, None after an error, which is kept."""
+        self.contents.pop(path, None)
         try:
-            result = check()
-            self.files, self.size = self.files + 1, self.size + path.stat().st_size
-            return result
+            content = self.contents[path] = read()
+            return content
         except Unusable as error:
-            self.faults[path] = error.fault
+            self.errors[path] = error.fault
+            self.listed |= set(error.files)
         except GoalreelError as error:
             if path.exists():
                 self.unchecked[path] = str(error).removeprefix(f"{path}: ")
@@ -46,77 +58,105 @@ class Verdict:
                 self.missing.append(path)
         return None
 
-    def add(self, other: "Verdict") -> None:
-        """Add what was found of another part of the stage."""
-        self.files, self.frames = self.files + other.files, self.frames + other.frames
-        self.size += other.size
-        self.faults |= other.faults
-        self.missing += other.missing
-        self.unchecked |= other.unchecked
-        self.spare |= other.spare
+    def reject(self, path: Path, error: str) -> None:
+        """Note an error of a file that was taken for intact."""
+        self.contents.pop(path)
+        self.errors[path] = error
 
     @property
-    def word(self) -> str:
-        """The verdict in some words."""
+    def frames(self) -> int:
+        """The number of frames in all files."""
+        return sum(content.frames for content in self.contents.values())
+
+    @property
+    def episodes(self) -> int:
+        """The number of episodes in all files."""
+        return sum(content.episodes for content in self.contents.values())
+
+    @property
+    def row(self) -> tuple[str, int, int, int, str]:
+        """The values of COLUMNS."""
+        files = sum(content.files for content in self.contents.values())
+        size = sum(content.size for content in self.contents.values())
+        return self.stage, files, self.frames, size, self.status
+
+    @property
+    def status(self) -> str:
+        """The verdict in a few words, "" if the stage left nothing."""
         missing = "freed" if self.stage == "render" else "missing"
-        counts = {"damaged": self.faults, missing: self.missing, "not checked": self.unchecked}
-        words = [f"{len(paths):,} {word}" for word, paths in counts.items() if paths]
-        words += [self.note] if self.note else []
-        return ", ".join(words) or ("sound" if self.files else "not made")
+        counts = {"damaged": self.errors, missing: self.missing, "not checked": self.unchecked}
+        problems = ", ".join(f"{len(paths):,} {word}" for word, paths in counts.items() if paths)
+        if problems or not self.contents:
+            return problems
+        is_planned = all(content.is_planned for content in self.contents.values())
+        return ", ".join(filter(None, ("ok", self.note, "" if is_planned else OTHER)))
 
     def __str__(self) -> str:
-        """Return the verdict as a line of text."""
-        frames = f"{self.frames:,} frames" if self.frames else ""
-        files = f"{self.files:,} {'file' if self.files == 1 else 'files'}" if self.files else ""
-        size = file_size(self.size) if self.files else ""
-        return f"{self.stage:>11}  {files:>14}  {frames:>18}  {size:>12}  {self.word}"
+        """Return the verdict as a line of text, "" if the stage left nothing."""
+        stage, files, frames, size, status = self.row
+        count = counted(files, "file") if files else ""
+        shown = f"{frames:,} frames" if frames else ""
+        bytes_ = file_size(size) if files else ""
+        return f"{stage:>11}  {count:>14}  {shown:>18}  {bytes_:>12}  {status}" if status else ""
 
 
 def remove(verdicts: Iterable[Verdict]) -> list[Path]:
-    """Remove what is damaged; return what is to be made again, for it or because it is missing.
+    """Remove damaged files.
 
-    Of a view that is one folder the files that are goalreel's go; where others stand among them the
-    folder stays, and is `unchecked`, since Snakemake would take it for made. Raises OSError.
+    A folder that is one output stays, as `unchecked`, if it holds a file that is not goalreel's:
+    Snakemake would take the folder for made.
+
+    Args:
+        verdicts: what was found.
+
+    Returns:
+        The files to make again, damaged or missing.
+
+    Raises:
+        OSError: a file cannot be removed.
     """
     again = []
     for verdict in verdicts:
-        for path in list(verdict.faults):
+        for path in sorted(verdict.errors):
             if not path.is_dir() or path.is_symlink():
                 path.unlink(missing_ok=True)
-            elif others := _others(path, verdict.listed):
+            elif other := _other(path, verdict):
                 verdict.unchecked[path] = (
-                    f"{verdict.faults.pop(path)}; it is left as it is, since {others} is not "
-                    f"goalreel's: move it away, then delete the folder and run snakemake "
-                    f"{verdict.stage}"
+                    f"{verdict.errors.pop(path)}; {other} is not goalreel's: move it away, "
+                    f"then run rm -r {shlex.quote(str(path))}"
                 )
                 continue
             else:
                 shutil.rmtree(path)
             again += [] if path in verdict.spare else [path]
-        again += [] if verdict.stage == "render" else verdict.missing
+        again += [] if verdict.stage == "render" else sorted(verdict.missing)
     return again
 
 
-def _others(folder: Path, listed: Set[Path]) -> str:
-    """Return the name of a file that is not among those listed, "" if there is none."""
-    marks = {folder / ".snakemake_timestamp", *listed}
-    others = (path for path in folder.rglob("*") if path not in marks and not path.is_dir())
-    return next((path.name for path in others), "")
+def _other(folder: Path, verdict: Verdict) -> str:
+    """Return the name of a file in a folder that is not goalreel's, "" if there is none."""
+    files = {path for path in folder.rglob("*") if not path.is_dir()}
+    others = files - verdict.listed - {folder / ".snakemake_timestamp"}
+    return min((path.name for path in others), default="")
 
 
-def fault_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
-    """Return a report of results that are not whole, "" where they are.
+def error_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
+    """Return a report of results that are not whole.
 
-    again: what `remove` returned, which the last line names; nothing if nothing was removed
+    Args:
+        verdicts: what was found.
+        again: what `remove` returned, for the last line; nothing if nothing was removed.
+
+    Returns:
+        The report, "" if the results are whole.
     """
-    faults = [item for v in verdicts for item in (v.faults | v.unchecked).items()]
-    faults += [(path, "missing") for v in verdicts if v.stage != "render" for path in v.missing]
-    if not faults:
+    errors = [item for v in verdicts for item in sorted((v.errors | v.unchecked).items())]
+    errors += [(path, "missing") for v in verdicts if v.stage != "render" for path in v.missing]
+    if not errors:
         return ""
-    gone = again and any(verdict.faults for verdict in verdicts)
-    lines = [f"the results are not whole{'; what is damaged is removed' if gone else ''}"]
-    lines += [str(verdict) for verdict in verdicts if verdict.word != "not made"]
-    lines += [f"{path}: {fault}" for path, fault in faults]
+    removed = again and any(verdict.errors for verdict in verdicts)
+    lines = [f"the results are not whole{'; damaged files are removed' if removed else ''}"]
+    lines += [*map(str, verdicts), *(f"{path}: {error}" for path, error in errors)]
     return "\n".join([*lines, *([f"make again: {shlex.join(map(str, again))}"] if again else [])])
 
 
@@ -125,4 +165,4 @@ def write_verdicts(path: Path, verdicts: Iterable[Verdict]) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream, lineterminator="\n")
         table.writerow(COLUMNS)
-        table.writerows((v.stage, v.files, v.frames, v.size, v.word) for v in verdicts)
+        table.writerows(verdict.row for verdict in verdicts)

@@ -18,9 +18,8 @@ from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.provenance.spec import parse_spec
-from goalreel.verification.run import verify
-from goalreel.verification.single_files import Plan
-from goalreel.verification.verdict import fault_report, remove
+from goalreel.verification.run import Plan, verify
+from goalreel.verification.verdict import error_report, remove
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES
@@ -39,10 +38,7 @@ def planned(project: Project, **config) -> Plan:
     schema = project.folder / "config.schema.yaml"
     specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
     spec = parse_spec(specs.spec("verify", None))
-    shards, *counts = (spec.shard[name] for name in ("shards", "reaches", "size"))
-    outputs = {name: stage.outputs for name, stage in STAGES.items()}
-    film = (spec.config[name] for name in ("env", "film.fps", "card_frames"))
-    return Plan(outputs, spec.made_of, *film, shards, spec.config["unit"], *counts)
+    return Plan({name: stage.outputs for name, stage in STAGES.items()}, spec)
 
 
 def flip(path, place: int) -> None:
@@ -55,7 +51,7 @@ def flip(path, place: int) -> None:
 
 
 def found(verdicts) -> set:
-    return {path for verdict in verdicts for path in verdict.faults}
+    return {path for verdict in verdicts for path in verdict.errors}
 
 
 def test_one_bad_bit_anywhere_is_found_and_the_file_named(done):
@@ -83,8 +79,8 @@ def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
     (results / "frames" / "00001.npz").unlink()
     verdicts = verify(results, plan, 2)
     assert found(verdicts) == {shards[0], results / "trajectories" / "00001.npz"}
-    words = {verdict.stage: verdict.word for verdict in verdicts}
-    assert words["episodes"] == "1 missing" and words["render"] == "1 freed"
+    statuses = {verdict.stage: verdict.status for verdict in verdicts}
+    assert statuses["episodes"] == "1 missing" and statuses["render"] == "1 freed"
     again = remove(verdicts)
     assert set(again) == found(verdicts) | {results / "attempts.csv"}
     assert not any(path.exists() for path in again)
@@ -92,9 +88,9 @@ def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
 
 def test_results_of_other_options_are_found(done):
     verdicts = {v.stage: v for v in verify(done.folder / "results", planned(done, seed=7), 2)}
-    assert len(verdicts["simulate"].faults) == 2
-    assert all("other options" in fault for fault in verdicts["concat"].faults.values())
-    assert not verdicts["atlas"].faults and not verdicts["coded_atlas"].faults
+    assert len(verdicts["simulate"].errors) == 2
+    assert all("other options" in fault for fault in verdicts["concat"].errors.values())
+    assert not verdicts["atlas"].errors and not verdicts["coded_atlas"].errors
 
 
 def test_shards_of_a_longer_film_need_only_be_whole(done):
@@ -115,7 +111,7 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
     lines = [line.strip() for line in said.splitlines()]
     log = (results / "logs" / "verify.log").read_text().splitlines()
     line = next(line for line in log if line.split()[:1] == ["coded_atlas"])
-    assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "sound"]
+    assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "ok"]
     assert not (results / "verify.csv").exists()
     last = [line for line in lines if line.startswith("make again: ")][-1]
     done.run("-j", "2", *shlex.split(last.removeprefix("make again: ")), config=BASE)
@@ -123,7 +119,7 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
     assert done.jobs(config=BASE) == {}
     for _ in range(2):  # it runs whenever it is asked for
         said = done.run("-j", "2", "verify", config=BASE)
-        assert re.search(r"concat +1 file .* sound, every frame decoded", said), said
+        assert re.search(r"concat +1 file .* ok, every frame decoded", said), said
     assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
 
 
@@ -173,7 +169,7 @@ def test_verify_removes_nothing_of_the_users(done):
     results = done.folder / "results"
     kept = [mine(results / name) for name in ("clips", "stills", "report")]
     (results / "plots").mkdir()
-    assert {v.stage: v.word for v in verify(results, planned(done), 1)}["plots"] == "not made"
+    assert "plots" not in {verdict.stage for verdict in verify(results, planned(done), 1)}
     (clip,) = results.glob("clips/*.mp4")
     flip(clip, 50)
     said = done.fail("verify", config=BASE)
@@ -201,10 +197,10 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
     monkeypatch.setattr(ffmpeg, "decoded", killed)
     monkeypatch.setattr("goalreel.files.seal._sha256", failing)
     verdicts = verify(results, planned(done), 1)
-    told = {v.stage: (v.word, set(v.faults)) for v in verdicts}
+    told = {v.stage: (v.status, set(v.errors)) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
     assert remove(verdicts) == [] and hashes(results) == before
-    assert "not whole" in fault_report(verdicts, [])
+    assert "not whole" in error_report(verdicts, [])
 
 
 def test_by_hand_nothing_is_removed(done):

@@ -12,7 +12,7 @@ from goalreel.files import npz
 from goalreel.pictures.frame_cache import DrawnFrames, open_cache
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.simulation.trajectories import write_trajectories
-from goalreel.verification.played_again import difference
+from goalreel.verification.replay_check import difference
 
 # Its pictures depend on the hour of the day, which the test sets.
 SUNDIAL = """
@@ -109,7 +109,7 @@ def test_the_workflow_plays_every_shard_again_and_removes_what_differs(project):
     config = {"env": "CartPole-v1", "success": 0, "max_steps": 12, "reaches": 3, "shard_size": 2}
     config["policy"] = "{name: random}"
     said = project.run("-j", "2", "verify", config=config)
-    assert re.search(r"simulate +2 files .* sound, every episode played again", said), said
+    assert re.search(r"simulate +2 files .* ok, every episode played again", said), said
     frames = project.folder / "results" / "frames"
     with_another_pixel(frames / "00001.npz", 5)
     said = project.fail("-j", "2", "verify", config=config)

@@ -1,15 +1,13 @@
-"""Shards that Gymnasium played and drew, played again: every step and every picture is compared.
+"""Replay check: Gymnasium plays a shard again, and every step and frame is compared.
 
 Each shard in a process of its own, since an environment holds Python's lock and may crash.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from goalreel.environments.environment import gymnasiums_environment
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.pictures.blocks import on_black
 from goalreel.pictures.camera import replayed
@@ -23,10 +21,10 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
 
     Args:
         trajectories: the shard's trajectory file.
-        frames: its frame cache, None where there is none; then no picture is compared.
+        frames: its frame cache, None if there is none; then no frame is compared.
 
     Returns:
-        The file that is not what Gymnasium gives, and where; None if there is none.
+        The file that differs from what Gymnasium gives, and where; None if there is none.
 
     Raises:
         GoalreelError: the environment cannot be made, or a file cannot be read.
@@ -34,26 +32,19 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
     """
     made = read_trajectories(trajectories)
     rows, environment = made.episodes, gymnasiums_environment(made.spec.config)
-    environment.make().close()  # that it cannot be made is no fault of the file
+    environment.make().close()  # a failure here is no error of the file
     cache = open_cache(frames) if frames else None
     try:
         for index, seed in enumerate(rows.seed.tolist()):
-            over = bool(rows.terminated[index]), bool(rows.truncated[index])
-            episode = Episode(seed, *made.episode(index), *over)
-            first = int(made.offsets[index])
-            for step in _played(trajectories, environment, episode):
+            ending = bool(rows.terminated[index]), bool(rows.truncated[index])
+            episode, first = Episode(seed, *made.episode(index), *ending), int(made.offsets[index])
+            for step in replayed(environment, episode):
                 frame = cache[first + step.step] if cache else step.picture
                 if not np.array_equal(on_black(step.picture, frame.shape), frame):
-                    fault = f"the episode of seed {seed}, step {step.step}: Gymnasium draws another"
-                    raise Unusable(frames, f"{fault} picture")
+                    place = f"the episode of seed {seed}, step {step.step}"
+                    return frames, f"{place}: Gymnasium draws another picture"
     except Unusable as error:
         return error.path, error.fault
-    return None
-
-
-def _played(path: Path, environment: GymnasiumEnvironment, episode: Episode) -> Iterator[Step]:
-    """Yield the steps of an episode; raise Unusable about `path` where they are not its."""
-    try:
-        yield from replayed(environment, episode)
     except GoalreelError as error:
-        raise Unusable(path, str(error)) from None
+        return trajectories, str(error)
+    return None

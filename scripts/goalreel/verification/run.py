@@ -50,15 +50,8 @@ class Plan:
 
     def shard(self, number: int) -> dict[str, int]:
         """Return the part of a shard's spec that says which reaches the shard holds."""
-        first = number * self.spec.shard["size"]
-        return {
-            "first": first,
-            "count": min(self.spec.shard["size"], self.spec.shard["reaches"] - first),
-        }
-
-    def shard_of_film(self) -> dict[str, int]:
-        """Return the part of the film's spec that says how many reaches the film shows."""
-        return {name: self.spec.shard[name] for name in ("shards", "reaches")}
+        size, reaches = self.spec.shard["size"], self.spec.shard["reaches"]
+        return {"first": number * size, "count": min(size, reaches - number * size)}
 
     def has_made(self, path: Path, stage: str) -> bool:
         """Return whether a file of a stage has the spec that is planned now, if one is planned."""
@@ -87,8 +80,7 @@ def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
     with ThreadPoolExecutor(threads) as pool, players:
         check = partial(_check_shard, results, plan, verdicts, players)
         list(pool.map(check, range(plan.spec.shard["shards"])))
-        for stage in _SHARDED:
-            list(pool.map(partial(_check_left, verdicts[stage]), _left(results, stage, plan)))
+        list(pool.map(partial(_check_left, results, plan), map(verdicts.get, _SHARDED)))
     for stage in verdicts.keys() - set(_SHARDED):
         verdicts[stage] = check_stage(results, stage, plan)
     film = results / "film.mp4"
@@ -122,29 +114,24 @@ def _check_shard(
         if content and (content.source, content.frames) != (made.source, frames):
             error = f"it does not show the trajectories of its shard: {content.frames} frames"
             verdicts[stage].reject(paths[stage], f"{error}, not {frames}")
-    if plan.is_drawn and plan.spec.reproducible:
-        cache = paths["render"] if paths["render"] in verdicts["render"].contents else None
-        try:
-            other = players.submit(difference, paths["simulate"], cache).result()
-        except (GoalreelError, BrokenProcessPool) as error:
-            other = None
-            unchecked = verdicts["simulate"].unchecked
-            unchecked[paths["simulate"]] = f"it cannot be played again: {error}"
-        if other:
+    if not (plan.is_drawn and plan.spec.reproducible):
+        return
+    trajectories = paths["simulate"]
+    cache = paths["render"] if paths["render"] in verdicts["render"].contents else None
+    try:
+        if other := players.submit(difference, trajectories, cache).result():
             verdicts["render" if other[0] == cache else "simulate"].reject(*other)
+    except (GoalreelError, BrokenProcessPool) as error:
+        verdicts["simulate"].unchecked[trajectories] = f"it cannot be played again: {error}"
 
 
-def _left(results: Path, stage: str, plan: Plan) -> list[Path]:
-    """Return the files of shards that a longer film left."""
-    paths = sorted(results.glob(plan.outputs[stage][0].format(shard="[0-9]*")))
-    shards = plan.spec.shard["shards"]
-    return [path for path in paths if path.stem.isdigit() and int(path.stem) >= shards]
-
-
-def _check_left(verdict: Verdict, path: Path) -> None:
-    """Check a file that no run needs now: it need only be as it was written."""
-    verdict.spare.add(path)
-    verdict.check(path, lambda: check_seal(path) or Content(path.stat().st_size))
+def _check_left(results: Path, plan: Plan, verdict: Verdict) -> None:
+    """Check the shards that a longer film left, which need only be as they were written."""
+    shards, pattern = plan.spec.shard["shards"], plan.outputs[verdict.stage][0]
+    for path in results.glob(pattern.format(shard="[0-9]*")):
+        if path.stem.isdigit() and int(path.stem) >= shards:
+            verdict.spare.add(path)
+            verdict.check(path, lambda p=path: check_seal(p) or Content(p.stat().st_size))
 
 
 def check_stage(results: Path, stage: str, plan: Plan) -> Verdict:
@@ -171,8 +158,7 @@ def check_stage(results: Path, stage: str, plan: Plan) -> Verdict:
             if path.is_dir() and not path.is_symlink():
                 _check_folder(verdict, path, plan)
             elif path.suffix in _SEALED:
-                shard = plan.shard_of_film() if stage == "concat" else None
-                verdict.check(path, partial(_read, path, stage, plan, shard))
+                verdict.check(path, partial(_read, path, stage, plan))
             elif output in lists:
                 _check_list(verdict, path, plan)
         if output in sums and not found and any((results / name).is_file() for name in outputs):
@@ -208,18 +194,24 @@ def _check_list(verdict: Verdict, path: Path, plan: Plan) -> None:
             listed.update(read_sums(path))
         return Content(path.stat().st_size)
 
+    def read_listed(file: Path) -> Content:
+        if not file.exists():
+            raise GoalreelError("missing")
+        if error := fault_of(file, listed[file]):
+            raise Unusable(file, error)
+        frames = _frames(file) if file.name == "episodes.csv" else []
+        return Content(file.stat().st_size, frames=sum(frames), episodes=len(frames))
+
     verdict.check(path, read)
-    for file, digest in listed.items():
-        verdict.check(file, partial(_read_listed, file, digest))
+    for file in listed:
+        verdict.check(file, partial(read_listed, file))
 
 
-def _read_listed(path: Path, digest: str) -> Content:
-    if not path.exists():
-        raise GoalreelError("missing")
-    if error := fault_of(path, digest):
-        raise Unusable(path, error)
-    content = Content(path.stat().st_size)
-    return _count_rows(path, content) if path.name == "episodes.csv" else content
+def _frames(table: Path) -> list[int]:
+    """Return the number of frames of each episode in a table."""
+    with table.open(encoding="utf-8", newline="") as stream:
+        rows = csv.DictReader(stream)
+        return [int(row["card_frames"]) + int(row["steps"]) + 1 for row in rows]
 
 
 def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> Content:
@@ -229,6 +221,8 @@ def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> C
     """
     check_seal(path)
     spec = _check_spec(path, "simulate" if stage == "render" and plan.is_drawn else stage, plan)
+    if stage == "concat":
+        shard = {name: plan.spec.shard[name] for name in ("shards", "reaches")}
     if shard is not None and spec.shard != shard:
         raise Unusable(path, f"it is of {spec.shard}, not of {dict(shard)}")
     content = Content(path.stat().st_size, is_planned=plan.has_made(path, spec.stage))
@@ -239,7 +233,7 @@ def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> C
     if stage == "render":
         cache = open_cache(path)
         return replace(content, frames=len(cache), source=cache.source)
-    if stage in ("encode", "concat"):
+    if stage == "encode":
         return replace(content, frames=read_index(path).frames, source=spec.source)
     return content
 
@@ -261,24 +255,14 @@ def _decode(film: Path, threads: int) -> Content:
     return Content(film.stat().st_size, frames=frames, episodes=ffmpeg.chapters(film))
 
 
-def _count_rows(table: Path, content: Content) -> Content:
-    with table.open(encoding="utf-8", newline="") as stream:
-        frames = [int(row["card_frames"]) + int(row["steps"]) + 1 for row in csv.DictReader(stream)]
-    return replace(content, frames=sum(frames), episodes=len(frames))
-
-
 def _compare_counts(results: Path, verdicts: Mapping[str, Verdict]) -> None:
-    """Reject a film or table that holds other frames or episodes than the segments.
-
-    That is compared if all segments could be read: a shard's error needs no second name.
-    """
+    """Reject a film or table that does not hold all frames and episodes of intact segments."""
     simulate, encode = verdicts["simulate"], verdicts["encode"]
     if any(v.errors or v.unchecked or v.missing for v in (simulate, encode)):
-        return
+        return  # an error of a shard needs no second name
     planned = encode.frames, simulate.episodes
-    for verdict, name in ((verdicts["concat"], "film.mp4"), (verdicts["episodes"], "episodes.csv")):
-        content = verdict.contents.get(results / name)
-        if content and (content.frames, content.episodes) != planned:
-            counts = "{} frames of {} episodes"
-            held = counts.format(content.frames, content.episodes)
-            verdict.reject(results / name, f"it has {held}, not {counts.format(*planned)}")
+    for stage, name in (("concat", "film.mp4"), ("episodes", "episodes.csv")):
+        content, counts = verdicts[stage].contents.get(results / name), "{} frames, {} episodes"
+        if content and (held := (content.frames, content.episodes)) != planned:
+            error = f"it has {counts.format(*held)}, not {counts.format(*planned)}"
+            verdicts[stage].reject(results / name, error)

@@ -1,8 +1,8 @@
 """Check every file of the results: its checksum, its spec, and the counts of frames and rows.
 
-What Gymnasium has played and drawn is played again, and every step and picture compared. A line for
-each stage reports the result. Damaged files are removed if a workflow started this program, and the
-last line names what has to be made again.
+Gymnasium plays what it played and drew again, and every step and frame is compared. A line for each
+stage reports the result. If a workflow started this program, damaged files are removed, and the last
+line names the files to make again.
 """
 
 from goalreel.stage_program import stage

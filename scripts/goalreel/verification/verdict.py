@@ -9,6 +9,7 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable, counted, file_size
 from goalreel.files.atomic import replacing
+from goalreel.provenance.checksums import STAMP, SUMS
 
 COLUMNS = ("stage", "files", "frames", "bytes", "verdict")
 OTHER = "made by other options, code or tools"
@@ -103,8 +104,8 @@ class Verdict:
 def remove(verdicts: Iterable[Verdict]) -> list[Path]:
     """Remove damaged files.
 
-    A folder that is one output stays, as `unchecked`, if it holds a file that is not goalreel's:
-    Snakemake would take the folder for made.
+    A folder that is one output stays, as `unchecked`, if a file in it may be the user's: Snakemake
+    would take the folder for made.
 
     Args:
         verdicts: what was found.
@@ -122,7 +123,7 @@ def remove(verdicts: Iterable[Verdict]) -> list[Path]:
                 path.unlink(missing_ok=True)
             elif other := _other(path, verdict):
                 verdict.unchecked[path] = (
-                    f"{verdict.errors.pop(path)}; {other} is not goalreel's: move it away, "
+                    f"{verdict.errors.pop(path)}; {other} may be yours: move it away, "
                     f"then run rm -r {shlex.quote(str(path))}"
                 )
                 continue
@@ -134,9 +135,9 @@ def remove(verdicts: Iterable[Verdict]) -> list[Path]:
 
 
 def _other(folder: Path, verdict: Verdict) -> str:
-    """Return the name of a file in a folder that is not goalreel's, "" if there is none."""
+    """Return the name of a file that no list of goalreel's names, "" if there is none."""
     files = {path for path in folder.rglob("*") if not path.is_dir()}
-    others = files - verdict.listed - {folder / ".snakemake_timestamp"}
+    others = files - verdict.listed - {folder / SUMS, folder / STAMP}
     return min((path.name for path in others), default="")
 
 

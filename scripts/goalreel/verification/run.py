@@ -217,7 +217,7 @@ def _frames(table: Path) -> list[int]:
 def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> Content:
     """Return what a file holds that has its checksum in itself.
 
-    Raises Unusable unless it is as it was written, by the stage and of the shard that are planned.
+    Raises Unusable unless it is intact, by the stage and of the shard that are planned.
     """
     check_seal(path)
     spec = _check_spec(path, "simulate" if stage == "render" and plan.is_drawn else stage, plan)

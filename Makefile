@@ -39,7 +39,7 @@ lint: .venv/installed-for-tests
 
 # The documentation as a site, in site/; a dead link fails.
 docs: .venv-docs/installed
-	.venv-docs/bin/mkdocs build --quiet -f docs/mkdocs.yml
+	.venv-docs/bin/mkdocs build -f docs/mkdocs.yml
 
 # The tables and figures of README.md and docs/, from benchmarks/results.
 tables:

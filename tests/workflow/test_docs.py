@@ -80,7 +80,7 @@ def test_options_in_commands_are_valid(name, options, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not MKDOCS.exists(), reason="needs mkdocs: make docs")
 def test_the_site_is_built_without_a_warning(tmp_path):
-    command = [MKDOCS, "build", "--quiet", "-f", "docs/mkdocs.yml", "-d", tmp_path / "site"]
+    command = [MKDOCS, "build", "-f", "docs/mkdocs.yml", "-d", tmp_path / "site"]
     subprocess.run(command, cwd=REPOSITORY, check=True)
     first = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert 'src="images/films.webp"' in first  # of README.md

@@ -31,7 +31,7 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
     if "<!-- options -->" in markdown:
         from goalreel.workflow.options_table import options_page
 
-        tables = options_page(ROOT / "config.schema.yaml")
+        tables = options_page(ROOT / "config/config.schema.yaml")
         markdown = markdown.replace("<!-- options -->", tables)
     if "<!-- api -->" in markdown:
         from goalreel import _HOME

@@ -33,7 +33,7 @@ def finished(request, once, tmp_path_factory):
         make = lambda fresh: fresh.run("-j", "2", "all", *DRAWN_VIEWS, config=DRAWN)  # noqa: E731
         made, config = once("drawn with views", make), DRAWN
     given = {key: yaml.safe_load(str(value)) for key, value in config.items()}
-    complete = load_config(given, REPOSITORY / "config.schema.yaml")
+    complete = load_config(given, REPOSITORY / "config/config.schema.yaml")
     spec = parse_spec(Specs(complete, made.folder / "scripts").spec("verify", None))
     plan = Plan(OUTPUTS, spec)
     copy = made.copied(tmp_path_factory.mktemp("damaged") / "project")

@@ -13,7 +13,7 @@ from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config, read_schema
 from goalreel.workflow.specs import Specs
 
-_PATH = Path(__file__).parents[2] / "config.schema.yaml"
+_PATH = Path(__file__).parents[2] / "config/config.schema.yaml"
 _SCHEMA = read_schema(_PATH)
 
 

@@ -30,7 +30,7 @@ CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 
 def quantisers(quality: str = "balanced") -> tuple[int, int]:
     """Return the quantisers of pictures and card that a quality stands for."""
-    config = load_config({"encode": {"quality": quality}}, REPOSITORY / "config.schema.yaml")
+    config = load_config({"encode": {"quality": quality}}, REPOSITORY / "config/config.schema.yaml")
     settings = choose(config).settings
     return settings["qp"], settings["card_qp"]
 

@@ -18,7 +18,7 @@ from forks import run_snakemake
 REPOSITORY = Path(__file__).parents[2]
 # Python as most users run it.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-SOURCES = ["Snakefile", "config.yaml", "config.schema.yaml"]
+SOURCES = ["Snakefile", "config.yaml", "config"]
 SOURCES += ["rules", "scripts", "envs", "profiles", "docs", "examples"]
 
 

@@ -37,8 +37,8 @@ class Sources:
                 monkeypatch.setattr(fingerprint, name, _by_content(function.__wrapped__))
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / "scripts", folder / "scripts", ignore=ignore)
-        for name in ("config.yaml", "config.schema.yaml"):
-            shutil.copyfile(REPOSITORY / name, folder / name)
+        shutil.copytree(REPOSITORY / "config", folder / "config")
+        shutil.copyfile(REPOSITORY / "config.yaml", folder / "config.yaml")
 
     @contextmanager
     def edited(self, name: str, old: str, new: str) -> Iterator[None]:
@@ -57,7 +57,7 @@ class Sources:
         given = yaml.safe_load((self.folder / "config.yaml").read_text(encoding="utf-8"))
         for key, value in config.items():
             given[key] = given[key] | value if isinstance(value, dict) else value
-        complete = load_config(given, self.folder / "config.schema.yaml")
+        complete = load_config(given, self.folder / "config/config.schema.yaml")
         plan = Specs(complete, self.folder / "scripts")
         found: dict[tuple, str] = {}
         waiting = list(targets)

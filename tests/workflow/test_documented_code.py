@@ -93,7 +93,7 @@ def test_readme_starts_with_make_and_make_test():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_options_in_yaml_are_valid(name):
-    schema = read_schema(REPOSITORY / "config.schema.yaml")
+    schema = read_schema(REPOSITORY / "config/config.schema.yaml")
     for code in (code for language, code in blocks(name) if language == "yaml"):
         assert schema_faults(yaml.safe_load(code), schema) == {}
 

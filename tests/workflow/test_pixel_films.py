@@ -67,7 +67,7 @@ def test_wrong_policies_are_told_before_the_run(tmp_path):
         policy = {"name": "pixels", "file": file and str(tmp_path / file)}
         policy |= {"checkpoint": config.pop("checkpoint", "best")}
         with pytest.raises(GoalreelError, match="has a fault") as error:
-            load_config({"policy": policy} | config, REPOSITORY / "config.schema.yaml")
+            load_config({"policy": policy} | config, REPOSITORY / "config/config.schema.yaml")
         return str(error.value)
 
     assert "policy.checkpoint: 300 is not a checkpoint of" in said(checkpoint=300)

@@ -307,7 +307,7 @@ def test_comments_docstrings_and_layout_in_every_file_rerun_nothing(done):
         text = text[:place] + "Edited. " + text[place:] + "\n\n# A comment at the end.\n"
         path.write_text(text, encoding="utf-8")
     done.edit("config.yaml", "# frames per second", "# pictures per second")
-    done.edit("config.schema.yaml", "Frames per second", "Pictures per second")
+    done.edit("config/config.schema.yaml", "Frames per second", "Pictures per second")
     done.edit("Snakefile", '"""The film and its tables', '"""The film, and its tables')
     assert done.jobs(config=BASE) == NOTHING
 

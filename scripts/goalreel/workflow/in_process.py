@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import gymnasium
     import pandas
 
-_SCRIPTS, _SCHEMA = WORKFLOW / "scripts", WORKFLOW / "config.schema.yaml"
+_SCRIPTS, _SCHEMA = WORKFLOW / "scripts", WORKFLOW / "config/config.schema.yaml"
 # A stage loads a policy from a file: this one, the same in every process, takes what `film` was
 # given, which one call at a time lends it.
 _PLAYER = Path(given_policy.__file__)

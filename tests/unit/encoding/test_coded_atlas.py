@@ -23,7 +23,7 @@ from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.workflow.config import load_config
 
-SCHEMA = REPOSITORY / "config.schema.yaml"
+SCHEMA = REPOSITORY / "config/config.schema.yaml"
 QP, CARD_QP = quantisers()
 ENCODE = {"encoder": "assemble", "qp": QP, "card_qp": CARD_QP}
 CONFIG = {"env": DISCRETE, "render": GYMNASIUM, "overlay.hud": False, "film_encoder": ENCODE}

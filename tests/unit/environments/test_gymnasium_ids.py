@@ -14,7 +14,7 @@ from goalreel.environments.gymnasium_ids import environment_faults, find_spec, m
 from goalreel.errors import GoalreelError
 from goalreel.workflow.config import load_config
 
-SCHEMA = REPOSITORY / "config.schema.yaml"
+SCHEMA = REPOSITORY / "config/config.schema.yaml"
 PACKAGES = ("ale_py", "minigrid", "shimmy", "gymnasium_robotics", "highway_env", "Box2D", "mujoco")
 # A process of its own: what is imported once stays registered.
 ASK = f"""

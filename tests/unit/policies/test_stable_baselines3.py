@@ -25,7 +25,7 @@ sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not 
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
 SEEDS = np.arange(6) + 2**40
-SCHEMA = REPOSITORY / "config.schema.yaml"
+SCHEMA = REPOSITORY / "config/config.schema.yaml"
 PENDULUM = {"env": "Pendulum-v1", "max_steps": 40}
 
 

@@ -20,7 +20,7 @@ from goalreel.workflow.config import load_config
 from goalreel.workflow.options_table import options_page
 from goalreel.workflow.specs import Specs
 
-SCHEMA = REPOSITORY / "config.schema.yaml"
+SCHEMA = REPOSITORY / "config/config.schema.yaml"
 RANDOM = {"name": "random"}
 
 

@@ -30,7 +30,7 @@ def test_tables_and_figures_are_those_that_were_measured(name):
     assert filled(text_of(name)) == text_of(name), "run: make tables"
 
 
-@pytest.mark.parametrize("name", [*NAMES, "SECURITY.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", [*NAMES, ".github/SECURITY.md", "CHANGELOG.md"])
 def test_links_lead_to_what_exists(name):
     text = text_of(name)
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)

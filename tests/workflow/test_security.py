@@ -159,7 +159,7 @@ RUNS_CODE = {
 
 
 def test_security_lists_what_runs_code():
-    page = (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / ".github/SECURITY.md").read_text(encoding="utf-8")
     _, by_design = page.split("## What runs code by design")
     listed = re.findall(r"^- `(.+?)`:", by_design.split("\n## ")[0], re.M)
     assert listed == list(RUNS_CODE)

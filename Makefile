@@ -1,14 +1,14 @@
 # `make` films. `make test` runs the tests of every change, `make test-all` all tests. Each makes its
-# virtual environments from the pinned requirements first.
+# virtual environments from envs/locks first.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := -m pip install --quiet --disable-pip-version-check
-# Options for Snakemake: make ARGS='--config reaches=20'
+# Options for Snakemake: make ARGS='--config reaches=20'. Options for uv: make locks ARGS=--upgrade
 ARGS ?=
 # How many times the random trials of faults are repeated.
 TIMES ?= 1
 
-.PHONY: film test test-all faults lint docs tables
+.PHONY: film test test-all faults lint docs tables locks
 
 film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
@@ -45,43 +45,60 @@ docs: .venv-docs/installed
 tables:
 	$(PYTHON) -m benchmarks.write_tables
 
-.venv-docs/installed: requirements-docs.txt
+# The versions and hashes of envs/locks, from pyproject.toml, by uv. A version that still fits stays.
+LOCK = uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
+	--generate-hashes $(ARGS)
+locks:
+	$(LOCK) pyproject.toml -o envs/locks/run.txt
+	$(LOCK) pyproject.toml --extra cluster -o envs/locks/cluster.txt
+	$(LOCK) pyproject.toml --extra mario -o envs/locks/mario.txt
+	$(LOCK) pyproject.toml --extra train -c envs/locks/run.txt -o envs/locks/train.txt
+	$(LOCK) pyproject.toml --group bench -o envs/locks/bench.txt
+	$(LOCK) pyproject.toml --group test -c envs/locks/run.txt -o envs/locks/test.txt
+	$(LOCK) pyproject.toml --extra cluster --group cluster-test -c envs/locks/cluster.txt \
+		-o envs/locks/cluster-test.txt
+	$(LOCK) --group docs -o envs/locks/docs.txt
+
+.venv-docs/installed: envs/locks/docs.txt
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python $(PIP) -r requirements-docs.txt
+	.venv-docs/bin/python $(PIP) -r $<
 	@touch $@
 
-.venv/installed: requirements.txt pyproject.toml
+.venv/installed: envs/locks/run.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "PYTHON: $(PYTHON) is older than 3.11. Choose another: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python $(PIP) -r requirements.txt
+	$(BIN)/python $(PIP) -r $<
 	$(BIN)/python $(PIP) --no-deps -e .
 	@touch $@
 
-.venv/installed-for-tests: requirements-test.txt .venv/installed
-	$(BIN)/python $(PIP) -r requirements-test.txt
+.venv/installed-for-tests: envs/locks/test.txt .venv/installed
+	$(BIN)/python $(PIP) -r $<
 	@touch $@
 
 # Snakemake's plugins for clusters and object storage, and PyTorch: environments on top of .venv,
 # whose packages they find by a path file.
-.venv-cluster/installed: requirements-cluster-test.txt
-.venv-train/installed: requirements-train-test.in requirements-train.in
-.venv-cluster/installed .venv-train/installed: .venv/installed-for-tests
+.venv-cluster/installed: envs/locks/cluster-test.txt
+.venv-cluster/installed: PACKAGES := -r envs/locks/cluster-test.txt
+.venv-train/installed: PACKAGES := 'goalreel[train]' --group train-test
+.venv-cluster/installed .venv-train/installed: .venv/installed-for-tests pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 	$(BIN)/python -c "$$packages" > "$$($(@D)/bin/python -c "$$packages")/beneath.pth"
-	$(@D)/bin/python $(PIP) -r $(filter %-test.txt %-test.in,$^)
+	$(@D)/bin/python $(PIP) 'pip>=25.1'  # the first that knows groups
+	$(@D)/bin/python $(PIP) $(PACKAGES)
 	@touch $@
 
 # LeRobot, whose reader a test of its data sets takes, if it is there; with PyTorch of its own.
-.venv-lerobot/installed: requirements-lerobot-test.in
+.venv-lerobot/installed: pyproject.toml
 	$(PYTHON) -m venv .venv-lerobot
-	.venv-lerobot/bin/python $(PIP) -r requirements-lerobot-test.in
+	.venv-lerobot/bin/python $(PIP) 'pip>=25.1'
+	.venv-lerobot/bin/python $(PIP) --group lerobot-test
 	@touch $@
 
 # The interpreter that plays Super Mario Bros, for collectors and for films: Python 3.11 or 3.12, for
 # which there is a NumPy 1.26, and a C++ compiler for nes-py.
-.venv-mario/installed: requirements-mario.txt
+.venv-mario/installed: envs/locks/mario.txt
 	$(PYTHON) -m venv .venv-mario
-	.venv-mario/bin/python $(PIP) -r requirements-mario.txt
+	.venv-mario/bin/python $(PIP) -r $<
 	@touch $@

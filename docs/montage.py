@@ -1,6 +1,6 @@
 """Make docs/images/films.webp, the moving image of README.md: seven films side by side.
 
-    python docs/montage.py      in an environment with requirements-test.txt
+    python docs/montage.py      in an environment with envs/locks/test.txt
 
 This file is also the policy of five of the films: goalreel calls make_policy for each episode.
 """

@@ -11,7 +11,7 @@ The contenders take turns, run by run, so that a busy machine slows all of them 
 measured on fewer episodes and scaled, and the table says so. It is printed, and written to
 peers.csv and peers.md.
 
-    python -m pip install -r requirements-bench.txt
+    python -m pip install -r envs/locks/bench.txt
     python -m benchmarks.film.peers                                           about fifteen minutes
     python -m benchmarks.film.peers --reaches 40 --peer-episodes 3 --runs 1   a first try
 """

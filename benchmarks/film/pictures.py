@@ -1,7 +1,7 @@
 """The pictures of README.md and docs/, from the run in results/.
 
     snakemake -j 2 all grid swarm phase stills learning report
-    python -m pip install -r requirements-test.txt
+    python -m pip install -r envs/locks/test.txt
     python -m benchmarks.film.pictures
 
 The report's picture needs Chromium and its driver (Debian: chromium chromium-driver).

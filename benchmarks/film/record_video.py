@@ -5,7 +5,7 @@ an episode that is not timed. The time is that of rendering, stepping and writin
 `close`. They take turns, run by run, so that a busy machine slows all of them alike. Printed, and
 written to record_video.csv and record_video.md.
 
-    python -m pip install -r requirements-bench.txt
+    python -m pip install -r envs/locks/bench.txt
     python -m benchmarks.film.record_video                         some minutes
     python -m benchmarks.film.record_video --episodes 2 --runs 1   a first try
 """

@@ -7,7 +7,7 @@ held before the first episode. Rows take turns; a row runs in the first interpre
 what it takes, and is left out where none can. Printed, and written to recorders.csv and
 recorders.md.
 
-    python -m pip install -r requirements-bench.txt
+    python -m pip install -r envs/locks/bench.txt
     python -m benchmarks.film.recorders
 
 Other interpreters may be named, for what does not install side by side:

@@ -19,7 +19,7 @@ until 30 greedy games have a mean return of 18 (`--solve`), goalreel's from its 
 (`--metrics`); the curves are pong_ROW.csv.
 Printed, and written to book.csv and book.md.
 
-    python -m pip install -r requirements.txt -r requirements-train-test.in
+    python -m pip install -e '.[train]' --group train-test
     python -m benchmarks.training.book                     25 minutes on two quiet cores
     python -m benchmarks.training.book --solve baseline    hours; it may run in the background
     python -m benchmarks.training.book --metrics results/pixels/metrics.json

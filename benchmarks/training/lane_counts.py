@@ -8,7 +8,7 @@
 N environments take one gradient step for N decisions, of a batch N times as large as that of one.
 Printed, and written to lane_counts.csv and lane_counts.md.
 
-    python -m pip install -r requirements.txt -r requirements-train.in
+    python -m pip install -r envs/locks/train.txt
     python -m benchmarks.training.lane_counts              about two minutes
     python -m benchmarks.training.lane_counts --rounds 1   a first try
 """

@@ -13,7 +13,7 @@ Adam, DQN's target of one step, 20,000 decisions of replay, 5% random actions:
 The peers' PyTorch has one thread or all cores, whichever makes their updates faster, tried before.
 Printed, and written to training_peers.csv and training_peers.md.
 
-    python -m pip install -r requirements.txt -r requirements-train-test.in
+    python -m pip install -e '.[train]' --group train-test
     python -m benchmarks.training.peers              40 minutes on two quiet cores
     python -m benchmarks.training.peers --rounds 1   8 minutes
 """

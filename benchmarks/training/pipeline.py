@@ -14,7 +14,7 @@ more. None is more than 16 steps of each environment ahead of the learner: witho
 player that runs ahead looks faster, and what is learned is older. Printed, and written to
 pipeline.csv and pipeline.md.
 
-    python -m pip install -r requirements.txt -r requirements-train-test.in
+    python -m pip install -e '.[train]' --group train-test
     python -m benchmarks.training.pipeline              15 minutes on two quiet cores
     python -m benchmarks.training.pipeline --rounds 1   3 minutes
 """

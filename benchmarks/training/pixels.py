@@ -6,7 +6,7 @@ FrameStackObservation; where an action lasts several frames, only the last of th
 goalreel's way is lanes whose pictures are looked up. Before anything is timed, stacks of both are
 compared, pixel for pixel. Printed, and written to pixels.csv and pixels.md.
 
-    python -m pip install -r requirements.txt -r requirements-train-test.in
+    python -m pip install -e '.[train]' --group train-test
     python -m benchmarks.training.pixels              two minutes
     python -m benchmarks.training.pixels --rounds 1   a first try
 """

@@ -13,8 +13,8 @@ import yaml
 from object_store import NO_CLUSTER, cluster_bin
 from project import REPOSITORY, SOURCES
 
-CONTAINERFILE = (REPOSITORY / "Containerfile").read_text(encoding="utf-8")
-IGNORED = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()
+CONTAINERFILE = (REPOSITORY / "envs/Containerfile").read_text(encoding="utf-8")
+IGNORED = (REPOSITORY / "envs/Containerfile.dockerignore").read_text(encoding="utf-8").splitlines()
 
 
 def steps(name: str) -> list[list[str]]:
@@ -27,7 +27,8 @@ def copied(folder: Path) -> None:
     """Copy what the Containerfile copies, to `folder` in place of the image's root."""
     for *sources, target in steps("COPY"):
         for source in sources:
-            assert f"!{source}" in IGNORED, f".dockerignore keeps {source} from the image"
+            sent = {f"!{path}" for path in (Path(source), *Path(source).parents)}
+            assert sent.intersection(IGNORED), f".dockerignore keeps {source} from the image"
             path, place = REPOSITORY / source, folder / target.lstrip("/")
             if path.is_dir():
                 ignore = shutil.ignore_patterns("__pycache__")
@@ -54,15 +55,15 @@ def read(name: str) -> str:
 def test_the_image_has_pinned_packages_and_no_root():
     (install,) = [words for words in steps("RUN") if "pip" in words]
     assert "--require-hashes" in install
-    name = Path(install[install.index("--requirement") + 1]).name
-    assert name == "requirements-cluster.txt"
+    lock = install[install.index("--requirement") + 1]
+    assert lock == "/goalreel/envs/locks/cluster.txt"
     assert all(int(user) > 0 for (user,) in steps("USER")) and steps("USER")
 
 
 def test_the_image_holds_the_whole_workflow_which_plans_a_run_in_another_folder(tmp_path):
     copied(tmp_path)
     held = {path.name for path in (tmp_path / "goalreel").iterdir()}
-    assert held == {*SOURCES, "requirements-cluster.txt"}
+    assert held == {*SOURCES}
     (tmp_path / "work").mkdir()
     (command,) = re.findall(r'^CMD \["snakemake", "--snakefile", "(.*)"\]$', CONTAINERFILE, re.M)
     completed = subprocess.run(
@@ -84,7 +85,7 @@ HADOLINT = cluster_bin() and cluster_bin() / "hadolint"
 @pytest.mark.skipif(not (HADOLINT and HADOLINT.is_file()), reason=NO_CLUSTER)
 def test_the_containerfile_passes_its_linter():
     completed = subprocess.run(
-        [HADOLINT, "--failure-threshold", "style", REPOSITORY / "Containerfile"],
+        [HADOLINT, "--failure-threshold", "style", REPOSITORY / "envs/Containerfile"],
         capture_output=True,
         text=True,
     )

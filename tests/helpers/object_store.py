@@ -1,7 +1,7 @@
 """An S3 server on loopback for the tests, and a project whose results stand there.
 
 The server is moto's, a program of its own beside Snakemake's plugins: both are installed apart from
-what a run needs, from requirements-cluster-test.txt.
+what a run needs, from envs/locks/cluster-test.txt.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def cluster_bin() -> Path | None:
     return folder if (folder / "moto_server").is_file() else None
 
 
-NO_CLUSTER = "no requirements-cluster-test.txt: neither .venv-cluster nor GOALREEL_CLUSTER_BIN"
+NO_CLUSTER = "no envs/locks/cluster-test.txt: neither .venv-cluster nor GOALREEL_CLUSTER_BIN"
 
 
 @contextlib.contextmanager

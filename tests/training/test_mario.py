@@ -14,7 +14,7 @@ _HERE = REPOSITORY / ".venv-mario" / "bin" / "python"
 PYTHON = os.environ.get("GOALREEL_MARIO_PYTHON") or (str(_HERE) if _HERE.exists() else None)
 pytestmark = pytest.mark.skipif(
     PYTHON is None,
-    reason="takes an interpreter with requirements-mario.txt: .venv-mario/bin/python or that of "
+    reason="takes an interpreter with goalreel[mario]: .venv-mario/bin/python or that of "
     "GOALREEL_MARIO_PYTHON",
 )
 SETTINGS = {"game": "SuperMarioBros-1-1-v0", "noop": 0, "warp": "slice"}

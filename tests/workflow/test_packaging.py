@@ -14,47 +14,50 @@ from recordings import said_by
 import goalreel
 from goalreel.provenance.fingerprint import modules
 
+LOCKS = REPOSITORY / "envs" / "locks"
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+CHOICES = {"run": PROJECT["project"]["dependencies"]}
+CHOICES |= PROJECT["project"]["optional-dependencies"] | PROJECT["dependency-groups"]
+
 
 def pins(name: str) -> dict[str, str]:
-    """Return the pinned versions of a requirements file."""
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    """Return the pinned versions of a lock."""
+    text = (LOCKS / f"{name}.txt").read_text(encoding="utf-8")
     return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
 
 
 def chosen(name: str) -> set[str]:
-    """Return the packages that a requirements.in file names."""
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-zA-Z][\w-]+)", text, re.M))
+    """Return the packages that pyproject.toml names for a run, in an extra or in a group."""
+    groups = [choice["include-group"] for choice in CHOICES[name] if isinstance(choice, dict)]
+    named = {re.match(r"[\w-]+", choice)[0] for choice in CHOICES[name] if isinstance(choice, str)}
+    return named.union(*map(chosen, groups))
 
 
-# What only tests take beside PyTorch has no pins: its builds differ by where they come from.
-PINNED = sorted(
-    path.stem
-    for path in REPOSITORY.glob("*.in")
-    if not path.stem.startswith(("requirements-train-", "requirements-lerobot"))
-)
+def test_every_choice_has_a_lock_unless_its_builds_differ():
+    apart = {"environments", "train-test", "lerobot-test"}
+    assert {path.stem for path in LOCKS.iterdir()} == CHOICES.keys() - apart
 
 
-@pytest.mark.parametrize("name", PINNED)
-def test_every_choice_is_pinned_with_hashes_and_no_address(name):
-    text = (REPOSITORY / f"{name}.txt").read_text(encoding="utf-8")
-    assert chosen(f"{name}.in") <= set(pins(f"{name}.txt"))
+@pytest.mark.parametrize("path", sorted(LOCKS.iterdir()), ids=lambda path: path.stem)
+def test_every_choice_is_pinned_with_hashes_and_no_address(path):
+    text = path.read_text(encoding="utf-8")
+    assert chosen(path.stem) <= set(pins(path.stem))
     assert not re.search(r"https?:|file:|index-url", text)
     for block in re.split(r"\n(?=\S)", text.strip()):
         assert "--hash=sha256:" in block, block.splitlines()[0]
 
 
 def test_the_tests_run_with_the_versions_of_a_run():
-    run, test = pins("requirements.txt"), pins("requirements-test.txt")
+    run, test = pins("run"), pins("test")
     assert {name: test.get(name) for name in run} == run
 
 
 def test_a_cluster_runs_with_the_versions_of_a_laptop():
-    run, cluster = pins("requirements.txt"), pins("requirements-cluster.txt")
+    run, cluster = pins("run"), pins("cluster")
     # boto3, of the S3 plugin, takes no newer one.
     apart = {name for name in run if cluster.get(name) != run[name]}
     assert apart <= {"python-dateutil"}
-    tested = pins("requirements-cluster-test.txt")
+    tested = pins("cluster-test")
     assert {name: tested.get(name) for name in cluster} == cluster
 
 
@@ -89,11 +92,9 @@ def of_stage(stage: str) -> list[Path]:
     return [path for name, path in found.items() if name != "goalreel.files.svg_plot"]
 
 
-def test_the_requirements_name_what_is_imported_and_nothing_else():
+def test_the_dependencies_name_what_is_imported_and_nothing_else():
     imported = imported_packages((REPOSITORY / "scripts").rglob("*.py"))
-    of_training = chosen("requirements-train.in")
-    started = {"snakemake"}
-    assert imported - of_training - THEIRS | started == chosen("requirements.in")
+    assert imported - chosen("train") - THEIRS | {"snakemake"} == chosen("run")
 
 
 @pytest.mark.parametrize("environment", ["film", "report", "training"])
@@ -110,10 +111,8 @@ def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions
     paths = [path for stage in stages for path in of_stage(stage)]
     expected = imported_packages(paths) - THEIRS | BY_NAME.get(environment, set())
     assert {package.split("==")[0] for package in packages} == expected
-    files = [REPOSITORY / name for name in ("requirements.txt", "requirements-train.in")]
-    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    for package in packages - {"pyarrow==26.0.1"}:
-        assert any(f"{line} ".startswith(f"{package} ") for line in lines), package
+    pinned = {f"{name}=={version}" for name, version in pins("train").items()}
+    assert packages - {"pyarrow==26.0.1"} <= pinned
 
 
 PUBLIC = {"GoalreelError", "RecordVideo", "film", "open_cache", "read_trajectories", "save_video"}
@@ -147,8 +146,7 @@ def test_help_begins_with_what_to_type_and_ends_with_the_version():
 
 
 def test_the_version_is_told_once():
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    assert "version" in project["project"]["dynamic"] and "version" not in project["project"]
-    assert project["tool"]["hatch"]["version"]["path"] == "scripts/goalreel/__init__.py"
+    assert "version" in PROJECT["project"]["dynamic"] and "version" not in PROJECT["project"]
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "scripts/goalreel/__init__.py"
     changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^## (\S+)", changes, re.M)[1] == goalreel.__version__

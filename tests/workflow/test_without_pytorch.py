@@ -22,8 +22,8 @@ def test_misspelt_variants_are_corrected(project):
 @pytest.mark.parametrize("target", ["all", "learning", "training", "report", "pixels"])
 def test_without_pytorch_it_is_asked_for(project, target):
     output = project.fail("-n", target, config={"policy": "{name: dqn}"})
-    message = f"the package torch is not installed for {sys.executable}; install it: pip install -r"
-    assert f"{message} requirements-train.in" in output and "Traceback" not in output
+    message = f"the package torch is not installed for {sys.executable}. Type: pip install "
+    assert f"{message}'goalreel[train]'" in output and "Traceback" not in output
 
 
 @pytest.mark.skipif(TORCH, reason="PyTorch is there")

@@ -1,7 +1,7 @@
 """Super Mario Bros as a Gymnasium environment, by way of gym-super-mario-bros and Gym's old API.
 
 Importing this module registers the games, whose ids are those of gym-super-mario-bros. Its packages
-need NumPy 1 and an interpreter of their own (requirements-mario.txt). A game is made without
+need NumPy 1 and an interpreter of their own (pip install 'goalreel[mario]'). A game is made without
 `gym.make`, whose wrappers expect the five values of Gym's new API from a step that gives four; the
 game's clock is its time limit.
 """
@@ -25,9 +25,9 @@ _SCREEN, _RAM = (240, 256, 3), (2048,)
 def _packages():
     """Return the game's class, the wrapper that presses buttons, and the buttons of each action."""
     how = (
-        f"Super Mario Bros needs an interpreter of its own with the packages of "
-        f"requirements-mario.txt (make .venv-mario/installed; a film is then made by "
-        f".venv-mario/bin/snakemake); {sys.executable}"
+        f"Super Mario Bros needs Python 3.11 or 3.12 of its own with pip install 'goalreel[mario]' "
+        f"(in a checkout: make .venv-mario/installed, then .venv-mario/bin/snakemake); "
+        f"{sys.executable}"
     )
     if int(np.__version__.split(".")[0]) > 1:
         raise GoalreelError(f"{how} has NumPy {np.__version__}, which nes-py cannot work with")

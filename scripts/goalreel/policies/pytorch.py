@@ -13,5 +13,5 @@ def import_torch(why: str):
     except ImportError as error:
         raise GoalreelError(
             f"PyTorch is needed {why}, and {sys.executable} cannot import it ({error}): "
-            f"pip install -r requirements-train.in"
+            f"pip install 'goalreel[train]'"
         ) from None

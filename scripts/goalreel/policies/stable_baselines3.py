@@ -1,6 +1,6 @@
 """A saved Stable-Baselines3 model as a policy.
 
-Stable-Baselines3, sb3-contrib and PyTorch are not among goalreel's requirements: they are imported
+Stable-Baselines3, sb3-contrib and PyTorch are not among goalreel's dependencies: they are imported
 where a configuration asks for them. A model acts one lane at a time and on one CPU thread, so that
 an episode depends on its seed alone: it is what `model.set_random_seed(seed % 2**32)` at its start
 and `model.predict` at each step give.

@@ -18,11 +18,8 @@ from goalreel.errors import GoalreelError, Unusable
 # What differs among files of one plan: the shard, its seeds where they are given, and what the spec
 # says of the file itself.
 _OF_ONE_FILE = ("shard", "seeds", "source", "sizes", "sha256", "metrics", "clip")
-# What is no part of requirements.txt, and how to get it.
-_APART = {
-    "pyarrow": "it: pip install pyarrow",
-    "torch": "it: pip install -r requirements-train.in",
-}
+# What installs a package that is not among goalreel's own.
+_APART = {"pyarrow": "pyarrow", "torch": "'goalreel[train]'"}
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ def package_version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
-        remedy = _APART.get(name, "the pinned requirements.txt")
         raise GoalreelError(
-            f"the package {name} is not installed for {sys.executable}; install {remedy}"
+            f"the package {name} is not installed for {sys.executable}. "
+            f"Type: pip install {_APART.get(name, 'goalreel')}"
         ) from None

@@ -38,7 +38,7 @@ ENVS = {
             marks=[
                 pytest.mark.skipif(
                     bool(package) and importlib.util.find_spec(package) is None,
-                    reason=f"needs {package}: requirements-test.txt has it",
+                    reason=f"needs {package}: envs/locks/test.txt has it",
                 ),
                 *([pytest.mark.slow] if slow else []),
             ],
@@ -85,7 +85,7 @@ def limited(program: str, memory: int, arguments: list, spec: dict) -> str:
 )
 def test_memory_does_not_grow_with_the_frames(episodes, memory, tmp_path):
     """Whole frames of 20 episodes take 1.4 GB; 1,000 have some 100,000. ffmpeg reserves 0.6 GB."""
-    pytest.importorskip("Box2D", reason="requirements-test.txt has it")
+    pytest.importorskip("Box2D", reason="envs/locks/test.txt has it")
     env, files = "LunarLander-v3", [tmp_path / name for name in ("t.npz", "f.npz", "s.mp4")]
     config = {"env": env, "seed": 1, "film.show": "reaches", "success": -1e9}
     config["policy"] = {"name": "random"}

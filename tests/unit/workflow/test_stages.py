@@ -136,7 +136,7 @@ def test_what_gymnasium_draws_has_room_and_time_for_its_frames(
     package, rule, env, options, peak, ms
 ):
     if importlib.util.find_spec(package) is None:
-        pytest.skip(f"needs {package}: requirements-test.txt has it")
+        pytest.skip(f"needs {package}: envs/locks/test.txt has it")
     plan = needs(env=env, success=0, policy={"name": "random"}, **options)
     assert plan.memory(rule)(None, 1) >= 1.05 * peak + 300
     frames = (options.get("max_steps") or 100) * plan.config["shard_size"]

@@ -11,7 +11,7 @@ goalreel plays first, on one core and on --cores; the others replay the seeds an
 recorded, on one core each, and every reward is compared (EnvPool plays episodes of its own). All
 take turns, run by run. Printed, and written to environments.csv and .md, after each environment.
 
-    python -m pip install -r envs/locks/bench.txt          and for MuJoCo: apt install libosmesa6
+    python -m pip install -r envs/locks/bench.txt            and for MuJoCo: apt install libosmesa6
     python -m benchmarks.film.environments                               half an hour
     python -m benchmarks.film.environments --episodes 2 --runs 1         a first try
     python -m benchmarks.film.environments --envs CartPole-v1 ALE/Pong-v5

@@ -1,226 +1,238 @@
-"""goalreel and its peers in one run, on the same episodes: how long each takes for the same work.
+"""goalreel and its peers on the same episodes of Mountain Car: films, frames and seeds.
 
-    film        the whole workflow, from the start of `snakemake` to its end: assembled, cold and
-                with atlas and coded atlas in the user's cache, and encoded by x264;
-                Gymnasium's RecordVideo, warmed up; moviepy with one ImageClip per frame
+    film        the whole workflow: cold, and with atlas and coded atlas in the user's cache;
+                Gymnasium's RecordVideo; moviepy with one ImageClip per frame
     rendering   frames of the frame cache; env.render()
-    simulation  goalreel; Gymnasium's SyncVectorEnv; EnvPool: one core, the pump policy
     seeding     goalreel; np.random.default_rng
 
-The contenders take turns, run by run, so that a busy machine slows all of them alike. Peers are
-measured on fewer episodes and scaled, and the table says so. It is printed, and written to
-peers.csv and peers.md.
+Peers are measured on fewer episodes, and their time is scaled. The table is peers.csv and peers.md.
 
-    python -m pip install -r envs/locks/bench.txt
-    python -m benchmarks.film.peers                                           about fifteen minutes
+    python -m benchmarks.film.peers                                           15 minutes
     python -m benchmarks.film.peers --reaches 40 --peer-episodes 3 --runs 1   a first try
 """
 
-import argparse
-import importlib.util
-import itertools
-import os
-import sys
+import statistics
 import tempfile
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.film import stages, video_peers
-from benchmarks.sample import RESULTS, Sample
-from benchmarks.table import (
-    NOT_INSTALLED,
-    Contender,
-    Row,
-    as_csv,
-    as_markdown,
-    describe_machine,
-    make_rows,
+from benchmarks.film.replays import (
+    Film,
+    Taken,
+    lost_frames,
+    make,
+    play,
+    record_video,
+    recorded_episodes,
+    replayed,
+)
+from benchmarks.harness import (
+    ENV,
+    MismatchError,
+    digits,
+    medians,
+    parser,
+    pinned,
+    run_workflow,
+    take_turns,
+    write_table,
 )
 
-RECORD_VIDEO = ("film", "RecordVideo")
-COLD = ("film", "goalreel, cold")
-# The settings of goalreel's films; the first finds an empty cache, the others what it leaves there.
-_BARE = ("overlay={title_card: 0, caption: ''}",)  # nothing over the frames, as the peers have it
-FILMS = {
-    COLD: _BARE,
-    ("film", "goalreel, warm"): _BARE,
-    ("film", "goalreel, warm, title cards and captions"): (),
-    ("film", "goalreel, warm, x264"): (*_BARE, "encode={encoder: x264}"),
-    ("film", "goalreel, warm, x264 preset medium as the peers"): (
-        *(*_BARE, "encode={encoder: x264, preset: medium}"),
-    ),
+HEADER = ("step", "FPS", "time, s", "ratio", "fastest, s", "slowest, s")
+_BARE = ("overlay={title_card: 0, caption: ''}",)  # nothing over the frames, as in the peers' films
+_MEDIUM = "goalreel, warm, x264 preset medium as the peers"
+FILMS = {  # the first finds an empty cache
+    "goalreel, cold": _BARE,
+    "goalreel, warm": _BARE,
+    "goalreel, warm, title cards and captions": (),
+    "goalreel, warm, x264": (*_BARE, "encode={encoder: x264}"),
+    _MEDIUM: (*_BARE, "encode={encoder: x264, preset: medium}"),
 }
-Key = tuple[str, str]  # group and name of a contender
-Measured = tuple[Key, Sample | None]  # None: not installed
-Round = dict[Key, Sample | None]
+_FPS, _SEEDS, _PASSES = 30, 4096, 9
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the table; fail if goalreel is less fast than was asked for."""
-    options = parse(argv)
-    options.output.mkdir(parents=True, exist_ok=True)
-    bind(options.cores)
-    with tempfile.TemporaryDirectory(prefix="goalreel-peers-") as folder:
-        rounds = [
-            measure(Path(folder, str(number)), options, f"run {number + 1} of {options.runs}")
-            for number in range(options.runs)
-        ]
-    rows = make_rows(gather(rounds))
-    machine = describe_machine(options.cores)
-    table = as_markdown(rows, notes(rounds[0], options, machine))
-    print(table)
-    Path(options.output, "peers.csv").write_text(as_csv(rows, machine), encoding="utf-8")
-    Path(options.output, "peers.md").write_text(table, encoding="utf-8")
-    if options.at_least is not None:
-        check_ratio(rows, options.at_least)
+    """Measure, print and write the table."""
+    add = (options := parser(__doc__)).add_argument
+    add("--reaches", type=int, default=1000, help="goal reaches to film (1000)")
+    add("--peer-episodes", type=int, default=20, help="of them, filmed by the peers (20)")
+    add("--cores", type=int, default=2, help="cores for everyone (2)")
+    chosen = options.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="goalreel-peers-") as name, pinned(chosen.cores):
+        folder = Path(name)
+        found = take_turns({"round": partial(measure, folder, chosen)}, chosen.runs)["round"]
+    rows = []
+    for group in found[0]:
+        whole = max(taken.frames for taken in found[0][group].values())
+        base = None
+        for name in found[0][group]:
+            taken = [round_[group][name] for round_ in found]
+            rows.append(cells(f"{group}: {name}", taken, whole, base or taken))
+            base = base or taken
+    write_table(chosen.output / "peers", HEADER, rows, notes(chosen))
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """Return the options of a command line."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = options.add_argument
-    add("--reaches", type=_positive, default=1000, help="goal reaches to film (1000)")
-    add("--peer-episodes", type=_positive, default=20, help="of them, filmed by the peers (20)")
-    add("--runs", type=_positive, default=3, help="runs, of which the median is shown (3)")
-    add("--cores", type=_positive, default=2, help="cores for everyone (2)")
-    add("--output", type=Path, default=RESULTS, help="folder for the tables")
-    add(
-        "--at-least",
-        type=float,
-        metavar="RATIO",
-        help="fail if a cold film is not so many times as fast as RecordVideo",
-    )
-    arguments = options.parse_args(argv)
-    if arguments.at_least is not None and not _installed("moviepy"):
-        options.error("--at-least needs moviepy, which RecordVideo writes its films with")
-    available = _available_cores()
-    if arguments.cores > available:
-        options.error(f"--cores {arguments.cores}: this machine offers {available}")
-    return arguments
+def cells(step: str, taken: list[Taken], whole: int, base: list[Taken]) -> list[str]:
+    """Return the cells of a contender, its times scaled to the group's whole work."""
+    first = taken[0]
+    remarks = [f"measured on {first.frames:,}, scaled"] * (first.frames < whole)
+    remarks += [f"{first.lost:,} of {first.frames:,} frames lost"] * bool(first.lost)
+    label = f"{step} ({'; '.join(remarks)})" if remarks else step
+    seconds = [whole * one.seconds / one.frames for one in taken]
+    median = statistics.median(seconds)
+    baseline = statistics.median(whole * one.seconds / one.frames for one in base)
+    speeds = digits(whole / median), digits(median), digits(baseline / median)
+    return [label, *speeds, digits(min(seconds)), digits(max(seconds))]
 
 
-def bind(cores: int) -> None:
-    """Bind this process and all that it starts to so many cores, where the system can."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+def measure(folder: Path, options) -> dict[str, dict[str, Taken]]:
+    """Let every contender work once; goalreel first, as the peers replay its episodes."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        place = Path(name)
+        films = dict(films_of(place, options))
+        order = ["RecordVideo", *(name for name in films if name != "RecordVideo")]
+        rendering = dict(rendered(place / "goalreel, cold" / "results", options.peer_episodes))
+        return {
+            "film": {name: films[name] for name in order},
+            "rendering": rendering,
+            "seeding": dict(seeded()),
+        }
 
 
-def measure(folder: Path, options: argparse.Namespace, title: str) -> Round:
-    """Let every contender work once; goalreel films first: the peers play what it recorded."""
-    results = folder / "cold" / "results"
-    found: Round = {}
-    for (group, name), sample in itertools.chain(
-        film(folder, results, options),
-        rendering(results, folder / "scratch", options.peer_episodes),
-        simulation(stages.benchmark_seeds()),
-        seeding(stages.benchmark_seeds()),
-    ):
-        found[group, name] = sample
-        taken = f"{sample.seconds:.4g} s for {sample.played}" if sample else NOT_INSTALLED
-        print(f"{title}: {group}, {name}: {taken}", file=sys.stderr, flush=True)
-    return found
-
-
-def film(folder: Path, results: Path, options: argparse.Namespace) -> Iterator[Measured]:
+def films_of(folder: Path, options) -> Iterator[tuple[str, Taken]]:
     """Film with everyone, from nothing to MP4."""
-    setting = folder / "cache", options.reaches, options.cores
-    for number, (key, config) in enumerate(FILMS.items()):
-        place = results.parent if key == COLD else folder / str(number)
-        yield key, video_peers.film_with_goalreel(place, *setting, config)
-    moviepy = _installed("moviepy")  # RecordVideo writes its films with it
-    episodes = video_peers.recorded_episodes(results, options.peer_episodes)
-    for key, work in (
-        (RECORD_VIDEO, video_peers.film_with_record_video),
-        (("film", "moviepy, one ImageClip per frame"), video_peers.film_with_image_clips),
-    ):
-        yield key, work(episodes, folder / work.__name__) if moviepy else None
+    for name, config in FILMS.items():
+        yield name, film_with_goalreel(folder / name, folder / "cache", options, config)
+    episodes = recorded_episodes(folder / "goalreel, cold" / "results", options.peer_episodes)
+    film = Film(ENV, options.reaches, options.peer_episodes)
+    yield "RecordVideo", record_video(film, episodes, folder / "record")
+    yield "moviepy, one ImageClip per frame", image_clips(film, episodes, folder / "clips")
 
 
-def rendering(results: Path, scratch: Path, count: int) -> Iterator[Measured]:
-    """Make frames with everyone: RGB frames in memory, and a shard's cache on disk."""
-    yield ("rendering", "env.render()"), stages.render_with_gymnasium(results, count)
-    yield ("rendering", "goalreel, RGB from its cache"), stages.render_with_goalreel(results)
-    ours = stages.render_shard_with_goalreel(results, scratch)
-    yield ("rendering", "goalreel, a shard to its cache"), ours
+def film_with_goalreel(folder: Path, cache: Path, options, config: tuple) -> Taken:
+    """Film with the whole workflow; title cards do not count as frames.
+
+    Raises:
+        MismatchError: an episode or a frame is missing.
+    """
+    from goalreel.mp4.reader import read_index
+
+    words = [f"reaches={options.reaches}", *config]
+    seconds, _ = run_workflow(folder, options.cores, words, cache)
+    episodes = recorded_episodes(folder / "results", options.reaches)
+    frames = sum(len(episode.states) for episode in episodes)
+    written = read_index(folder / "results" / "film.mp4").frames
+    cards, rest = divmod(written - frames, options.reaches)
+    if len(episodes) != options.reaches or rest or cards < 0:
+        raise MismatchError(f"the film shows {written} frames of {len(episodes)} episodes")
+    return Taken(frames, seconds)
 
 
-def simulation(seeds: np.ndarray) -> Iterator[Measured]:
-    """Take steps with everyone, about as many as goalreel's episodes have."""
-    ours = stages.simulate_with_goalreel(seeds)
-    theirs = stages.simulate_with_sync_vector_env(seeds, ours.units)
-    yield ("simulation", "SyncVectorEnv"), theirs
-    theirs = stages.simulate_with_envpool(ours.units) if _installed("envpool") else None
-    yield ("simulation", "EnvPool, one thread"), theirs
-    yield ("simulation", "goalreel"), ours
+def image_clips(film: Film, episodes: list, folder: Path) -> Taken:
+    """Film with moviepy: one ImageClip per frame, concatenated, an MP4 for each episode.
+
+    An MP4 for all would hold every frame in memory at once. The first file is not timed.
+    """
+    from moviepy import ImageClip, concatenate_videoclips
+
+    env = replayed(film, episodes[:1] + episodes)
+    folder.mkdir()
+    films = [folder / f"{number}.mp4" for number in range(len(episodes) + 1)]
+    counts = []
+    for path in films:
+        if path == films[1]:
+            start = time.perf_counter()
+        frames: list = []
+        counts.append(play(env, 1, lambda frames=frames: frames.append(env.render())))
+        clips = [ImageClip(frame, duration=1 / _FPS) for frame in frames]
+        concatenate_videoclips(clips).write_videofile(str(path), fps=_FPS, audio=False, logger=None)
+    seconds = time.perf_counter() - start
+    env.close()
+    return Taken(sum(counts[1:]), seconds, lost=lost_frames(films[1:], sum(counts[1:])))
 
 
-def seeding(seeds: np.ndarray) -> Iterator[Measured]:
-    """Seed episodes with everyone."""
-    yield ("seeding", "np.random.default_rng"), stages.seed_with_default_rng(seeds)
-    yield ("seeding", "goalreel"), stages.seed_with_goalreel(seeds)
+def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
+    """Make frames with everyone: RGB frames in memory, and the first shard's cache on disk.
+
+    Raises:
+        MismatchError: a frame of the first episode differs from Gymnasium's.
+    """
+    import goalreel
+    from goalreel.films.render import render_states
+    from goalreel.pictures.atlas import read_atlas
+    from goalreel.pictures.frame_cache import write_cache
+    from goalreel.pictures.styles import make_style
+    from goalreel.provenance.spec import NO_SPEC
+
+    path = results / "frames" / "00000.npz"
+    cache = goalreel.open_cache(path)
+    trajectories = goalreel.read_trajectories(results / "trajectories" / "00000.npz")
+    states = trajectories.states[: trajectories.offsets[min(count, len(trajectories))]].tolist()
+    env = make(Film(ENV, 1, 1))
+    env.reset(seed=0)
+    start, seconds = time.perf_counter(), 0.0
+    for frame, state in enumerate(states):
+        env.unwrapped.state = state
+        image = env.render()
+        if frame < trajectories.offsets[1]:  # compared outside the time
+            seconds -= time.perf_counter()
+            if not np.array_equal(image, cache[frame]):
+                raise MismatchError(f"frame {frame}: the frame cache differs from env.render()")
+            seconds += time.perf_counter()
+    yield "env.render()", Taken(len(states), time.perf_counter() - start - seconds)
+    start = time.perf_counter()
+    for _ in goalreel.open_cache(path):
+        pass
+    yield "goalreel, RGB from its cache", Taken(len(cache), time.perf_counter() - start)
+    atlas, style = read_atlas(results / "atlas.npz"), make_style(ENV, {"style": "gymnasium"})
+    scratch = results.parent / "frames.npz"
+    seconds = median_seconds(
+        lambda: write_cache(scratch, render_states(trajectories, atlas, style, NO_SPEC))
+    )
+    yield "goalreel, a shard to its cache", Taken(len(cache), seconds)
 
 
-def gather(rounds: list[Round]) -> list[Contender]:
-    """Return the contenders with their samples of all rounds, RecordVideo before its rivals."""
-    order = [RECORD_VIDEO, *(key for key in rounds[0] if key != RECORD_VIDEO)]
+def seeded() -> Iterator[tuple[str, Taken]]:
+    """Draw the first positions of episodes with everyone. Raises MismatchError."""
+    from goalreel.environments.physics import reset
+
+    seeds = np.random.default_rng(2025).integers(2**53, size=_SEEDS)
+    start = time.perf_counter()
+    drawn = [np.random.default_rng(seed).uniform(-0.6, -0.4) for seed in seeds.tolist()]
+    yield "np.random.default_rng", Taken(_SEEDS, time.perf_counter() - start)
+    if not np.array_equal(drawn, reset(seeds).positions):
+        raise MismatchError("goalreel's first positions differ from NumPy's")
+    yield "goalreel", Taken(_SEEDS, median_seconds(lambda: reset(seeds)))
+
+
+def median_seconds(work) -> float:
+    """Return the median time of `work`, which takes milliseconds, after a first time."""
+    work()
+    seconds = []
+    for _ in range(_PASSES):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def notes(options) -> list[str]:
+    """Return the notes below the table."""
     return [
-        Contender(*key, None if rounds[0][key] is None else tuple(r[key] for r in rounds))
-        for key in order
+        f"{medians(options.runs)}; ratios are to the first row of each group. FPS counts frames, "
+        "and episodes in seeding. Wall-clock time is scaled to the group's whole work.",
+        f"film: {options.reaches:,} episodes, frames of 600x400 pixels. The peers play the same "
+        "actions from the same seeds, and every state was compared. They write an MP4 for each "
+        "episode, in one process; goalreel writes one film with tables and trajectories. Without "
+        "title cards an assembled film has one frame before each episode, which does not count. "
+        "The peers' x264 preset is medium, on all cores; goalreel's, of Mountain Car, veryfast.",
+        "cold: the user's cache is empty; warm: it holds the atlas and the coded atlas.",
+        "rendering: frames of the film's first shard, as RGB in memory or as a cache on disk.",
     ]
-
-
-def notes(first: Round, options: argparse.Namespace, machine: str) -> list[str]:
-    """Return what a reader of the table should know."""
-    frames, runs = first[COLD].units, options.runs
-    times = f"Medians of {runs} runs" if runs > 1 else "One run"
-    return [
-        f"{times}; changes and ratios are against the first row of each group.",
-        f"film: {options.reaches:,} episodes, {frames:,} frames of 600x400 pixels; the peers play "
-        "the same actions from the same seeds, and every state was compared. goalreel writes one "
-        "film with a chapter for each episode, tables and trajectories beside it. Where none are "
-        "named it has no captions and no title cards, as the peers have none, but for one frame "
-        "before each episode that an assembled film needs; such frames are not counted. The peers "
-        "write an MP4 for each episode, in one process. goalreel assembles its film from coded "
-        "pictures where x264 is not named. x264 runs at everyone's own default settings where no "
-        "other is named: the peers' preset is medium, on all cores; goalreel's, of Mountain Car, "
-        "is veryfast.",
-        "cold: the user's cache is empty; warm: it holds the atlas and, to assemble, the "
-        "coded atlas.",
-        "rendering: the frames of the film's first shard, as RGB in memory or as a cache on disk.",
-        "simulation: the FPS are environment steps; pump policy, one core. goalreel plays "
-        f"{stages.LANES:,} episodes side by side, and its time includes seeding and recording "
-        f"them; the others step {stages.PEER_LANES} environments, already seeded.",
-        "seeding: the FPS are episodes.",
-        f"Machine: {machine}.",
-    ]
-
-
-def check_ratio(rows: list[Row], wanted: float) -> None:
-    """End the program with an error if the cold film's ratio is below `wanted`."""
-    (cold,) = (row for row in rows if row.step == ": ".join(COLD))
-    if cold.ratio < wanted:
-        sys.exit(f"error: goalreel is {cold.ratio:.2f} times as fast as RecordVideo, not {wanted}")
-
-
-def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number
 
 
 if __name__ == "__main__":

@@ -1,28 +1,27 @@
-"""Who records episodes, and what each takes and loses: the recorders that a user may choose from.
+"""The recorders that a user may choose from: the time, the memory and the lost frames of each.
 
-Each films ten episodes of CartPole-v1 by the same rule, which balances the pole to the limit of 500
-steps, so that there are 5,010 frames to film; in a process of its own, at its own defaults. Frames
-are counted in the files that it leaves. Memory is what the process holds at most beyond what it
-held before the first episode. Rows take turns; a row runs in the first interpreter that can import
-what it takes, and is left out where none can. Printed, and written to recorders.csv and
-recorders.md.
+The table `recorders` films ten episodes of CartPole-v1 with a rule that balances the pole to the
+limit of 500 steps, 5,010 frames, each recorder at its own defaults. The table `record_video` films
+CartPole-v1 and MountainCar-v0 by Gymnasium's and goalreel's RecordVideo. Each row is a process of
+its own, frames are counted in its files, and its memory is that beyond the memory before the first
+episode.
 
-    python -m pip install -r envs/locks/bench.txt
-    python -m benchmarks.film.recorders
+    python -m benchmarks.film.recorders                               both tables
+    python -m benchmarks.film.recorders --rows goalreel.RecordVideo --runs 1
 
-Other interpreters may be named, for what does not install side by side:
+Name further interpreters for packages that cannot be installed side by side. A row runs in the
+first interpreter that can import its packages, and is left out if there is none:
 
     python3 -m venv peers && peers/bin/pip install gymnasium moviepy stable-baselines3 rl_zoo3 \
         torchrl envpool pygame-ce av
     python -m benchmarks.film.recorders --pythons peers/bin/python .venv-lerobot/bin/python
 """
 
-import argparse
 import contextlib
+import hashlib
+import importlib
 import importlib.metadata
 import json
-import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -30,13 +29,31 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from benchmarks.sample import RESULTS, ROOT
+from benchmarks.harness import (
+    ENV,
+    ROOT,
+    MismatchError,
+    cpu_seconds,
+    digits,
+    medians,
+    parser,
+    peak_bytes,
+    row_process,
+    run_workflow,
+    take_turns,
+    write_table,
+)
 
-ENV, EPISODES, STEPS, LANES = "CartPole-v1", 10, 500, 2
+CART, EPISODES, STEPS, NUM_ENVS = "CartPole-v1", 10, 500, 2
 FRAMES = EPISODES * (STEPS + 1)
 HEADER = ("recorder", "version", "seconds", "frames/s", "frames of 5,010", "memory, MiB")
+VIDEO_HEADER = ("environment", "recorder", "FPS", "ratio", "CPU, ms/frame", "frames", "lost")
+VIDEO_HEADER += ("peak, MiB",)
+_FIVE = 5  # episodes of the table `record_video`, after one that is not timed
+_start: dict[str, float] = {}  # the clock and the memory when a row's time began
 
 
 def act(observation) -> int:
@@ -45,54 +62,86 @@ def act(observation) -> int:
     return int(3 * angle + turn + 0.1 * position + 0.3 * velocity > 0)
 
 
-def play(env, show: Callable = lambda: None) -> None:
-    """Play all episodes."""
-    for seed in range(EPISODES):
+def pump(observation) -> int:
+    """Return the action that pushes Mountain Car in the direction in which it moves."""
+    return 2 if observation[1] >= 0 else 0
+
+
+def play(env, seeds=range(EPISODES), policy: Callable = act) -> tuple[int, str]:
+    """Play an episode for each seed; return the number of frames and a digest of observations."""
+    frames, states = 0, hashlib.sha256()
+    for seed in seeds:
         observation, _ = env.reset(seed=seed)
-        show()
-        over = False
-        while not over:
-            observation, _, *ends, _ = env.step(act(observation))
-            show()
-            over = any(ends)
-    env.close()
+        ended = False
+        frames += 1
+        while not ended:
+            observation, _, terminated, truncated, _ = env.step(policy(observation))
+            states.update(observation.tobytes())
+            ended = terminated or truncated
+            frames += 1
+    return frames, states.hexdigest()
 
 
-def gymnasium_record_video(folder: Path) -> None:
-    """Gymnasium's wrapper of a single environment."""
+def record_video(
+    folder: Path, module: str, env_name: str = CART, warm: bool = False, **settings
+) -> dict:
+    """Film by the RecordVideo of Gymnasium or goalreel, of a single environment.
+
+    Args:
+        folder: for the videos.
+        module: of the recorder.
+        env_name: as in `gymnasium.make`.
+        warm: whether an episode comes first that is not timed, and five are filmed after it.
+        settings: of the recorder.
+
+    Returns:
+        The number of rendered frames, and a digest of the observations.
+    """
     import gymnasium
 
-    env = gymnasium.make(ENV, render_mode="rgb_array")
-    play(gymnasium.wrappers.RecordVideo(env, str(folder), episode_trigger=lambda _: True))
+    env = gymnasium.make(env_name, render_mode="rgb_array")
+    wrapper = importlib.import_module(module).RecordVideo
+    env = wrapper(env, str(folder), episode_trigger=lambda _: True, **settings)
+    policy, seeds = pump if env_name == ENV else act, range(EPISODES)
+    if warm:
+        play(env, [0], policy)
+        env.stop_recording()
+        (folder / "rl-video-episode-0.mp4").unlink()
+        start_clock()
+        seeds = range(1, _FIVE + 1)
+    rendered, states = play(env, seeds, policy)
+    env.close()
+    return {"rendered": rendered, "states": states}
 
 
-def play_lanes(envs) -> None:
+def play_vector(envs) -> None:
     """Play two sub-environments side by side, five episodes each."""
     import numpy as np
 
-    observations, _ = envs.reset(seed=list(range(LANES)))
-    for _ in range(EPISODES // LANES * (STEPS + 1) - 1):  # the next step resets
+    observations, _ = envs.reset(seed=list(range(NUM_ENVS)))
+    for _ in range(EPISODES // NUM_ENVS * (STEPS + 1) - 1):  # the next step resets
         observations, *_ = envs.step(np.array([act(o) for o in observations]))
     envs.close()
 
 
-def gymnasium_vector(folder: Path) -> None:
-    """Gymnasium's wrapper of vector environments: one video of both sub-environments."""
+def vector_record_video(folder: Path, module: str) -> None:
+    """Film by a wrapper of vector environments.
+
+    Gymnasium makes one video of both sub-environments, goalreel a video of each episode.
+    """
     import gymnasium
 
-    envs = gymnasium.make_vec(ENV, LANES, vectorization_mode="sync", render_mode="rgb_array")
-    play_lanes(
-        gymnasium.wrappers.vector.RecordVideo(envs, str(folder), episode_trigger=lambda _: True)
-    )
+    wrapper = importlib.import_module(module).RecordVideo
+    envs = gymnasium.make_vec(CART, NUM_ENVS, vectorization_mode="sync", render_mode="rgb_array")
+    play_vector(wrapper(envs, str(folder), episode_trigger=lambda _: True))
 
 
 def vec_video_recorder(folder: Path) -> None:
-    """Stable-Baselines3's wrapper: a video of so many steps, whatever the episodes."""
+    """Film by Stable-Baselines3's wrapper: a video of so many steps, whatever the episodes."""
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecVideoRecorder
 
-    venv = make_vec_env(ENV, 1, seed=0)
-    length = EPISODES * STEPS
+    venv, length = make_vec_env(CART, 1, seed=0), EPISODES * STEPS
     venv = VecVideoRecorder(venv, str(folder), lambda step: step == 0, video_length=length)
     observations = venv.reset()
     for _ in range(length):
@@ -101,33 +150,28 @@ def vec_video_recorder(folder: Path) -> None:
 
 
 def rl_zoo(folder: Path) -> None:
-    """RL Zoo's command, for a model that its own folder holds; it films by VecVideoRecorder."""
-    saved = folder / "logs" / "ppo" / f"{ENV}_1"
-    command = [sys.executable, "-m", "rl_zoo3.record_video", "--algo", "ppo", "--env", ENV]
-    command += ["-f", str(folder / "logs"), "-o", str(folder), "-n", str(EPISODES * STEPS)]
-    _model(saved / f"{ENV}.zip")
-    (saved / ENV).mkdir(exist_ok=True)
-    (saved / ENV / "config.yml").write_text("!!python/object/apply:collections.OrderedDict\n- []\n")
-    started()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def _model(path: Path) -> None:
-    """Save a model of PPO whose network acts as the rule does."""
+    """Film by RL Zoo's command, a model of PPO whose network acts as the rule does."""
     import torch
     from stable_baselines3 import PPO
 
-    model = PPO("MlpPolicy", ENV, policy_kwargs={"net_arch": []}, device="cpu")
+    model = PPO("MlpPolicy", CART, policy_kwargs={"net_arch": []}, device="cpu")
     with torch.no_grad():
         for parameter in model.policy.action_net.parameters():
             parameter.zero_()
         model.policy.action_net.weight[1] = torch.tensor([0.1, 0.3, 3.0, 1.0])
-    path.parent.mkdir(parents=True)
-    model.save(path)
+    saved = folder / "logs" / "ppo" / f"{CART}_1"
+    (saved / CART).mkdir(parents=True)
+    model.save(saved / f"{CART}.zip")
+    config = "!!python/object/apply:collections.OrderedDict\n- []\n"
+    (saved / CART / "config.yml").write_text(config, encoding="utf-8")
+    command = [sys.executable, "-m", "rl_zoo3.record_video", "--algo", "ppo", "--env", CART]
+    command += ["-f", str(folder / "logs"), "-o", str(folder), "-n", str(EPISODES * STEPS)]
+    start_clock()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def rlrender(folder: Path) -> None:
-    """TorchRL's renderer, which its command calls, too."""
+    """Film by TorchRL's renderer, which its command also calls."""
     import torch
     from torchrl.envs import GymEnv
     from torchrl.render import RenderConfig, render_policy
@@ -138,7 +182,7 @@ def rlrender(folder: Path) -> None:
 
     config = RenderConfig(
         ckpt=str(folder / "none.pt"), policy=lambda *_: policy, num_trajs=EPISODES, max_steps=STEPS,
-        env=lambda *_: GymEnv(ENV, render_mode="rgb_array"),
+        env=lambda *_: GymEnv(CART, render_mode="rgb_array"),
         out=str(folder / "film.mp4"), seed=0, auto_load_policy=False,
         render_backend="env", camera_layout="separate",
     )  # fmt: skip
@@ -147,129 +191,122 @@ def rlrender(folder: Path) -> None:
 
 
 def env_pool(folder: Path) -> None:
-    """EnvPool's render, and a loop around ffmpeg at its defaults: it has no recorder."""
+    """Film by EnvPool's render and a loop around ffmpeg at its defaults: it has no recorder."""
     import envpool
     import imageio_ffmpeg
     import numpy as np
 
-    envs = envpool.make(ENV, "gymnasium", num_envs=1, num_threads=1, render_mode="rgb_array")
-    observations, _ = envs.reset()
-    picture = envs.render(env_ids=np.array([0], np.int32))[0]
-    size = picture.shape[1], picture.shape[0]
+    envs = envpool.make(CART, "gymnasium", num_envs=1, num_threads=1, render_mode="rgb_array")
+    observations, first = envs.reset()[0], np.array([0], np.int32)
+    frame = envs.render(env_ids=first)[0]
+    size = frame.shape[1], frame.shape[0]
     writer = imageio_ffmpeg.write_frames(str(folder / "film.mp4"), size, fps=50)
     writer.send(None)
     for _ in range(FRAMES - 1):
-        writer.send(np.ascontiguousarray(picture))
+        writer.send(np.ascontiguousarray(frame))
         observations = envs.step(np.array([act(observations[0])], np.int32))[0]
-        picture = envs.render(env_ids=np.array([0], np.int32))[0]
-    writer.send(np.ascontiguousarray(picture))
+        frame = envs.render(env_ids=first)[0]
+    writer.send(np.ascontiguousarray(frame))
     writer.close()
 
 
 def lerobot(folder: Path) -> None:
-    """LeRobot's data set, to which a user adds frames; pictures go through PNG files."""
+    """Add frames to LeRobot's dataset, which writes them to PNG files first."""
+    sys.path.remove(str(ROOT / "scripts"))  # a program of ours has its package's name
     import gymnasium
     import numpy as np
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
-    env = gymnasium.make(ENV, render_mode="rgb_array")
+    env = gymnasium.make(CART, render_mode="rgb_array")
     features = {"observation.image": {"dtype": "video", "shape": (400, 600, 3),
                                       "names": ["height", "width", "channels"]},
                 "action": {"dtype": "int64", "shape": (1,), "names": None}}  # fmt: skip
     data = LeRobotDataset.create("me/cart", fps=50, root=folder / "data", features=features)
     for seed in range(EPISODES):
         observation, _ = env.reset(seed=seed)
-        over = False
-        while not over:
+        ended = False
+        while not ended:
             action = act(observation)
             frame = {"observation.image": env.render(), "action": np.array([action])}
-            data.add_frame(frame | {"task": ENV})
-            observation, _, *ends, _ = env.step(action)
-            over = any(ends)
+            data.add_frame(frame | {"task": CART})
+            observation, _, terminated, truncated, _ = env.step(action)
+            ended = terminated or truncated
         data.save_episode()
     data.finalize()
 
 
-def goalreel_record_video(folder: Path) -> None:
-    """Ours of a single environment."""
-    import gymnasium
-
-    import goalreel
-
-    env = gymnasium.make(ENV, render_mode="rgb_array")
-    play(goalreel.RecordVideo(env, str(folder), episode_trigger=lambda _: True))
-
-
-def goalreel_vector(folder: Path) -> None:
-    """Ours of vector environments: a video of each episode."""
-    import gymnasium
-
-    import goalreel
-
-    envs = gymnasium.make_vec(ENV, LANES, vectorization_mode="sync", render_mode="rgb_array")
-    play_lanes(goalreel.vector.RecordVideo(envs, str(folder), episode_trigger=lambda _: True))
-
-
 def goalreel_film(folder: Path) -> None:
-    """Our workflow on two cores, its user's cache empty."""
-    (folder / "balance.py").write_text(
-        "def act(obs):\n    return (obs @ [0.1, 0.3, 3.0, 1.0] > 0).astype(int)\n"
-    )
-    config = [f"env={ENV}", f"episodes={EPISODES}", "policy={name: file, file: balance.py}"]
-    config += ["overlay={title_card: 0}", "shard_size=5"]
-    command = [sys.executable, "-m", "snakemake", "-j", "2", "--snakefile", ROOT / "Snakefile"]
-    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
-    started()
-    subprocess.run(
-        [*command, "--config", *config], cwd=folder, check=True, env=environment,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    """Film by goalreel's workflow on two cores, with an empty user's cache."""
+    text = "def act(obs):\n    return (obs @ [0.1, 0.3, 3.0, 1.0] > 0).astype(int)\n"
+    (folder / "balance.py").write_text(text, encoding="utf-8")
+    config = [f"env={CART}", f"episodes={EPISODES}", "policy={name: file, file: balance.py}"]
+    run_workflow(folder, 2, [*config, "overlay={title_card: 0}", "shard_size=5"], folder / "cache")
     shutil.rmtree(folder / "results" / "segments")
 
 
-# label: how it is measured, and the packages that it takes, the first of which has its version
+# Each row: its work, and the packages that it takes, the first of which has its version.
+_GYMNASIUM, _OURS = ("gymnasium", "moviepy"), ("gymnasium", "imageio_ffmpeg", "pygame")
 ROWS = {
-    "gymnasium.wrappers.RecordVideo": (gymnasium_record_video, ("gymnasium", "moviepy")),
-    "gymnasium.wrappers.vector.RecordVideo": (gymnasium_vector, ("gymnasium", "moviepy")),
+    "gymnasium.wrappers.RecordVideo": (
+        partial(record_video, module="gymnasium.wrappers"),
+        _GYMNASIUM,
+    ),
+    "gymnasium.wrappers.vector.RecordVideo": (
+        partial(vector_record_video, module="gymnasium.wrappers.vector"),
+        _GYMNASIUM,
+    ),
     "VecVideoRecorder": (vec_video_recorder, ("stable_baselines3", "moviepy")),
     "rl_zoo3.record_video": (rl_zoo, ("rl_zoo3", "moviepy")),
     "rlrender": (rlrender, ("torchrl", "gymnasium")),
     "EnvPool's render, and ffmpeg": (env_pool, ("envpool", "imageio_ffmpeg")),
     "LeRobotDataset.add_frame": (lerobot, ("lerobot",)),
-    "goalreel.RecordVideo": (goalreel_record_video, ("gymnasium", "imageio_ffmpeg", "pygame")),
-    "goalreel.vector.RecordVideo": (goalreel_vector, ("gymnasium", "imageio_ffmpeg", "pygame")),
+    "goalreel.RecordVideo": (partial(record_video, module="goalreel"), _OURS),
+    "goalreel.vector.RecordVideo": (partial(vector_record_video, module="goalreel.vector"), _OURS),
     "goalreel's workflow": (goalreel_film, ("snakemake", "imageio_ffmpeg")),
 }
-_begun: list[tuple[float, int]] = []
+_COMPARED = {
+    "gymnasium.wrappers.RecordVideo": ("gymnasium.wrappers", {}),
+    "goalreel.RecordVideo": ("goalreel", {}),
+    "goalreel.RecordVideo, preset medium": ("goalreel", {"preset": "medium"}),
+}
+COMPARED = {
+    f"{env}: {name}": (
+        partial(record_video, module=module, env_name=env, warm=True, **settings),
+        _OURS if module == "goalreel" else _GYMNASIUM,
+    )
+    for env in (ENV, CART)
+    for name, (module, settings) in _COMPARED.items()
+}
 
 
-def started() -> None:
-    """Take the time from now on, in a row that prepares something."""
-    _begun[:] = [(time.perf_counter(), _memory("VmRSS"))]
+def start_clock() -> None:
+    """Count time and memory from now on."""
+    _start.update(wall=time.perf_counter(), cpu=cpu_seconds(), memory=peak_bytes("VmRSS"))
 
 
 def measure(name: str) -> dict:
     """Run a row in this process; return its figures."""
-    record, packages = ROWS[name]
-    if name.startswith("LeRobot"):  # a program of ours has its package's name
-        sys.path.remove(str(ROOT / "scripts"))
+    import resource
+
+    record, packages = (ROWS | COMPARED)[name]
     for package in packages:
         with contextlib.suppress(ImportError):
             __import__(package)
-    with tempfile.TemporaryDirectory(prefix="recorders-") as place:
+    with tempfile.TemporaryDirectory(prefix="goalreel-recorders-") as place:
         folder = Path(place)
-        started()
-        record(folder)
-        seconds, before = time.perf_counter() - _begun[0][0], _begun[0][1]
-        peak = max(_memory("VmHWM"), _children()) - before
-        films = sorted(folder.rglob("*.mp4"))
-        frames = sum(map(frames_of, films))
+        start_clock()
+        found = record(folder) or {}
+        seconds, cpu = time.perf_counter() - _start["wall"], cpu_seconds() - _start["cpu"]
+        children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        frames = sum(map(frames_of, sorted(folder.rglob("*.mp4"))))
     version = importlib.metadata.version(packages[0].replace("_", "-"))
     if name.startswith("goalreel"):
         import goalreel
 
         version = goalreel.__version__
-    return {"seconds": seconds, "peak": peak, "frames": frames, "version": version}
+    figures = {"seconds": seconds, "cpu": cpu, "frames": frames, "version": version}
+    memory = max(peak_bytes(), children) - _start["memory"]
+    return found | figures | {"memory": memory, "peak": peak_bytes()}
 
 
 def frames_of(film: Path) -> int:
@@ -280,77 +317,82 @@ def frames_of(film: Path) -> int:
         return sum(1 for _ in container.decode(video=0))
 
 
-def _memory(key: str) -> int:
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(rf"{key}:\s*(\d+) kB", status)[1]) * 1024
-
-
-def _children() -> int:
-    """Return the most bytes that a child which has ended had held."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-
-
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the table."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Measure, print and write the tables."""
+    options, every = parser(__doc__), ROWS | COMPARED
     options.add_argument("--pythons", nargs="*", default=[], help="further interpreters")
-    options.add_argument("--runs", type=int, default=3, help="of which medians are told (3)")
-    options.add_argument("--output", type=Path, default=RESULTS, help="folder for the tables")
-    options.add_argument("--row", choices=ROWS, help="measure this one here, and print JSON")
+    options.add_argument("--rows", nargs="+", choices=every, default=list(every), metavar="ROW")
+    options.add_argument("--row", choices=every, help="measure this row here, and print JSON")
     chosen = options.parse_args(argv)
     if chosen.row:
         print(json.dumps(measure(chosen.row)))
         return
-    pythons = {name: _python(name, [sys.executable, *chosen.pythons]) for name in ROWS}
-    found: dict[str, list[dict]] = {name: [] for name, python in pythons.items() if python}
-    for run in range(chosen.runs):
-        for name in found:
-            command = [pythons[name], "-m", "benchmarks.film.recorders", "--row", name]
-            answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-            if answer.returncode:
-                raise RuntimeError(f"{name}:\n{answer.stderr}")
-            found[name].append(json.loads(answer.stdout.splitlines()[-1]))
-            print(f"run {run + 1} of {chosen.runs}: {name}: {found[name][-1]}", file=sys.stderr)
-    write(chosen.output, found, [name for name in ROWS if name not in found])
+    pythons = {name: _python(name, [sys.executable, *chosen.pythons]) for name in chosen.rows}
+    missing = [name for name, python in pythons.items() if not python]
+    module = "benchmarks.film.recorders"
+    contenders = {
+        name: partial(row_process, module, name, python)
+        for name, python in pythons.items()
+        if python
+    }
+    found = take_turns(contenders, chosen.runs)
+    write_recorders(chosen, {n: runs for n, runs in found.items() if n in ROWS}, missing)
+    write_compared(chosen, {n: runs for n, runs in found.items() if n in COMPARED})
 
 
 def _python(name: str, pythons: list[str]) -> str | None:
-    """Return the first interpreter that has what a row takes."""
-    program = "import " + ", ".join((*ROWS[name][1], "av"))
+    """Return the first interpreter that has the packages of a row."""
+    program = "import " + ", ".join((*(ROWS | COMPARED)[name][1], "av"))
     for python in pythons:
         if not subprocess.run([python, "-c", program], capture_output=True).returncode:
             return str(Path(python).absolute())
     return None
 
 
-def write(output: Path, found: dict[str, list[dict]], left_out: list[str]) -> None:
-    """Print the table, and write it."""
-    from benchmarks.table import available_cores, csv_text, describe_machine, markdown
+def median(runs: list[dict], key: str) -> float:
+    """Return the median of a figure."""
+    return statistics.median(run[key] for run in runs)
 
+
+def write_recorders(options, found: dict[str, list[dict]], missing: list[str]) -> None:
+    """Write the table of all recorders."""
     rows = []
     for name, runs in found.items():
-        seconds, peak = (statistics.median(run[key] for run in runs) for key in ("seconds", "peak"))
-        frames = runs[0]["frames"]
+        seconds, frames = median(runs, "seconds"), runs[0]["frames"]
         cells = name, runs[0]["version"], f"{seconds:.1f}", f"{frames / seconds:,.0f}"
-        rows.append((*cells, f"{frames:,}", f"{peak / 2**20:,.0f}"))
-    machine = describe_machine(available_cores())
-    runs = len(next(iter(found.values())))
+        rows.append((*cells, f"{frames:,}", f"{median(runs, 'memory') / 2**20:,.0f}"))
     notes = [
-        f"Medians of {runs} runs. Ten episodes of CartPole-v1, of 500 steps each; memory beyond "
-        "what was held before the first, and that of the largest child process where it is more; "
-        "vector recorders film two sub-environments.",
-        *([f"Not installed: {', '.join(left_out)}."] if left_out else []),
-        f"Machine: {machine}.",
+        f"{medians(options.runs)}. Ten episodes of {CART}, of {STEPS} steps each. Memory is that "
+        "beyond the memory before the first episode, or that of the largest child process if it "
+        "is more. Vector recorders film two sub-environments.",
+        *([f"Not installed: {', '.join(missing)}."] if missing else []),
     ]
-    table = markdown(HEADER, rows, notes, 2)
-    print(table)
-    plain = [[re.sub(r"(?<=\d),(?=\d)", "", cell) for cell in row] for row in rows]
-    (output / "recorders.csv").write_text(csv_text(HEADER, plain, machine), encoding="utf-8")
-    (output / "recorders.md").write_text(table, encoding="utf-8")
+    if rows:
+        write_table(options.output / "recorders", HEADER, rows, notes, 2)
+
+
+def write_compared(options, found: dict[str, list[dict]]) -> None:
+    """Write the table of RecordVideo. Raises MismatchError if not all played the same episodes."""
+    rows, states = [], {}
+    for name, runs in found.items():
+        env, recorder = name.split(": ")
+        base, rendered = found.get(f"{env}: {next(iter(_COMPARED))}", runs), runs[0]["rendered"]
+        if {run["states"] for run in runs} != {states.setdefault(env, runs[0]["states"])}:
+            raise MismatchError(f"{env}: not all recorders saw the same episodes")
+        seconds = median(runs, "seconds")
+        figures = f"{rendered / seconds:,.0f}", digits(median(base, "seconds") / seconds)
+        cpu, lost = f"{1000 * median(runs, 'cpu') / rendered:.2f}", rendered - runs[0]["frames"]
+        peak = f"{median(runs, 'peak') / 2**20:,.0f}"
+        rows.append([env, recorder, *figures, cpu, f"{rendered:,}", str(lost), peak])
+    notes = [
+        f"{medians(options.runs)}. Stepping and rendering are part of the time. {_FIVE} episodes "
+        "of each environment, the same seeds and actions for all; every observation was compared. "
+        "A lost frame is the last of an episode.",
+        "x264's preset is medium, on all cores, by moviepy for Gymnasium, and veryfast, on one "
+        "core, for goalreel. CPU time includes ffmpeg's; peak memory is that of Python.",
+    ]
+    if rows:
+        write_table(options.output / "record_video", VIDEO_HEADER, rows, notes, 2)
 
 
 if __name__ == "__main__":

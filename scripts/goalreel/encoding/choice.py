@@ -11,7 +11,7 @@ from goalreel.environments.registry import describe
 # For each quality, of assembled films: the quantisers of the car and of the title card.
 _ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
 # The same of what Gymnasium draws: of macroblocks that change, and of an episode's first picture;
-# benchmarks/film/blocks.py holds them against x264's.
+# benchmarks/film/encoding.py holds them against x264's.
 _BLOCKS = {"small": (29, 17), "balanced": (25, 12), "best": (18, 8)}
 # For each quality, of x264: preset and quantiser.
 _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("veryfast", 17)}

@@ -25,7 +25,7 @@ _SHARDS |= dict.fromkeys(("Blackjack-", "CliffWalking", "FrozenLake", "Taxi-"), 
 # What `classic_control` steps and draws, where it has no wrappers.
 CLASSIC_CONTROL = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 # Of what Gymnasium draws, where few blocks of a picture are new, so that coding each once pays
-# (benchmarks/film/blocks.py).
+# (benchmarks/film/encoding.py).
 _FEW_BLOCKS = ("ALE/", "Acrobot-", "BabyAI-", "CartPole-", "CliffWalking", "FrozenLake")
 _FEW_BLOCKS += ("LunarLander", "MiniGrid-", "Pendulum-", "Taxi-")
 

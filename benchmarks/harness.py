@@ -1,0 +1,308 @@
+"""What all benchmarks share: contenders in turns, clocks, and tables with a line on the machine.
+
+Benchmarks of films need requirements-bench.txt. Those of training need requirements.txt and
+requirements-train-test.in. Each prints its table and writes it to benchmarks/results, or to
+`--output`, as CSV and Markdown.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from csv import writer
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+sys.path.insert(0, str(ROOT / "scripts"))
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # Gymnasium's renderer needs no screen
+
+ENV = "MountainCar-v0"
+FILM_PACKAGES = (
+    *("snakemake", "numpy", "gymnasium", "pygame-ce", "moviepy", "envpool", "imageio-ffmpeg"),
+)
+TRAINING_PACKAGES = ("torch", "stable-baselines3", "ale-py", "gymnasium", "numpy")
+_SIMD = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "asimd")  # flags, the strongest first
+
+
+class MismatchError(Exception):
+    """A contender did not play or show the same as goalreel."""
+
+
+# Command lines and turns
+
+
+def parser(description: str, runs: int = 3) -> argparse.ArgumentParser:
+    """Return a parser with the options of all benchmarks."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--runs", type=int, default=runs, help=f"rounds of all rows ({runs})")
+    options.add_argument("--output", type=_absolute, default=RESULTS, help="folder for the tables")
+    return options
+
+
+def _absolute(text: str) -> Path:
+    return Path(text).absolute()
+
+
+def take_turns(contenders: Mapping, runs: int, rotate: bool = True) -> dict:
+    """Return what each contender returned in each run.
+
+    Contenders take turns, so that a busy machine slows all of them alike.
+
+    Args:
+        contenders: a function without arguments for each name.
+        runs: how often each is called.
+        rotate: whether each run begins with another contender.
+    """
+    names, found = list(contenders), {name: [] for name in contenders}
+    for run in range(runs):
+        first = run % len(names) if rotate else 0
+        for name in (*names[first:], *names[:first]):
+            found[name].append(contenders[name]())
+            print(f"run {run + 1} of {runs}: {name}: {found[name][-1]}", file=sys.stderr)
+    return found
+
+
+def row_process(module: str, name: str, python: str = sys.executable) -> dict:
+    """Return the JSON that `python -m MODULE --row NAME` printed last. Raises RuntimeError."""
+    command = [python, "-m", module, "--row", name]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if answer.returncode:
+        raise RuntimeError(f"{name} ended with status {answer.returncode}:\n{answer.stderr}")
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def rate(work: Callable[[], int], seconds: float, clock: Callable = time.process_time) -> float:
+    """Repeat `work` for some seconds; return the units per second that it counted."""
+    units, start = 0, clock()
+    while (spent := clock() - start) < seconds:
+        units += work()
+    return units / spent
+
+
+def rate_rows(groups: Mapping, runs: int, seconds: float) -> list[list[str]]:
+    """Return a row for each contender: step, units per CPU second, ratio and its quartiles.
+
+    Args:
+        groups: the work of each contender, by group and name; the first of a group is its baseline.
+        runs: rounds, of which the median is shown.
+        seconds: CPU time of a sample.
+    """
+    works = {(group, name): work for group in groups for name, work in groups[group].items()}
+    found = take_turns({key: partial(rate, work, seconds) for key, work in works.items()}, runs)
+    rows = []
+    for (group, name), rates in found.items():
+        baseline = found[group, next(iter(groups[group]))]
+        ratios = [a / b for a, b in zip(rates, baseline, strict=True)]
+        low, _, high = statistics.quantiles(ratios * 2, n=4, method="inclusive")
+        figures = f"{statistics.median(rates):,.0f}", digits(statistics.median(ratios))
+        rows.append([f"{group}: {name}", *figures, f"{digits(low)} to {digits(high)}"])
+    return rows
+
+
+# Clocks
+
+
+@dataclass(frozen=True)
+class Process:
+    """The needs of a Python process: bytes of memory at most, CPU seconds, seconds, and its text.
+
+    `own` is the CPU time of the process, `children` that of the processes that it waited for.
+    """
+
+    peak: int
+    own: float
+    children: float = 0.0
+    seconds: float = 0.0
+    text: str = ""
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of the children that it waited for."""
+    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in both)
+
+
+def cpu_of(work: Callable) -> tuple[object, float]:
+    """Return the result of `work` and its CPU seconds, those of its children included."""
+    before = cpu_seconds()
+    result = work()
+    return result, cpu_seconds() - before
+
+
+def peak_bytes(key: str = "VmHWM") -> int:
+    """Return the most memory that this process has held."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.search(rf"{key}:\s*(\d+) kB", status)[1]) * 1024
+
+
+def run_python(arguments: Sequence, folder: Path) -> Process:
+    """Run Python in a folder, with an empty user's cache in it. Raises RuntimeError."""
+    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        command = [sys.executable, *map(str, arguments)]
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=output, stderr=output
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - start
+        output.seek(0)
+        text = output.read()
+    if process.returncode:
+        raise RuntimeError(f"{command} ended with status {process.returncode}:\n{text}")
+    return Process(used.ru_maxrss * 1024, used.ru_utime + used.ru_stime, 0.0, seconds, text)
+
+
+def run_workflow(
+    folder: Path, cores: int, config: Sequence[str], cache: Path, targets: Sequence[str] = ()
+) -> tuple[float, dict[str, list[Process]]]:
+    """Run `snakemake` in a folder, its results in FOLDER/results. Raises RuntimeError.
+
+    Args:
+        folder: is made if it is missing.
+        cores: of Snakemake.
+        config: KEY=VALUE words.
+        cache: the user's cache folder.
+        targets: the film if none is given.
+
+    Returns:
+        The seconds, and the processes of each program.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--directory", str(folder), "-j", str(cores), *targets]
+    command += ["--config", "results=results", *config]
+    with tempfile.TemporaryDirectory() as peaks:
+        environment = os.environ | {
+            "XDG_CACHE_HOME": str(cache),
+            "PYTHONPATH": str(ROOT / "benchmarks" / "film" / "peaks"),
+            "GOALREEL_PEAKS": peaks,
+        }
+        start = time.perf_counter()
+        answer = subprocess.run(
+            command, cwd=folder, env=environment, stdout=-1, stderr=subprocess.STDOUT, text=True
+        )
+        seconds = time.perf_counter() - start
+        if answer.returncode:
+            raise RuntimeError(f"snakemake: status {answer.returncode}:\n{answer.stdout}")
+        processes: dict[str, list[Process]] = {}
+        for path in sorted(Path(peaks).glob("*.json")):
+            process = Process(**json.loads(path.read_text(encoding="utf-8")))
+            processes.setdefault(path.name.partition(".")[0], []).append(process)
+    return seconds, processes
+
+
+def available_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def pinned(cores: int):
+    """Bind this process and its new children to so many cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:cores])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+# Tables
+
+
+def digits(value: float) -> str:
+    """Return a number with three digits, and a large one with commas."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def medians(runs: int) -> str:
+    """Return the beginning of a note."""
+    return f"Medians of {runs} runs, in turns" if runs > 1 else "One run"
+
+
+def write_table(
+    path: Path,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    notes: Iterable[str],
+    words: int = 1,
+    packages: Sequence[str] = FILM_PACKAGES,
+) -> None:
+    """Print a table, and write PATH.md and PATH.csv.
+
+    Args:
+        path: without an ending.
+        header: names of the columns.
+        rows: cells below them.
+        notes: sentences below the Markdown table, to which the machine is added.
+        words: columns of text, which come first.
+        packages: whose versions are named.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows, machine = list(rows), describe_machine(packages)
+    text = markdown(header, rows, [*notes, f"Machine: {machine}."], words)
+    print(text)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
+    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        plain = ([re.sub(r"(?<=\d),(?=\d)", "", cell) for cell in row] for row in rows)
+        table = writer(file, lineterminator="\n")
+        table.writerow([*header, "machine"])
+        table.writerows([*row, machine] for row in plain)
+
+
+def markdown(
+    header: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str] = (), words: int = 1
+) -> str:
+    """Return a table in Markdown, with the notes as a list below it."""
+    lines = [header, ["---"] * words + ["---:"] * (len(header) - words), *rows]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{table}\n\n" + "".join(f"- {note}\n" for note in notes)
+
+
+def describe_machine(packages: Sequence[str] = FILM_PACKAGES) -> str:
+    """Return a line on the machine: processor, SIMD level, cores, system, precision, packages."""
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    model = re.search(r"^model name\s*: (.+)$", info, re.M)
+    simd = next((flag for flag in _SIMD if re.search(rf"\b{flag}\b", info)), "no AVX2")
+    parts = [
+        model[1] if model else platform.machine(),
+        f"{simd}, {available_cores()} of its {os.cpu_count()} cores",
+        f"{platform.system()} {platform.machine()}; Python {platform.python_version()}",
+        *(f"{name} {_version(name)}" for name in packages),
+    ]
+    if "torch" in packages:
+        import torch
+
+        from goalreel.training.pixels.learner import computes_in_half
+
+        half = computes_in_half(torch.device("cpu"))
+        parts.append(f"PyTorch's {'bfloat16' if half else 'float32'} on CPUs")
+    if "imageio-ffmpeg" in packages:
+        import imageio_ffmpeg
+
+        parts.append(f"ffmpeg {imageio_ffmpeg.get_ffmpeg_version()}")
+    return ", ".join(parts)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

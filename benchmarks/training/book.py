@@ -1,25 +1,22 @@
 """The ablation of M. Lapan, "Deep Reinforcement Learning Hands-On" (2nd ed.), chapter 9, on Pong.
 
-By the book's rules, which its public code has (PacktPublishing/Deep-Reinforcement-Learning-Hands-
-On-Second-Edition, Chapter09): the network of Mnih et al. (2015), batches of 32, Adam with 1e-4, a
-discount of 0.99, a replay buffer of 100,000 decisions and 10,000 of them to begin with, epsilon
-from 1 to 0.02 over 100,000 decisions, the target copied every 1,000 updates.
+The rules are those of its public code (PacktPublishing/Deep-Reinforcement-Learning-Hands-On-Second-
+Edition, Chapter09): the network of Mnih et al. (2015), batches of 32, Adam with 1e-4, a discount of
+0.99, a replay buffer of 100,000 decisions and 10,000 to begin with, epsilon from 1 to 0.02 over
+100,000 decisions, the target copied every 1,000 updates.
 
     Baseline                    one environment, an update for each decision
     Without torch.no_grad()     acting and targets build the graph that gradients would need
     3 environments              batches of 3 x 32, an update for 3 decisions
-    Parallel                    a process plays; batches of 4 x 32, as fast as they can be learned
-    Wrappers + ...              cheaper wrappers: no no-ops, the last of four frames in place of the
-                                maximum of two, stacks of two; here by ale-py's AtariVectorEnv,
-                                elsewhere Stable-Baselines3's AtariWrapper
+    Parallel                    a process plays; batches of 4 x 32, learned as fast as possible
+    Wrappers + ...              cheaper wrappers (AtariVectorEnv): no no-ops, the last of four
+                                frames instead of the maximum of two, stacks of two
     goalreel                    `snakemake pixels` with its preset `atari`
 
-Rates are measured once a row learns, at its last epsilon. Minutes come from a training of the row
-until 30 greedy games have a mean return of 18 (`--solve`), goalreel's from its own evaluations
-(`--metrics`); the curves are pong_ROW.csv.
-Printed, and written to book.csv and book.md.
+Minutes come from a training until 30 greedy games have a mean return of 18 (`--solve`), goalreel's
+from its own evaluations (`--metrics`); the curves are pong_ROW.csv. The table is book.csv and
+book.md.
 
-    python -m pip install -e '.[train]' --group train-test
     python -m benchmarks.training.book                     25 minutes on two quiet cores
     python -m benchmarks.training.book --solve baseline    hours; it may run in the background
     python -m benchmarks.training.book --metrics results/pixels/metrics.json
@@ -33,23 +30,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.harness import TRAINING_PACKAGES, medians, write_table
 from benchmarks.training.plain_dqn import FRAME_SKIP, Settings, greedy_returns, train
-from benchmarks.training.row_processes import (
+from benchmarks.training.rows import (
     Measured,
     Stopwatch,
-    command_line,
     goalreel,
-    in_turns,
     load_note,
     median,
     ratio,
-    tell,
-    write_table,
+    rows_measured,
 )
 
 BASELINE = Settings(decisions=1)
 THREE, PARALLEL = {"envs": 3, "batch": 96, "decisions": 3}, {"free": True, "batch": 128}
 WRAPPERS = {"vector": True, "cheap": True}
+OURS = "goalreel"
 BOOK = {
     "baseline": ("Baseline", BASELINE),
     "no_grad": ("Without torch.no_grad()", replace(BASELINE, no_grad=False)),
@@ -57,9 +53,8 @@ BOOK = {
     "parallel": ("Parallel", replace(BASELINE, **PARALLEL)),
     "wrappers_three": ("Wrappers + 3 environments", replace(BASELINE, **THREE, **WRAPPERS)),
     "wrappers_parallel": ("Wrappers + parallel", replace(BASELINE, **PARALLEL, **WRAPPERS)),
+    OURS: ("goalreel", None),
 }
-OURS = "goalreel"
-ROWS = {**{name: label for name, (label, _) in BOOK.items()}, OURS: "goalreel"}
 PUBLISHED = {"three": "+72.5%"}  # gains in decisions/s that the book has
 START, WARM, MEASURED = 1000, 200, 1200  # decisions: before learning, not timed, and timed
 SOLVED, EVERY, HOPEFUL = 18, 10_000, 10  # mean return; decisions; of the latest training games
@@ -69,24 +64,28 @@ CURVE = ("minutes", "decisions", "training return", "greedy return")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print and write the table; or measure one row; or train one until it has solved."""
-    options = command_line(__doc__, ROWS)
-    options.add_argument("--solve", choices=BOOK, help="train this one until it has solved Pong")
-    options.add_argument("--seed", type=int, default=1, help="of such a training (1)")
-    options.add_argument(
-        "--metrics", type=Path, help="metrics.json of `snakemake pixels`, for goalreel's curve"
-    )
-    chosen = options.parse_args(argv)
-    if chosen.row:
-        tell(measure(chosen.row))
-    elif chosen.solve:
-        solve(chosen.solve, chosen.seed, curve_of(chosen.output, chosen.solve))
+    """Measure, print and write the table; or write a row's curve."""
+    more = {
+        "--solve": {"choices": list(BOOK)[:-1], "help": "train this row until it has solved Pong"},
+        "--seed": {"type": int, "help": "of such a training (1)"},
+        "--metrics": {"type": Path, "help": "metrics.json of `snakemake pixels`, for its curve"},
+    }
+    chosen, found = rows_measured("benchmarks.training.book", __doc__, BOOK, measure, argv, more)
+    if chosen.solve:
+        solve(chosen.solve, chosen.seed or 1, curve_of(chosen.output, chosen.solve))
     elif chosen.metrics:
         write_curve(curve_of(chosen.output, OURS), evaluations(chosen.metrics))
-    else:
-        found = in_turns("benchmarks.training.book", list(ROWS), chosen.rounds)
-        rows = [cells(name, found, chosen.output) for name in ROWS]
-        write_table(chosen.output / "book", HEADER, rows, notes(chosen.rounds, found), words=1)
+    elif found:
+        rows = [cells(name, found, chosen.output) for name in BOOK]
+        notes = [
+            f"{medians(chosen.runs)}: {MEASURED:,} decisions of each row, {WARM} after learning "
+            f"began. A decision lasts {FRAME_SKIP} emulator frames. CPU time is that of all "
+            "processes. The book's own figures are from another machine with a GPU.",
+            f"Minutes to {SOLVED}: of training, until 30 greedy games had that mean; empty if no "
+            "such training was run.",
+            load_note(found),
+        ]
+        write_table(chosen.output / "book", HEADER, rows, notes, packages=TRAINING_PACKAGES)
 
 
 def measure(name: str) -> Measured:
@@ -107,10 +106,9 @@ def curve_of(folder: Path, name: str) -> Path:
 def solve(name: str, seed: int, path: Path) -> None:
     """Train a row until it has solved the game, and write its curve.
 
-    Minutes are those of training, evaluations excluded; where the latest training games are far
-    from it nothing is evaluated, and the column is empty.
+    Minutes exclude evaluations. There are none while the latest training games are far from it.
     """
-    settings, begun, paused, rows = BOOK[name][1], time.perf_counter(), 0.0, []
+    settings, start, paused, rows = BOOK[name][1], time.perf_counter(), 0.0, []
     due = EVERY
 
     def going(decisions: int, returns: Sequence[float], network) -> bool:
@@ -119,7 +117,7 @@ def solve(name: str, seed: int, path: Path) -> None:
             return True
         due += EVERY
         mean, stopped = statistics.mean(returns), time.perf_counter()
-        minutes = (stopped - begun - paused) / 60
+        minutes = (stopped - start - paused) / 60
         evaluated = greedy_returns(network, settings) if mean >= HOPEFUL else None
         rows.append((f"{minutes:.2f}", decisions, f"{mean:.2f}", evaluated))
         write_curve(path, rows)
@@ -130,7 +128,7 @@ def solve(name: str, seed: int, path: Path) -> None:
 
 
 def evaluations(metrics: Path) -> list[tuple]:
-    """Return the rows of the curve of a training of goalreel's."""
+    """Return the rows of the curve of a training by goalreel."""
     found = json.loads(metrics.read_text(encoding="utf-8"))["metrics"]["evaluations"]
     return [
         (f"{one['seconds'] / 60:.2f}", one["age"], None, statistics.mean(one["returns"]))
@@ -145,13 +143,12 @@ def write_curve(path: Path, rows: Sequence[tuple]) -> None:
 
 
 def minutes_to_solve(path: Path) -> str:
-    """Return the minutes of a curve's first evaluation that solved the game; nothing without."""
-    if not path.exists():
-        return ""
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row[CURVE[3]] and float(row[CURVE[3]]) >= SOLVED:
-                return f"{float(row[CURVE[0]]):.0f}"
+    """Return the minutes of a curve's first evaluation that solved the game; else nothing."""
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row[CURVE[3]] and float(row[CURVE[3]]) >= SOLVED:
+                    return f"{float(row[CURVE[0]]):.0f}"
     return ""
 
 
@@ -161,24 +158,10 @@ def cells(name: str, found: dict[str, list[Measured]], folder: Path) -> list[str
     speed = 1000 / median(measured, "wall_ms")
     gain = ratio(baseline, measured, "wall_ms") - 1
     return [
-        *(ROWS[name], f"{speed:,.0f}", "" if name == "baseline" else f"{gain:+.1%}"),
+        *(BOOK[name][0], f"{speed:,.0f}", "" if name == "baseline" else f"{gain:+.1%}"),
         *(PUBLISHED.get(name, ""), f"{FRAME_SKIP * speed:,.0f}"),
         *(f"{median(measured, 'cpu_ms'):.1f}", minutes_to_solve(curve_of(folder, name))),
         f"{median(measured, 'others_cores'):.2f}",
-    ]
-
-
-def notes(rounds: int, found: dict[str, list[Measured]]) -> list[str]:
-    """Return what a reader of the table should know."""
-    return [
-        f"{MEASURED:,} decisions of each row, {WARM} after learning began; medians of {rounds} "
-        f"round{'s' * (rounds > 1)}, in which all take turns, and of the changes in each round. "
-        f"A decision lasts {FRAME_SKIP} emulator frames; CPU time is that of all processes.",
-        "Of the book's own figures, taken on another machine with a GPU, the table has those that "
-        "are known.",
-        f"Minutes to {SOLVED}: of training, until 30 greedy games had that mean; empty where no "
-        "such training was run.",
-        load_note(found),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What trainings from pixels came to: a table of each, and the curves of their evaluations.
+"""Trainings from pixels: a table of their results, and the curves of their evaluations.
 
 The trainings are the workflow's own, one after another, with all cores to themselves:
 
@@ -7,25 +7,17 @@ The trainings are the workflow's own, one after another, with all cores to thems
     done
     python -m benchmarks.training.learned pong pong-*/pixels/metrics.json
 
-Printed, and written to learned_NAME.csv and learned_NAME.md; the plot to
-docs/images/learned_NAME.svg.
+The table is learned_NAME.csv and learned_NAME.md; the plot is docs/images/learned_NAME.svg.
 """
 
-import argparse
-import csv
 import json
-from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.sample import RESULTS, ROOT
-from benchmarks.table import available_cores, describe_machine
+from benchmarks.harness import ROOT, TRAINING_PACKAGES, parser, write_table
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, save, styled
 
-LEVELS = {
-    "ALE/Pong-v5": 18.0,
-    "ALE/Breakout-v5": 10.0,
-    "MountainCar-v0": -130.0,
-}  # mean returns at which a game is learned
+# Mean returns at which a game is learned.
+LEVELS = {"ALE/Pong-v5": 18.0, "ALE/Breakout-v5": 10.0, "MountainCar-v0": -130.0}
 HEADER = ("seed", "untrained", "best", "at decisions", "last", "decisions to {level}",
           "minutes to {level}", "minutes", "CPU minutes", "decisions/s")  # fmt: skip
 _COLOURS, _DASHES = (FILL, MARK, INK), ("-", "--", "-.")
@@ -33,23 +25,18 @@ _COLOURS, _DASHES = (FILL, MARK, INK), ("-", "--", "-.")
 
 def main(argv: list[str] | None = None) -> None:
     """Read the trainings' metrics; print and write the table and the curves."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("name", help="of the table and the plot")
-    options.add_argument("metrics", type=Path, nargs="+", help="metrics.json of each training")
+    add = (options := parser(__doc__)).add_argument
+    add("name", help="of the table and the plot")
+    add("metrics", type=Path, nargs="+", help="metrics.json of each training")
+    add("--images", type=Path, default=ROOT / "docs" / "images", help="folder for the plot")
     options = options.parse_args(argv)
     runs = [json.loads(path.read_text(encoding="utf-8")) for path in options.metrics]
     game, level = game_of(runs), LEVELS.get(game_of(runs))
     rows = [row_of(run, level) for run in runs]
     header = [column.format(level=f"{level:g}" if level else "-") for column in HEADER]
-    lines = [header, ["---:"] * len(header), *rows]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n" + notes(runs)
-    print(table)
-    (RESULTS / f"learned_{options.name}.md").write_text(table, encoding="utf-8")
-    with (RESULTS / f"learned_{options.name}.csv").open("w", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows([header, *rows])
-    plot(ROOT / "docs" / "images" / f"learned_{options.name}.svg", runs, game, level)
+    path = options.output / f"learned_{options.name}"
+    write_table(path, header, rows, [note(runs)], 0, TRAINING_PACKAGES)
+    plot(options.images / f"learned_{options.name}.svg", runs, game, level)
 
 
 def game_of(runs: list[dict]) -> str:
@@ -79,16 +66,15 @@ def row_of(run: dict, level: float | None) -> list[str]:
     ]
 
 
-def notes(runs: list[dict]) -> str:
-    """Return what is said below the table."""
+def note(runs: list[dict]) -> str:
+    """Return the note below the table."""
     config = runs[0]["config"]["pixels"]
     games = len(runs[0]["metrics"]["evaluations"][0]["returns"])
     return (
-        f"- {config['game']}, preset `{config['preset']}`, {config['decisions']:,} decisions of "
+        f"{config['game']}, preset `{config['preset']}`, {config['decisions']:,} decisions of "
         f"{config['frame_skip']} frames. Returns are means of {games} greedy games from seeds that "
-        f"are the same each time, every {config['evaluate_every']:,} decisions, beside the "
-        f"training; their time is included.\n"
-        f"- Machine: PyTorch {version('torch')}; {describe_machine(available_cores())}.\n"
+        f"are the same each time, every {config['evaluate_every']:,} decisions, during the "
+        "training; their time is included."
     )
 
 

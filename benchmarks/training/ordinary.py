@@ -14,7 +14,7 @@ from multiprocessing.reduction import DupFd
 import numpy as np
 import torch
 
-import benchmarks.sample  # noqa: F401 - which tells Python where goalreel is
+import benchmarks.harness  # noqa: F401 - which tells Python where goalreel is
 
 # isort: split
 from goalreel.policies.pixel_network import SIDE

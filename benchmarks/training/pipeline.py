@@ -11,12 +11,11 @@
 All play Pong, two processes of four environments, and learn in bfloat16 with the small network and
 batches of 32, by 8 samples a decision, as goalreel's preset does, and by 1, where playing weighs
 more. None is more than 16 steps of each environment ahead of the learner: without that bound a
-player that runs ahead looks faster, and what is learned is older. Printed, and written to
-pipeline.csv and pipeline.md.
+player that runs ahead looks faster, and the learner's data is older. The table is pipeline.csv and
+pipeline.md.
 
-    python -m pip install -e '.[train]' --group train-test
-    python -m benchmarks.training.pipeline              15 minutes on two quiet cores
-    python -m benchmarks.training.pipeline --rounds 1   3 minutes
+    python -m benchmarks.training.pipeline            15 minutes on two quiet cores
+    python -m benchmarks.training.pipeline --runs 1   3 minutes
 """
 
 import contextlib
@@ -26,16 +25,14 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from benchmarks.training.row_processes import (
+from benchmarks.harness import TRAINING_PACKAGES, medians, write_table
+from benchmarks.training.rows import (
     Measured,
     Stopwatch,
-    command_line,
-    in_turns,
     load_note,
     median,
     ratio,
-    tell,
-    write_table,
+    rows_measured,
 )
 
 GAME, ACTIONS, PLAYERS, LANES, EPSILON, BATCH = "ALE/Pong-v5", 6, 2, 4, 0.05, 32
@@ -121,14 +118,16 @@ def experience(design: Design, weights: Mapping) -> Iterator:
         feeder.stop()
 
 
-def measure(design: Design, samples: int) -> Measured:
-    """Learn by a design, so many samples for each decision; return its time."""
+def measure(row: str) -> Measured:
+    """Learn by a row's design, so many samples for each decision; return its time."""
     import torch
 
     from goalreel.training.pixels.learner import PixelLearner
     from goalreel.training.pixels.settings import BATCH as MOVED
     from goalreel.training.pixels.settings import LearnerSettings
 
+    samples, name = ROWS[row]
+    design = DESIGNS[name]
     torch.set_num_threads(1)
     rng = torch.Generator().manual_seed(0)
     learner = PixelLearner(LearnerSettings(batch=BATCH, network="small", device="cpu"), ACTIONS, 0)
@@ -151,14 +150,16 @@ def measure(design: Design, samples: int) -> Measured:
 
 def main(argv: list[str] | None = None) -> None:
     """Measure, print and write the table; or measure one row."""
-    chosen = command_line(__doc__, ROWS).parse_args(argv)
-    if chosen.row:
-        samples, name = ROWS[chosen.row]
-        tell(measure(DESIGNS[name], samples))
-        return
-    found = in_turns("benchmarks.training.pipeline", list(ROWS), chosen.rounds)
-    rows = [cells(samples, place, found) for samples in MEASURED for place in range(len(DESIGNS))]
-    write_table(chosen.output / "pipeline", HEADER, rows, notes(chosen.rounds, found), words=2)
+    chosen, found = rows_measured("benchmarks.training.pipeline", __doc__, ROWS, measure, argv)
+    if found:
+        rows = [cells(samples, i, found) for samples in MEASURED for i in range(len(DESIGNS))]
+        notes = [
+            "change: against the row before; of all: against the ordinary design. CPU time is "
+            f"that of all processes. {medians(chosen.runs)}; changes are those of each run.",
+            f"At most {AHEAD} steps wait between players and learner, whatever the design.",
+            load_note(found),
+        ]
+        write_table(chosen.output / "pipeline", HEADER, rows, notes, 2, TRAINING_PACKAGES)
 
 
 def cells(samples: int, place: int, found: dict[str, list[Measured]]) -> list[str]:
@@ -174,17 +175,6 @@ def cells(samples: int, place: int, found: dict[str, list[Measured]]) -> list[st
         *(change("wall_ms", before), change("wall_ms", first)),
         *(f"{median(own, 'cpu_ms'):.2f}", change("cpu_ms", before)),
         f"{median(own, 'others_cores'):.2f}",
-    ]
-
-
-def notes(rounds: int, found: dict[str, list[Measured]]) -> list[str]:
-    """Return what a reader of the table should know."""
-    return [
-        "change: against the row before; of all: against the ordinary design. CPU time is that of "
-        f"all processes. Medians of {rounds} round{'s' * (rounds > 1)}, in which all take turns, "
-        "and of the changes in each.",
-        f"At most {AHEAD} steps wait between players and learner, whatever the design.",
-        load_note(found),
     ]
 
 

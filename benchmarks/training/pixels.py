@@ -1,63 +1,73 @@
 """Mountain Car as a network sees it: goalreel's atlas against Gymnasium's pictures in wrappers.
 
 Both give stacks of four frames, 84x84 and grey, by OpenCV's area interpolation, to a random policy.
-Gymnasium's way is `render` (AddRenderObservation), Stable-Baselines3's WarpFrame and
-FrameStackObservation; where an action lasts several frames, only the last of them is drawn.
-goalreel's way is lanes whose pictures are looked up. Before anything is timed, stacks of both are
-compared, pixel for pixel. Printed, and written to pixels.csv and pixels.md.
+Gymnasium uses `render` (AddRenderObservation), Stable-Baselines3's WarpFrame and
+FrameStackObservation; if an action lasts several frames, it renders only the last. goalreel looks
+frames up. Before the clock starts, stacks of both are compared, pixel for pixel. The table is
+pixels.csv and pixels.md.
 
-    python -m pip install -e '.[train]' --group train-test
-    python -m benchmarks.training.pixels              two minutes
-    python -m benchmarks.training.pixels --rounds 1   a first try
+    python -m benchmarks.training.pixels            two minutes
+    python -m benchmarks.training.pixels --runs 1   a first try
 """
 
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import gymnasium
 import numpy as np
 from gymnasium.wrappers import AddRenderObservation, FrameStackObservation
 
-from benchmarks.sample import ENV, MismatchError
-from benchmarks.table import describe_machine
-from benchmarks.training.rates import MACHINE, as_csv, as_markdown, measure, of_rounds, parse
+from benchmarks.harness import (
+    ENV,
+    MismatchError,
+    cpu_of,
+    medians,
+    parser,
+    rate_rows,
+    write_table,
+)
 
+PACKAGES = (
+    *("numpy", "gymnasium", "stable-baselines3", "ale-py", "opencv-python-headless", "pillow"),
+)
+HEADER = ("step", "FPS", "ratio", "range")
+_SECONDS = 0.7  # of CPU time, for a sample
 SKIP = 4
 FRAMES = 4
 LANES = (1, 16, 64)
 COMPARED = (4, 250)  # lanes and steps
-GOAL = 100
 EACH, SKIPPED = "an action each frame", f"an action for {SKIP} frames"
-DRAWN = {1: "in wrappers", SKIP: "of the shown frames alone, in wrappers"}
+DRAWN = {1: "in wrappers", SKIP: "of the shown frames only, in wrappers"}
 
 
 def main(argv: list[str] | None = None) -> None:
     """Compare, measure, print and write the table."""
     import cv2
 
-    chosen = parse(__doc__, argv)
+    options = parser(__doc__, runs=21).parse_args(argv)
     cv2.setNumThreads(1)
-    prepared = prepare()
+    prepared = cpu_of(prepare)[1]
     compared = sum(compare(skip) for skip in (1, SKIP))
     groups = {name: contenders(skip) for name, skip in ((EACH, 1), (SKIPPED, SKIP))}
-    rates = measure(groups, chosen.rounds, chosen.seconds)
-    machine = describe_machine(1, MACHINE)
-    table = as_markdown(rates, notes(chosen.rounds, compared, prepared, machine))
-    print(table)
-    chosen.output.mkdir(parents=True, exist_ok=True)
-    Path(chosen.output, "pixels.csv").write_text(as_csv(rates, machine), encoding="utf-8")
-    Path(chosen.output, "pixels.md").write_text(table, encoding="utf-8")
+    rows = rate_rows(groups, options.runs, _SECONDS)
+    notes = [
+        f"{medians(options.runs)}. FPS counts frames of the environment per second of CPU time, "
+        "one thread each, random actions and the stacking included. range: the quartiles of the "
+        "ratios of all runs.",
+        f"{compared:,} stacks of {FRAMES} frames of both were compared in this run, pixel for "
+        "pixel, over the ends of episodes: all are equal.",
+        f"All frames were rendered and warped before, in {prepared:.2g} s of CPU time; a collector "
+        "does so when it first sees a frame.",
+    ]
+    write_table(options.output / "pixels", HEADER, rows, notes, packages=PACKAGES)
 
 
-def prepare() -> float:
-    """Draw and warp all of the atlas's pictures; return the CPU time that it took."""
+def prepare() -> None:
+    """Render and warp all frames of the atlas."""
     from goalreel.pictures.warped import warped_pictures
 
-    start, pictures = time.process_time(), warped_pictures(ENV, "area")
+    pictures = warped_pictures(ENV, "area")
     for positions in np.array_split(np.linspace(-1.2, 0.6, 200_000), 200):
         pictures.observe(positions)
-    return time.process_time() - start
 
 
 def contenders(skip: int) -> dict[str, Callable[[], int]]:
@@ -178,22 +188,6 @@ def compare(skip: int) -> int:
                 bare[lane].start = cars.positions[lane]
                 theirs[lane] = envs[lane].reset()[0]
     return count * (steps // skip)
-
-
-def notes(rounds: int, compared: int, prepared: float, machine: str) -> list[str]:
-    """Return what a reader of the table should know."""
-    return [
-        f"{of_rounds(rounds)} FPS counts frames of the environment per second of CPU time, one "
-        "thread each, a random policy's choice of actions and the stacking included. The goal was "
-        f"a ratio of {GOAL}.",
-        "Where an action lasts several frames, Gymnasium draws the last of them alone, as goalreel "
-        "looks up the last one alone.",
-        f"{compared:,} stacks of {FRAMES} frames of both were compared in this run, pixel for "
-        f"pixel, over the ends of episodes: all are equal.",
-        f"All pictures were drawn and warped before, in {prepared:.2g} s of CPU time; a collector "
-        "draws and warps a picture when it first sees it.",
-        f"Machine: {machine}.",
-    ]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ pytest.importorskip("stable_baselines3", reason="its wrappers are compared with"
 pytest.importorskip("ale_py", reason="Pong is ALE's")
 
 from benchmarks.training import book, peers, pipeline, plain_dqn  # noqa: E402
-from benchmarks.training.row_processes import Measured  # noqa: E402
+from benchmarks.training.rows import Measured  # noqa: E402
 from goalreel.training.pixels import training  # noqa: E402
 
 
@@ -52,7 +52,7 @@ def test_a_design_of_the_pipeline_learns_as_much_as_another(monkeypatch, design)
     """By queues, and by rings."""
     for name, value in {"START": 64, "WARM": 8, "MEASURED": {8: 48}}.items():
         monkeypatch.setattr(pipeline, name, value)
-    assert pipeline.measure(pipeline.DESIGNS[design], 8).decisions == 48
+    assert pipeline.measure(f"8 {design}").decisions == 48
 
 
 def test_ratios_are_those_to_the_best_peer():
@@ -60,9 +60,10 @@ def test_ratios_are_those_to_the_best_peer():
     seconds = {"Stable-Baselines3": (3, 2), "like CleanRL": (4, 3), "AtariVectorEnv": (2, 4),
                "goalreel": (1, 1), "goalreel, bfloat16": (0.5, 1)}  # fmt: skip
     found = {
-        row: [Measured(1000, *seconds[name], 0.1, 1.0)] * 3 for row, (_, name) in peers.ROWS.items()
+        row: [Measured(1000, *seconds[name], 0.1, 1.0)] * 3
+        for row, (*_, name) in peers.ROWS.items()
     }
-    rows = {row[2]: row[3:] for row in peers.cells_of(peers.GROUPS[0], found)}
+    rows = {row[2]: row[3:] for row in peers.cells_of(*peers.GROUPS[0], found)}
     assert rows["goalreel"] == ["1.00", "2.00", "1.00", "2.00", "0.10"]
     assert rows["Stable-Baselines3"][1::2] == ["0.67", "1.00"]
     assert "2.00 to 2.00 times" in peers.notes(3, found)[0]

@@ -1,10 +1,14 @@
-"""The pictures of README.md and docs/, from the run in results/.
+"""Make the images of README.md and docs/ from the run in results/, but for films.webp.
 
     snakemake -j 2 all grid swarm phase stills learning report
+<<<<<<< HEAD:benchmarks/film/pictures.py
     python -m pip install -r envs/locks/test.txt
     python -m benchmarks.film.pictures
+=======
+    python docs/screenshots.py      in an environment with requirements-test.txt
+>>>>>>> fd36a9e (Merge the ordinary design of collectors into its benchmark):docs/screenshots.py
 
-The report's picture needs Chromium and its driver (Debian: chromium chromium-driver).
+The report's screenshot needs Chromium and its driver (Debian: chromium chromium-driver).
 """
 
 import itertools
@@ -17,7 +21,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RESULTS, IMAGES = ROOT / "results", ROOT / "docs" / "images"
 WIDTH = 600
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -36,7 +40,7 @@ ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"
 
 
 def save(name: str, picture: np.ndarray | Image.Image) -> None:
-    """Save a picture, 600 pixels wide, with a palette."""
+    """Save an image, 600 pixels wide, with a palette."""
     image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
     size = WIDTH, round(image.height * WIDTH / image.width)
     small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
@@ -72,7 +76,7 @@ def vector_frame(position: float) -> np.ndarray:
 
 
 def blocks_frame(seed: int, step: int) -> np.ndarray:
-    """Return a frame of CartPole, what an assembled film codes of it outlined."""
+    """Return a frame of CartPole, with outlines around the blocks that an assembled film codes."""
     environment = make_environment({"env": "CartPole-v1"})
     with tempfile.TemporaryDirectory() as folder:
         with filming(Path(folder, "f.npz"), environment) as camera:
@@ -95,7 +99,7 @@ def blocks_frame(seed: int, step: int) -> np.ndarray:
 
 
 def save_report() -> None:
-    """Take a picture of the report's upper part, an episode chosen."""
+    """Save a screenshot of the report's upper part, an episode chosen."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

@@ -245,13 +245,13 @@ def write_table(
     words: int = 1,
     packages: Sequence[str] = FILM_PACKAGES,
 ) -> None:
-    """Print a table, and write PATH.md and PATH.csv.
+    """Print a table with notes and the machine below it, and write PATH.md and PATH.csv.
 
     Args:
         path: without an ending.
         header: names of the columns.
         rows: cells below them.
-        notes: sentences below the Markdown table, to which the machine is added.
+        notes: sentences below the Markdown table.
         words: columns of text, which come first.
         packages: whose versions are named.
     """

@@ -18,7 +18,6 @@ CPU seconds are those of this process and its ffmpeg. Luma's PSNR is against the
 
 import statistics
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -266,56 +265,35 @@ def quality(folder: Path, options) -> None:
 
 def blocks(folder: Path, options) -> None:
     """Compare films assembled from blocks with x264's."""
-    from goalreel.films.segment import assemble_blocks, encode_segment
-
-    rows = []
-    for film in FILMS[:4] + FILMS[5:9]:
-        if film.name in options.envs:
-            frames = filmed(film, folder, 15, options.episodes)
-            works = {
-                name: (
-                    _segment(assemble_blocks if name == "blocks" else encode_segment, frames, s),
-                    frames,
-                )
-                for name, s in BLOCKS.items()
-            }
-            rows += compare(film.name, works, "x264 veryfast", folder, options.runs)
-    write_table(
-        options.output / "blocks", HEADER, rows, _notes(options, "title cards, captions"), 2
-    )
+    films = FILMS[:4] + FILMS[5:9]
+    drawn(folder, options, "blocks", films, BLOCKS, "x264 veryfast", cards=15)
 
 
 def presets(folder: Path, options) -> None:
     """Compare x264's presets."""
-    from goalreel.errors import GoalreelError
-    from goalreel.films.segment import encode_segment
-
-    rows, reasons = [], []
-    for film in (*FILMS, Film(ENV, 2, 0)):
-        if film.name in options.envs:
-            try:
-                frames = filmed(film, folder)
-            except GoalreelError as error:
-                reasons.append(f"{film.name} was not filmed: {error}".splitlines()[0])
-                continue
-            works = {
-                name: (_segment(encode_segment, frames, s), frames) for name, s in PRESETS.items()
-            }
-            rows += compare(film.name, works, "veryfast 23", folder, options.runs)
-    notes = [*_notes(options, "neither title cards nor captions"), *reasons]
-    write_table(options.output / "presets", HEADER, rows, notes, 2)
+    drawn(folder, options, "presets", (*FILMS, Film(ENV, 2, 0)), PRESETS, "veryfast 23", cards=0)
 
 
-def _segment(make: Callable, frames, settings: dict) -> Callable:
-    return lambda path: make(frames, path, FPS, settings, "{}")
+def drawn(folder: Path, options, table: str, films, encoders: dict, baseline: str, cards: int):
+    """Write the table of some films by some encoders; a baseline is one of them."""
+    from goalreel.films.segment import assemble_blocks, encode_segment
 
+    def work(frames, settings: dict) -> tuple:
+        make = assemble_blocks if settings["encoder"] == "blocks" else encode_segment
+        return lambda path: make(frames, path, FPS, settings, "{}"), frames
 
-def _notes(options, overlay: str) -> list[str]:
-    return [
+    rows = []
+    for film in (film for film in films if film.name in options.envs):
+        frames = filmed(film, folder, cards, options.episodes)
+        works = {name: work(frames, settings) for name, settings in encoders.items()}
+        rows += compare(film.name, works, baseline, folder, options.runs)
+    overlay = "title cards and captions" if cards else "neither title cards nor captions"
+    notes = [
         f"{medians(options.runs)}. CPU time includes ffmpeg's start. time, size: to x264 veryfast, "
         "qp 23. PSNR of luma, from the mean squared error of all frames, and of the worst.",
         f"Films with {overlay}; random policies, CartPole balanced, Mountain Car by pump.",
     ]
+    write_table(options.output / table, HEADER, rows, notes, 2)
 
 
 def lossless(folder: Path, options) -> None:

@@ -1,7 +1,7 @@
 """What all benchmarks share: contenders in turns, clocks, and tables with a line on the machine.
 
-Benchmarks of films need requirements-bench.txt. Those of training need requirements.txt and
-requirements-train-test.in. Each prints its table and writes it to benchmarks/results, or to
+Benchmarks of films need envs/locks/bench.txt. Those of training need envs/locks/run.txt and the
+group train-test of pyproject.toml. Each prints its table and writes it to benchmarks/results, or to
 `--output`, as CSV and Markdown.
 """
 

@@ -1,8 +1,8 @@
 """Check every file of the results: its checksum, its spec, and the counts of frames and rows.
 
-Gymnasium plays what it played and drew again, and every step and frame is compared. A line for each
-stage reports the result. If a workflow started this program, damaged files are removed, and the last
-line names the files to make again.
+Gymnasium plays what it played and drew again, and every step and frame is compared. A line for
+each stage reports the result. If a workflow started this program, damaged files are removed, and
+the last line names the files to make again.
 """
 
 from goalreel.stage_program import stage

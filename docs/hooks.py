@@ -2,7 +2,7 @@
 
 The first page, index.md, is README.md. Generated parts:
 
-    <!-- options -->    the tables of all options, from config.schema.yaml
+    <!-- options -->    the tables of all options, from their models
     <!-- api -->        the documentation of each public name of the package
 
 A link that leaves docs/, as GitHub shows it, becomes the path alone, which must exist.
@@ -29,10 +29,9 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
     if page.file.src_uri == "index.md":
         markdown = _relocate((ROOT / "README.md").read_text(encoding="utf-8"))
     if "<!-- options -->" in markdown:
-        from goalreel.workflow.options_table import options_page
+        from goalreel.configuration.schema import options_page
 
-        tables = options_page(ROOT / "config/config.schema.yaml")
-        markdown = markdown.replace("<!-- options -->", tables)
+        markdown = markdown.replace("<!-- options -->", options_page())
     if "<!-- api -->" in markdown:
         from goalreel import _HOME
 

@@ -3,28 +3,18 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
 from fuzzing import deep, examples, junk, keys, leaves, works_or_names
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goalreel.configuration.schema import schema
 from goalreel.encoding.choice import cards, choose
 from goalreel.provenance.spec import canonical
-from goalreel.workflow.config import load_config, read_schema
+from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 
-_PATH = Path(__file__).parents[2] / "config/config.schema.yaml"
-_SCHEMA = read_schema(_PATH)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def schema_read_once():
-    """Spare each example the reading of the schema, which takes longer than all else."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goalreel.workflow.config.read_schema", lambda path: _SCHEMA)
-        yield
-
-
+_PATH = Path(__file__).parents[2] / "config.schema.yaml"
+_SCHEMA = schema()
 _ENVS = ["MountainCar-v0", "MountainCarContinuous-v0", "CartPole-v1", "Nope-v0", "ALE/Pong-v5"]
 _ENVS += ["no_module_of_this_name:X-v0", ":", "a:", "/", "gymnasium:CartPole-v1"]
 

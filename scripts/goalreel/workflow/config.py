@@ -1,15 +1,14 @@
-"""The configuration: what the user wrote, checked against config.schema.yaml and completed by it.
+"""The configuration: what the user wrote, completed by the models of the options.
 
-The schema defines the options, their ranges and defaults; checks that involve several options are
-here. The validator is jsonschema, which Snakemake itself depends on.
+The models (goalreel.configuration) check each option; checks that involve several options are here.
 """
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
+from goalreel.configuration.errors import config_error, read_options
+from goalreel.configuration.options import Policy, Render
 from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
 from goalreel.environments.registry import describe
@@ -30,7 +29,6 @@ from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
 from goalreel.workflow import selection
-from goalreel.workflow.config_errors import check_depth, config_error, schema_faults
 from goalreel.workflow.policy_faults import (
     Faults,
     dataset_faults,
@@ -38,10 +36,7 @@ from goalreel.workflow.policy_faults import (
     training_faults,
 )
 
-_NULLS = ("null", "~", "none", "")  # how a text says null
-_NO_CAPTION = ("none", "")
 _POLICY_FILES = {".py": "file", ".zip": "sb3"}  # the policy that plays such a file
-_HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
 _FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
 _CONSOLE_FPS = 60
 _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
@@ -54,26 +49,26 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
     a policy that does not fit its environment, a size or palette that the style does not draw, a
     film that cannot be assembled as asked, more shards or frames than a run or a film can have.
     """
-    schema = read_schema(schema_path)
-    check_depth(given)
-    config = _typed(_with_policy_section(given), schema)
-    faults = schema_faults(config, schema)
-    # A section that is not a mapping has its fault already; its options are at their defaults here.
-    config = _completed(config, schema)
+    config, faults = read_options(_with_policy_section(given))
     if config["policy"]["name"] is None:
         name = _fitting_policy(config["policy"], config["env"])
         config["policy"] = config["policy"] | {"name": name}
-    faults |= dict(dataset_faults(config, schema))
+    if _are_sound(("policy",), faults):
+        faults |= dict(dataset_faults(config))
     if config["policy"]["name"] == "minari" and not faults:
         config = config | read_header(config["policy"]["dataset"]).options
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
     config["pixels"]["game"] = game
-    for check in (_environment_faults, _policy_faults, _style_faults, training_faults):
-        if check is not _policy_faults or "env" not in faults:
-            for key, message in check(config, schema):
-                faults.setdefault(key, message)
-    if not any(key.startswith(("env", "policy")) for key in faults):
-        faults |= dict(_policy_file_faults(config))
+    # An option with a fault is at its default here, which is not held against the others.
+    for check, needed in (
+        (_environment_faults, ("env", "env_kwargs", "env_wrappers")),
+        (_policy_faults, ("env", "policy.name")),
+        (_style_faults, ("env", "render.style")),
+        (training_faults, ("pixels", "policy")),
+        (_policy_file_faults, ("env", "env_kwargs", "env_wrappers", "policy")),
+    ):
+        if _are_sound(needed, faults):
+            faults = dict(check(config)) | faults
     for check in (_selection_faults, _encoder_faults, _shard_faults, _film_faults):
         if not faults and check is _encoder_faults:
             config = _fitted(config)
@@ -90,6 +85,11 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
         "env_wrappers": wrappers,
         "pixels": presets.filled(config["pixels"]),
     }
+
+
+def _are_sound(options: tuple[str, ...], faults: Mapping[str, str]) -> bool:
+    """Return whether no fault is of one of the options, or of a value in it."""
+    return not any(f"{key}.".startswith(f"{option}.") for key in faults for option in options)
 
 
 def results_folder(env: str, policy: Mapping) -> str:
@@ -117,112 +117,23 @@ def _fitting_policy(policy: Mapping, env: object) -> str:
     return "pump" if isinstance(env, str) and describe(env).is_mountain_car else "random"
 
 
-def read_schema(path: Path) -> dict:
-    """Return the schema of all options."""
-    # libyaml, where PyYAML has it, reads the schema in a tenth of the time.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(path.read_text(encoding="utf-8"), loader)  # noqa: S506 - both are safe
-
-
-def _typed(value: object, schema: Mapping) -> object:
-    """Give a value the schema's type if it can be read so, and one spelling per meaning.
-
-    Values nested on the command line (--config 'encode={qp: 31}') reach a workflow as strings, YAML
-    reads 1e3 as a float, and 0 and 0.0 are the same epsilon. What cannot be read so is left for
-    the validator to refuse.
-    """
-    alternatives = schema.get("anyOf", [schema])
-    types = {kind for part in alternatives for kind in _types(part)}
-    if isinstance(value, str) and (word := value.strip().lower()) in _NULLS:
-        if schema.get("format") == "caption" and word in _NO_CAPTION:
-            return ""
-        value = None if "null" in types else value
-    if isinstance(value, list) and "array" in types:
-        items = next(part["items"] for part in alternatives if "items" in part)
-        return [_typed(inner, items) for inner in value]
-    if "object" in types and (
-        isinstance(value, Mapping) or (value is None and "null" not in types)
-    ):
-        known = next((part["properties"] for part in alternatives if "properties" in part), None)
-        if known is None:
-            return _read(value)
-        return {key: _typed(inner, known.get(key, {})) for key, inner in (value or {}).items()}
-    if "boolean" in types:
-        words = {"true": True, "false": False}
-        return words.get(value.strip().lower(), value) if isinstance(value, str) else value
-    if "string" in types and not types & {"integer", "number"}:
-        return str(value) if type(value) in (int, float) else value
-    if isinstance(value, str):
-        value = _number(value)
-    if "integer" in types and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if "number" in types and type(value) in (int, float) and abs(value) < _HUGE:
-        return float(value) + 0.0  # and -0.0 becomes 0.0
-    return value
-
-
-def _types(schema: Mapping) -> list[str]:
-    types = schema.get("type", [])
-    return [types] if isinstance(types, str) else types
-
-
-def _read(value: object) -> object:
-    """Return a value without a schema, its strings read as YAML reads them: numbers, true, null."""
-    if isinstance(value, Mapping):
-        return {key: _read(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_read(inner) for inner in value]
-    if isinstance(value, str):
-        words = {"true": True, "false": False, "null": None}
-        return words.get(value.lower(), _number(value))
-    return value
-
-
-def _number(text: str) -> int | float | str:
-    """Return the number that a text writes in plain digits, else the text."""
-    for convert in (int, float):
-        try:
-            return convert(text) if text.isascii() and "_" not in text else text
-        except ValueError:
-            continue
-    return text
-
-
-def _completed(value: object, schema: Mapping) -> dict:
-    """Fill in the defaults of what is missing, and leave out what the schema does not know."""
-    value = value if isinstance(value, Mapping) else {}
-    return {
-        key: _completed(value.get(key), option)
-        if "properties" in option
-        else value.get(key, option["default"])
-        for key, option in schema["properties"].items()
-    }
-
-
-def _environment_faults(config: Mapping, schema: Mapping) -> Faults:
+def _environment_faults(config: Mapping) -> Faults:
     env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
-    if isinstance(env, str) and isinstance(kwargs, Mapping):
-        faults = environment_faults(env, kwargs)
-        yield from faults
-        fit = isinstance(wrappers, list) and all(isinstance(w, str | Mapping) for w in wrappers)
-        if fit and not faults:
-            yield from wrapper_faults(env, kwargs, wrappers)
-        # A recording ends by itself; any other policy may go round and round.
-        recorded = config["policy"]["name"] in RECORDED
-        if config["max_steps"] is None and not recorded and may_never_end(env):
-            yield (
-                "max_steps",
-                f"null, and {env} has no time limit: an episode goes on until the policy finds the "
-                "goal; set max_steps=200, or another limit",
-            )
+    faults = environment_faults(env, kwargs)
+    yield from faults or wrapper_faults(env, kwargs, wrappers)
+    # A recording ends by itself; any other policy may go round and round.
+    recorded = config["policy"]["name"] in RECORDED
+    if config["max_steps"] is None and not recorded and may_never_end(env):
+        yield (
+            "max_steps",
+            f"null, and {env} has no time limit: an episode goes on until the policy finds the "
+            "goal; set max_steps=200, or another limit",
+        )
 
 
-def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
+def _policy_faults(config: Mapping) -> Faults:
     """Yield the faults of a policy that does not play the environment, or lacks what it needs."""
-    policy, env, options = config["policy"], config["env"], schema["properties"]["policy"]
-    name = policy["name"]
-    if not isinstance(env, str) or not isinstance(name, str) or name not in PARAMETERS:
-        return
+    policy, env, name = config["policy"], config["env"], config["policy"]["name"]
     taken = parameters(name, env)
     plays = taken is not None
     if not plays:
@@ -234,8 +145,8 @@ def _policy_faults(config: Mapping, schema: Mapping) -> Faults:
         )
         taken = {key for other in able for key in parameters(other, env)}
     # config.yaml is merged with what a user gives, so that a parameter may be at its default.
-    for key, option in options["properties"].items():
-        if key not in ("name", *taken) and policy[key] != option["default"]:
+    for key, option in Policy.model_fields.items():
+        if key not in ("name", *taken) and policy[key] != option.default:
             yield (
                 f"policy.{key}",
                 f"{name!r} has no such parameter in {env}; allowed: "
@@ -278,10 +189,16 @@ def _policy_file_faults(config: Mapping) -> Faults:
         yield key, message
 
 
-def _style_faults(config: Mapping, schema: Mapping) -> Faults:
+def _style_faults(config: Mapping) -> Faults:
     env, style = config["env"], config["render"]["style"]
-    if not isinstance(env, str):
-        return
+    for key in ("width", "height", "palette") if style == "gymnasium" else ():
+        value, fixed = config["render"][key], Render.model_fields[key].default
+        if value != fixed:
+            yield (
+                f"render.{key}",
+                f"{value!r} does not fit; allowed: {fixed} with the style gymnasium (render.style: "
+                f"vector has others)",
+            )
     has_atlas, scale = describe(env).has_atlas, config["render"]["scale"]
     if has_atlas and scale not in (None, 1):
         yield (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from goalreel.configuration.options import Options
 from goalreel.environments.gymnasium_ids import FAMILIES, find_spec
 from goalreel.environments.wrappers import find_wrapper
 from goalreel.errors import GoalreelError
@@ -20,10 +21,10 @@ Faults = Iterator[tuple[str, str]]  # of (key, what is wrong)
 _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minigrid")
 
 
-def training_faults(config: Mapping, schema: Mapping) -> Faults:
+def training_faults(config: Mapping) -> Faults:
     """Yield the faults of the section `pixels`: a preset, or the age that is filmed."""
     section = config["pixels"]
-    if is_game(section["game"]) and section["preset"] in (None, *presets.PRESETS):
+    if is_game(section["game"]):
         fits = presets.fitting(section["game"])
         if section["preset"] not in (None, fits):
             told = f"{section['preset']!r} does not fit {section['game']}; allowed: {fits}, null"
@@ -70,19 +71,17 @@ def pixel_policy_faults(config: Mapping) -> Faults:
         )
 
 
-def dataset_faults(config: Mapping, schema: Mapping) -> Faults:
+def dataset_faults(config: Mapping) -> Faults:
     """Yield the faults of a data set, and of options that contradict what it says.
 
     Nothing that a data set names is imported or made where this yields a fault.
     """
-    policy, options = config["policy"], schema["properties"]
+    policy = config["policy"]
     if policy["name"] != "minari":
         return
-    if not isinstance(policy["dataset"], str):
+    if policy["dataset"] is None:
         yield "policy.dataset", "null; 'minari' needs the id of a data set, or its folder"
         return
-    if not isinstance(policy["allow"], list):
-        return  # the schema's fault
     try:
         header = read_header(policy["dataset"])
     except GoalreelError as error:
@@ -92,7 +91,7 @@ def dataset_faults(config: Mapping, schema: Mapping) -> Faults:
         yield "policy.dataset", f"wants to run {name!r}{_way_out(policy, package)}"
         return
     for key, recorded in header.options.items():
-        if config[key] not in (recorded, options[key]["default"]):
+        if config[key] not in (recorded, Options.model_fields[key].default):
             yield (
                 key,
                 f"{config[key]!r}, and {policy['dataset']} was recorded with {recorded!r}; leave "

@@ -218,7 +218,7 @@ def test_a_bad_setting_is_told_before_a_frame_is_made(tmp_path, options, message
 
 def test_the_presets_are_those_of_the_configuration():
     schema = yaml.safe_load((REPOSITORY / "config/config.schema.yaml").read_text(encoding="utf-8"))
-    assert [None, *PRESETS] == schema["properties"]["encode"]["properties"]["preset"]["enum"]
+    assert [*PRESETS, None] == schema["properties"]["encode"]["properties"]["preset"]["enum"]
 
 
 @pytest.mark.parametrize(

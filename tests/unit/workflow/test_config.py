@@ -10,6 +10,7 @@ import yaml
 from conftest import of_shard
 from project import REPOSITORY
 
+from goalreel.configuration.schema import options_page, schema_file
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS, LEARNERS, PARAMETERS
 from goalreel.policies.policy import make_policy
@@ -17,7 +18,6 @@ from goalreel.provenance.spec import canonical
 from goalreel.training.dqn.settings import VARIANTS
 from goalreel.workflow import specs
 from goalreel.workflow.config import load_config
-from goalreel.workflow.options_table import options_page
 from goalreel.workflow.specs import Specs
 
 SCHEMA = REPOSITORY / "config/config.schema.yaml"
@@ -46,9 +46,13 @@ def test_config_yaml_holds_every_option_at_its_default():
         assert option in commented, "an option that fits some policies only"
 
 
+def test_schema_file_equals_the_models():
+    assert SCHEMA.read_text(encoding="utf-8") == schema_file()
+
+
 def test_the_options_page_has_every_option_with_its_meaning():
-    page = options_page(SCHEMA)
-    options = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]
+    page = options_page()
+    options = yaml.safe_load(schema_file())["properties"]
     for key, option in options.items():
         if "properties" in option:
             assert f"\n## {key}\n\n{option['description']}\n" in page

@@ -1,0 +1,186 @@
+"""What an option may be: numbers, texts, lists and mappings, also as a command line writes them.
+
+Values nested on the command line (--config 'encode={qp: 31}') reach a workflow as strings, YAML
+reads 1e3 as a float, and 0 and 0.0 are the same epsilon. Each type gives each meaning one
+spelling, and rejects other values.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from goalreel.errors import GoalreelError
+
+MOST = 2**53 - 1  # the largest integer that JSON's readers keep exactly
+_NULLS = ("null", "~", "none", "")  # how a text says null
+_NO_CAPTION = ("none", "")
+_WORDS = {"true": True, "false": False}
+_HUGE = 1e300  # an integer beyond is out of any range, and may not fit a float
+
+
+class Section(BaseModel):
+    """A section of the configuration; an option that may be null takes each spelling of it."""
+
+    model_config = ConfigDict(
+        extra="forbid", defer_build=True, validate_default=True, regex_engine="python-re"
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_null(cls, value: object, info: ValidationInfo) -> object:
+        kind = cls.model_fields[info.field_name].annotation
+        if value is None and isinstance(kind, type) and issubclass(kind, Section):
+            return {}
+        word = value.strip().lower() if isinstance(value, str) else None
+        if word in _NULLS and type(None) in get_args(kind):
+            return "" if info.field_name == "caption" and word in _NO_CAPTION else None
+        return value
+
+
+def integer(least: int, most: int, **more: object) -> object:
+    """Return the type of an integer in a range; more: of pydantic's Field."""
+    return Annotated[int, Field(strict=True, ge=least, le=most, **more), BeforeValidator(_whole)]
+
+
+def number(**limits: object) -> object:
+    """Return the type of a finite number; limits: `ge`, `gt`, `le` and more of pydantic's Field."""
+    field = Field(strict=True, allow_inf_nan=False, **limits)
+    return Annotated[float, field, BeforeValidator(_decimal)]
+
+
+def text(title: str, pattern: str | None = None) -> object:
+    """Return the type of a text; title: which are allowed, in words."""
+    return Annotated[str, Field(strict=True, title=title, pattern=pattern), BeforeValidator(_text)]
+
+
+def listed(
+    items: object, title: str | None = None, *, least: int | None = None, most: int | None = None
+) -> object:
+    """Return the type of a list of items; title: which are allowed, in words."""
+    return Annotated[
+        list[items], Field(strict=True, title=title, min_length=least, max_length=most)
+    ]
+
+
+def different(items: object, title: str | None = None) -> object:
+    """Return the type of a list of at least one item, all different."""
+    unique = Field(json_schema_extra={"uniqueItems": True})
+    return Annotated[listed(items, title, least=1), unique, AfterValidator(_unique)]
+
+
+def arguments(title: str) -> object:
+    """Return the type of a mapping of anything; title: its form, in words."""
+    return Annotated[dict, Field(strict=True, title=title), AfterValidator(_plain)]
+
+
+def checked(check: Callable[[str], object]) -> AfterValidator:
+    """Return the validator of a text that a function rejects by a GoalreelError."""
+
+    def validate(value: str) -> str:
+        try:
+            check(value)
+        except GoalreelError as error:
+            raise ValueError(str(error).removeprefix("game: ")) from error
+        return value
+
+    return AfterValidator(validate)
+
+
+def _one_choice(trigger: dict) -> dict:
+    if len(trigger.keys() - {"by"}) != 1:
+        keys = "exactly one of the keys every, best, worst, median"
+        raise PydanticCustomError("choice", "does not fit", {"keys": keys})
+    return trigger
+
+
+def _whole(value: object) -> object:
+    value = _number(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _decimal(value: object) -> object:
+    value = _number(value)
+    is_number = type(value) in (int, float) and abs(value) < _HUGE
+    return float(value) + 0.0 if is_number else value  # and -0.0 becomes 0.0
+
+
+def _number(value: object) -> object:
+    """Return the number that a text writes in plain digits, else the value."""
+    if isinstance(value, str) and value.isascii() and "_" not in value:
+        for convert in (int, float):
+            try:
+                return convert(value)
+            except ValueError:
+                continue
+    return value
+
+
+def _text(value: object) -> object:
+    return str(value) if type(value) in (int, float) else value
+
+
+def _boolean(value: object) -> object:
+    return _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+def _unique(values: list) -> list:
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise PydanticCustomError("duplicates", "has duplicates")
+    return values
+
+
+def _plain(value: object) -> object:
+    """Return a value without a type, its strings read as YAML reads them: numbers, true, null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    words = {**_WORDS, "null": None}
+    is_word = isinstance(value, str) and value.lower() in words
+    return words[value.lower()] if is_word else _number(value)
+
+
+class _EpisodeTrigger(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    every: integer(1, MOST)
+    best: integer(1, 1_000_000)
+    worst: integer(1, 1_000_000)
+    median: integer(1, 1_000_000)
+    by: Literal["return", "steps"]
+
+
+class _StepTrigger(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    every: integer(1, MOST)
+
+
+Boolean = Annotated[bool, Field(strict=True), BeforeValidator(_boolean)]
+No = Annotated[Literal[False], Field(title="`false`"), BeforeValidator(_boolean)]
+Count = integer(1, 10**9)
+Seed = integer(0, MOST)
+EpisodeTrigger = (
+    Literal["capped_cubic", "all", "failed"]
+    | listed(Seed, "a list of episode numbers")
+    | Annotated[
+        _EpisodeTrigger,
+        Field(title="`{every: k}`, `{best: k}`, `{worst: k}`, `{median: k}`"),
+        AfterValidator(_one_choice),
+    ]
+    | None
+)
+StepTrigger = (
+    listed(Seed, "a list of step numbers")
+    | Annotated[_StepTrigger, Field(title="`{every: k}`")]
+    | None
+)

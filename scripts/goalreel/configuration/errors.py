@@ -38,7 +38,9 @@ def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
             faults.setdefault(key, message)
         section, *names = option
         if names and isinstance(kept.get(section), Mapping):
-            kept[section] = {key: v for key, v in kept[section].items() if str(key) != names[0]}
+            kept[section] = {
+                key: v for key, v in kept[section].items() if str(key) != str(names[0])
+            }
         else:
             kept.pop(section, None)
     return Options.model_validate(kept).model_dump(), faults

@@ -305,7 +305,7 @@ class Pixels(Section):
     seeds each time. The best evaluation chooses the policy `best`."""
     games: integer(1, 1000) | None = None
     """The number of games of an evaluation."""
-    checkpoints: listed(integer(0, 10**11), "a list of numbers of decisions, increasing") | None = (
+    checkpoints: listed(integer(0, 10**11), "an increasing list of numbers of decisions") | None = (
         None
     )
     """The decisions after which weights are kept for films, beside the best and the last ones."""
@@ -353,8 +353,8 @@ class Options(Section):
 
     results: (
         text(
-            "a folder's path without `{`, `}` or `<name>` (Snakemake's wildcards), "
-            "not starting with `-` or `~`",
+            "a folder's path without `{`, `}` or `<name>` (Snakemake's wildcards) that "
+            "starts with neither `-` nor `~`",
             r"^(?![-~])(?![^\x00]*<\w+>)[^{}\x00]+$",
         )
         | None

@@ -68,7 +68,7 @@ def load_config(given: Mapping, schema_path: Path) -> dict:
         (_policy_file_faults, ("env", "env_kwargs", "env_wrappers", "policy")),
     ):
         if _are_sound(needed, faults):
-            faults = dict(check(config)) | faults
+            faults = {**faults, **dict(check(config)), **faults}
     for check in (_selection_faults, _encoder_faults, _shard_faults, _film_faults):
         if not faults and check is _encoder_faults:
             config = _fitted(config)

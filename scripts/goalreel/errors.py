@@ -10,6 +10,19 @@ class GoalreelError(Exception):
     """Bad input or a failed tool; the message names the culprit and what to do."""
 
 
+class OptionError(GoalreelError):
+    """What is wrong with an option; key: the option's, such as "policy.file"."""
+
+    def __init__(self, key: str, message: str) -> None:
+        """Name the option and what is wrong with it."""
+        super().__init__(key, message)
+        self.key, self.message = key, message
+
+    def __str__(self) -> str:
+        """Return the whole message."""
+        return f"{self.key}: {self.message}"
+
+
 class Stopped(GoalreelError):  # noqa: N818 - a stop is no error
     """A signal has stopped a program that has saved its work."""
 

@@ -91,7 +91,7 @@ def checked(check: Callable[[str], object]) -> AfterValidator:
         try:
             check(value)
         except GoalreelError as error:
-            raise ValueError(str(error).removeprefix("game: ")) from error
+            raise ValueError(error.args[-1]) from error  # its message, without a key
         return value
 
     return AfterValidator(validate)

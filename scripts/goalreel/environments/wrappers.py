@@ -18,7 +18,7 @@ from goalreel.environments.gymnasium_ids import (
     unfit,
 )
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError, nearest
+from goalreel.errors import GoalreelError, OptionError, nearest
 
 _FORM = (
     "module:callable or {module:callable: {argument: value}}, such as "
@@ -69,15 +69,15 @@ def apply_wrappers(env, wrappers: Sequence[str | Mapping]):
     """
     for wrapper in wrappers:
         name, kwargs = named(wrapper)
-        given = f"env_wrappers: {name}{f' with {dict(kwargs)}' if kwargs else ''}"
+        given = f"{name}{f' with {dict(kwargs)}' if kwargs else ''}"
         try:
             env = find_wrapper(name)(env, **{key: _tuples(v) for key, v in kwargs.items()})
         except Exception as error:  # whatever its constructor raises
-            raise GoalreelError(
-                f"{given} cannot be made: {type(error).__name__}: {error}"
+            raise OptionError(
+                "env_wrappers", f"{given} cannot be made: {type(error).__name__}: {error}"
             ) from error
         if not all(callable(getattr(env, method, None)) for method in ("reset", "step", "render")):
-            raise GoalreelError(f"{given} returned {env!r}, which is no environment")
+            raise OptionError("env_wrappers", f"{given} returned {env!r}, which is no environment")
     return env
 
 

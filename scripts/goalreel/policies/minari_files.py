@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import id_with_module
-from goalreel.errors import GoalreelError, nearest
+from goalreel.errors import OptionError, nearest
 
 _METADATA = "metadata.json"
 
@@ -32,9 +32,10 @@ def data_folder(dataset: str) -> Path:
     for folder in (Path(dataset), Path(dataset, "data"), root / dataset / "data"):
         if (folder / _METADATA).is_file():
             return folder
-    raise GoalreelError(
-        f"policy.dataset: {dataset!r} is neither a folder of a Minari data set nor the id of one "
-        f"in {root}{nearest(dataset, _ids(root))}; to fetch one: minari download {dataset}"
+    raise OptionError(
+        "policy.dataset",
+        f"{dataset!r} is neither a folder of a Minari data set nor the id of one "
+        f"in {root}{nearest(dataset, _ids(root))}; to fetch one: minari download {dataset}",
     )
 
 
@@ -66,9 +67,10 @@ def read_header(dataset: str) -> Header:
         metadata = json.loads(path.read_text(encoding="utf-8"))
         text, episodes = metadata.get("env_spec"), int(metadata["total_episodes"])
         if not text:
-            raise GoalreelError(
-                f"policy.dataset: {dataset} does not say in which environment it was recorded (it "
-                f"has no env_spec), so that it cannot be played again"
+            raise OptionError(
+                "policy.dataset",
+                f"{dataset} does not say in which environment it was recorded (it "
+                f"has no env_spec), so that it cannot be played again",
             )
         # Without its spaces minari asks the environment, which it has the entry point make.
         metadata["observation_space"], metadata["action_space"]
@@ -76,9 +78,10 @@ def read_header(dataset: str) -> Header:
         wrappers = spec.get("additional_wrappers") or []
         for wrapper in wrappers:
             if wrapper["kwargs"] is None:
-                raise GoalreelError(
-                    f"policy.dataset: {dataset} was recorded in the wrapper {wrapper['name']}, "
-                    "whose arguments it does not tell, so that it cannot be played again"
+                raise OptionError(
+                    "policy.dataset",
+                    f"{dataset} was recorded in the wrapper {wrapper['name']}, "
+                    "whose arguments it does not tell, so that it cannot be played again",
                 )
         options = {
             "env": id_with_module(spec["id"], spec["entry_point"]),
@@ -88,7 +91,7 @@ def read_header(dataset: str) -> Header:
         }
         return Header(options, episodes)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise GoalreelError(
-            f"policy.dataset: {path} is not the metadata of a Minari data set "
-            f"({type(error).__name__}: {error})"
+        raise OptionError(
+            "policy.dataset",
+            f"{path} is not the metadata of a Minari data set ({type(error).__name__}: {error})",
         ) from None

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.environments.physics import DISCRETE
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import OptionError, Unusable
 from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
 from goalreel.policies.network import Network
@@ -44,9 +44,10 @@ def place_of(checkpoint: str | int, ages: Sequence[int], means: Sequence[float])
     if checkpoint == "best":
         return int(np.argmax(means))
     if checkpoint not in ages:
-        raise GoalreelError(
-            f"policy.checkpoint: {checkpoint} is not a checkpoint of the training; allowed: "
-            f"best, last, {', '.join(map(str, ages))}"
+        raise OptionError(
+            "policy.checkpoint",
+            f"{checkpoint} is not a checkpoint of the training; allowed: "
+            f"best, last, {', '.join(map(str, ages))}",
         )
     return list(ages).index(checkpoint)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from goalreel.environments.environment import Environment
 from goalreel.environments.seeding import action_generators
-from goalreel.errors import GoalreelError
+from goalreel.errors import OptionError
 from goalreel.policies.pixel_checkpoints import PixelCheckpoints, read_pixel_checkpoints
 from goalreel.policies.pixel_network import SIDE, Actor
 from goalreel.policies.warp import WARPS, shrunk
@@ -75,9 +75,10 @@ class PixelPolicy:
     def check_game(self, env: str) -> None:
         """Raise GoalreelError if the network was trained on another game than that of an id."""
         if (game := self.checkpoints.game["game"]) != env:
-            raise GoalreelError(
-                f"policy.file: {self.path} was trained on {game}, and env is {env}; set "
-                f"env={game}, or name a policy of {env}"
+            raise OptionError(
+                "policy.file",
+                f"{self.path} was trained on {game}, and env is {env}; set "
+                f"env={game}, or name a policy of {env}",
             )
 
     def check(self, environment: Environment) -> None:
@@ -85,9 +86,10 @@ class PixelPolicy:
         self.check_game(environment.id)
         space = environment.actions
         if int(space.high[0] - space.low[0]) + 1 != self.checkpoints.actions:
-            raise GoalreelError(
-                f"policy.file: {self.path} was trained to choose from {self.checkpoints.actions} "
-                f"actions; {environment.id} takes {space}; leave env_kwargs out"
+            raise OptionError(
+                "policy.file",
+                f"{self.path} was trained to choose from {self.checkpoints.actions} "
+                f"actions; {environment.id} takes {space}; leave env_kwargs out",
             )
 
     def generators(self, seeds: np.ndarray) -> _Games:

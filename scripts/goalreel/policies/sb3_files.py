@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import OptionError
 
 # The modules of the policies that models are made of, and the algorithms that train them.
 _TRAINED_BY = {
@@ -39,14 +39,16 @@ def with_files(policy: Mapping, env: str) -> dict:
     model, normalize = _model(Path(policy["file"]), env), policy["normalize"]
     able, algorithm = _trained_by(_data(model)), policy["algorithm"]
     if able and algorithm not in (None, *able):
-        raise GoalreelError(
-            f"policy.algorithm: {algorithm}, and {model} is a model of another; write "
-            f"policy.algorithm: {' or '.join(able)}"
+        raise OptionError(
+            "policy.algorithm",
+            f"{algorithm}, and {model} is a model of another; write "
+            f"policy.algorithm: {' or '.join(able)}",
         )
     if algorithm is None and not able and model.is_file():
-        raise GoalreelError(
-            f"policy.file: {model} does not name the algorithm that trained it. If it is a "
-            f"Stable-Baselines3 model, add algorithm: PPO, or the one that it is of."
+        raise OptionError(
+            "policy.file",
+            f"{model} does not name the algorithm that trained it. If it is a "
+            f"Stable-Baselines3 model, add algorithm: PPO, or the one that it is of.",
         )
     algorithm = algorithm or next(iter(able), None)
     if normalize is None:
@@ -54,11 +56,12 @@ def with_files(policy: Mapping, env: str) -> dict:
         normalize = None if found is None else str(found)
     if normalize is None and (evidence := _normalized(model)):
         stem = model.stem
-        raise GoalreelError(
-            f"policy.normalize: {model} was trained with VecNormalize ({evidence}), and none of "
+        raise OptionError(
+            "policy.normalize",
+            f"{model} was trained with VecNormalize ({evidence}), and none of "
             f"{', '.join((*_STATISTICS, f'{stem}_vecnormalize.pkl'))} is beside it; write "
             f"policy.normalize: PATH of what VecNormalize.save(PATH) wrote, or false to play it "
-            f"without"
+            f"without",
         )
     return {**policy, "file": str(model), "algorithm": algorithm, "normalize": normalize}
 
@@ -81,9 +84,10 @@ def _model(path: Path, env: str) -> Path:
             return model
     if len(models) != 1:
         known = ", ".join(model.name for model in models) or "none"
-        raise GoalreelError(
-            f"policy.file: {path} is a folder without {name}.zip or best_model.zip; its models: "
-            f"{known}; name one of them"
+        raise OptionError(
+            "policy.file",
+            f"{path} is a folder without {name}.zip or best_model.zip; its models: "
+            f"{known}; name one of them",
         )
     return models[0]
 

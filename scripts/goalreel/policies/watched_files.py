@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, OptionError
 from goalreel.policies.minari_files import data_files
 from goalreel.policies.parameters import ALGORITHMS
 from goalreel.provenance.spec import Spec
@@ -49,9 +49,10 @@ def policy_files(policy: Mapping) -> dict[str, str]:
             digests |= {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise GoalreelError(
-                f"policy.{key}: {path!r}: cannot be read ({reason}); "
-                f"it is looked for in {Path.cwd()}, where snakemake runs"
+            raise OptionError(
+                f"policy.{key}",
+                f"{path!r}: cannot be read ({reason}); "
+                f"it is looked for in {Path.cwd()}, where snakemake runs",
             ) from None
     for name, path in data_files(policy["dataset"]).items() if policy.get("dataset") else ():
         with path.open("rb") as file:
@@ -95,18 +96,22 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
     Raises GoalreelError if one is not installed.
     """
     if policy["name"] == "minari" and importlib.util.find_spec("minari") is None:
-        raise GoalreelError(
-            "policy.name: 'minari' needs the package minari, which is not installed for "
-            f"{sys.executable}: pip install 'minari[hdf5]'"
+        raise OptionError(
+            "policy.name",
+            "'minari' needs the package minari, which is not installed for "
+            f"{sys.executable}: pip install 'minari[hdf5]'",
         )
     if policy["name"] != "sb3":
         return ()
     package = ALGORITHMS[policy["algorithm"]]
     if importlib.util.find_spec(package.replace("-", "_")) is None:
-        what = f"algorithm: {policy['algorithm']}" if package == "sb3-contrib" else "name: 'sb3'"
-        raise GoalreelError(
-            f"policy.{what} needs the package {package}, which is not installed for "
-            f"{sys.executable}: pip install {package}"
+        key, word = "name", "sb3"
+        if package == "sb3-contrib":
+            key, word = "algorithm", policy["algorithm"]
+        raise OptionError(
+            f"policy.{key}",
+            f"{word!r} needs the package {package}, which is not installed for "
+            f"{sys.executable}: pip install {package}",
         )
     return tuple(dict.fromkeys(("stable-baselines3", package, "torch")))
 

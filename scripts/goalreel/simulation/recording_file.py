@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.errors import GoalreelError, nearest
+from goalreel.errors import OptionError, nearest
 from goalreel.files import npz
 
 UNKNOWN_SEED = -1
@@ -116,14 +116,15 @@ def check_env(path: str, env: str) -> None:
     except (OSError, StopIteration, csv.Error, *npz.BROKEN):
         return
     if named.strip().rpartition(":")[2] not in ("", env.rpartition(":")[2]):
-        raise GoalreelError(
-            f"policy.file: {path} was recorded in {named}, and env is {env}; type env={named}, or "
-            "name a recording of this environment"
+        raise OptionError(
+            "policy.file",
+            f"{path} was recorded in {named}, and env is {env}; type env={named}, or "
+            "name a recording of this environment",
         )
 
 
-def _fault(path: str, what: str) -> GoalreelError:
-    return GoalreelError(f"policy.file: {path} is not a recording that can be played: {what}")
+def _fault(path: str, what: str) -> OptionError:
+    return OptionError("policy.file", f"{path} is not a recording that can be played: {what}")
 
 
 def _is_known(name: str) -> bool:

@@ -13,7 +13,7 @@ from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
-from goalreel.errors import GoalreelError, Unusable, counted
+from goalreel.errors import OptionError, Unusable, counted
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
 from goalreel.policies.minari_files import read_header
@@ -184,9 +184,8 @@ def _policy_file_faults(config: Mapping) -> Faults:
             check_env(policy["file"], config["env"])
     except Unusable as error:
         yield "policy.file", f"{error.path} cannot be used: {error.fault}"
-    except GoalreelError as error:
-        key, _, message = str(error).partition(": ")
-        yield key, message
+    except OptionError as error:
+        yield error.key, error.message
 
 
 def _style_faults(config: Mapping) -> Faults:
@@ -239,9 +238,8 @@ def _selection_faults(config: Mapping) -> Faults:
         yield "seeds", f"{config['seeds']!r} ends before it begins; allowed: a range such as 0-99"
     try:
         config = config if given else config | selection.default(config)
-    except GoalreelError as error:
-        key, _, message = str(error).partition(": ")
-        yield key, message
+    except OptionError as error:
+        yield error.key, error.message
         return
     if selection.unit(config) == "reach":
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 from goalreel.configuration.options import Options
 from goalreel.environments.gymnasium_ids import FAMILIES, find_spec
 from goalreel.environments.wrappers import find_wrapper
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, OptionError
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import is_trained_here, pixel_kwargs
 from goalreel.training.games.settings import is_game
@@ -84,8 +84,8 @@ def dataset_faults(config: Mapping) -> Faults:
         return
     try:
         header = read_header(policy["dataset"])
-    except GoalreelError as error:
-        yield "policy.dataset", str(error).partition(": ")[2]
+    except OptionError as error:
+        yield error.key, error.message
         return
     for name, package in _foreign_code(header.options, policy["allow"]):
         yield "policy.dataset", f"wants to run {name!r}{_way_out(policy, package)}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import MARIO_GAMES
-from goalreel.errors import GoalreelError, nearest
+from goalreel.errors import GoalreelError, OptionError, nearest
 
 CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
@@ -68,9 +68,10 @@ def family_of(game: str) -> str:
     if formed and (not ale or game in ale):
         return ALE
     hint = nearest(game, [CAR_GAME, *MARIO_GAMES, *ale])
-    raise GoalreelError(
-        f"game: unknown value {game!r}{hint}; allowed: {CAR_GAME}, an id of ale-py "
-        f"such as 'ALE/Breakout-v5', 'SuperMarioBros-1-1-v0' and kin"
+    raise OptionError(
+        "game",
+        f"unknown value {game!r}{hint}; allowed: {CAR_GAME}, an id of ale-py "
+        f"such as 'ALE/Breakout-v5', 'SuperMarioBros-1-1-v0' and kin",
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import VIEWED, VIEWS
-from project import REPOSITORY
 from trials import generator, replaced, sampled, trials
 
 from goalreel.provenance.spec import parse_spec
@@ -33,7 +32,7 @@ def finished(request, once, tmp_path_factory):
         make = lambda fresh: fresh.run("-j", "2", "all", *DRAWN_VIEWS, config=DRAWN)  # noqa: E731
         made, config = once("drawn with views", make), DRAWN
     given = {key: yaml.safe_load(str(value)) for key, value in config.items()}
-    complete = load_config(given, REPOSITORY / "config/config.schema.yaml")
+    complete = load_config(given)
     spec = parse_spec(Specs(complete, made.folder / "scripts").spec("verify", None))
     plan = Plan(OUTPUTS, spec)
     copy = made.copied(tmp_path_factory.mktemp("damaged") / "project")

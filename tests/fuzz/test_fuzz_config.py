@@ -13,7 +13,7 @@ from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 
-_PATH = Path(__file__).parents[2] / "config.schema.yaml"
+_SCRIPTS = Path(__file__).parents[2] / "scripts"
 _SCHEMA = schema()
 _ENVS = ["MountainCar-v0", "MountainCarContinuous-v0", "CartPole-v1", "Nope-v0", "ALE/Pong-v5"]
 _ENVS += ["no_module_of_this_name:X-v0", ":", "a:", "/", "gymnasium:CartPole-v1"]
@@ -61,11 +61,11 @@ _KEYS = keys | st.integers() | st.none() | st.booleans() | st.floats() | st.tupl
 @examples(sample=150, full=20_000)
 @given(st.fixed_dictionaries({}, optional=_OPTIONS), st.dictionaries(_KEYS, junk, max_size=1))
 def test_any_configuration_is_taken_or_refused_by_name(given_, others):
-    config = works_or_names(lambda: load_config(given_ | others, _PATH), "the configuration has")
+    config = works_or_names(lambda: load_config(given_ | others), "the configuration has")
     if config is not None:  # then the workflow can plan with it
         canonical(config)
         cards(config, choose(config))
-        specs = Specs(config, _PATH.parent / "scripts")
+        specs = Specs(config, _SCRIPTS)
         for stage in ("simulate", "render", "encode"):
             specs.spec(stage, SimpleNamespace(shard="00000"))
 
@@ -85,7 +85,7 @@ def test_one_wrong_value_is_refused_by_its_key(data):
     asked = {key: {inner: value} if inner else value}
     # A value can break what another key is for; these two are named then.
     others = (f"\n  {key}:", "encode.encoder:", "policy.", "render.", "shard_size:")
-    config = works_or_names(lambda: load_config(asked, _PATH), f"\n  {name}", *others)
+    config = works_or_names(lambda: load_config(asked), f"\n  {name}", *others)
     if config is not None:
         canonical(config)
         cards(config, choose(config))

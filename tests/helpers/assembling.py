@@ -6,7 +6,6 @@ from pathlib import Path
 import av
 import numpy as np
 from av.bitstream import BitStreamFilterContext
-from project import REPOSITORY
 
 from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
@@ -30,7 +29,7 @@ CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 
 def quantisers(quality: str = "balanced") -> tuple[int, int]:
     """Return the quantisers of pictures and card that a quality stands for."""
-    config = load_config({"encode": {"quality": quality}}, REPOSITORY / "config/config.schema.yaml")
+    config = load_config({"encode": {"quality": quality}})
     settings = choose(config).settings
     return settings["qp"], settings["card_qp"]
 

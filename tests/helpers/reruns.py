@@ -57,7 +57,7 @@ class Sources:
         given = yaml.safe_load((self.folder / "config.yaml").read_text(encoding="utf-8"))
         for key, value in config.items():
             given[key] = given[key] | value if isinstance(value, dict) else value
-        complete = load_config(given, self.folder / "config/config.schema.yaml")
+        complete = load_config(given)
         plan = Specs(complete, self.folder / "scripts")
         found: dict[tuple, str] = {}
         waiting = list(targets)

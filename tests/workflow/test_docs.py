@@ -74,7 +74,7 @@ def test_options_in_commands_are_valid(name, options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for code in blocks("docs/environments.md", "python"):
         (tmp_path / code.split()[1]).write_text(code)  # the first line is # NAME.py
-    load_config(options, REPOSITORY / "config/config.schema.yaml")
+    load_config(options)
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from conftest import DISCRETE
 from pixel_policies import random_policy
-from project import REPOSITORY
 from reruns import FILM, rerun
 
 from goalreel.environments.environment import make_environment
@@ -67,7 +66,7 @@ def test_wrong_policies_are_told_before_the_run(tmp_path):
         policy = {"name": "pixels", "file": file and str(tmp_path / file)}
         policy |= {"checkpoint": config.pop("checkpoint", "best")}
         with pytest.raises(GoalreelError, match="has a fault") as error:
-            load_config({"policy": policy} | config, REPOSITORY / "config/config.schema.yaml")
+            load_config({"policy": policy} | config)
         return str(error.value)
 
     assert "policy.checkpoint: 300 is not a checkpoint of" in said(checkpoint=300)

@@ -74,7 +74,7 @@ def dataset(*wrappers: str, allow: tuple[str, ...] = (), **spec: object) -> dict
 def planned(**given: object) -> str:
     """Plan a run, and return the message with which it ends, if it does."""
     try:
-        load_config(given, REPOSITORY / "config/config.schema.yaml")
+        load_config(given)
     except GoalreelError as error:
         return str(error)
     return ""

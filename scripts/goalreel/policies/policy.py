@@ -1,6 +1,6 @@
 """Who drives: policies over lanes, which see the observation and nothing else.
 
-config.schema.yaml says which policy plays which environment; recordings, which need no policy, are
+parameters.py says which policy plays which environment; recordings, which need no policy, are
 played by simulation.recorded_episodes.
 """
 

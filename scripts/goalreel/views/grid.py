@@ -20,7 +20,7 @@ from goalreel.views.scaled_frames import ScaledPictures
 
 _WIDEST, _HIGHEST = 1920, 1080  # of the whole picture
 _NARROWEST, _LOWEST = 64, 16  # of a cell's picture; x264 takes none below 16
-_MOST_ROWS = 20  # and columns, as in config.schema.yaml
+_MOST_ROWS = 20  # and columns, as in the options' models
 _FEWEST, _MOST = 8, 12  # cells of a page where neither side is given; a few episodes take one page
 
 

@@ -42,7 +42,7 @@ _CONSOLE_FPS = 60
 _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 
 
-def load_config(given: Mapping, schema_path: Path) -> dict:
+def load_config(given: Mapping) -> dict:
     """Return the complete configuration for what the user gave.
 
     Raises GoalreelError that lists every fault: unknown keys, wrong types, values out of range,

@@ -81,7 +81,7 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     scripts = Path(base, "scripts")
     print_only(workflow, is_plan)
     try:
-        complete = load_config(config, Path(base, "config/config.schema.yaml"))
+        complete = load_config(config)
         check_results(complete["results"], Path(base))
         if not (workflow.remote_exec or workflow.subprocess_exec):
             check_same_run(complete, sys.argv[1:])
@@ -289,10 +289,9 @@ def start_run(plan: Plan, workflow) -> None:
     """Check that the jobs will find their files, and listen to what happens to them."""
     scripts, policy = Path(os.environ["SCRIPTS"]), policy_files(plan.config["policy"])
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
-    needed = [scripts.parent / "config/config.schema.yaml", *sorted(programs)]
     jobs = list(workflow.dag.needrun_jobs())
     try:
-        check_sources(workflow, [*needed, *map(Path, policy)])
+        check_sources(workflow, [*sorted(programs), *map(Path, policy)])
         _lock(Path(plan.config["results"]))
         _check_folders(jobs)
     except GoalreelError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import gymnasium
     import pandas
 
-_SCRIPTS, _SCHEMA = WORKFLOW / "scripts", WORKFLOW / "config/config.schema.yaml"
+_SCRIPTS = WORKFLOW / "scripts"
 # A stage loads a policy from a file: this one, the same in every process, takes what `film` was
 # given, which one call at a time lends it.
 _PLAYER = Path(given_policy.__file__)
@@ -74,7 +74,7 @@ def film(
         if not isinstance(policy, str | Mapping):
             given_policy.given = policy if callable(policy) else _predicting(policy)
             policy = {"name": "file", "file": str(_PLAYER)}
-        config = load_config({**given, "policy": policy, "seed": seed, **options}, _SCHEMA)
+        config = load_config({**given, "policy": policy, "seed": seed, **options})
         if is_trained_here(config["policy"]):
             raise GoalreelError(
                 f"policy.name: {config['policy']['name']} is trained first: run snakemake"

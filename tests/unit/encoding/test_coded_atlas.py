@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from assembling import CAPTION, atlas_of, quantisers
 from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, STYLES, simulated
-from project import REPOSITORY
 
 from encode import encode as program
 from goalreel.encoding import choice
@@ -23,7 +22,6 @@ from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.workflow.config import load_config
 
-SCHEMA = REPOSITORY / "config/config.schema.yaml"
 QP, CARD_QP = quantisers()
 ENCODE = {"encoder": "assemble", "qp": QP, "card_qp": CARD_QP}
 CONFIG = {"env": DISCRETE, "render": GYMNASIUM, "overlay.hud": False, "film_encoder": ENCODE}
@@ -160,7 +158,7 @@ def test_a_missing_picture_is_told_by_its_step_and_state(files, coded_atlas, tra
 
 
 def config(**given) -> dict:
-    return load_config(given, SCHEMA)
+    return load_config(given)
 
 
 def vector(width: int, height: int) -> dict:

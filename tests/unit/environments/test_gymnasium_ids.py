@@ -7,14 +7,12 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import CONTINUOUS
-from project import REPOSITORY
 from recordings import said_by
 
 from goalreel.environments.gymnasium_ids import environment_faults, find_spec, may_never_end
 from goalreel.errors import GoalreelError
 from goalreel.workflow.config import load_config
 
-SCHEMA = REPOSITORY / "config/config.schema.yaml"
 PACKAGES = ("ale_py", "minigrid", "shimmy", "gymnasium_robotics", "highway_env", "Box2D", "mujoco")
 # A process of its own: what is imported once stays registered.
 ASK = f"""
@@ -95,10 +93,10 @@ def test_a_wrong_opengl_is_told_with_those_allowed():
 def test_an_environment_without_an_end_needs_a_time_limit():
     given = {"env": "CliffWalking-v1", "policy": {"name": "random"}}
     with pytest.raises(GoalreelError, match="max_steps: null, and CliffWalking-v1 has no time"):
-        load_config(given, SCHEMA)
-    load_config(given | {"max_steps": 200}, SCHEMA)
+        load_config(given)
+    load_config(given | {"max_steps": 200})
     for env in ("Blackjack-v1", "FrozenLake-v1"):  # which end by themselves, or by their limit
-        load_config(given | {"env": env}, SCHEMA)
+        load_config(given | {"env": env})
     endless = [
         spec.id
         for spec in gymnasium.registry.values()
@@ -120,7 +118,7 @@ def test_a_recording_of_another_environment_is_refused(tmp_path, suffix):
             table = [columns, *zip(*columns.values(), strict=True)]
             lines = [",".join(map(str, row)) for row in table]
             (tmp_path / "r.csv").write_text("\n".join(lines))
-        load_config({"env": env, "policy": {"name": "recorded", "file": path}}, SCHEMA)
+        load_config({"env": env, "policy": {"name": "recorded", "file": path}})
 
     for named in (None, "", "Acrobot-v1", "gymnasium:Acrobot-v1"):
         check(named, "Acrobot-v1")
@@ -131,4 +129,4 @@ def test_a_recording_of_another_environment_is_refused(tmp_path, suffix):
     if suffix == ".npz":
         np.savez(path, **rows, env="CartPole-v1")
         with pytest.raises(GoalreelError, match="recorded in CartPole-v1"):
-            load_config({"env": "Acrobot-v1", "policy": {"name": "recorded", "file": path}}, SCHEMA)
+            load_config({"env": "Acrobot-v1", "policy": {"name": "recorded", "file": path}})

@@ -220,7 +220,7 @@ def test_an_atlas_of_another_size_or_palette_is_refused():
 
 def test_the_spec_names_the_package_that_draws():
     for style, package in (("vector", "pillow"), ("gymnasium", "pygame-ce")):
-        config = load_config({"render": {"style": style}}, REPOSITORY / "config/config.schema.yaml")
+        config = load_config({"render": {"style": style}})
         specs = Specs(config, REPOSITORY / "scripts")
         for spec in (specs.spec("atlas", None), specs.spec("render", of_shard(0))):
             assert set(json.loads(spec)["tools"]) == {"numpy", package}

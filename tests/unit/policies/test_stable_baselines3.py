@@ -25,7 +25,6 @@ sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not 
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
 SEEDS = np.arange(6) + 2**40
-SCHEMA = REPOSITORY / "config/config.schema.yaml"
 PENDULUM = {"env": "Pendulum-v1", "max_steps": 40}
 
 
@@ -33,7 +32,7 @@ def policy_of(path, env="Pendulum-v1", algorithm=None, **options) -> dict:
     """Return the section `policy` as the workflow completes it."""
     changes = {key: options.pop(key) for key in ("env_kwargs", "env_wrappers") if key in options}
     given = {"name": "sb3", "file": str(path), "algorithm": algorithm, **options}
-    return load_config({"env": env, "policy": given, **changes}, SCHEMA)["policy"]
+    return load_config({"env": env, "policy": given, **changes})["policy"]
 
 
 def refused(path, env="Pendulum-v1", **options) -> str:
@@ -117,7 +116,7 @@ def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_pa
 
     def spec(**options):
         given = {"name": "sb3", "file": str(folder / "model.zip"), **options}
-        config = load_config({"env": "Pendulum-v1", "policy": given}, SCHEMA)
+        config = load_config({"env": "Pendulum-v1", "policy": given})
         return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     before = spec()
@@ -256,7 +255,7 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
     with pytest.raises(GoalreelError, match="was trained to act with whole numbers from 0"):
         played(policy, others)
     with pytest.raises(GoalreelError, match="was trained with actions in Multi"):
-        load_config(others | {"policy": policy}, SCHEMA)
+        load_config(others | {"policy": policy})
 
 
 @pytest.mark.parametrize(
@@ -289,7 +288,7 @@ def test_a_model_of_other_spaces_is_refused(trained, env, wrappers, message):
 def test_a_model_of_other_spaces_is_refused_before_the_run(trained, env, wrappers, message):
     policy = {"name": "sb3", "file": str(trained / "model.zip")}
     with pytest.raises(GoalreelError, match=re.escape(message)):
-        load_config({"env": env, "env_wrappers": wrappers, "policy": policy}, SCHEMA)
+        load_config({"env": env, "env_wrappers": wrappers, "policy": policy})
 
 
 def test_a_model_of_another_algorithm_is_refused(trained):
@@ -312,7 +311,7 @@ def test_a_game_is_played_through_its_wrappers(tmp_path):
     ]
     wrapped = {"env": "ALE/Pong-v5", "env_wrappers": wrappers}
     with pytest.raises(GoalreelError, match=r"write env_kwargs: \{frameskip: 1\}"):
-        load_config(wrapped | {"policy": {"name": "random"}}, SCHEMA)
+        load_config(wrapped | {"policy": {"name": "random"}})
     wrapped["env_kwargs"] = {"frameskip": 1}
 
     def game():

@@ -174,7 +174,7 @@ def codes(scripts: Path, policy: str) -> dict[str, str]:
     for function in (_file, _read):
         function.cache_clear()
     config = FEW | {"policy": {"name": policy}}
-    plan = Specs(load_config(config, REPOSITORY / "config/config.schema.yaml"), scripts)
+    plan = Specs(load_config(config), scripts)
     stages = ("simulate", "atlas", "render", "coded_atlas", "encode", "concat", "episodes")
     specs = [json.loads(plan.spec(stage, of_shard(0))) for stage in stages]
     return {spec["stage"]: spec["code"] for spec in specs}
@@ -257,7 +257,7 @@ def test_a_film_that_gymnasium_draws_follows_what_shapes_it(scripts, name, stage
         for function in (_file, _read):
             function.cache_clear()
         config = FEW | {"env": "CartPole-v1", "policy": {"name": "random"}}
-        plan = Specs(load_config(config, REPOSITORY / "config/config.schema.yaml"), scripts)
+        plan = Specs(load_config(config), scripts)
         film = ("simulate", "encode", "concat", "episodes")
         return {stage: json.loads(plan.spec(stage, of_shard(0)))["code"] for stage in film}
 

@@ -22,7 +22,7 @@ from goalreel.workflow.specs import Specs
 
 
 def specs_of(**config) -> Specs:
-    given = load_config(FEW | config, REPOSITORY / "config/config.schema.yaml")
+    given = load_config(FEW | config)
     return Specs(given, REPOSITORY / "scripts")
 
 

@@ -35,8 +35,7 @@ def done(filmed, tmp_path) -> Project:
 
 def planned(project: Project, **config) -> Plan:
     """Return what the workflow plans in a project."""
-    schema = project.folder / "config/config.schema.yaml"
-    specs = Specs(load_config(BASE | config, schema), project.folder / "scripts")
+    specs = Specs(load_config(BASE | config), project.folder / "scripts")
     spec = parse_spec(specs.spec("verify", None))
     return Plan({name: stage.outputs for name, stage in STAGES.items()}, spec)
 

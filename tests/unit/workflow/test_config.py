@@ -25,7 +25,7 @@ RANDOM = {"name": "random"}
 
 
 def load(**given):
-    return load_config(given, SCHEMA)
+    return load_config(given)
 
 
 def faults(**given) -> str:
@@ -36,7 +36,7 @@ def faults(**given) -> str:
 
 def test_config_yaml_holds_every_option_at_its_default():
     written = yaml.safe_load((REPOSITORY / "config.yaml").read_text(encoding="utf-8"))
-    assert load(**written) == load() == load_config(written, SCHEMA)
+    assert load(**written) == load() == load_config(written)
     options = set(yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"])
     assert set(written) == options
     for section in ("policy", "film", "render", "overlay", "clips", "grid", "train", "encode"):

@@ -34,9 +34,7 @@ PLACES = {
 
 
 def needs(**options) -> Plan:
-    return Plan(
-        load_config(options, REPOSITORY / "config/config.schema.yaml"), REPOSITORY / "scripts"
-    )
+    return Plan(load_config(options), REPOSITORY / "scripts")
 
 
 def test_every_rule_but_the_targets_is_a_stage_of_the_table():

@@ -27,7 +27,7 @@ class LearnerSettings:
 
 @dataclass(frozen=True)
 class PipelineSettings:
-    """How to train: the options of the configuration's section `pixels` (config.schema.yaml)."""
+    """How to train: the options of the configuration's section `pixels`."""
 
     game: str
     preset: str

@@ -5,7 +5,7 @@
     python -m pip install -r envs/locks/test.txt
     python -m benchmarks.film.pictures
 =======
-    python docs/screenshots.py      in an environment with requirements-test.txt
+    python docs/screenshots.py      in an environment with envs/locks/test.txt
 >>>>>>> fd36a9e (Merge the ordinary design of collectors into its benchmark):docs/screenshots.py
 
 The report's screenshot needs Chromium and its driver (Debian: chromium chromium-driver).

@@ -612,7 +612,8 @@ def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
     }
     spec["config"] |= {"success": 0, "policy": {"name": "file", "file": "mine.py"}}
     spec["config"]["policy"]["function"] = "act"
-    command = [sys.executable, REPOSITORY / "scripts" / "simulate.py", "t.npz", "--spec"]
+    command = [sys.executable, REPOSITORY / "scripts" / "simulate.py"]
+    command += ["--trajectories", "t.npz", "--spec"]
     for files, message in (({changed: "0" * 64}, f"{changed} has changed"), ({}, "")):
         text = json.dumps(spec | {"files": files})
         said = subprocess.run([*command, text], cwd=tmp_path, capture_output=True, text=True)

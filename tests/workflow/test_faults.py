@@ -65,7 +65,7 @@ def test_raising_max_attempts_keeps_what_was_made(project):
 def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
     spec = '{"stage":"episodes","config":{},"shard":{},"tools":{"pandas":"0.0.1"}}'
     command = [sys.executable, REPOSITORY / "scripts" / "episodes.py", "--spec", spec]
-    command += ["--trajectories", "t", "a", "b"]
+    command += ["--trajectories", "t", "--episodes", "a", "--tables", "b"]
     completed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert completed.returncode == 1 and "planned with pandas 0.0.1" in completed.stderr
 

@@ -67,6 +67,7 @@ DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imag
 DISTRIBUTIONS["yaml"] = "pyyaml"
 # For those who have a model, a data set, or want one: 170 MB of pyarrow alone.
 THEIRS = {"stable_baselines3", "minari", "pyarrow"}
+THEIRS |= {"pydantic_core", "typing_extensions"}  # which come with pydantic
 BY_NAME = {
     "report": {"pyarrow"},
     "training": {"ale-py"},

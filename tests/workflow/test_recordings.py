@@ -116,7 +116,8 @@ def test_the_stage_plays_and_draws_a_recording(tmp_path):
     """By the commands that the rules call; Mountain Car, which is drawn elsewhere, is told."""
     record(tmp_path / "r.csv", "CartPole-v1", 2)
     spec = {"stage": "recording", "config": {"policy": {"name": "recorded", "file": "r.csv"}}}
-    command = [REPOSITORY / "scripts" / "recording.py", "r.npz", "--spec", json.dumps(spec)]
+    command = [REPOSITORY / "scripts" / "recording.py", "--output", "r.npz"]
+    command += ["--spec", json.dumps(spec)]
     subprocess.run([sys.executable, *command], cwd=tmp_path, check=True)
     for env, message in ((DISCRETE, "is drawn from an atlas"), ("CartPole-v1", "")):
         config = {"env": env, "seed": 1, "film.show": "reaches", "success": 3}
@@ -125,7 +126,16 @@ def test_the_stage_plays_and_draws_a_recording(tmp_path):
             {"stage": "simulate", "config": config, "shard": {"first": 1, "count": 1}}
         )
         program = REPOSITORY / "scripts" / "simulate.py"
-        command = [sys.executable, program, "t.npz", "--policy", "r.npz", "--frames", "f.npz"]
+        command = [
+            sys.executable,
+            program,
+            "--trajectories",
+            "t.npz",
+            "--policy",
+            "r.npz",
+            "--frames",
+            "f.npz",
+        ]
         command += ["--spec", text]
         said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert said.returncode == bool(message) and message in said.stderr

@@ -146,6 +146,7 @@ def test_the_stage_plays_and_draws_a_recording(tmp_path):
     assert len(goalreel.open_cache(tmp_path / "f.npz")) == len(made.states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["actions", "states"])
 def test_memory_follows_the_rows_of_a_recording(tmp_path, kind):
     """One long episode among short ones: as long as it, all would take 24,000,000 numbers."""

@@ -46,7 +46,7 @@ def directly(tmp_path, user_cache):
     return folder / "results" / "MountainCar-v0-pump" / "film.mp4"
 
 
-@pytest.mark.parametrize("prefix", ["", "film_"])
+@pytest.mark.parametrize("prefix", [pytest.param("", marks=pytest.mark.slow), "film_"])
 def test_a_module_of_another_workflow_makes_the_same_film(tmp_path, user_cache, directly, prefix):
     """Its programs and its package are found; rules may have a prefix; views are rules."""
     renamed, snakefile = f" as {prefix}*" * bool(prefix), REPOSITORY / "workflow" / "Snakefile"

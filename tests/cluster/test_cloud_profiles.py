@@ -95,12 +95,10 @@ def planned(tmp_path_factory, user_cache) -> dict[str, str]:
     """Return what a dry run with each cloud's profile says, the bucket being empty."""
     folder = tmp_path_factory.mktemp("planned")
     (folder / "project").mkdir()
-    targets = ("all", "report", "clips")
+    options = ("all", "report", "clips", "--dry-run", "--verbose")
     with s3_server(folder / "server.log") as address:
         project = StoredProject(folder / "project", user_cache, address)
-        return {
-            cloud: project.run(*targets, "--dry-run", profile=cloud, config=FEW) for cloud in CLOUDS
-        }
+        return {cloud: project.run(*options, profile=cloud, config=FEW) for cloud in CLOUDS}
 
 
 ONCE = ("atlas", "coded_atlas", "concat", "episodes", "plots", "grid", "swarm", "report", "clips")
@@ -115,7 +113,7 @@ def test_a_dry_run_plans_every_job_with_its_results_in_the_bucket(planned, cloud
     counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.M)}
     sharded = {"simulate": 2, "render": 2, "encode": 2}
     assert counts.items() >= (sharded | dict.fromkeys(ONCE, 1)).items()
-    outputs = ", ".join(re.findall("^    output: (.*)$", output, re.M)).split(", ")
+    outputs = ", ".join(re.findall("^ +output: (.*)$", output, re.M)).split(", ")
     assert len(outputs) >= 14
     for path in outputs:
         assert re.fullmatch(r"s3://films/run/results/.* \(send to storage\)", path)

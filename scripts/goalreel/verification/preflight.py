@@ -32,6 +32,7 @@ _MAX_LINES = 4  # of a message
 _MAIN = "from goalreel.verification.preflight import main; main()"
 # Of Python, of packages and of goalreel: a policy opens them, and they are no input of its.
 _SYSTEM = {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), sys.prefix, sys.base_prefix}
+_PACKAGES = {"site-packages", "dist-packages"}  # also of an environment beneath this one
 _SYSTEM |= {"/dev", "/etc", "/proc", "/sys", "/usr", str(Path(__file__).parents[2])}
 
 
@@ -132,7 +133,9 @@ def _own(opened: set, config: Mapping) -> dict[str, str]:
         whole = Path(path).absolute()
         if whole.parent.name == "__pycache__":
             whole = Path(importlib.util.source_from_cache(str(whole)))
-        if whole.is_file() and not any(whole.is_relative_to(folder) for folder in _SYSTEM):
+        is_package = bool(_PACKAGES.intersection(whole.parts))
+        is_system = any(whole.is_relative_to(folder) for folder in _SYSTEM)
+        if whole.is_file() and not (is_package or is_system):
             here = whole.is_relative_to(Path.cwd())
             files[str(whole.relative_to(Path.cwd()) if here else whole)] = _sha256(whole)
     files.pop(os.path.normpath(config["policy"]["file"]), None)

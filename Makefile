@@ -34,7 +34,7 @@ faults: .venv/installed-for-tests
 lint: .venv/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakefmt --check Snakefile
 	$(BIN)/snakemake --lint
 
 # The documentation as a site, in site/; a dead link fails.

@@ -3,8 +3,8 @@
 simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
 What repeats is made once: the atlas has every picture drawn, the coded atlas has it coded.
 
-Options: config.yaml. What a stage does: scripts/STAGE.py. What makes it run again (its spec), what
-it asks of a cluster and what the summary says of it: scripts/goalreel/workflow/stages.py.
+Options: config.yaml. The stages, what each takes, leaves and depends on:
+scripts/goalreel/workflow/stages.py. What a stage does: scripts/STAGE.py.
 """
 
 import os
@@ -16,7 +16,13 @@ if not os.path.isdir(os.path.join(base, "scripts")):
     from goalreel.cli import WORKFLOW as base
 sys.path.insert(0, os.path.join(base, "scripts"))
 
-from goalreel.workflow.hooks import plan_run, print_causes, print_summary, start_run
+from goalreel.workflow.hooks import (
+    describe_rules,
+    plan_run,
+    print_causes,
+    print_summary,
+    start_run,
+)
 
 del sys.path[0]  # the programs' names must not hide modules of Snakemake's plugins
 
@@ -29,16 +35,6 @@ report: os.path.join(base, "docs/report/workflow.rst")
 
 plan = plan_run(workflow, base, config)
 
-RESULTS = plan.config["results"]
-TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
-FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
-SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
-SARSA_POLICY = f"{RESULTS}/train/policy.npz"
-DQN_POLICY = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt"
-PIXELS_POLICY = f"{RESULTS}/pixels/policy.npz"
-POLICIES = {"sarsa": SARSA_POLICY, "dqn": DQN_POLICY, "pixels": PIXELS_POLICY}
-DQN_METRICS = f"{RESULTS}/train/{{variant}}/{{seed}}/metrics.json"
-
 
 wildcard_constraints:
     shard=r"\d{5,9}",
@@ -50,21 +46,48 @@ wildcard_constraints:
 # options than its run was planned with refuses to start.
 envvars:
     "GOALREEL_SOURCES",
-    "GOALREEL_CONFIG",
-    "GOALREEL_FOUND",
+    "GOALREEL_PLANS",
 
 
 rule all:
     """The film and its tables."""
     input:
-        f"{RESULTS}/film.mp4",
-        f"{RESULTS}/episodes.csv",
-        plan.if_reaches(f"{RESULTS}/attempts.csv"),
+        plan.film,
 
 
-for stage in ("film", "training", "views", "report", "verify"):
+rule training:
+    """Compare the variants of deep Q-learning: train each from several seeds."""
+    input:
+        plan.comparison,
 
-    include: os.path.join(base, f"rules/{stage}.smk")
+
+for stage in plan.stages:
+
+    rule:
+        name:
+            stage
+        input:
+            **plan.inputs(stage),
+        output:
+            **plan.outputs(stage),
+        log:
+            plan.log(stage),
+        benchmark:
+            plan.benchmark(stage)
+        conda:
+            plan.conda(stage)
+        threads: plan.threads(stage, workflow.resource_settings.cores)
+        resources:
+            mem_mb=plan.memory(stage),
+            runtime=plan.minutes(stage),
+        params:
+            spec=plan.spec(stage),
+            command=plan.command(stage),
+        shell:
+            "{params.command} 2> {log:q}"
+
+
+describe_rules(workflow)
 
 
 onstart:

@@ -16,11 +16,11 @@ def training_table(spec, metrics, runs, rows, table, bars, curves, sums):
     from goalreel.training.dqn.plots import plot_bars, plot_curves
 
     paths = {
-        f"dqn {variant} {seed}": metrics.parents[2] / variant / str(seed) / metrics.name
+        f"{variant} {seed}": metrics.parents[2] / variant / str(seed) / metrics.name
         for variant in spec.config["dqn.variants"]
         for seed in spec.config["dqn.seeds"]
     }
-    check_inputs(spec, **paths)
+    check_inputs(spec, paths)
     trainings = [read_metrics(path) for path in paths.values()]
     variants = rows_of(trainings)
     write_text(runs, runs_as_csv(trainings))

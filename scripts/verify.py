@@ -9,18 +9,18 @@ from goalreel.stage_program import stage
 
 
 @stage
-def verify(spec, output, threads: int = 1):
+def verify(spec, film, tables, output, threads: int = 1):
     from goalreel import cli
     from goalreel.errors import GoalreelError
     from goalreel.verification.run import Plan, verify
     from goalreel.verification.verdict import error_report, remove, write_verdicts
     from goalreel.workflow.stages import STAGES
 
-    plan = Plan({name: stage.outputs for name, stage in STAGES.items()}, spec)
+    plan = Plan({name: stage.paths for name, stage in STAGES.items()}, spec)
     verdicts = verify(output.parent, plan, threads)
     write_verdicts(output, verdicts)
-    planned = cli.results() == output.parent.resolve()
-    again = remove(verdicts) if planned else []
+    is_own = output.parent.resolve() in cli.results_folders()
+    again = remove(verdicts) if is_own else []
     if errors := error_report(verdicts, again):
         raise GoalreelError(errors)
     return "\n".join(map(str, verdicts))

@@ -8,7 +8,6 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import av
 import pytest
@@ -42,9 +41,9 @@ VIEWED = {"reaches": 4, "shard_size": 2, "train": "{checkpoints: [1, 2], attempt
 HARSH = 'it\'s a "film" $(x) é #;=\\ 雪'
 
 
-def of_shard(shard: int) -> SimpleNamespace:
+def of_shard(shard: int) -> dict[str, str]:
     """Return the wildcards that Snakemake hands to the function of a shard's spec."""
-    return SimpleNamespace(shard=f"{shard:05d}")
+    return {"shard": f"{shard:05d}"}
 
 
 def resealed(path: Path) -> None:

@@ -84,20 +84,20 @@ def read_log(path: str) -> list[str]:
 
 
 def note_results(results: Path) -> None:
-    """Set for the jobs that this process will start where the workflow's own files are."""
-    os.environ[_RESULTS] = str(results.resolve())
+    """Add to what the jobs that this process will start know of the workflow's own folders."""
+    folders = dict.fromkeys([*map(str, results_folders()), str(results.resolve())])
+    os.environ[_RESULTS] = os.pathsep.join(folders)
 
 
-def results() -> Path | None:
-    """Return the folder of the workflow that started this job, None of a program by hand."""
-    noted = os.environ.get(_RESULTS)
-    return Path(noted) if noted else None
+def results_folders() -> list[Path]:
+    """Return the results of the workflow that started this job: a folder for each of its runs."""
+    return list(map(Path, filter(None, os.environ.get(_RESULTS, "").split(os.pathsep))))
 
 
 def _deleted(error: Unusable) -> bool:
     """Delete a useless file of the workflow, so that the next run makes it; tell whether it is."""
-    folder, path = results(), error.path.resolve()
-    if folder is None or not path.is_relative_to(folder):
+    path = error.path.resolve()
+    if not any(map(path.is_relative_to, results_folders())):
         return False  # the user's own, or a copy of what is elsewhere
     try:
         for file in error.files:
@@ -115,7 +115,7 @@ def _fail(message: str, **facts) -> None:
     For the workflow that started this job the log ends in a line for `read_failure`.
     """
     print(f"error: {message}", file=sys.stderr)
-    if results() is not None:
+    if results_folders():
         size = len(f"error: {message}\n".encode())
         print(
             json.dumps({"bytes": size, "unusable": [], "stopped": False, **facts}), file=sys.stderr

@@ -18,16 +18,6 @@ from goalreel.provenance.spec import Spec, package_version, parse_spec
 
 # The files of all shards, of which a command line names the first.
 Shards = Sequence[Path]
-# The stages that may have made a parameter's file. Others are named after the stage.
-MAKERS = {
-    "trajectories": ("simulate",),
-    "frames": ("render",),
-    "segments": ("encode",),
-    "film": ("concat",),
-    "tables": ("episodes",),
-    "episodes": (),  # its spec is in `tables`
-    "policy": ("train", "dqn", "pixels", "recording"),
-}
 
 
 def stage(function: Callable) -> Callable:
@@ -51,13 +41,10 @@ def stage(function: Callable) -> Callable:
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.annotation is Shards:
                 arguments[name] = shard_paths(arguments[name], spec.shard["shards"])
-        made = {
-            maker: path for name, path in arguments.items() for maker in MAKERS.get(name, (name,))
-        }
         if spec.made_of:
             from goalreel.provenance.input_checks import check_inputs
 
-            check_inputs(spec, **made)
+            check_inputs(spec, arguments)
         cli.say(function(spec, **arguments))
 
     function.main = main

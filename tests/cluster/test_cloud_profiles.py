@@ -10,6 +10,7 @@ from conftest import FEW
 from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
 from project import REPOSITORY
 
+from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
 
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
@@ -136,30 +137,20 @@ def given_by_batch(asked: list[list[int]]) -> list[list[int]]:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def threads_of(rule: str) -> int:
-    """Return the threads of a rule, as the workflow says."""
-    texts = [path.read_text(encoding="utf-8") for path in REPOSITORY.glob("rules/*.smk")]
-    texts.append((REPOSITORY / "Snakefile").read_text(encoding="utf-8"))
-    (body,) = [
-        body for text in texts for body in re.findall(rf"^rule {rule}:\n(?: .*\n|\n)*", text, re.M)
-    ]
-    if "    threads: plan.cores(" in body:
-        return Plan.cores(None)
-    threads = re.search(r"^    threads: (\d+)$", body, re.M)
-    return int(threads[1]) if threads else 1
-
-
 @pytest.mark.slow
 @needs_cluster
 def test_aws_batch_gives_every_job_what_it_asks_for_or_more(planned):
-    profile = yaml.safe_load(text("aws-batch"))
+    profile, plan = (
+        yaml.safe_load(text("aws-batch")),
+        Plan(load_config(FEW), REPOSITORY / "scripts"),
+    )
     rules = set(re.findall(r"^(?:local)?rule (\w+):$", planned["aws-batch"], re.M)) - {"all"}
     assert rules <= set(profile["set-resources"])
     most = {rule: profile["group-components"][group] for rule, group in profile["groups"].items()}
     asked = [
         [threads * jobs, jobs * eval(given["mem_mb"], {"attempt": attempt})]  # noqa: S307
         for rule, given in profile["set-resources"].items()
-        for threads in [profile["set-threads"].get(rule) or threads_of(rule)]
+        for threads in [profile["set-threads"].get(rule) or plan.threads(rule, None)]
         for attempt in range(1, profile["retries"] + 2)
         for jobs in range(1, most.get(rule, 1) + 1)
     ]

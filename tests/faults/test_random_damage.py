@@ -16,7 +16,7 @@ from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES
 
-OUTPUTS = {name: stage.outputs for name, stage in STAGES.items()}
+OUTPUTS = {name: stage.paths for name, stage in STAGES.items()}
 DRAWN = {"env": "FrozenLake-v1", "episodes": 6, "shard_size": 2, "policy": "{name: random}"}
 DRAWN_VIEWS = ("clips", "grid", "stills", "card")
 EACH = 25  # damages of a trial; each is undone
@@ -33,7 +33,7 @@ def finished(request, once, tmp_path_factory):
         made, config = once("drawn with views", make), DRAWN
     given = {key: yaml.safe_load(str(value)) for key, value in config.items()}
     complete = load_config(given)
-    spec = parse_spec(Specs(complete, made.folder / "scripts").spec("verify", None))
+    spec = parse_spec(Specs(complete, made.folder / "scripts").spec("verify", {}))
     plan = Plan(OUTPUTS, spec)
     copy = made.copied(tmp_path_factory.mktemp("damaged") / "project")
     return copy.folder / "results", plan

@@ -35,7 +35,7 @@ def commands(viewed) -> dict[str, list[str]]:
         *TARGETS,
         config=VIEWED,
     )
-    lines = re.findall(r'^Shell command: python "\$SCRIPTS/(\w+)\.py" (.*) 2> .*$', output, re.M)
+    lines = re.findall(r"^Shell command: python \S+/(\w+)\.py (.*) 2> .*$", output, re.M)
     return {program: shlex.split(words) for program, words in lines}
 
 
@@ -49,7 +49,7 @@ def test_any_file_in_place_of_an_input(viewed, commands, tmp_path, monkeypatch, 
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     main = cli.program(program).main
-    outputs = {f"results/{name}" for name in STAGES[program].outputs}
+    outputs = {f"results/{name}" for name in STAGES[program].paths}
     outputs |= {name.format(shard=shard) for name in outputs for shard in ("00000", "00001")}
     words = commands[program]
     inputs = [i for i, word in enumerate(words) if word not in outputs and "results/" in word]

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).parents[2]
 # Python as most users run it.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SOURCES = ["Snakefile", "config.yaml", "config"]
-SOURCES += ["rules", "scripts", "envs", "profiles", "docs", "examples"]
+SOURCES += ["scripts", "envs", "profiles", "docs", "examples"]
 
 
 def _heed_ctrl_c() -> None:

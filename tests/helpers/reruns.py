@@ -5,13 +5,11 @@ their specs differ too, as they hold a digest of what they take. Real dry runs b
 confirm that the specs tell the same as Snakemake.
 """
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import yaml
 from project import REPOSITORY
@@ -65,15 +63,14 @@ class Sources:
             rule = waiting.pop()
             for name in _names(plan, rule):
                 if (rule, name) not in found:
-                    wildcards = SimpleNamespace(shard=name)
-                    found[rule, name] = plan.spec(rule, wildcards)
-                    waiting += json.loads(found[rule, name])["made_of"]
+                    found[rule, name] = plan.spec(rule, {"shard": name})
+                    waiting += plan.makers(rule).values()
         return found
 
 
 def _names(plan: Specs, rule: str) -> list[str]:
     """Return the shard of each of a rule's jobs, "" for a job of the whole run."""
-    count = plan.shards if STAGES[rule].per == "shard" else 0
+    count = plan.run.shards if STAGES[rule].scope == "shard" else 0
     return [shard_name(place) for place in range(count)] or [""]
 
 

@@ -95,7 +95,7 @@ def test_parsing_the_workflow_imports_nothing_heavy():
         "from goalreel.workflow.config import load_config; from pathlib import Path\n"
         "from goalreel.workflow.specs import Specs\n"
         "specs = Specs(load_config({}), Path('scripts'))\n"
-        "from types import SimpleNamespace; first = SimpleNamespace(shard='00000')\n"
+        "first = {'shard': '00000'}\n"
         "[specs.spec(stage, first) for stage in ('encode', 'render', 'atlas')]\n"
         "print(*{'numpy', 'pandas', 'pygame', 'gymnasium', 'PIL', 'torch'} & set(sys.modules))"
     )

@@ -7,21 +7,21 @@ import pytest
 from conftest import FEW
 from project import REPOSITORY
 
-TABLE, RULES = "scripts/goalreel/workflow/stages.py", "rules/views.smk"
+TABLE = "scripts/goalreel/workflow/stages.py"
 
 
 @pytest.fixture
 def extended(project):
     """Return a copy of the project with the page's view."""
     text = (REPOSITORY / "docs" / "contributing.md").read_text(encoding="utf-8")
-    pieces = re.findall(r"`((?:scripts|rules)/\S+)`:\n\n```python\n(.*?)^```$", text, re.M | re.S)
-    assert [path for path, _ in pieces][2:] == [TABLE, RULES]
+    pieces = re.findall(r"`(scripts/\S+)`:\n\n```python\n(.*?)^```$", text, re.M | re.S)
+    assert [path for path, _ in pieces][2:] == [TABLE]
     for path, code in pieces:
         if path == TABLE:
             project.edit(path, "_VIEWS = {\n", f"_VIEWS = {{\n{code}")
         else:
             with (project.folder / path).open("a", encoding="utf-8") as file:
-                file.write(f"\n\n{code}" if path == RULES else code)
+                file.write(code)
     return project
 
 

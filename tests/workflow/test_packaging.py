@@ -13,6 +13,7 @@ from recordings import said_by
 
 import goalreel
 from goalreel.provenance.fingerprint import modules
+from goalreel.workflow.stages import STAGES
 
 LOCKS = REPOSITORY / "envs" / "locks"
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -61,8 +62,6 @@ def test_a_cluster_runs_with_the_versions_of_a_laptop():
     assert {name: tested.get(name) for name in cluster} == cluster
 
 
-RULES = [REPOSITORY / "Snakefile", *sorted((REPOSITORY / "rules").glob("*.smk"))]
-RULE = re.compile(r'"(?:\.\./)?envs/(\w+)\.yaml".*?\$SCRIPTS/(\w+)\.py', re.S)
 DISTRIBUTIONS = {"PIL": "pillow", "pygame": "pygame-ce", "imageio_ffmpeg": "imageio-ffmpeg"}
 DISTRIBUTIONS["yaml"] = "pyyaml"
 # For those who have a model, a data set, or want one: 170 MB of pyarrow alone.
@@ -102,13 +101,7 @@ def test_the_dependencies_name_what_is_imported_and_nothing_else():
 def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions(environment):
     text = (REPOSITORY / "envs" / f"{environment}.yaml").read_text(encoding="utf-8")
     packages = set(re.findall(r"^ {6}- (\S+)$", text, re.M))
-    stages = [
-        stage
-        for path in RULES
-        for rule in path.read_text(encoding="utf-8").split("\nrule ")
-        for name, stage in RULE.findall(rule)
-        if name == environment
-    ]
+    stages = [name for name, stage in STAGES.items() if stage.conda == environment]
     paths = [path for stage in stages for path in of_stage(stage)]
     expected = imported_packages(paths) - THEIRS | BY_NAME.get(environment, set())
     assert {package.split("==")[0] for package in packages} == expected

@@ -16,7 +16,7 @@ from goalreel.verification.run import Plan, check_stage
 from goalreel.workflow.stages import FILM as CHAIN
 from goalreel.workflow.stages import STAGES
 
-OUTPUTS = {name: stage.outputs for name, stage in STAGES.items()}
+OUTPUTS = {name: stage.paths for name, stage in STAGES.items()}
 ALL = (*FILM, *VIEWS)
 PLANNED = VIEWED | {"train": {"checkpoints": [1, 2], "attempts": 1}}  # the same in this process
 NOTHING = {}

@@ -85,11 +85,18 @@ def test_a_wrong_config_stops_before_any_job_with_one_message(project):
     assert "Exception" not in output and len(output.splitlines()) < 10, output
 
 
-@pytest.mark.parametrize("name", ["docs", "scripts/goalreel", ".", "docs/../rules/x"])
+@pytest.mark.parametrize("name", ["docs", "scripts/goalreel", ".", "docs/../envs/x"])
 def test_results_never_stand_among_the_workflows_own_files(project, name):
     output = project.fail(config=FEW | {"results": name})
     assert "is where the workflow's own files stand; choose another folder" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(("view", "needs"), [("swarm", "an atlas"), ("learning", "policy=dqn")])
+def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
+    output = project.fail(view, config={"env": "CartPole-v1"})
+    assert f"{view}: cannot be made of CartPole-v1 with the policy random. It needs " in output
+    assert needs in output and "Traceback" not in output
 
 
 def test_results_that_name_a_file_are_refused(project):

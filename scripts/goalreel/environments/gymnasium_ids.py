@@ -189,23 +189,32 @@ def environment_faults(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
     return given or _unknown_kwargs(env, creator, kwargs)
 
 
-def render_fps(env: str, kwargs: Mapping) -> float | None:
-    """Return the frames per second that an environment's metadata tells, None if it tells none.
+def class_fps(env: str) -> float | None:
+    """Return the frames per second in the metadata of an environment's class, None without any."""
+    _, creator = find_spec(env)
+    return _fps_in(getattr(creator, "metadata", None))
 
-    MuJoCo's tell them once they are made, which takes milliseconds as long as nothing is drawn.
+
+def instance_fps(env: str, kwargs: Mapping) -> float | None:
+    """Return the frames per second in an instance's metadata, None without any: MuJoCo's have it.
+
+    Making one takes milliseconds as long as nothing is drawn.
     """
     import gymnasium
 
-    spec, creator = find_spec(env)
-    fps = (getattr(creator, "metadata", None) or {}).get("render_fps")
-    if fps is None:
-        if mujoco := sys.modules.get("mujoco"):
-            # It warns of its own models, on the terminal and in a file that it leaves here.
-            mujoco.set_mju_user_warning(lambda message: None)
-        with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
-            made = gymnasium.make(spec, disable_env_checker=True, **kwargs)
-            fps = made.metadata.get("render_fps")
-            made.close()
+    spec, _ = find_spec(env)
+    if mujoco := sys.modules.get("mujoco"):
+        # It warns of its own models, on the terminal and in a file that it leaves here.
+        mujoco.set_mju_user_warning(lambda message: None)
+    with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
+        made = gymnasium.make(spec, disable_env_checker=True, **kwargs)
+        made.close()
+        return _fps_in(made.metadata)
+    return None
+
+
+def _fps_in(metadata: Mapping | None) -> float | None:
+    fps = (metadata or {}).get("render_fps")
     is_number = isinstance(fps, numbers.Real) and math.isfinite(fps) and fps > 0
     return float(fps) if is_number else None
 
@@ -221,9 +230,25 @@ def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ..
         late for m in imported for start, names in LATE.items() if m.startswith(start)
         for late in names
     }  # fmt: skip
-    owners = importlib.metadata.packages_distributions()
-    packages = {owners[module][0] for module in modules if owners.get(module)}
-    return tuple(sorted(packages - {"gymnasium", "goalreel"}))
+    return tuple(sorted({*filter(None, map(_package, modules))} - {"gymnasium", "goalreel"}))
+
+
+def _package(module: str) -> str | None:
+    """Return the installed package that brings a module, None if none does.
+
+    Most have its name. Only for another are all installed packages read, which takes 0.4 s.
+    """
+    if module in sys.stdlib_module_names or module == "goalreel":
+        return None
+    named = PACKAGES.get(module, module).partition("[")[0]
+    for name in (named, module.replace("_", "-")):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.distribution(name).name
+    found = importlib.util.find_spec(module)
+    installed = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
+    if found is None or not any((found.origin or "").startswith(folder) for folder in installed):
+        return None
+    return next(iter(importlib.metadata.packages_distributions().get(module, ())), None)
 
 
 def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:

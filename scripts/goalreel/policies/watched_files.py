@@ -1,4 +1,4 @@
-"""What the workflow watches of a policy: its modules, packages and the user's files.
+"""What the workflow watches of a policy: its packages and the user's files.
 
 Imported while the Snakefile is parsed, so it imports little.
 """
@@ -14,25 +14,6 @@ from goalreel.errors import GoalreelError, OptionError
 from goalreel.policies.minari_files import data_files
 from goalreel.policies.parameters import ALGORITHMS
 from goalreel.provenance.spec import Spec
-
-# The modules that a single policy uses, and what its program takes for it alone; the rules are all
-# in policies.policy.
-_RECORDED = [
-    f"goalreel.simulation.{module}"
-    for module in ("minari_episodes", "recorded_episodes", "recording_file", "recording_blocks")
-]
-_MODULES = {
-    "dqn": ["goalreel.policies.network_file"],
-    "file": ["goalreel.policies.user_function"],
-    "minari": _RECORDED,
-    "pixels": [
-        *("goalreel.policies.pixel_policy", "goalreel.policies.pixel_checkpoints"),
-        *("goalreel.policies.pixel_network", "goalreel.policies.warp", "goalreel.pictures.warped"),
-    ],
-    "recorded": _RECORDED,
-    "sarsa": ["goalreel.policies.tile_policy"],
-    "sb3": ["goalreel.policies.stable_baselines3"],
-}
 
 
 def policy_files(policy: Mapping) -> dict[str, str]:
@@ -114,12 +95,6 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
             f"{sys.executable}: pip install {package}",
         )
     return tuple(dict.fromkeys(("stable-baselines3", package, "torch")))
-
-
-def other_policies(name: str) -> list[str]:
-    """Return the full names of the modules that policies other than `name` are in."""
-    modules = [module for other in sorted(_MODULES) for module in _MODULES[other]]
-    return [module for module in dict.fromkeys(modules) if module not in _MODULES.get(name, ())]
 
 
 def check_files(spec: Spec, found: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ and its seal fits.
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
@@ -17,44 +17,44 @@ from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec, package_version
 
 
-def check_inputs(spec: Spec, **inputs: Path | Iterable[Path] | None) -> None:
+def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
     """Check that inputs were made as planned, and that they are as written; .npz readers do that.
 
     Args:
         spec: the stage's; one written by hand names no `made_of`, and nothing is checked.
-        inputs: by the stage that made them, or by that and what distinguishes its results: a file,
-            a folder, the files of all shards in order, or None for none. A table's .json stands for
-            what is beside it.
+        inputs: by their names in `made_of`, a program's options: a file, a folder, the files of all
+            shards in order, or None for none. A table's .json stands for the .csv beside it. Other
+            options are passed over.
 
     Raises:
         Unusable: one of them was made otherwise; it names all such files.
     """
     faults: list[Unusable] = []
-    for stage, paths in inputs.items():
-        if stage == "render" and stage not in spec.made_of:
-            stage = "simulate"  # which draws what Gymnasium plays
-        if stage in spec.made_of and paths is not None:
-            faults += _unusable(spec, stage, paths)
+    for name, paths in inputs.items():
+        if name in spec.made_of and paths is not None:
+            faults += _unusable(spec, name, paths)
     if faults:
         faults[0].others = tuple(faults[1:])
         raise faults[0]
 
 
-def _unusable(spec: Spec, stage: str, paths: Path | Iterable[Path]) -> list[Unusable]:
-    """Return what is wrong with the files of a stage."""
+def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusable]:
+    """Return what is wrong with the files of an input."""
     all_shards, faults = not isinstance(paths, Path), []
     reach: int | None = spec.shard.get("first", 0)
     for path in paths if all_shards else [paths]:
         try:
             _date_back(path)
             whole = path
+            if path.suffix == ".csv":  # its digest and its spec are in the table's .json
+                continue
             if path.suffix == ".mp4":
                 check_seal(path)
             elif path.suffix == ".json":
                 check_digests(path)
             elif path.is_dir():
                 whole = check_folder(path)[0]
-            reach = _reach_after(spec, stage, whole, reach)
+            reach = _reach_after(spec, name, whole, reach)
         except Unusable as fault:
             faults.append(fault)
             reach = None  # where the next shard is to begin is not known
@@ -88,15 +88,13 @@ def _difference(planned: Spec, actual: Spec) -> str:
     return "it was made by other options, code or tools than this run's"
 
 
-def _reach_after(spec: Spec, stage: str, path: Path, reach: int | None) -> int | None:
+def _reach_after(spec: Spec, name: str, path: Path, reach: int | None) -> int | None:
     """Check a file, which begins with `reach` if it is a shard's; return the reach after it.
 
     reach: None where that is not known; then any will do.
     """
-    actual, maker = read_spec(path), stage.split()[0]
-    if actual.stage != maker:
-        raise Unusable(path, f"it was made by the stage {actual.stage!r}, not {maker!r}")
-    if actual.digest != spec.made_of[stage]:
+    actual = read_spec(path)
+    if actual.digest != spec.made_of[name]:
         raise Unusable(path, _difference(spec, actual))
     if "first" not in actual.shard:
         return reach

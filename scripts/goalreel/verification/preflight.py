@@ -55,8 +55,9 @@ def play_first_steps(config: Mapping, digest: str, scripts: Path, kept: Path) ->
         kept: the folder where successes are kept.
 
     Returns:
-        `files`, the sha256 of each file that the policy opens, and `episode_s`, about how many
-        seconds an episode takes at most; {} if a start takes longer than a minute.
+        `files`, the sha256 of each file that the policy opens; `episode_s`, about how many seconds
+        an episode takes at most; `fps`, the frames per second that the environment has only once
+        it is made, else None. {} if a start takes longer than a minute.
 
     Raises:
         GoalreelError: the environment or the policy fails.
@@ -113,11 +114,21 @@ def main() -> None:
     try:
         seconds = _play(config, answer_path.parent)
         files = _own(opened, config) if config["policy"]["name"] == "file" else {}
-        answer = {"files": files, "episode_s": seconds}
+        answer = {"files": files, "episode_s": seconds, "fps": _own_fps(config)}
     except GoalreelError as error:
         answer = {"error": str(error)}
     answer_path.write_text(json.dumps(answer), encoding="utf-8")
     os._exit(0)  # what the environment has started need not end
+
+
+def _own_fps(config: Mapping) -> float | None:
+    """Return the frames per second that only an instance of the environment tells, if it does."""
+    from goalreel.environments.gymnasium_ids import class_fps, instance_fps
+
+    env = config["env"]
+    if describe(env).computed or class_fps(env):
+        return None
+    return instance_fps(env, config["env_kwargs"])
 
 
 def _own(opened: set, config: Mapping) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from goalreel.configuration.errors import config_error, read_options
 from goalreel.configuration.options import Policy, Render
 from goalreel.encoding.choice import cards, choose, obstacles
-from goalreel.environments.gymnasium_ids import environment_faults, may_never_end, render_fps
+from goalreel.environments.gymnasium_ids import class_fps, environment_faults, may_never_end
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
 from goalreel.errors import OptionError, Unusable, counted
@@ -218,7 +218,11 @@ def _fps(config: Mapping) -> int:
         return _FPS
     if config["policy"]["name"] == "pixels":
         return _CONSOLE_FPS  # each of its frames is a step
-    own = render_fps(config["env"], config["env_kwargs"]) or _FPS
+    return film_fps(class_fps(config["env"]) or _FPS)
+
+
+def film_fps(own: float) -> int:
+    """Return a film's frames per second for those of its environment, within what is allowed."""
     return min(max(round(own), 1), _MOST_FPS)
 
 

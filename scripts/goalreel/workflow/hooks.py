@@ -31,8 +31,7 @@ from goalreel.provenance.checksums import STAMP, SUMS, read_sums
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps
-from goalreel.workflow import selection
-from goalreel.workflow.config import load_config
+from goalreel.workflow.config import film_fps, load_config
 from goalreel.workflow.failure_summary import failure_summary
 from goalreel.workflow.job_events import (
     JobEvents,
@@ -50,7 +49,6 @@ from goalreel.workflow.object_storage import (
 )
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run_summary import film_summary, view_summary
-from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import APART, FILM, STAGES, VIEWS
 
 _STARTED = time.time()
@@ -58,20 +56,22 @@ _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list = []  # of this run: one, or none where hooks are off
 _PROGRESS: list = []  # its line, likewise
 _LOCKS: list = []  # of this process, held until it ends
-_CONFIG, _FOUND = "GOALREEL_CONFIG", "GOALREEL_FOUND"
+# Of each results folder that this process plans: a digest of the configuration, and what the run's
+# first steps have shown. Several modules of one workflow may plan one each.
+_PLANS = "GOALREEL_PLANS"
 _SHARD_SECONDS = 60  # that an interrupted job may lose
 RUN_FILE = "config.yaml"  # in the results
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
-_SOURCES = ("scripts", "rules", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
+_SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
 _SOURCES += (".git", ".github", ".ci", "config", "workflow")
 
 
 def plan_run(workflow, base: str, config: Mapping) -> Plan:
     """Return the plan of a run for what the user configured, or end the run with one message.
 
-    The rules' commands find the stages' programs in $SCRIPTS afterwards, and Snakemake's own
-    `python`, so that `.venv/bin/snakemake` works without an activated environment; a conda
-    environment, which Snakemake activates later, still comes first.
+    The rules' commands find Snakemake's own `python` afterwards, so that `.venv/bin/snakemake`
+    works without an activated environment; a conda environment, which Snakemake activates later,
+    still comes first.
 
     Args:
         workflow: Snakemake's.
@@ -87,7 +87,7 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
             check_same_run(complete, sys.argv[1:])
             if any(word.startswith("--delete-") for word in sys.argv):
                 _lock(Path(complete["results"]))
-        complete = _with_findings(complete, config, scripts, workflow)
+        plan = _plan(complete, config, scripts, workflow)
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")
     # Where pandas is installed, Snakemake imports it to look for data frames among the jobs'
@@ -98,44 +98,82 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     gc.freeze()
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
-    os.environ["SCRIPTS"] = str(scripts)
-    _note_plan(scripts, complete, job=workflow.remote_exec)
     note_results(Path(complete["results"]))
     remember_trees(user_cache_path("goalreel"))
-    plan = Plan(complete, scripts)
     named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix
     workflow.localrules(*map(named, plan.local_rules))
     # A cluster's job has its node's cores already: its process runs the commands itself, where the
     # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
     # shards. Of an array's tasks the plugin must choose the command.
     if workflow.remote_exec and "SLURM_ARRAY_TASK_ID" not in os.environ:
-        workflow.localrules(*map(named, STAGES))
+        workflow.localrules(*map(named, plan.stages))
     return plan
 
 
-def _with_findings(config: Mapping, given: Mapping, scripts: Path, workflow) -> dict:
-    """Return the configuration with what the run's first steps show; its jobs are told.
+def describe_rules(workflow) -> None:
+    """Give each stage's rule its purpose, which `snakemake --list` shows."""
+    purposes = {workflow.modifier.modify_rulename(n): s.purpose for n, s in STAGES.items()}
+    for rule in workflow.rules:
+        rule.docstring = rule.docstring or purposes.get(rule.name)
 
-    The files that the policy opens are among `policy.files`, and a shard is no longer than a job
-    of a minute where the user sets no size.
+
+def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
+    """Return the plan of a checked configuration, with what the run's first steps show.
+
+    A job reads the workflow again. It takes what the submitting process has found, and ends where
+    it finds other code or options than that planned with: its result would be made by others than
+    the run records of it.
     """
-    if workflow.remote_exec or workflow.subprocess_exec:
-        found = json.loads(os.environ.get(_FOUND, "{}"))
-    elif _is_apart(sys.argv[1:]) or is_known_to_play(config):
-        found = {}
+    folder = str(Path(config["results"]).resolve())
+    plans, is_job = json.loads(os.environ.get(_PLANS, "{}")), workflow.remote_exec
+    planned = hashlib.sha256(canonical(config).encode()).hexdigest()
+    before = plans.get(folder)
+    if is_job and sources_as_noted(scripts) is False:
+        sys.exit(f"goalreel: the code of {scripts} {_CHANGED}")
+    if is_job and before and before["config"] != planned:
+        sys.exit(f"goalreel: the configuration {_CHANGED}")
+    if before and (is_job or workflow.subprocess_exec):
+        found = before["found"]
     else:
-        found, policy, kept = {}, config["policy"], user_cache_path("goalreel") / "preflight"
-        digest = Specs(config, scripts).digest("simulate")
-        shown = play_first_steps(config, digest, scripts, kept)
-        if opened := shown.get("files"):
-            files = list(dict.fromkeys([*policy["files"], *opened]))
-            found["policy"] = dict(policy) | {"files": files}
-        if given.get("shard_size") is None:
-            most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9))
-            size = max(min(config["shard_size"], most), 1)
-            found["shard_size"] = _size_before(config) or size
-    os.environ[_FOUND] = json.dumps(found)
-    return config | found
+        plan = Plan(config, scripts)
+        _check_targets(plan, sys.argv[1:])
+        found = {} if is_job or workflow.subprocess_exec else _findings(plan, given, scripts)
+    note_sources(scripts)
+    os.environ[_PLANS] = json.dumps(plans | {folder: {"config": planned, "found": found}})
+    return Plan(config | found, scripts) if found or before else plan
+
+
+def _check_targets(plan: Plan, words: Sequence[str]) -> None:
+    """Raise GoalreelError if a command line names a stage that the run does not have."""
+    config, policy = plan.config, plan.run.policy
+    for word in words:
+        if word in STAGES and word not in plan.stages:
+            raise GoalreelError(
+                f"{word}: cannot be made of {config['env']} with the policy {policy}. It needs "
+                f"{STAGES[word].needs}."
+            )
+
+
+def _findings(plan: Plan, given: Mapping, scripts: Path) -> dict:
+    """Return the options that a run's first steps set.
+
+    The files that the policy opens are among `policy.files`; where the user sets none, a shard is
+    no longer than a job of a minute, and the frame rate is the environment's own.
+    """
+    found, config = {}, plan.config
+    if _is_apart(sys.argv[1:]) or is_known_to_play(config):
+        return found
+    policy, kept = config["policy"], user_cache_path("goalreel") / "preflight"
+    shown = play_first_steps(config, plan.digest("simulate"), scripts, kept)
+    if opened := shown.get("files"):
+        found["policy"] = dict(policy) | {"files": list(dict.fromkeys([*policy["files"], *opened]))}
+    if given.get("shard_size") is None:
+        most = int(_SHARD_SECONDS / max(shown.get("episode_s", 0), 1e-9))
+        size = max(min(config["shard_size"], most), 1)
+        found["shard_size"] = _size_before(config) or size
+    if shown.get("fps") and (given.get("film") or {}).get("fps") is None:
+        found["film"] = config["film"] | {"fps": film_fps(shown["fps"])}
+    return found
 
 
 def _size_before(config: Mapping) -> int | None:
@@ -270,24 +308,9 @@ def _write_run_file(config: Mapping) -> None:
         temporary.write_text(head + text, encoding="utf-8")
 
 
-def _note_plan(scripts: Path, config: Mapping, job: bool) -> None:
-    """Note for a cluster's jobs what this process plans with; end a job that finds something else.
-
-    A job reads the workflow again: after an edit since it was submitted, its result would be made
-    by other code or options than the submitting run records of it.
-    """
-    planned = hashlib.sha256(canonical(config).encode()).hexdigest()
-    if job and sources_as_noted(scripts) is False:
-        sys.exit(f"goalreel: the code of {scripts} {_CHANGED}")
-    if job and os.environ.get(_CONFIG, planned) != planned:
-        sys.exit(f"goalreel: the configuration {_CHANGED}")
-    note_sources(scripts)
-    os.environ[_CONFIG] = planned
-
-
 def start_run(plan: Plan, workflow) -> None:
     """Check that the jobs will find their files, and listen to what happens to them."""
-    scripts, policy = Path(os.environ["SCRIPTS"]), policy_files(plan.config["policy"])
+    scripts, policy = plan.scripts, policy_files(plan.config["policy"])
     programs = [*scripts.rglob("*.py"), *scripts.glob("goalreel/report/templates/*")]
     jobs = list(workflow.dag.needrun_jobs())
     try:
@@ -331,8 +354,7 @@ def _listen(plan: Plan, workflow, jobs: Iterable) -> None:
             shard = job.wildcards_dict["shard"]
             shards.setdefault(job.rule.name, {})[shard] = sizes[shard]
     stages = {stage: shards[stage] for stage in FILM if stage in shards}
-    unit = selection.unit(plan.config)
-    _PROGRESS.append(ProgressLine(events, stages, sum(sizes.values()), unit))
+    _PROGRESS.append(ProgressLine(events, stages, plan.run.count, plan.run.unit))
 
 
 def print_summary(plan: Plan, workflow) -> None:
@@ -345,9 +367,7 @@ def print_summary(plan: Plan, workflow) -> None:
         if _is_new(results / "verify.csv") and verified.is_file():
             _print_last(verified.read_text(encoding="utf-8").rstrip())
         if _is_new(film) and (results / "episodes.csv").is_file():
-            _print_last(
-                film_summary(results, len(plan.shards), plan.encoder, selection.unit(plan.config))
-            )
+            _print_last(film_summary(results, plan.run.shards, plan.run.encoder, plan.run.unit))
         _print_last(view_summary(results, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")

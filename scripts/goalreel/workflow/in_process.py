@@ -7,19 +7,18 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, program
+from goalreel.environments.gymnasium_ids import class_fps, instance_fps
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.films.shards import shard_name
 from goalreel.policies.parameters import is_trained_here
 from goalreel.simulation import given_policy
-from goalreel.workflow import selection
-from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.config import film_fps, load_config
+from goalreel.workflow.plan import Plan
+from goalreel.workflow.stages import FILM
 
 if TYPE_CHECKING:
     import gymnasium
@@ -79,9 +78,12 @@ def film(
             raise GoalreelError(
                 f"policy.name: {config['policy']['name']} is trained first: run snakemake"
             )
+        is_made_first = not describe(config["env"]).computed and not class_fps(config["env"])
+        if is_made_first and (own := instance_fps(config["env"], config["env_kwargs"])):
+            config["film"] |= {"fps": film_fps(own)} if "fps" not in options.get("film", {}) else {}
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # the stages' log
-                table = _make(Specs(config, _SCRIPTS), config, folder)
+                table = _make(Plan(config | {"results": name}, _SCRIPTS))
         except GoalreelError as error:  # of a function, which the file stands for
             told = str(error).replace(f"policy.function: {_PLAYER}: make_policy: ", "policy: ")
             raise GoalreelError(told) from None
@@ -92,46 +94,15 @@ def film(
     return table
 
 
-def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
+def _make(plan: Plan) -> "pandas.DataFrame":
     """Run the stages of a film in their order; return the table of its episodes."""
     import pandas
 
-    def run(stage: str, wildcards: SimpleNamespace, **options: object) -> None:
-        given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value]
-        program(stage).main(["--spec", specs.spec(stage, wildcards), *given])
-
-    def of(kind: str, shard: int) -> Path:
-        return folder / kind / f"{shard_name(shard)}.{'mp4' if kind == 'segments' else 'npz'}"
-
-    everything, has_atlas = SimpleNamespace(), describe(config["env"]).has_atlas
-    atlas, coded_atlas = folder / "atlas.npz", folder / "coded_atlas.npz"
-    for kind in ("trajectories", "frames", "segments"):
-        (folder / kind).mkdir()
-    recording = folder / "recording.npz" if config["policy"]["name"] == "recorded" else None
-    if recording:
-        run("recording", everything, output=recording)
-    if has_atlas:
-        run("atlas", everything, output=atlas)
-    if specs.encoder.assembled:
-        run("coded_atlas", everything, atlas=atlas, output=coded_atlas)
-    most, assembled = config["max_attempts"], coded_atlas if specs.encoder.assembled else None
-    for shard in range(specs.shards):
-        here, frames = SimpleNamespace(shard=shard_name(shard)), of("frames", shard)
-        trajectories, drawn = of("trajectories", shard), None if has_atlas else frames
-        played = {"trajectories": trajectories, "frames": drawn}
-        run("simulate", here, policy=recording, max_attempts=most, **played)
-        if has_atlas:
-            run("render", here, atlas=atlas, trajectories=trajectories, output=frames)
-        files = {"frames": frames, "trajectories": trajectories, "output": of("segments", shard)}
-        run("encode", here, coded_atlas=assembled, **files)
-    first, film = of("trajectories", 0), folder / "film.mp4"
-    run("concat", everything, segments=of("segments", 0), trajectories=first, output=film)
-    table = folder / "episodes.csv"
-    tables = {"episodes": table, "tables": folder / "tables.json"}
-    if selection.unit(config) == "reach":
-        tables["attempts"] = folder / "attempts.csv"
-    run("episodes", everything, trajectories=first, **tables)
-    return pandas.read_csv(table, low_memory=False)
+    for stage in FILM:
+        if stage in plan.stages:
+            for arguments in plan.jobs(stage):
+                program(stage).main(arguments)
+    return pandas.read_csv(Path(plan.results, "episodes.csv"), low_memory=False)
 
 
 def _predicting(model: object) -> Callable:

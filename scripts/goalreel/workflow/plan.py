@@ -1,143 +1,175 @@
-"""What the rules ask of the plan of a run: specs, resources, and the files that jobs take."""
+"""What the Snakefile's rule asks of the plan of a run: files, command, resources of each stage.
 
+All of it is functions of a job's wildcards: lists of files would be made, and taken apart by
+Snakemake, whenever the Snakefile is parsed, which every job on a cluster does.
+"""
+
+import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.films.shards import shard_name
-from goalreel.policies.parameters import LEARNERS, MOST_AGES, is_trained_here
-from goalreel.workflow import selection
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes
+from goalreel.workflow.run import Run
 from goalreel.workflow.specs import Specs
-from goalreel.workflow.stages import STAGES
+from goalreel.workflow.stages import STAGES, Source, sources
 
 _TRAINING_CORES = 2  # a training's process, and that of its player
 
 
 class Plan:
-    """The plan of a run.
-
-    Input functions, not lists, name the files of all shards: a list would be made, and taken apart
-    by Snakemake, whenever the Snakefile is parsed, which every job on a cluster does.
-    """
+    """The plan of a run."""
 
     def __init__(self, config: Mapping, scripts: Path):
         """Take the complete configuration and the folder of the programs."""
-        self.config = config
+        self.config, self.scripts = config, scripts
         self._specs = Specs(config, scripts)
-        self.encoder = self._specs.encoder
+        self.run: Run = self._specs.run
+        self.results = config["results"]
 
-    def spec(self, stage: str) -> Callable[[object], str]:
-        """Return the function of a job's wildcards that gives its spec."""
-        return lambda wildcards: _or_end(self._specs.spec, stage, wildcards)
+    @property
+    def stages(self) -> list[str]:
+        """The names of the stages that this run has."""
+        return [name for name, stage in STAGES.items() if stage.when(self.run)]
 
-    def memory(self, stage: str) -> Callable[..., int]:
-        """Return the function of (wildcards, attempt, threads) that gives a job's memory in MB."""
-        return doubling(partial(memory_mb, stage, self.config, self._covered(stage)))
+    def inputs(self, stage: str) -> dict[str, Callable[[Mapping], str | list[str]]]:
+        """Return a function of the wildcards for each input, by the option of the program."""
+        scope = STAGES[stage].scope
+        return {
+            option: partial(self._files, source, scope)
+            for option, source in sources(stage, self.run).items()
+        }
 
-    def minutes(self, stage: str) -> Callable[..., int]:
-        """Return the function of (wildcards, attempt, threads) that gives a job's minutes."""
-        covered = self._covered(stage)
-        return doubling(partial(run_minutes, stage, self.config, covered, self.encoder))
+    def _files(self, source: Source, scope: str, wildcards: Mapping) -> str | list[str]:
+        """Return the files of an input for a job of a scope."""
+        path, maker = f"{self.results}/{source.path}", STAGES[source.stage].scope
+        if maker == "training" and scope == "any":
+            return [path.format(**training) for training in self.run.trainings]
+        if maker == "training":
+            return path.format(**self.run.training)
+        if maker == "shard" and scope != "shard":
+            names = self.shards[:1] if source.is_first_shard else self.shards
+            return [path.format(shard=name) for name in names]
+        return path.format(**dict(wildcards)).rstrip("/")
 
-    def _covered(self, stage: str) -> int:
-        """Return the number of episodes, or reaches, that a job covers at most."""
-        if stage == "learning":
-            return MOST_AGES * self.config["train"]["attempts"]
-        is_sharded = STAGES[stage].per == "shard"
-        return (
-            min(self.config["shard_size"], self._specs.count) if is_sharded else self._specs.count
-        )
+    def outputs(self, stage: str) -> dict[str, object]:
+        """Return the outputs, as the rule takes them, by the option of the program."""
+        from snakemake.io import directory, report
 
-    @staticmethod
-    def cores(cores: int | None) -> int:
-        """Return the cores of a training, which takes all of its run, as its time is measured.
+        made = {}
+        for option, output in STAGES[stage].present(self.run).items():
+            path = f"{self.results}/{output.path.rstrip('/')}"
+            made[option] = directory(path) if output.path.endswith("/") else path
+            if output.report is not None:
+                made[option] = report(made[option], **output.report)
+        return made
+
+    def log(self, stage: str, folder: str = "logs", ending: str = "log") -> str:
+        """Return the path of a stage's logs, with its wildcards."""
+        wildcards = {"shard": "/{shard}", "training": "/{variant}.{seed}"}
+        return f"{self.results}/{folder}/{stage}{wildcards.get(STAGES[stage].scope, '')}.{ending}"
+
+    def benchmark(self, stage: str) -> str:
+        """Return the path of a stage's measurements, with its wildcards."""
+        return self.log(stage, "benchmarks", "tsv")
+
+    def conda(self, stage: str) -> str:
+        """Return the path of a stage's conda environment, from the Snakefile's folder."""
+        return f"envs/{STAGES[stage].conda}.yaml"
+
+    def threads(self, stage: str, cores: int | None) -> int:
+        """Return the threads of a job.
 
         Args:
+            stage: its name in the table of stages.
             cores: what Snakemake was given: of a local run all that there are, of a profile for
                 clusters what each job gets, None where a cluster's profile leaves it to the rules.
         """
-        return cores or _TRAINING_CORES
+        least = self.config["pixels"]["collectors"] + 1 if stage == "pixels" else 1
+        return STAGES[stage].threads or max(least, cores or _TRAINING_CORES)
+
+    def digest(self, stage: str) -> str:
+        """Return the digest of what the specs of all jobs of a stage have in common."""
+        return self._specs.digest(stage)
+
+    def spec(self, stage: str) -> Callable[[Mapping], str]:
+        """Return the function of a job's wildcards that gives its spec."""
+        return lambda wildcards: _or_end(self._specs.spec, stage, dict(wildcards))
+
+    def command(self, stage: str) -> Callable[..., str]:
+        """Return the function of a job that gives its command."""
+
+        def command(wildcards, input, output, threads) -> str:  # noqa: A002 - Snakemake's names
+            files = {**dict(input.items()), **dict(output.items())}
+            given = _or_end(self._arguments, stage, dict(wildcards), files, threads)
+            return shlex.join(["python", str(self.scripts / f"{stage}.py"), *given])
+
+        return command
+
+    def jobs(self, stage: str) -> Iterator[list[str]]:
+        """Yield the arguments of each job of a stage of the film, for a process without Snakemake.
+
+        Raises:
+            GoalreelError: a tool does not run, or code cannot be read.
+        """
+        is_sharded = STAGES[stage].scope == "shard"
+        for wildcards in [{"shard": name} for name in self.shards] if is_sharded else [{}]:
+            files = {option: of(wildcards) for option, of in self.inputs(stage).items()}
+            for option, output in STAGES[stage].present(self.run).items():
+                files[option] = f"{self.results}/{output.path}".format(**wildcards)
+            yield self._arguments(stage, wildcards, files, 1)
+
+    def _arguments(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> list[str]:
+        """Return the arguments of a job's program, for its inputs and outputs by option."""
+        planned, words = STAGES[stage], ["--spec", self._specs.spec(stage, wildcards)]
+        limits = {name: self.run.value(name) for name in planned.limits}
+        saved = {name: f"{self.results}/{path}" for name, path in planned.saves.items()}
+        counts = {"threads": threads} if planned.threads > 1 else {}
+        for name, value in {**files, **saved, **limits, **counts}.items():
+            # A program finds the other shards' files beside the first one's.
+            first = value if isinstance(value, str | int) else value[0]
+            words += [f"--{name.replace('_', '-')}", str(first)]
+        return words
+
+    def memory(self, stage: str) -> Callable[..., int]:
+        """Return the function of (wildcards, attempt, threads) that gives a job's memory in MB."""
+        return doubling(partial(memory_mb, stage, self.run))
+
+    def minutes(self, stage: str) -> Callable[..., int]:
+        """Return the function of (wildcards, attempt, threads) that gives a job's minutes."""
+        return doubling(partial(run_minutes, stage, self.run))
 
     @property
     def local_rules(self) -> list[str]:
         """The rules that are too small for a job of their own on a cluster."""
-        return ["all", "training", *(name for name, stage in STAGES.items() if stage.local)]
+        return ["all", "training", *(name for name in self.stages if STAGES[name].local)]
 
     @property
-    def shards(self) -> list[str]:
+    def shards(self) -> Sequence[str]:
         """The names of all shards: "00000", "00001", ..."""
-        return [shard_name(shard) for shard in range(self._specs.shards)]
+        return [shard_name(shard) for shard in range(self.run.shards)]
 
     @property
     def shard_sizes(self) -> dict[str, int]:
         """The number of episodes, or reaches, in each shard, by its name."""
-        size, count = self.config["shard_size"], self._specs.count
+        size, count = self.config["shard_size"], self.run.count
         return {name: min(size, count - n * size) for n, name in enumerate(self.shards)}
 
-    def all_shards(self, pattern: str) -> Callable[[object], list[str]]:
-        """Return an input function of a file of every shard: `pattern` holds {shard}."""
-        return lambda wildcards: [pattern.format(shard=shard) for shard in self.shards]
-
-    def first_shard(self, pattern: str) -> str:
-        """Return the first shard's file: `pattern` holds {shard}."""
-        return pattern.format(shard=shard_name(0))
+    @property
+    def film(self) -> list[str]:
+        """The film and its tables."""
+        made = {**STAGES["concat"].present(self.run), **STAGES["episodes"].present(self.run)}
+        del made["tables"]
+        return [f"{self.results}/{output.path}" for output in made.values()]
 
     @property
-    def has_atlas(self) -> bool:
-        """Whether all pictures of the environment are drawn beforehand."""
-        return describe(self.config["env"]).has_atlas
-
-    def with_atlas(self, files):
-        """Return files that exist for environments with an atlas, and none for others."""
-        return files if self.has_atlas else []
-
-    def if_drawn(self, files):
-        """Return files that exist for environments without an atlas, and none for others."""
-        return [] if self.has_atlas else files
-
-    def if_reaches(self, files):
-        """Return files that exist where goal reaches are filmed, and none for episodes."""
-        return files if selection.unit(self.config) == "reach" else []
-
-    def if_assembled(self, files):
-        """Return files that exist for assembled films, and none for others."""
-        return files if self.encoder.assembled else []
-
-    def if_recorded(self, files):
-        """Return files that exist for recordings, and none for other policies."""
-        return files if self.config["policy"]["name"] == "recorded" else []
-
-    def trained_policy(self, files: Mapping[str, str]):
-        """Return the file of the policy that plays if it is trained here, else nothing.
-
-        files: what the trainings leave, by the policy's name; that of dqn with {variant}, {seed}.
-        """
-        policy = self.config["policy"]
-        if not is_trained_here(policy):
-            return []
-        training = {"variant": policy.get("variant"), "seed": self.config["train"]["seed"]}
-        return files[policy["name"]].format(**training)
-
-    def learner_policy(self, files: Mapping[str, str]) -> Callable[[object], str | list]:
-        """Return an input function of the file of the learner that is filmed; as above."""
-
-        def of_learner(wildcards) -> str | list:
-            learner = _or_end(lambda: self._specs.learner)
-            return files[learner] if learner == "sarsa" else self.trained_policy(files)
-
-        return of_learner
-
-    def if_learner(self, files):
-        """Return files for policies that have checkpoints, and none for others."""
-        return files if self.config["policy"]["name"] in LEARNERS else []
-
-    def trainings(self, pattern: str) -> list[str]:
-        """Return a file of every training that is compared: `pattern` holds {variant}, {seed}."""
-        return [pattern.format(variant=v, seed=seed) for v, seed in self._specs.trainings]
+    def comparison(self) -> list[str]:
+        """The table of all trainings that are compared, and what they leave."""
+        policies = [STAGES["dqn"].outputs["policy"].format(**t) for t in self.run.trainings]
+        return [f"{self.results}/{path}" for path in ("training/table.md", *policies)]
 
 
 def _or_end(function: Callable, *arguments):

@@ -1,84 +1,80 @@
 """What a job asks of a cluster: memory and run time, from the configuration and the attempt.
 
 A job that was killed is tried again and asks for twice as much, then four times. The figures are no
-part of a spec: asking for more makes nothing again. It is imported while the Snakefile is parsed.
+part of a spec: asking for more makes nothing again. Measured by benchmarks/film/scale.py, with some
+to spare: shards and trainings; other jobs get what suits most, growing with the film.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 
-from goalreel.encoding.choice import Choice
 from goalreel.environments.gymnasium_ids import find_spec
-from goalreel.environments.registry import describe
-from goalreel.workflow.stages import GYMNASIUM, MUJOCO, STAGES, Stage
+from goalreel.workflow.run import Run
+from goalreel.workflow.stages import STAGES
 
 _OWN_MB = 400  # the Snakemake that runs the job's commands, with a cluster's plugins
 _OWN_MINUTES = 3  # its start, and a file system that stalls
 _SLOWER = 5  # than where it was measured: older cores, shared nodes
 _PICTURE = 600 * 400  # pixels of the frames that were measured
-_STEP = 100  # MB; memory is asked for in steps
-_X264_MS = 130.0  # to encode a reach, where its pictures are not assembled
+_STEP_MB = 100  # memory is asked for in steps
 # Of an episode that Gymnasium plays, if max_steps does not say: few take as long as Atari's 27,000.
-_MOST_STEPS = 1000
+_EPISODE_STEPS = 1000
+_X264_MS = 130.0  # to encode a reach, where its pictures are not assembled
+_PLAYER_MB = 900  # an environment that Gymnasium plays; MuJoCo's, drawn by Mesa, take as much
+_PLAYED_MS, _ENCODED_MS = 200.0, 6.0  # a frame of them; CarRacing's take 40, MuJoCo's 180
 _TORCH_MB = 3000  # to load PyTorch
 _NETWORK_MB, _NETWORK_MS = 200, 200  # to play from pixels: a job, and a reach of Mountain Car
-_GAMES = 8  # times as many steps as others' episodes: games of an emulator, each frame a step
-_TRAININGS = ("train", "dqn", "pixels", "training_table")  # which work on no picture of a film
 _BUFFER_KB = 7.1  # a step in a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
 _DQN_MS = 2.5  # a decision of a training of the baseline, the slowest variant but for noise
+_VIEW_MINUTES = 60
 
 
-@cache
-def stage_of(name: str, env: str) -> Stage:
-    """Return a stage as it is for an environment."""
-    if describe(env).computed:
-        return STAGES[name]
-    classes = getattr(find_spec(env)[1], "__mro__", ())
-    of_mujoco = any("mujoco" in f"{c.__module__}.{c.__name__}".lower() for c in classes)
-    return (STAGES | GYMNASIUM | (MUJOCO if of_mujoco else {}))[name]
-
-
-def memory_mb(stage: str, config: Mapping, covered: int, threads: int = 1) -> int:
-    """Return the memory that a job of a stage takes, in MB; covered: its number of reaches."""
-    need, pixels = stage_of(stage, config["env"]), config["pixels"]
-    policy = config["policy"]["name"]
-    kb = need.kb_per_reach + need.kb_per_frame * _steps(config)
-    used = need.mb + kb * covered / 1000 + need.mb_per_picture * _pictures(config)
-    if stage == "verify" and not describe(config["env"]).computed:  # which plays again
-        used += threads * stage_of("simulate", config["env"]).mb
-    if policy == "pixels" and stage in ("simulate", "clips", "learning"):
-        used += _NETWORK_MB
-    plays = policy == "sb3" and stage in ("simulate", "clips")
-    plays |= policy == "dqn" and stage in ("simulate", "learning", "clips")
-    if plays or "torch" in need.tools:
-        used += _TORCH_MB
-    if stage == "pixels":
+def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
+    """Return the memory that a job of a stage takes, in MB."""
+    covered, pictures, pixels = _covered(stage, run), _pictures(run), run.config["pixels"]
+    frames = _steps(run) * covered
+    used = 1000 + 0.006 * covered + 50 * pictures
+    if stage == "simulate":
+        used = 60 + 0.015 * covered if run.env.computed else _PLAYER_MB + 0.001 * frames
+    elif stage == "render":
+        used = 150 + 0.04 * covered + 25 * pictures
+    elif stage == "encode":
+        own = 100 + 0.2 * covered + 120 * pictures
+        used = own if run.env.computed else 250 + 0.0005 * frames
+    elif stage == "verify" and not run.env.computed:  # which plays again
+        used += threads * _PLAYER_MB
+    elif stage == "pixels":
         used += pixels["buffer"] * _BUFFER_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
-    return _STEP * -(-int(_OWN_MB + used) // _STEP)
+    if stage in ("simulate", "clips", "learning"):
+        used += {"sb3": _TORCH_MB, "dqn": _TORCH_MB, "pixels": _NETWORK_MB}.get(run.policy, 0)
+    if "torch" in STAGES[stage].tools:
+        used += _TORCH_MB
+    return _STEP_MB * -(-int(_OWN_MB + used) // _STEP_MB)
 
 
-def run_minutes(
-    stage: str, config: Mapping, covered: int, encoder: Choice, threads: int = 1
-) -> int:
-    """Return the run time that a job of a stage takes, in minutes; covered: as above."""
-    env, pixels, pictures = config["env"], config["pixels"], _pictures(config)
-    need, is_computed = stage_of(stage, env), describe(env).computed
-    ms = need.ms_per_reach + need.ms_per_frame * _steps(config)
-    if stage == "simulate" and is_computed and config["policy"]["name"] == "pixels":
-        ms += _NETWORK_MS
-    if stage == "encode" and is_computed:
-        ms = (ms if encoder.assembled else _X264_MS) * pictures
-    if stage == "verify" and not is_computed:
-        ms += stage_of("simulate", env).ms_per_frame * _steps(config) / threads
-    seconds = need.seconds * (1 if stage in _TRAININGS else pictures) + ms * covered / 1000
-    if stage == "dqn":
-        seconds += config["dqn"]["decisions"] * _DQN_MS / 1000
-    if stage == "pixels":
-        samples = pixels["decisions"] * (pixels["replay_ratio"] or 1)
-        seconds += samples / _SAMPLES
-    return _OWN_MINUTES + int(_SLOWER * seconds / 60)
+def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
+    """Return the run time that a job of a stage takes, in minutes."""
+    covered, pictures, pixels = _covered(stage, run), _pictures(run), run.config["pixels"]
+    frames, is_computed = _steps(run) * covered, run.env.computed
+    if stage == "simulate":
+        ms = 1000 + (0.4 * covered if is_computed else _PLAYED_MS * frames)
+        ms += _NETWORK_MS * covered if is_computed and run.policy == "pixels" else 0
+    elif stage == "render":
+        ms = (1000 + 0.7 * covered) * pictures
+    elif stage == "encode":
+        own = covered * pictures * (3 if run.encoder.assembled else _X264_MS)
+        ms = 1000 + (own if is_computed else _ENCODED_MS * frames)
+    elif stage == "dqn":
+        ms = 30_000 + run.config["dqn"]["decisions"] * _DQN_MS
+    elif stage == "pixels":
+        ms = 120_000 + 1000 * pixels["decisions"] * (pixels["replay_ratio"] or 1) / _SAMPLES
+    elif stage == "verify":
+        ms = 10_000 + 50 * covered + (0 if is_computed else _PLAYED_MS * frames / threads)
+    else:
+        ms = _VIEW_MINUTES * 60_000 / _SLOWER + 200 * covered * pictures + 20 * frames
+    return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
 
 
 def doubling(first: Callable[[int], int]) -> Callable[..., int]:
@@ -91,17 +87,21 @@ def doubling(first: Callable[[int], int]) -> Callable[..., int]:
     return asked
 
 
-def _steps(config: Mapping) -> int:
-    """Return the steps of an episode that Gymnasium plays, at most; 0 for what is computed here."""
-    if describe(config["env"]).computed:
+def _covered(stage: str, run: Run) -> int:
+    """Return the number of episodes, or reaches, that a job covers at most."""
+    return run.covered(STAGES[stage].scope)
+
+
+def _steps(run: Run) -> int:
+    """Return the steps of an episode that Gymnasium plays, about; 0 for what is computed here."""
+    if run.env.computed:
         return 0
-    most = _MOST_STEPS * (_GAMES if config["policy"]["name"] == "pixels" else 1)
-    limit = find_spec(config["env"])[0].max_episode_steps or most
-    return config["max_steps"] or min(limit, most)
+    limit = find_spec(run.config["env"])[0].max_episode_steps or _EPISODE_STEPS
+    return run.config["max_steps"] or min(limit, _EPISODE_STEPS)
 
 
-def _pictures(config: Mapping) -> float:
+def _pictures(run: Run) -> float:
     """Return the size of a frame, in frames of 600x400; 1 for what Gymnasium draws."""
-    if not describe(config["env"]).has_atlas:
+    if not run.env.has_atlas:
         return 1
-    return config["render"]["width"] * config["render"]["height"] / _PICTURE
+    return run.config["render"]["width"] * run.config["render"]["height"] / _PICTURE

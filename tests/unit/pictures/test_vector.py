@@ -222,5 +222,5 @@ def test_the_spec_names_the_package_that_draws():
     for style, package in (("vector", "pillow"), ("gymnasium", "pygame-ce")):
         config = load_config({"render": {"style": style}})
         specs = Specs(config, REPOSITORY / "scripts")
-        for spec in (specs.spec("atlas", None), specs.spec("render", of_shard(0))):
+        for spec in (specs.spec("atlas", {}), specs.spec("render", of_shard(0))):
             assert set(json.loads(spec)["tools"]) == {"numpy", package}

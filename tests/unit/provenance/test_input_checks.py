@@ -42,26 +42,28 @@ def shards(tmp_path):
 
 
 def test_what_was_planned_is_taken(shards):
-    check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
+    check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
     for number, path in enumerate(shards):
-        check_inputs(parse_spec(specs_of().spec("render", of_shard(number))), simulate=path)
+        check_inputs(
+            parse_spec(specs_of().spec("render", of_shard(number))), {"trajectories": path}
+        )
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
 def test_shards_of_another_run_are_refused_by_name(shards, change):
-    spec = parse_spec(specs_of(**change).spec("concat", None))
+    spec = parse_spec(specs_of(**change).spec("concat", {}))
     with pytest.raises(Unusable, match="other options|reaches from|reaches up to") as error:
-        check_inputs(spec, simulate=shards)
+        check_inputs(spec, {"trajectories": shards})
     assert error.value.path in shards
 
 
 def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch, capsys):
     for path in shards:
         path.write_bytes(path.read_bytes()[:500])
-    spec = parse_spec(specs_of().spec("concat", None))
+    spec = parse_spec(specs_of().spec("concat", {}))
     monkeypatch.setenv("GOALREEL_RESULTS", str(shards[0].parent))
     with pytest.raises(SystemExit):
-        cli.run(lambda: check_inputs(spec, simulate=shards))
+        cli.run(lambda: check_inputs(spec, {"trajectories": shards}))
     *lines, _ = capsys.readouterr().err.splitlines()
     for path, line in zip(shards, lines, strict=True):
         assert str(path) in line and "is deleted: it is truncated or corrupt" in line
@@ -69,24 +71,26 @@ def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch, capsys
 
 
 def test_shards_in_another_order_are_refused(shards):
-    spec = parse_spec(specs_of().spec("concat", None))
+    spec = parse_spec(specs_of().spec("concat", {}))
     with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
-        check_inputs(spec, simulate=shards[::-1])
+        check_inputs(spec, {"trajectories": shards[::-1]})
     with pytest.raises(Unusable, match="up to 3, not 6"):
-        check_inputs(spec, simulate=shards[:1])
+        check_inputs(spec, {"trajectories": shards[:1]})
     with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
-        check_inputs(parse_spec(specs_of().spec("render", of_shard(0))), simulate=shards[1])
+        check_inputs(
+            parse_spec(specs_of().spec("render", of_shard(0))), {"trajectories": shards[1]}
+        )
 
 
 def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
     spec = parse_spec(specs_of().spec("encode", of_shard(0)))
-    with pytest.raises(Unusable, match="by the stage 'simulate', not 'render'"):
-        check_inputs(spec, render=shards[0])
+    with pytest.raises(Unusable, match="by other options, code or tools"):
+        check_inputs(spec, {"frames": shards[0]})
     (tmp_path / "empty.npz").write_bytes(b"")
     with pytest.raises(Unusable, match="holds no spec"):
-        check_inputs(spec, simulate=tmp_path / "empty.npz")
+        check_inputs(spec, {"trajectories": tmp_path / "empty.npz"})
     with pytest.raises(GoalreelError, match="no such file"):
-        check_inputs(spec, simulate=tmp_path / "missing.npz")
+        check_inputs(spec, {"trajectories": tmp_path / "missing.npz"})
 
 
 def test_a_file_of_other_tools_is_refused_with_their_names(shards):
@@ -95,7 +99,7 @@ def test_a_file_of_other_tools_is_refused_with_their_names(shards):
     played = dataclasses.replace(simulated(), spec=forged(spec))
     write_trajectories(shards[0], played)
     with pytest.raises(Unusable, match=r"made with numpy 1\.0, and this run is with"):
-        check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
+        check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
 
 
 @pytest.mark.parametrize(
@@ -109,23 +113,20 @@ def test_a_spec_of_another_form_is_refused(shards, change):
     spec = json.loads(specs_of().spec("simulate", of_shard(0))) | change
     write_trajectories(shards[0], dataclasses.replace(simulated(), spec=forged(spec)))
     with pytest.raises(Unusable):
-        check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
+        check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
 
 
 def test_a_spec_by_hand_takes_what_it_is_given(shards):
-    spec = json.loads(specs_of(seed=1).spec("concat", None))
+    spec = json.loads(specs_of(seed=1).spec("concat", {}))
     del spec["made_of"]
-    check_inputs(parse_spec(json.dumps(spec)), simulate=shards)
+    check_inputs(parse_spec(json.dumps(spec)), {"trajectories": shards})
 
 
 def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
     plan, other = specs_of(), specs_of(render={"style": "vector"})
     before, after = (json.loads(s.spec("encode", of_shard(0)))["made_of"] for s in (plan, other))
-    assert before["simulate"] == after["simulate"]
-    assert all(before[stage] != after[stage] for stage in ("render", "coded_atlas"))
-    assert "train" not in json.loads(plan.spec("simulate", of_shard(0)))["made_of"]
-    learned = specs_of(policy={"name": "sarsa"})
-    assert "train" in json.loads(learned.spec("simulate", of_shard(0)))["made_of"]
+    assert before["trajectories"] == after["trajectories"]
+    assert all(before[name] != after[name] for name in ("frames", "coded_atlas"))
     assert json.loads(plan.spec("simulate", of_shard(0)))["made_of"] == {}
 
 
@@ -158,6 +159,6 @@ def test_a_file_of_the_future_is_dated_back(shards):
     past, now = 1_000_000_000, time.time()
     os.utime(shards[0], (past, past))
     os.utime(shards[1], (now + 3600, now + 3600))
-    check_inputs(parse_spec(specs_of().spec("concat", None)), simulate=shards)
+    check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
     assert shards[0].stat().st_mtime == past
     assert now <= shards[1].stat().st_mtime <= time.time()

@@ -36,8 +36,8 @@ def done(filmed, tmp_path) -> Project:
 def planned(project: Project, **config) -> Plan:
     """Return what the workflow plans in a project."""
     specs = Specs(load_config(BASE | config), project.folder / "scripts")
-    spec = parse_spec(specs.spec("verify", None))
-    return Plan({name: stage.outputs for name, stage in STAGES.items()}, spec)
+    spec = parse_spec(specs.spec("verify", {}))
+    return Plan({name: stage.paths for name, stage in STAGES.items()}, spec)
 
 
 def flip(path, place: int) -> None:

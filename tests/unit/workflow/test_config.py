@@ -11,6 +11,7 @@ from conftest import of_shard
 from project import REPOSITORY
 
 from goalreel.configuration.schema import options_page, schema_file
+from goalreel.environments.gymnasium_ids import class_fps, instance_fps
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS, LEARNERS, PARAMETERS
 from goalreel.policies.policy import make_policy
@@ -99,16 +100,14 @@ def test_a_hundred_episodes_keep_16_cores_busy_and_no_core_twice():
 @pytest.mark.parametrize(
     ("env", "fps"),
     [("MountainCar-v0", 30), ("CartPole-v1", None), ("FrozenLake-v1", None)]
-    + [("HalfCheetah-v5", None), ("Hasty-v0", 240), ("Timeless-v0", 30)],
+    + [("Hasty-v0", 240), ("Timeless-v0", 30)],
 )
 def test_a_film_runs_as_fast_as_the_environment_unless_told_otherwise(env, fps, monkeypatch):
-    if env == "HalfCheetah-v5":
-        pytest.importorskip("mujoco")
     monkeypatch.setattr(gymnasium.envs.registration, "registry", gymnasium.registry.copy())
     metadata = {"render_modes": ["rgb_array"]}
     for name, more in (("Hasty-v0", {"render_fps": 1000.0}), ("Timeless-v0", {})):
         maker = type(name, (gymnasium.Env,), {"metadata": metadata | more})
-        gymnasium.register(name, lambda render_mode=None, maker=maker: maker())
+        gymnasium.register(name, maker)
     policy = {"name": "pump" if "Mountain" in env else "random"}
     expected = fps or gymnasium.make(env).metadata["render_fps"]
     assert load(env=env, policy=policy)["film"]["fps"] == expected
@@ -367,16 +366,24 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     assert merged["policy"] == {"name": "random"}
 
 
-def test_learning_films_a_learner_in_the_runs_own_way_and_refuses_who_learns_nothing():
-    def spec(**given):
-        return Specs(load(**given), REPOSITORY / "scripts").spec("learning", of_shard(0))
+def test_the_frame_rate_of_a_made_environment_is_its_own():
+    pytest.importorskip("mujoco")
+    made = gymnasium.make("HalfCheetah-v5")
+    assert instance_fps("HalfCheetah-v5", {}) == made.metadata["render_fps"] == 20
+    assert class_fps("HalfCheetah-v5") is None
 
-    assert '"train.attempts":4' in spec() and '"learner":{"name":"sarsa"}' in spec()
+
+def test_learning_films_a_learner_in_the_runs_own_way(monkeypatch):
+    monkeypatch.setattr(specs, "_version", lambda tool: "1")
+
+    def spec(**given):
+        learner = {"name": "dqn"} | given.pop("policy", {})
+        config = load(policy=learner, **given)
+        return Specs(config, REPOSITORY / "scripts").spec("learning", {})
+
+    assert '"train.attempts":4' in spec() and '"learner":{"checkpoint":' in spec()
     assert spec() != spec(max_steps=100) == spec(max_steps=100, policy={"epsilon": 0.1})
-    config = load(env="CartPole-v1", policy=RANDOM)
-    assert config["train"]["attempts"] == 1
-    with pytest.raises(GoalreelError, match="policy.name: 'random' has none; allowed in CartPole"):
-        _ = Specs(config, REPOSITORY / "scripts").learner
+    assert load(env="CartPole-v1", policy=RANDOM)["train"]["attempts"] == 1
 
 
 def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):

@@ -1,0 +1,102 @@
+"""A run: its complete configuration, and what follows from it for all stages.
+
+Imported while the Snakefile is parsed, so it makes no environment and imports little.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from goalreel.encoding.choice import Choice, cards, choose, x264
+from goalreel.environments.registry import CLASSIC_CONTROL, Description, describe
+from goalreel.policies.parameters import LEARNERS, is_trained_here
+from goalreel.workflow import selection
+
+
+class Run:
+    """What the table of stages asks of a configuration."""
+
+    def __init__(self, config: Mapping):
+        """Take the complete configuration."""
+        self.config = config
+        self.unit = selection.unit(config)  # "reach" or "episode"
+        self.count = selection.count(config)  # of them
+        self.shards = -(-self.count // config["shard_size"])
+
+    @cached_property
+    def env(self) -> Description:
+        """What is known of the environment by its id."""
+        return describe(self.config["env"])
+
+    @property
+    def is_classic_control(self) -> bool:
+        """Whether Gymnasium's steps and pictures of the environment are computed here."""
+        return self.config["env"] in CLASSIC_CONTROL
+
+    @cached_property
+    def encoder(self) -> Choice:
+        """How the film is encoded."""
+        return choose(self.config)
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        return self.config["policy"]["name"]
+
+    @property
+    def trains_policy(self) -> bool:
+        """Whether a stage of this run trains the policy that plays."""
+        return is_trained_here(self.config["policy"])
+
+    @property
+    def has_checkpoints(self) -> bool:
+        """Whether the policy was, or is, trained here."""
+        return self.policy in LEARNERS
+
+    @property
+    def trainings(self) -> list[dict[str, str]]:
+        """The wildcards of every training by deep Q-learning that is compared."""
+        dqn = self.config["dqn"]
+        return [{"variant": v, "seed": str(s)} for v in dqn["variants"] for s in dqn["seeds"]]
+
+    @property
+    def training(self) -> dict[str, str]:
+        """The wildcards of the training whose policy plays."""
+        return {
+            "variant": self.config["policy"].get("variant", ""),
+            "seed": str(self.config["train"]["seed"]),
+        }
+
+    def covered(self, scope: str) -> int:
+        """Return the number of episodes, or reaches, that a job of a scope covers at most."""
+        return min(self.config["shard_size"], self.count) if scope == "shard" else self.count
+
+    def value(self, key: str) -> object:
+        """Return what a stage uses under a key of the table: a dotted option, or what is derived.
+
+        Raises:
+            KeyError: there is neither.
+        """
+        if key in self._derived:
+            return self._derived[key]
+        value: object = self.config
+        for part in key.split("."):
+            value = value[part]
+        return value
+
+    @cached_property
+    def _derived(self) -> dict[str, object]:
+        """What stages use of the configuration in another form than the user gave it."""
+        policy = self.config["policy"]
+        derived = {
+            "film_encoder": self.encoder.settings,
+            "view_encoder": x264(self.config),
+            "card_frames": cards(self.config, self.encoder),
+            "variant": policy.get("variant"),
+            "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
+            "unit": self.unit,
+        }
+        if self.unit == "episode":
+            derived["success"] = None
+        if self.env.computed:
+            derived["check"] = True  # goalreel's own steps need none
+        return derived

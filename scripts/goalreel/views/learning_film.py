@@ -14,17 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.encoding.choice import card_frames
-from goalreel.environments.environment import Environment, make_environment
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.films.concatenate import Chapter, join
+from goalreel.films.scene import Scene, open_scene
 from goalreel.films.segment import encode_segment
 from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import overlaid
-from goalreel.pictures.warped import watched
 from goalreel.policies.parameters import MOST_AGES
 from goalreel.policies.policy import Policy, RulePolicy, make_policy
 from goalreel.provenance.spec import Spec
@@ -114,27 +113,28 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
     Raises:
         GoalreelError: if the learner or the atlas are of another environment.
     """
-    config, environment = spec.config, make_environment(spec.config)
-    trained_in = learner.spec.config.get("env", environment.id)
-    if trained_in != environment.id:
-        raise GoalreelError(f"the policies are of {trained_in}, not of {environment.id}")
+    config, scene = spec.config, open_scene(spec.config)
+    env = scene.env.id
+    trained_in = learner.spec.config.get("env", env)
+    if trained_in != env:
+        raise GoalreelError(f"the policies are of {trained_in}, not of {env}")
     attempts, success = config["train.attempts"], config["success"]
     # What is said of an attempt: whether it got there, or what it was worth.
     template = "{steps} steps · {outcome}" if isinstance(success, str) else "return {return:g}"
     endings = ("terminated", "truncated") if success is None else ("reached",)
-    game = partial(play, learner, environment, attempts, spec)
-    with drawn(game, environment, config["render"], atlas, spec) as (played, cache):
+    game = partial(play, learner, scene, attempts, spec)
+    with drawn(game, scene, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
         ages = np.repeat(learner.ages, attempts).tolist()
         numbers = [row["reach"] + 1 for row in rows]
         labels = []
         for age, number, row in zip(ages, numbers, rows, strict=True):
             which = f" · attempt {number} of {attempts}" if attempts > 1 else ""
-            result = caption(template, row, environment.id, config["unit"])
+            result = caption(template, row, env, config["unit"])
             labels.append(f"After {learner.label(age)}{which} · {result}")
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
-        cache = overlaid(cache, played, environment.id, *seen)
+        cache = overlaid(cache, played, env, *seen)
         starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
         columns = ("seed", "steps", "return", *endings)
         table = {
@@ -149,7 +149,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
 
 def play(
     learner: Learner,
-    environment: Environment,
+    scene: Scene,
     attempts: int,
     spec: Spec,
     camera: Camera | None = None,
@@ -162,12 +162,10 @@ def play(
     seeds = episode_seeds(spec.config["seed"], slots, 0)
     rows, kept = [], []
     for age in learner.ages:
-        policy = learner.policy(age)
-        if spec.config["learner"]["name"] == "pixels":
-            environment = watched(environment, policy.warp)
-        policy.check(environment)
-        episodes = simulate_episodes(seeds, environment, policy, camera=camera)
-        rows.append(outcomes(slots, 0, episodes, environment, spec.config["success"]))
+        scene = scene.with_policy(learner.policy(age))
+        scene.policy.check(scene.env)
+        episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
+        rows.append(outcomes(slots, 0, episodes, scene.env, spec.config["success"]))
         kept.append(valid(episodes, everything))
     states, actions, rewards = map(np.concatenate, zip(*kept, strict=True))
     place, episodes = np.arange(len(rows) * attempts), concatenate(rows)

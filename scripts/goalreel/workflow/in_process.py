@@ -1,22 +1,21 @@
 """`goalreel.film`: a small film in one call, by the stages' own programs, one after another."""
 
 import contextlib
-import io
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from goalreel.cli import WORKFLOW, program
+from goalreel.cli import WORKFLOW, logging_to, program, say
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_name
 from goalreel.policies.parameters import is_trained_here
-from goalreel.simulation import given_policy
+from goalreel.provenance.spec import parse_spec
 from goalreel.workflow import selection
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
     import pandas
 
 _SCRIPTS = WORKFLOW / "scripts"
-# A stage loads a policy from a file: this one, the same in every process, takes what `film` was
-# given, which one call at a time lends it.
-_PLAYER = Path(given_policy.__file__)
-_LOCK = threading.Lock()
+# pygame.gfxdraw fills polygons in one buffer of the process, without Python's lock.
+_DRAWING = threading.RLock()
 
 
 def film(
@@ -39,6 +36,8 @@ def film(
     episodes: int = 10,
     to: str | Path = "film.mp4",
     seed: int = 2025,
+    log: Callable[[str], object] | None = None,
+    progress: Callable | None = None,
     **options: object,
 ) -> "pandas.DataFrame":
     """Film what a policy does, with captions and chapters, and return the table of its episodes.
@@ -47,6 +46,7 @@ def film(
 
     The stages are the workflow's, here in this process: the same configuration gives the same film,
     byte for byte. For thousands of episodes `snakemake` uses all cores, and goes on after a stop.
+    Calls in several threads do not affect each other.
 
     Args:
         env: an id, or an environment of gymnasium.make, of which one like it is made anew.
@@ -56,6 +56,9 @@ def film(
         episodes: how many, whatever their outcome; `reaches` and `seeds` take its place.
         to: the film to write, .mp4.
         seed: the root seed, from which each episode's seed is derived.
+        log: called with each line of the stages' log, such as `print` or `logger.info`.
+        progress: makes a progress bar, as `tqdm.tqdm` does: it is called with `total` and `unit`,
+            and what it returns has `update(n)` and `close()`.
         options: of the configuration, such as success=18 or overlay={"hud": True}.
 
     Returns:
@@ -69,36 +72,77 @@ def film(
         raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")
     given = {"env": env} if isinstance(env, str) else _named(env)
     given |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
-    with _LOCK, tempfile.TemporaryDirectory(prefix="goalreel-") as name:
-        folder = Path(name)
-        if not isinstance(policy, str | Mapping):
-            given_policy.given = policy if callable(policy) else _predicting(policy)
-            policy = {"name": "file", "file": str(_PLAYER)}
-        config = load_config({**given, "policy": policy, "seed": seed, **options})
-        if is_trained_here(config["policy"]):
-            raise GoalreelError(
-                f"policy.name: {config['policy']['name']} is trained first: run snakemake"
-            )
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):  # the stages' log
-                table = _make(Specs(config, _SCRIPTS), config, folder)
-        except GoalreelError as error:  # of a function, which the file stands for
-            told = str(error).replace(f"policy.function: {_PLAYER}: make_policy: ", "policy: ")
-            raise GoalreelError(told) from None
-        finally:
-            given_policy.given = None
+    player = None
+    if not isinstance(policy, str | Mapping):
+        from goalreel.policies.user_function import policy_of
+
+        player, policy = policy_of(policy), "random"
+    config = load_config({**given, "policy": policy, "seed": seed, **options})
+    if player is not None:  # it has no options
+        config["policy"] = {"name": "python"}
+    elif is_trained_here(config["policy"]):
+        raise GoalreelError(
+            f"policy.name: {config['policy']['name']} is trained first: run snakemake"
+        )
+    specs = Specs(config, _SCRIPTS)
+    with (
+        tempfile.TemporaryDirectory(prefix="goalreel-") as folder,
+        _counting(progress, specs.count, selection.unit(config)) as count,
+    ):
+        table = _make(specs, config, player, Path(folder), log or _drop, count)
         with replacing(to) as temporary:
-            shutil.copyfile(folder / "film.mp4", temporary)
+            shutil.copyfile(Path(folder, "film.mp4"), temporary)
     return table
 
 
-def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
-    """Run the stages of a film in their order; return the table of its episodes."""
+def _drop(_: str) -> None:
+    """Take a line of the log that nobody asked for."""
+
+
+@contextlib.contextmanager
+def _counting(progress: Callable | None, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield what takes the number of episodes so far, and moves a progress bar by it."""
+    bar, done = progress(total=total, unit=unit) if progress else None, 0
+
+    def count(episodes: int) -> None:
+        nonlocal done
+        if bar is not None and episodes > done:
+            bar.update(episodes - done)
+            done = episodes
+
+    try:
+        yield count
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _make(
+    specs: Specs,
+    config: Mapping,
+    player: object,
+    folder: Path,
+    log: Callable[[str], object],
+    count: Callable[[int], None],
+) -> "pandas.DataFrame":
+    """Run the stages of a film in their order; return the table of its episodes.
+
+    Args:
+        specs: of the stages.
+        config: the complete configuration.
+        player: the policy that plays, None for that of the configuration.
+        folder: an empty one, for what the stages leave.
+        log: takes a line of their log.
+        count: takes the number of episodes so far.
+    """
     import pandas
 
-    def run(stage: str, wildcards: SimpleNamespace, **options: object) -> None:
-        given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value]
-        program(stage).main(["--spec", specs.spec(stage, wildcards), *given])
+    def run(stage: str, wildcards: SimpleNamespace, first: int = 0, **options: object) -> None:
+        spec = parse_spec(specs.spec(stage, wildcards))
+        draws = _DRAWING if stage in ("atlas", "simulate") else contextlib.nullcontext()
+        with draws, logging_to(log, lambda episodes: count(first + episodes)):
+            given = {name: value for name, value in options.items() if value is not None}
+            say(f"{stage}: {program(stage)(spec, **given)}")
 
     def of(kind: str, shard: int) -> Path:
         return folder / kind / f"{shard_name(shard)}.{'mp4' if kind == 'segments' else 'npz'}"
@@ -118,30 +162,23 @@ def _make(specs: Specs, config: Mapping, folder: Path) -> "pandas.DataFrame":
     for shard in range(specs.shards):
         here, frames = SimpleNamespace(shard=shard_name(shard)), of("frames", shard)
         trajectories, drawn = of("trajectories", shard), None if has_atlas else frames
-        played = {"trajectories": trajectories, "frames": drawn}
-        run("simulate", here, policy=recording, max_attempts=most, **played)
+        played = {"trajectories": trajectories, "frames": drawn, "policy": player or recording}
+        run("simulate", here, shard * config["shard_size"], max_attempts=most, **played)
         if has_atlas:
             run("render", here, atlas=atlas, trajectories=trajectories, output=frames)
         files = {"frames": frames, "trajectories": trajectories, "output": of("segments", shard)}
         run("encode", here, coded_atlas=assembled, **files)
-    first, film = of("trajectories", 0), folder / "film.mp4"
-    run("concat", everything, segments=of("segments", 0), trajectories=first, output=film)
+        count(min((shard + 1) * config["shard_size"], specs.count))
+    segments, played = (
+        [of(k, n) for n in range(specs.shards)] for k in ("segments", "trajectories")
+    )
+    run("concat", everything, segments=segments, trajectories=played, output=folder / "film.mp4")
     table = folder / "episodes.csv"
     tables = {"episodes": table, "tables": folder / "tables.json"}
     if selection.unit(config) == "reach":
         tables["attempts"] = folder / "attempts.csv"
-    run("episodes", everything, trajectories=first, **tables)
+    run("episodes", everything, trajectories=played, **tables)
     return pandas.read_csv(table, low_memory=False)
-
-
-def _predicting(model: object) -> Callable:
-    """Return a model's deterministic policy. Raises GoalreelError if it is no model."""
-    if not hasattr(model, "predict"):
-        raise GoalreelError(
-            f"policy: {model!r}; allowed: the name of a policy, a section `policy`, a function of "
-            f"an observation, or a model with `predict`"
-        )
-    return lambda observation: model.predict(observation, deterministic=True)[0]
 
 
 def _named(env: "gymnasium.Env") -> dict:

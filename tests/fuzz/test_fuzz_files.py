@@ -22,8 +22,8 @@ from goalreel.policies.tile_policy import read_policies
 from goalreel.policies.watched_files import policy_files
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import NO_SPEC, parse_spec
-from goalreel.report.plot_data import read_returns, read_steps
-from goalreel.report.reach_rate import reach_rate
+from goalreel.report.page_rows import columns
+from goalreel.report.reach_rate import reach_rate, read_table
 from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording
@@ -100,7 +100,7 @@ def test_any_npz_is_read_or_refused_by_name(run, tmp_path, name):
 
 
 _TABLES = {
-    "episodes.csv": lambda path: (read_steps(path, "reach"), read_returns(path)),
+    "episodes.csv": lambda path: read_table(path, columns("reach")),
     "attempts.csv": partial(reach_rate, policy={"name": "pump"}),
     "recording.csv": _recording,
     "states.csv": _recording,

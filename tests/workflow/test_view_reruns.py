@@ -79,7 +79,7 @@ def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
     with zipfile.ZipFile(done.folder / "report.zip") as archive:
         held = {Path(name).name for name in archive.namelist()}
     expected = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
-    expected |= {"steps.svg", "phase.svg", "reach_rate.svg", "initial_position.svg"}
+    expected |= {"steps.svg", "states.svg", "reach_rate.svg", "initial_position.svg"}
     assert expected | {"episodes.csv", "attempts.csv"} <= held
 
 

@@ -33,10 +33,9 @@ RESULTS = plan.config["results"]
 TRAJECTORIES = f"{RESULTS}/trajectories/{{shard}}.npz"
 FRAMES = f"{RESULTS}/frames/{{shard}}.npz"
 SEGMENT = f"{RESULTS}/segments/{{shard}}.mp4"
-SARSA_POLICY = f"{RESULTS}/train/policy.npz"
-DQN_POLICY = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.pt"
+DQN_POLICY = f"{RESULTS}/train/{{variant}}/{{seed}}/policy.npz"
 PIXELS_POLICY = f"{RESULTS}/pixels/policy.npz"
-POLICIES = {"sarsa": SARSA_POLICY, "dqn": DQN_POLICY, "pixels": PIXELS_POLICY}
+POLICIES = {"dqn": DQN_POLICY, "pixels": PIXELS_POLICY}
 DQN_METRICS = f"{RESULTS}/train/{{variant}}/{{seed}}/metrics.json"
 
 

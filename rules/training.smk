@@ -1,8 +1,8 @@
 """The training of policies, and a film of their progress.
 
-It reads nothing of a film. It leaves train/ (SARSA's policy, and those of deep Q-learning by
-variant and seed), training/ (the comparison of the variants), pixels/ (a policy trained from
-pixels) and learning.mp4. `simulate` plays a policy of these if policy.name is sarsa, dqn or pixels.
+It reads nothing of a film. It leaves train/ (policies of deep Q-learning, by variant and seed),
+training/ (the comparison of the variants), pixels/ (a policy trained from pixels) and
+learning.mp4. `simulate` plays a policy of these if policy.name is dqn or pixels.
 """
 
 
@@ -11,30 +11,6 @@ rule training:
     input:
         f"{RESULTS}/training/table.md",
         plan.trainings(DQN_POLICY),
-
-
-rule train:
-    """Learn to drive by SARSA, and keep the policy at each checkpoint."""
-    output:
-        policy=SARSA_POLICY,
-        table=f"{RESULTS}/train/log.csv",
-        sums=f"{RESULTS}/train/SHA256SUMS",
-    log:
-        f"{RESULTS}/logs/train.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/train.tsv"
-    conda:
-        "../envs/film.yaml"
-    resources:
-        mem_mb=plan.memory("train"),
-        runtime=plan.minutes("train"),
-    params:
-        spec=plan.spec("train"),
-    shell:
-        'python "$SCRIPTS/train.py" --spec {params.spec:q}'
-        " --policy {output.policy:q}"
-        " --table {output.table:q}"
-        " --sums {output.sums:q} 2> {log:q}"
 
 
 rule dqn:

@@ -26,7 +26,7 @@ MAKERS = {
     "film": ("concat",),
     "tables": ("episodes",),
     "episodes": (),  # its spec is in `tables`
-    "policy": ("train", "dqn", "pixels", "recording"),
+    "policy": ("dqn", "pixels", "recording"),
 }
 
 

@@ -85,8 +85,8 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
         goalreel.film("CartPole-v1", "randm", to=to)
     with pytest.raises(GoalreelError, match="policy: 3; allowed: the name of a policy"):
         goalreel.film("CartPole-v1", 3, to=to)
-    with pytest.raises(GoalreelError, match="sarsa is trained first: run snakemake"):
-        goalreel.film("MountainCar-v0", "sarsa", to=to)
+    with pytest.raises(GoalreelError, match="dqn is trained first: run snakemake"):
+        goalreel.film("MountainCar-v0", "dqn", to=to)
     with pytest.raises(GoalreelError, match="episods"):
         goalreel.film("CartPole-v1", to=to, episods=3)
     with pytest.raises(GoalreelError, match="^policy: its policy raised ZeroDivisionError"):

@@ -16,14 +16,13 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "recorded": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
     "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},
-    "sarsa": {_CAR: ("epsilon",)},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
     "pixels": dict.fromkeys((_CAR, _ALE, _MARIO), ("file", "checkpoint")),
 }
 # Those that play episodes as they were recorded, each from its own seed.
 RECORDED = ("recorded", "minari")
 # Those that a run trains, whose checkpoints `learning` films.
-LEARNERS = ("sarsa", "dqn", "pixels")
+LEARNERS = ("dqn", "pixels")
 MOST_AGES = 5  # checkpoints of a network that are filmed
 # The algorithms whose models are played, and the package that each is of.
 ALGORITHMS = dict.fromkeys(("PPO", "DQN", "A2C", "SAC", "TD3", "DDPG"), "stable-baselines3")

@@ -22,15 +22,14 @@ _RECORDED = [
     for module in ("minari_episodes", "recorded_episodes", "recording_file", "recording_blocks")
 ]
 _MODULES = {
-    "dqn": ["goalreel.policies.network_file"],
+    "dqn": ["goalreel.policies.network", "goalreel.policies.network_file"],
     "file": ["goalreel.policies.user_function"],
     "minari": _RECORDED,
     "pixels": [
-        *("goalreel.policies.pixel_policy", "goalreel.policies.pixel_checkpoints"),
+        *("goalreel.policies.pixel_policy", "goalreel.policies.network_file"),
         *("goalreel.policies.pixel_network", "goalreel.policies.warp", "goalreel.pictures.warped"),
     ],
     "recorded": _RECORDED,
-    "sarsa": ["goalreel.policies.tile_policy"],
     "sb3": ["goalreel.policies.stable_baselines3"],
 }
 

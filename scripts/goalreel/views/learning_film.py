@@ -24,8 +24,9 @@ from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import overlaid
+from goalreel.policies.network_file import Checkpoints, PixelCheckpoints, read_checkpoints
 from goalreel.policies.parameters import MOST_AGES
-from goalreel.policies.policy import Policy, RulePolicy, make_policy
+from goalreel.policies.policy import Policy, make_policy
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, simulate_episodes
 from goalreel.simulation.reaches import assemble, concatenate, outcomes, valid
@@ -37,54 +38,35 @@ from goalreel.views.attempt_frames import drawn
 class Learner:
     """What a learner does at each of its checkpoints."""
 
-    unit: str  # what ages count: "episode" or "decision" of training
-    ages: tuple[int, ...]  # of the checkpoints, increasing
+    ages: tuple[int, ...]  # of the checkpoints, in decisions of training, increasing
     policy: Callable[[int], Policy]  # of a checkpoint, by its age
     spec: Spec  # how it was trained
 
     def label(self, age: int) -> str:
         """Return an age in words."""
-        return f"{age:,} {self.unit}{'' if age == 1 else 's'}"
+        return f"{age:,} decision{'' if age == 1 else 's'}"
 
 
 def read_learner(policy: Mapping, trained: Path | None) -> Learner:
-    """Read what a trainer saved: every checkpoint of SARSA, up to five of a network.
+    """Read up to five checkpoints that a trainer saved.
 
     Args:
-        policy: its name and, of a network, the checkpoint that is filmed last: `best`, `last` or
-            an age; the others are spread evenly before it.
+        policy: its name and the checkpoint that is filmed last: `best`, `last` or an age; the
+            others are spread evenly before it.
         trained: the file, None where the policy names it.
 
     Raises:
         GoalreelError: if the file cannot be used.
     """
-    if policy["name"] == "sarsa":
-        from goalreel.policies.tile_policy import read_policies
-
-        return of_sarsa(read_policies(trained))
-    if policy["name"] == "dqn":
-        from goalreel.policies.network_file import read_checkpoints
-
-        saved = read_checkpoints(trained)
-    else:
-        from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints
-
-        saved = read_pixel_checkpoints(policy["file"] or trained)
+    kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
+    saved = read_checkpoints(policy.get("file") or trained, kind)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MOST_AGES).round().astype(int)
     ages = tuple(saved.ages[place] for place in np.unique(places))
 
     def at(age: int) -> Policy:
         return make_policy({**policy, "checkpoint": age}, trained)
 
-    return Learner("decision", ages, at, saved.spec)
-
-
-def of_sarsa(policies) -> Learner:
-    """Return SARSA's policies (tile_policy.LearnedPolicies) as a learner."""
-    from goalreel.policies.tile_policy import greedy
-
-    rules = dict(zip(policies.ages.tolist(), map(greedy, policies.weights), strict=True))
-    return Learner("episode", tuple(rules), lambda age: RulePolicy(rules[age], 0.0), policies.spec)
+    return Learner(ages, at, saved.spec)
 
 
 @dataclass(frozen=True)

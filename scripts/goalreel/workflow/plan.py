@@ -126,8 +126,8 @@ class Plan:
         """Return an input function of the file of the learner that is filmed; as above."""
 
         def of_learner(wildcards) -> str | list:
-            learner = _or_end(lambda: self._specs.learner)
-            return files[learner] if learner == "sarsa" else self.trained_policy(files)
+            _or_end(self._specs.check_learner)
+            return self.trained_policy(files)
 
         return of_learner
 

@@ -23,7 +23,7 @@ _MOST_STEPS = 1000
 _TORCH_MB = 3000  # to load PyTorch
 _NETWORK_MB, _NETWORK_MS = 200, 200  # to play from pixels: a job, and a reach of Mountain Car
 _GAMES = 8  # times as many steps as others' episodes: games of an emulator, each frame a step
-_TRAININGS = ("train", "dqn", "pixels", "training_table")  # which work on no picture of a film
+_TRAININGS = ("dqn", "pixels", "training_table")  # which work on no picture of a film
 _BUFFER_KB = 7.1  # a step in a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
@@ -51,7 +51,6 @@ def memory_mb(stage: str, config: Mapping, covered: int, threads: int = 1) -> in
     if policy == "pixels" and stage in ("simulate", "clips", "learning"):
         used += _NETWORK_MB
     plays = policy == "sb3" and stage in ("simulate", "clips")
-    plays |= policy == "dqn" and stage in ("simulate", "learning", "clips")
     if plays or "torch" in need.tools:
         used += _TORCH_MB
     if stage == "pixels":

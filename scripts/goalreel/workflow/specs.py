@@ -56,16 +56,13 @@ class Specs:
         self._config, self._scripts = config, scripts
         self.encoder = choose(config)  # of the film
         policy = config["policy"]
-        # The learner whose checkpoints are filmed: the policy if it is trained here.
-        learner = policy if policy["name"] in LEARNERS else {"name": "sarsa"}
-        self._learner = {k: learner[k] for k in ("name", "checkpoint", "file") if k in learner}
         # What stages use of the configuration in another form than the user gave it.
         self._derived = {
             "film_encoder": self.encoder.settings,
             "view_encoder": x264(config),
             "card_frames": cards(config, self.encoder),
             "variant": policy.get("variant"),
-            "learner": self._learner,
+            "learner": {k: policy[k] for k in ("name", "checkpoint", "file") if k in policy},
             "unit": selection.unit(config),
         }
         if selection.unit(config) == "episode":
@@ -73,18 +70,16 @@ class Specs:
         self.count = selection.count(config)  # of episodes, or of reaches
         self.shards = -(-self.count // config["shard_size"])
 
-    @property
-    def learner(self) -> str:
-        """The name of the policy whose checkpoints are filmed. Raises GoalreelError if none is."""
-        name, env = self._learner["name"], self._config["env"]
-        if parameters(name, env) is None:
-            able = [other for other in LEARNERS if parameters(other, env) is not None]
+    def check_learner(self) -> None:
+        """Raise GoalreelError if the policy has no checkpoints that could be filmed."""
+        name, env = self._config["policy"]["name"], self._config["env"]
+        if name not in LEARNERS:
+            able = [learner for learner in LEARNERS if parameters(learner, env) is not None]
+            env, learner = (env, able[0]) if able else ("MountainCar-v0", "dqn")
             raise GoalreelError(
-                f"learning films a policy at checkpoints of its training, and policy.name: "
-                f"{self._config['policy']['name']!r} has none; allowed in {env}: "
-                f"{', '.join(able) or 'no policy'}"
+                f"policy.name: {name!r} has no checkpoints that learning could film. "
+                f"Type: snakemake learning --config env={env} policy={learner}"
             )
-        return name
 
     @property
     def trainings(self) -> list[tuple[str, int]]:
@@ -139,15 +134,14 @@ class Specs:
         env, policy = self._config["env"], self._config["policy"]
         planned = stage_of(stage, env)
         tools, files = (), self._package_files(stage)
-        player = self._learner if stage == "learning" else policy
         if stage == "recording":
-            files = files | policy_files(player)
+            files = files | policy_files(policy)
         if stage in ("simulate", "learning"):
-            tools = policy_tools(player)
-            if player["name"] != "recorded":
-                files = files | policy_files(player)
+            tools = policy_tools(policy)
+            if policy["name"] != "recorded":
+                files = files | policy_files(policy)
             if describe(env).computed:
-                if player["name"] == "pixels":  # which sees pictures
+                if policy["name"] == "pixels":  # which sees pictures
                     tools = (*tools, ARTISTS["gymnasium"], "pillow")
             else:
                 wrappers = wrapper_modules(self._config["env_wrappers"])
@@ -161,9 +155,9 @@ class Specs:
                 )
             files = files | results_files(self._config["compare"])
         plays = stage in ("simulate", "clips", "learning")
-        without = other_policies(player["name"]) if plays else []
+        without = other_policies(policy["name"]) if plays else []
         if stage not in APART:  # a training has a game of its own
-            without += _not_played(env, player["name"])
+            without += _not_played(env, policy["name"])
         if stage == "encode":
             without.append(_PICTURES if self.encoder.settings["encoder"] == "blocks" else _BLOCKS)
         made_of = {name: self.digest(name) for name in self._inputs(stage)}
@@ -193,7 +187,7 @@ class Specs:
     def _inputs(self, stage: str) -> list[str]:
         """Return the stages whose results a stage takes in this run."""
         policy = self._config["policy"]
-        player = self._learner["name"] if stage == "learning" else policy["name"]
+        player = policy["name"]
         missing = {"training_table"}
         missing |= set() if self.encoder.assembled else {"coded_atlas"}
         if not describe(self._config["env"]).has_atlas:
@@ -204,9 +198,7 @@ class Specs:
             missing.add("recording")
         if player != "pixels" or not is_trained_here(policy):
             missing.add("pixels")
-        if player != "sarsa" and stage != "verify":
-            missing.add("train")
-        if stage == "report" and policy["name"] not in LEARNERS:
+        if stage == "report" and player not in LEARNERS:
             missing.add("learning")
         return [name for name in STAGES[stage].inputs if name not in missing]
 

@@ -63,7 +63,7 @@ FILM = {
     # max_attempts bounds the work and shapes no trajectory, so it is not among the keys.
     "simulate": Stage(
         config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show"),
-        inputs=("train", "dqn", "pixels", "recording"),
+        inputs=("dqn", "pixels", "recording"),
         tools=("numpy",),
         outputs=("trajectories/{shard}.npz",),
         per="shard",
@@ -139,18 +139,10 @@ FILM = {
     ),
 }
 _TRAININGS = {
-    "train": Stage(
-        config=("env", "train.seed", "train.checkpoints"),
-        tools=("numpy", "pandas"),
-        outputs=("train/policy.npz", "train/log.csv", f"train/{_SUMS}"),
-        per="any",
-        mb=200,
-        seconds=60,
-    ),
     "dqn": Stage(
         config=("env", "dqn.decisions", "dqn.double", "train.seed", "variant"),
         tools=("numpy", "torch"),
-        outputs=tuple(f"{_TRAINING}/{file}" for file in ("policy.pt", "log.csv", "metrics.json")),
+        outputs=tuple(f"{_TRAINING}/{file}" for file in ("policy.npz", "log.csv", "metrics.json")),
         per="training",
         mb=300,
         seconds=30,
@@ -185,7 +177,7 @@ _TRAININGS = {
             *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),
             *("overlay.title_card", "overlay.hud", "render", "view_encoder", "unit"),
         ),
-        inputs=("train", "dqn", "pixels", "atlas"),
+        inputs=("dqn", "pixels", "atlas"),
         tools=(*_ENCODING, "pandas", "artist"),
         outputs=("learning.mp4", "learning.csv", "learning.sha256"),
         per="any",
@@ -201,7 +193,7 @@ _VIEWS = {
         _VIEW,
         config=("env", "film.fps", "clips", "overlay.caption", "overlay.hud", "render")
         + ("view_encoder", "unit"),
-        inputs=(*_FRAMES, "atlas", "train", "dqn", "pixels"),
+        inputs=(*_FRAMES, "atlas", "dqn", "pixels"),
         tools=(*_ENCODING, "artist"),
         outputs=("clips",),
         summary="clips/clips.csv",
@@ -308,7 +300,7 @@ STAGES = FILM | _TRAININGS | _VIEWS
 # Targets that are no part of a film, nor made of one: the results may be of any policy.
 APART = {"compare", "training", *_TRAININGS} - {"learning"}
 # A training from pixels or of a variant is no view.
-VIEWS = ("train", "training_table", "learning", *_VIEWS)
+VIEWS = ("training_table", "learning", *_VIEWS)
 STAGES["verify"] = Stage(
     config=(*_FILM, "unit"),
     inputs=tuple(name for name in STAGES if name != "compare"),

@@ -123,9 +123,6 @@ def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
     before, after = (json.loads(s.spec("encode", of_shard(0)))["made_of"] for s in (plan, other))
     assert before["simulate"] == after["simulate"]
     assert all(before[stage] != after[stage] for stage in ("render", "coded_atlas"))
-    assert "train" not in json.loads(plan.spec("simulate", of_shard(0)))["made_of"]
-    learned = specs_of(policy={"name": "sarsa"})
-    assert "train" in json.loads(learned.spec("simulate", of_shard(0)))["made_of"]
     assert json.loads(plan.spec("simulate", of_shard(0)))["made_of"] == {}
 
 

@@ -8,6 +8,7 @@ import gymnasium
 import pytest
 import yaml
 from conftest import of_shard
+from pixel_policies import random_policy
 from project import REPOSITORY
 
 from goalreel.configuration.schema import options_page, schema_file
@@ -227,10 +228,10 @@ FAULTS = [
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' does not fit; allowed: 1 to"),
     ({"clips": {"name_prefix": "a/b"}}, "clips.name_prefix: 'a/b' does not fit; allowed: 1 to 50"),
     (
-        {"train": {"checkpoints": []}},
-        "train.checkpoints: [] is empty; allowed: a list of different values, each an integer from",
+        {"dqn": {"seeds": []}},
+        "dqn.seeds: [] is empty; allowed: a list of different values, each an",
     ),
-    ({"train": {"checkpoints": [5, 5]}}, "train.checkpoints: [5, 5] has duplicates; allowed: a li"),
+    ({"dqn": {"seeds": [5, 5]}}, "dqn.seeds: [5, 5] has duplicates; allowed: a list of different"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is a string; allowed: true or false"),
     ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: unknown value 'MountainCar-v1'; did yo"),
     ({"render": {"style": "vectr"}}, "render.style: unknown value 'vectr'; did you mean 'vector'?"),
@@ -367,16 +368,35 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     assert merged["policy"] == {"name": "random"}
 
 
-def test_learning_films_a_learner_in_the_runs_own_way_and_refuses_who_learns_nothing():
-    def spec(**given):
-        return Specs(load(**given), REPOSITORY / "scripts").spec("learning", of_shard(0))
+def test_learning_films_a_learner_in_the_runs_own_way(tmp_path):
+    kept = random_policy(tmp_path / "policy.npz", "MountainCar-v0", 3)
+    policy = {"name": "pixels", "file": str(kept)}
 
-    assert '"train.attempts":4' in spec() and '"learner":{"name":"sarsa"}' in spec()
-    assert spec() != spec(max_steps=100) == spec(max_steps=100, policy={"epsilon": 0.1})
-    config = load(env="CartPole-v1", policy=RANDOM)
-    assert config["train"]["attempts"] == 1
-    with pytest.raises(GoalreelError, match="policy.name: 'random' has none; allowed in CartPole"):
-        _ = Specs(config, REPOSITORY / "scripts").learner
+    def spec(**given):
+        config = load(policy=policy, **given)
+        return Specs(config, REPOSITORY / "scripts").spec("learning", of_shard(0))
+
+    assert '"train.attempts":4' in spec() and '"checkpoint":"best"' in spec()
+    assert spec() != spec(max_steps=100)
+
+
+@pytest.mark.parametrize(
+    ("env", "policy", "advice"),
+    [
+        ("MountainCar-v0", {"name": "pump"}, "env=MountainCar-v0 policy=dqn"),
+        ("CartPole-v1", RANDOM, "env=MountainCar-v0 policy=dqn"),
+        ("ALE/Pong-v5", RANDOM, "env=ALE/Pong-v5 policy=pixels"),
+    ],
+)
+def test_learning_says_what_to_type_for_policies_that_do_not_learn(env, policy, advice):
+    if env.startswith("ALE/"):
+        pytest.importorskip("ale_py")
+    with pytest.raises(GoalreelError) as error:
+        Specs(load(env=env, policy=policy), REPOSITORY / "scripts").check_learner()
+    assert str(error.value) == (
+        f"policy.name: '{policy['name']}' has no checkpoints that learning could film. "
+        f"Type: snakemake learning --config {advice}"
+    )
 
 
 def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):

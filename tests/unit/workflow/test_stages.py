@@ -26,8 +26,7 @@ PLACES = {
     "TRAJECTORIES": "trajectories/{shard}.npz",
     "FRAMES": "frames/{shard}.npz",
     "SEGMENT": "segments/{shard}.mp4",
-    "SARSA_POLICY": "train/policy.npz",
-    "DQN_POLICY": "train/{variant}/{seed}/policy.pt",
+    "DQN_POLICY": "train/{variant}/{seed}/policy.npz",
     "PIXELS_POLICY": "pixels/policy.npz",
     "DQN_METRICS": "train/{variant}/{seed}/metrics.json",
 }

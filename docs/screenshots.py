@@ -1,12 +1,8 @@
-"""Make the images of README.md and docs/ from the run in results/, but for films.webp.
+"""Make the images of README.md and docs/ from two runs, but for films.webp.
 
-    snakemake -j 2 all grid swarm phase stills learning report
-<<<<<<< HEAD:benchmarks/film/pictures.py
-    python -m pip install -r envs/locks/test.txt
-    python -m benchmarks.film.pictures
-=======
+    snakemake -j 2 all grid swarm phase stills report
+    snakemake learning --config policy=dqn results=results-dqn
     python docs/screenshots.py      in an environment with envs/locks/test.txt
->>>>>>> fd36a9e (Merge the ordinary design of collectors into its benchmark):docs/screenshots.py
 
 The report's screenshot needs Chromium and its driver (Debian: chromium chromium-driver).
 """
@@ -47,7 +43,7 @@ def save(name: str, picture: np.ndarray | Image.Image) -> None:
     small.quantize(256, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
 
 
-def film_frame(name: str, number: int) -> Image.Image:
+def film_frame(name: str | Path, number: int) -> Image.Image:
     """Return a frame of one of the run's videos."""
     with av.open(str(RESULTS / name)) as container:
         (frame,) = itertools.islice(container.decode(video=0), number, number + 1)
@@ -129,7 +125,8 @@ if __name__ == "__main__":
     save("swarm.png", film_frame("swarm.mp4", 117))
     save("grid.png", film_frame("grid.mp4", 70))
     save("phase.png", film_frame("phase.mp4", 110))
-    last = pd.read_csv(RESULTS / "learning.csv").iloc[-1]
-    save("learning.png", film_frame("learning.mp4", last.first_frame + last.steps - 12))
+    learned = RESULTS.with_name("results-dqn")
+    last = pd.read_csv(learned / "learning.csv").iloc[-1]
+    save("learning.png", film_frame(learned / "learning.mp4", last.first_frame + last.steps - 12))
     save("poster.png", Image.open(RESULTS / "stills" / "poster.png"))
     save_report()

@@ -21,4 +21,7 @@ def concat(spec, segments: Shards, trajectories: Shards, output):
         text = (spec.extended(sizes=sizes) if sizes else spec).text
         how = config["env"], config["film.fps"], config["card_frames"], unit
         frames = concatenate(whole, trajectories, output, *how, title, text)
+    if sizes:
+        least, most = (f"{width}x{height}" for height, width in sizes)
+        return f"pictures of {least} to {most} pixels, padded with black to {most}"
     return f"{frames} frames from {len(segments)} segments"

@@ -12,17 +12,18 @@ def dqn(spec, policy, table, metrics):
 
     os.environ |= ONE_THREAD  # NumPy's, which evaluates policies; it is imported below
 
+    import torch
+
     from goalreel.environments.physics import DISCRETE
     from goalreel.errors import GoalreelError
     from goalreel.files.atomic import write_text
     from goalreel.policies.network_file import Checkpoints, write_checkpoints
-    from goalreel.policies.pytorch import import_torch
     from goalreel.training.dqn.metrics import csv_of, write_metrics
     from goalreel.training.dqn.settings import settings_of
 
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
-    import_torch("to train").set_num_threads(1)  # the same weights, whatever the machine's cores
+    torch.set_num_threads(1)  # the same weights, whatever the machine's cores
     from goalreel.training.dqn.training import COLUMNS, train
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]
@@ -32,6 +33,6 @@ def dqn(spec, policy, table, metrics):
     trained = train(settings, variant, seed)
     write_text(table, csv_of(COLUMNS, trained.episodes))
     evaluated = (trained.metrics.checkpoints, trained.metrics.means, trained.weights)
-    write_checkpoints(policy, Checkpoints(settings.hidden, *evaluated, spec))
+    write_checkpoints(policy, Checkpoints(*evaluated, spec))
     write_metrics(metrics, trained.metrics, spec, table)
     return str(trained.metrics)

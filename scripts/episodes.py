@@ -10,6 +10,6 @@ def episodes(spec, trajectories: Shards, episodes, tables, attempts=None):
     from goalreel.provenance.checksums import with_digests
 
     how = (spec.config[key] for key in ("env", "film.fps", "card_frames"))
-    rows = write_tables(trajectories, episodes, attempts, *how)
+    shown = write_tables(trajectories, episodes, attempts, *how)
     write_text(tables, with_digests(spec, [path for path in (episodes, attempts) if path]))
-    return f"{rows} filmed episodes"
+    return shown

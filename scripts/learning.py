@@ -5,16 +5,13 @@ from goalreel.stage_program import stage
 
 @stage
 def learning(spec, film, table, sums, policy=None, atlas=None):
-    from goalreel.environments.gymnasium_ids import environment_files
-    from goalreel.environments.wrappers import wrapper_modules
+    from goalreel.films.scene import check_sources
     from goalreel.pictures.atlas import read_atlas
-    from goalreel.policies.watched_files import check_files, policy_files
     from goalreel.provenance.checksums import write_sums
     from goalreel.views.learning_film import learning_film, read_learner, write_film, write_table
 
     env, player = spec.config["env"], spec.config["learner"]
-    wrappers = wrapper_modules(spec.config.get("env_wrappers") or ())
-    check_files(spec, policy_files(player) | environment_files(env, wrappers))
+    check_sources(spec, player)
     learner = read_learner(player, policy)
     with learning_film(learner, read_atlas(atlas) if atlas else None, spec) as filmed:
         title = f"{env}: learned in {learner.label(learner.ages[-1])}"

@@ -9,12 +9,12 @@ from goalreel.stage_program import stage
 
 @stage
 def pixels(spec, policy, table, metrics, plot, saved):
-    from goalreel.policies.pytorch import import_torch
+    import torch
+
     from goalreel.training.pixels.monitor import plot_training
     from goalreel.training.pixels.settings import PipelineSettings
 
     settings = PipelineSettings(**spec.config["pixels"])
-    torch = import_torch("to train")
     # Of the job's cores, as Snakemake tells them by OMP_NUM_THREADS, each collector has one.
     torch.set_num_threads(max(1, torch.get_num_threads() - settings.collectors))
     from goalreel.training.pixels.training import table_of, train, write_results

@@ -5,18 +5,16 @@ from goalreel.stage_program import Shards, stage
 
 @stage
 def plots(spec, episodes, trajectories: Shards, output, attempts=None):
-    from goalreel.environments.registry import describe
     from goalreel.files.atomic import replacing_folder
     from goalreel.provenance.checksums import SUMS, write_sums
-    from goalreel.report.plot_data import read_returns, read_sample, read_steps
-    from goalreel.report.plots import Run, draw_plots
+    from goalreel.report.plots import Run, draw_plots, read_episodes
     from goalreel.report.reach_rate import reach_rate
+    from goalreel.report.trajectory_plots import read_sample
 
-    unit, goal = spec.config["unit"], describe(spec.config["env"]).goal_position
+    unit, sample = spec.config["unit"], read_sample(trajectories, spec.config["unit"])
     rate = reach_rate(attempts, spec.config["policy"]) if attempts else None
-    steps, returns = read_steps(episodes, unit), read_returns(episodes)
-    sample = read_sample(trajectories, unit, steps.episodes)
+    run = Run(unit, read_episodes(episodes, unit), sample, rate)
     with replacing_folder(output) as folder:
-        made = draw_plots(folder, Run(unit, steps, returns, sample, goal, rate), spec.text)
+        made = draw_plots(folder, run, spec.text)
         write_sums(folder / SUMS, made)
-    return f"{len(made)} plots of {returns.episodes} episodes"
+    return f"{len(made)} plots of {len(run.episodes)} episodes"

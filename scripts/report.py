@@ -39,4 +39,4 @@ def report(
         stages=list(FILM),
     )
     rows = write_report(output, sources, spec)
-    return f"{rows} episodes in {output / 'index.html'}"
+    return f"{rows} episodes"

@@ -81,14 +81,13 @@ from goalreel.films.tables import write_tables
 write_tables((shard for _ in range(times)), out / "e.csv", out / "a.csv", "MountainCar-v0", 30, 15)
 """,
     "plots: reading": """
-from goalreel.report.plot_data import read_returns, read_steps
-read_steps(out / "e.csv", "reach")
-read_returns(out / "e.csv")
+from goalreel.report.plots import read_episodes
+read_episodes(out / "e.csv", "reach")
 """,
     "report: rows": """
-from goalreel.report.reach_rate import pieces
+from goalreel.report.reach_rate import read_table
 from goalreel.report.page_rows import columns, write_rows
-write_rows(out / "data.js", pieces(out / "e.csv", columns("reach")), 30, "reach")
+write_rows(out / "data.js", read_table(out / "e.csv", columns("reach")), 30, "reach")
 """,
 }
 

@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
             run_workflow(folder, available_cores(), [dqn], folder / "cache", [target])
 
         def policy(variant: str, seed: int) -> str:
-            return f"results/train/{variant}/{seed}/policy.pt"
+            return f"results/train/{variant}/{seed}/policy.npz"
 
         def metrics(variant: str, seed: int):
             return read_metrics((folder / policy(variant, seed)).with_name("metrics.json"))

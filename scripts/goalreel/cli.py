@@ -1,6 +1,7 @@
 """What all programs share: their command line, their log lines, and how they fail."""
 
 import argparse
+import contextlib
 import gc
 import importlib.util
 import json
@@ -9,7 +10,8 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -43,9 +45,29 @@ def program(stage: str) -> Callable:
     return getattr(module, stage)
 
 
+def _print(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+# Where a thread's log lines go, and its numbers of episodes so far.
+_OUTPUT: ContextVar[tuple[Callable, Callable]] = ContextVar(
+    "output", default=(_print, lambda episodes: None)
+)
+
+
+@contextlib.contextmanager
+def logging_to(log: Callable[[str], object], count: Callable[[int], object]) -> Iterator[None]:
+    """Give the log lines of this thread to `log`, and its numbers of episodes to `count`."""
+    token = _OUTPUT.set((log, count))
+    try:
+        yield
+    finally:
+        _OUTPUT.reset(token)
+
+
 def say(message: str) -> None:
     """Write a line to the job's log."""
-    print(message, file=sys.stderr)
+    _OUTPUT.get()[0](message)
 
 
 class ProgressLog:
@@ -57,6 +79,7 @@ class ProgressLog:
 
     def update(self, episodes: int, frames: int) -> None:
         """Write a line if it is time, with the numbers of episodes and frames so far."""
+        _OUTPUT.get()[1](episodes)
         now = time.monotonic()
         if now - self._last > max(1, 0.02 * (now - self._start)):
             say(f"{episodes} episodes so far, {frames} frames")

@@ -102,7 +102,7 @@ case "$*" in
 *) exit 1;;
 esac
 """
-VIEWS = ("clips", "grid", "swarm", "phase", "stills", "learning", "report")
+VIEWS = ("clips", "grid", "swarm", "phase", "stills", "report")
 
 
 def test_with_conda_a_run_without_deep_learning_needs_two_environments(project, tmp_path):
@@ -110,8 +110,7 @@ def test_with_conda_a_run_without_deep_learning_needs_two_environments(project, 
     (tmp_path / "conda").write_text(CONDA)
     (tmp_path / "conda").chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    config = {"reaches": 1, "policy": "{name: sarsa}"}
-    stdout = project.run("all", *VIEWS, "--sdm", "conda", "-n", config=config, PATH=path)
+    stdout = project.run("all", *VIEWS, "--sdm", "conda", "-n", config={"reaches": 1}, PATH=path)
     planned = set(
         re.findall(r"Conda environment (?:\S*/)?envs/(\w+)\.yaml will be created", stdout)
     )

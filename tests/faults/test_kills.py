@@ -51,10 +51,6 @@ OTHER = {  # runs beside the film of a Mountain Car, and their targets
     "an environment that is drawn": (DRAWN, ()),
     "one that Gymnasium steps": (DRAWN | {"env": "FrozenLake-v1"}, ()),
     "views": (SMALL, ("all", "clips", "grid", "swarm", "phase", "stills", "card")),
-    "a training": (
-        SMALL | {"policy": "{name: sarsa}", "train": "{checkpoints: [1, 300], attempts: 1}"},
-        ("all", "learning"),
-    ),
 }
 
 

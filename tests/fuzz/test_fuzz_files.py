@@ -18,12 +18,12 @@ from goalreel.mp4.reader import read_index
 from goalreel.pictures.atlas import read_atlas
 from goalreel.pictures.frame_cache import open_cache
 from goalreel.pictures.styles import make_style
-from goalreel.policies.tile_policy import read_policies
+from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints
 from goalreel.policies.watched_files import policy_files
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import NO_SPEC, parse_spec
-from goalreel.report.plot_data import read_returns, read_steps
-from goalreel.report.reach_rate import reach_rate
+from goalreel.report.page_rows import columns
+from goalreel.report.reach_rate import reach_rate, read_table
 from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording
@@ -45,7 +45,9 @@ def run(viewed, tmp_path_factory) -> Path:
     figures = (600, 7200, 3.0, 2.9, 0.5, 2)
     metrics = Metrics("fast", 1, *figures, (500, 600), (-150.0, -160.0))
     spec = parse_spec('{"stage": "dqn", "config": {"variant": "fast"}, "shard": {}}')
-    write_metrics(folder / "metrics.json", metrics, spec, folder / "train" / "log.csv")
+    write_metrics(folder / "metrics.json", metrics, spec, folder / "episodes.csv")
+    weights = ({"0.weight": np.ones((3, 2)), "0.bias": np.zeros(3)},)
+    write_checkpoints(folder / "policy.npz", Checkpoints((500,), (-150.0,), weights, spec))
     return folder
 
 
@@ -79,7 +81,7 @@ _NPZ = {
     "trajectories/00000.npz": _trajectories,
     "frames/00000.npz": _frames,
     "atlas.npz": _atlas,
-    "train/policy.npz": read_policies,
+    "policy.npz": read_checkpoints,
     "recording.npz": _recording,
 }
 
@@ -100,7 +102,7 @@ def test_any_npz_is_read_or_refused_by_name(run, tmp_path, name):
 
 
 _TABLES = {
-    "episodes.csv": lambda path: (read_steps(path, "reach"), read_returns(path)),
+    "episodes.csv": lambda path: read_table(path, columns("reach")),
     "attempts.csv": partial(reach_rate, policy={"name": "pump"}),
     "recording.csv": _recording,
     "states.csv": _recording,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.policies.pixel_checkpoints import PixelCheckpoints, write_pixel_checkpoints
+from goalreel.policies.network_file import PixelCheckpoints, write_checkpoints
 from goalreel.policies.pixel_network import NETWORKS, side_after
 from goalreel.training.games.settings import GameSettings
 
@@ -39,5 +39,6 @@ def random_policy(
     settings = asdict(GameSettings(game, **changes).filled())
     weights = tuple(random_weights(actions, 4, age) for age in ages)
     means = tuple(float(age) for age in ages)
-    write_pixel_checkpoints(path, PixelCheckpoints(settings, actions, 4, ages, means, weights))
+    checkpoints = PixelCheckpoints(ages, means, weights, game=settings, actions=actions, stack=4)
+    write_checkpoints(path, checkpoints)
     return path

@@ -109,13 +109,8 @@ def test_what_was_trained_is_what_is_played(tmp_path):
     trained = train(SHORT, "baseline", 3)
     metrics = trained.metrics
     evaluated = (metrics.checkpoints, metrics.means, trained.weights)
-    write_checkpoints(
-        tmp_path / "p.pt", Checkpoints(SHORT.hidden, *evaluated, parse_spec('{"stage":"dqn"}'))
-    )
-    kept = read_checkpoints(tmp_path / "p.pt")
-    network = kept.network(kept.choose("last"))
-    assert isinstance(network, Network)
-
+    write_checkpoints(tmp_path / "p.npz", Checkpoints(*evaluated, parse_spec('{"stage":"dqn"}')))
+    network = Network.of(read_checkpoints(tmp_path / "p.npz").weights[-1])
     assert np.array_equal(evaluate(network.act), evaluate(Network.of(trained.weights[-1]).act))
     assert evaluate(network.act).mean() == metrics.last
 

@@ -8,6 +8,8 @@ import av
 import numpy as np
 import pytest
 
+from goalreel.policies.network import Network
+from goalreel.policies.network_file import read_checkpoints
 from goalreel.simulation.trajectories import read_trajectories
 
 pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
@@ -28,11 +30,9 @@ def driven(once):
 
 
 def test_what_was_trained_drives(driven):
-    from goalreel.policies.network_file import read_checkpoints
-
     folder = driven.folder / "results" / "train" / "fast" / "7"
-    kept = read_checkpoints(folder / "policy.pt")
-    network = kept.network(kept.choose("best"))
+    kept = read_checkpoints(folder / "policy.npz")
+    network = Network.of(kept.weights[kept.choose("best")])
     played = read_trajectories(driven.folder / SHARD)
     last = np.zeros(len(played.states), bool)
     last[played.offsets[1:] - 1] = True
@@ -138,8 +138,8 @@ def test_bad_checkpoints_are_named(driven, tmp_path):
         "policy.checkpoint: 17 is not a checkpoint of the training; allowed: best, last, 512, "
         in said
     )
-    (project.folder / "results" / "train" / "fast" / "7" / "policy.pt").write_bytes(b"nothing")
+    (project.folder / "results" / "train" / "fast" / "7" / "policy.npz").write_bytes(b"nothing")
     said = project.fail(SHARD, config=BASE | {"seed": 5})
-    assert "policy.pt: could not be used and is deleted: it is " in said
+    assert "policy.npz: could not be used and is deleted: it is " in said
     jobs = project.jobs(SHARD, config=BASE | {"seed": 5})
     assert jobs == {"dqn": 1, "simulate": 1}, "it is trained anew"

@@ -26,7 +26,8 @@ from test_collectors import Alone  # noqa: E402
 from goalreel import cli  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
 from goalreel.files.svg_plot import read_caption  # noqa: E402
-from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints  # noqa: E402
+from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints  # noqa: E402
+from goalreel.policies.pixel_network import Actor  # noqa: E402
 from goalreel.provenance.spec import parse_spec  # noqa: E402
 from goalreel.training.pixels import checkpoint  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
@@ -280,9 +281,9 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
         assert values == sorted(values), f"{name} counts on"
     told = [row["decisions"] for row in rows]
     assert told[-1] == more and told[: len(sampled)] == sampled
-    policy = read_pixel_checkpoints(tmp_path / "policy.npz")
+    policy = read_checkpoints(tmp_path / "policy.npz", PixelCheckpoints)
     assert policy.ages[-1] == more and policy.game["game"] == "MountainCar-v0"
-    values = policy.actor(policy.choose("last")).values(np.zeros((2, 4, 84, 84), np.uint8))
+    values = Actor.of(policy.weights[-1]).values(np.zeros((2, 4, 84, 84), np.uint8))
     assert values.shape == (2, 3) and np.isfinite(values).all()
     assert read_caption(tmp_path / "plot.svg").title == "Training from pixels"
 
@@ -374,7 +375,7 @@ def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
     files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
     said = write_results(*files, trained, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
     assert "1,000 decisions in " in said and "best after 500 decisions and 50 s: mean ret" in said
-    policy = read_pixel_checkpoints(files[0])
+    policy = read_checkpoints(files[0], PixelCheckpoints)
     assert (policy.ages, policy.actions) == ((0, 400, 500, 1000), 3)
     assert policy.means == (-200.0, -150.0, -120.0, -130.0)
     assert [policy.choose(which) for which in ("best", "last", 400)] == [2, 3, 1]
@@ -386,4 +387,4 @@ def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
     assert told["best"] == 500 and told["evaluations"][1]["returns"] == [-150.0]
     files[0].write_bytes(files[0].read_bytes()[:-9])
     with pytest.raises(GoalreelError, match="truncated or corrupt"):
-        read_pixel_checkpoints(files[0])
+        read_checkpoints(files[0], PixelCheckpoints)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints
+from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
 
 TORCH = importlib.util.find_spec("torch") is not None
 NEEDS_TORCH = pytest.mark.skipif(not TORCH, reason="takes PyTorch, which is no requirement")
@@ -40,7 +40,10 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     assert metrics["decisions"] == 1000 and metrics["restarts"] == 0 and metrics["games"] >= 4
     assert metrics["updates"] == int((1000 - 100) * 0.25 / 32) and metrics["drops"] == 0
     assert [len(one["returns"]) for one in metrics["evaluations"]] == [2, 2, 2]
-    assert metrics["best"] in read_pixel_checkpoints(results / "pixels" / "policy.npz").ages
+    assert (
+        metrics["best"]
+        in read_checkpoints(results / "pixels" / "policy.npz", PixelCheckpoints).ages
+    )
     with (results / "pixels" / "monitor.csv").open(newline="") as stream:
         last = list(csv.DictReader(stream))[-1]
     assert int(last["decisions"]) == 1000 and int(last["samples"]) == metrics["samples"]
@@ -100,7 +103,7 @@ def test_the_ages_that_it_keeps_are_filmed(learned, tmp_path):
     assert "pixels" not in project.jobs("learning", config=given)
     project.run("learning", "-j", "2", config=given)
     results = project.folder / "results"
-    ages = read_pixel_checkpoints(results / "pixels" / "policy.npz").ages
+    ages = read_checkpoints(results / "pixels" / "policy.npz", PixelCheckpoints).ages
     with (results / "learning.csv").open(newline="") as stream:
         filmed = [int(row["age"]) for row in csv.DictReader(stream)]
     assert filmed[0] == ages[0] == 0 and set(filmed) <= set(ages)

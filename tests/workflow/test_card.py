@@ -93,7 +93,7 @@ def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
     [
         ({"name": "random", "epsilon": 0.0}, False),
         ({"name": "pump", "epsilon": 0.0}, True),
-        ({"name": "sarsa", "epsilon": 0.1}, False),
+        ({"name": "near_optimal", "epsilon": 0.1}, False),
         ({"name": "sb3", "deterministic": False}, False),
         ({"name": "sb3", "deterministic": True}, True),
         ({"name": "file", "function": "act"}, None),

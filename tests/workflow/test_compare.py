@@ -40,9 +40,8 @@ def test_the_table_has_what_both_runs_say_of_each_seed_that_they_share(compared)
     assert made["outcome_b"].tolist() == [
         "reached" if reached else "failed" for reached in both["reached_b"]
     ]
-    better, worse = (difference > 0).sum(), (difference < 0).sum()
-    told = f"5 seeds, the second returns {difference.mean():+.4g} on average; better {better}, "
-    assert f"{told}worse {worse}, equal {5 - better - worse}" in compared.output
+    told = f"5 seeds, the second returns {difference.mean():+.4g} on average"
+    assert told in compared.output
 
 
 def test_each_half_shows_its_runs_episode_and_the_shorter_one_holds_its_last_frame(compared):

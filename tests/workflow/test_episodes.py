@@ -86,7 +86,7 @@ def test_seeds_above_2_53_are_exact_everywhere(project):
     film = (results / "film.mp4").read_bytes()  # its chapters
     assert all(f"seed {seed} ".encode() in film for seed in seeds)
     page = project.folder / "data.js"
-    write_rows(page, [pd.read_csv(results / "episodes.csv")], 50, "episode")
+    write_rows(page, pd.read_csv(results / "episodes.csv"), 50, "episode")
     assert (
         f'"seed":[{first},"{first + 1}","{first + 2}"]' in page.read_text()
     )  # as JavaScript reads

@@ -85,8 +85,8 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
         goalreel.film("CartPole-v1", "randm", to=to)
     with pytest.raises(GoalreelError, match="policy: 3; allowed: the name of a policy"):
         goalreel.film("CartPole-v1", 3, to=to)
-    with pytest.raises(GoalreelError, match="sarsa is trained first: run snakemake"):
-        goalreel.film("MountainCar-v0", "sarsa", to=to)
+    with pytest.raises(GoalreelError, match="dqn is trained first: run snakemake"):
+        goalreel.film("MountainCar-v0", "dqn", to=to)
     with pytest.raises(GoalreelError, match="episods"):
         goalreel.film("CartPole-v1", to=to, episods=3)
     with pytest.raises(GoalreelError, match="^policy: its policy raised ZeroDivisionError"):
@@ -94,19 +94,49 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_films_of_two_threads_show_their_own_policies(tmp_path):
-    def always(action):
-        return lambda observation: action
+@pytest.mark.parametrize("env", ["CartPole-v1", "LunarLander-v3", "MountainCar-v0"])
+def test_films_of_two_threads_are_those_of_two_calls_in_turn(tmp_path, env):
+    def always(action, name):
+        logs[name] = []
+        options = {"episodes": 3, "shard_size": 2, "max_steps": 40, "to": tmp_path / name}
+        table = goalreel.film(env, lambda _: action, log=logs[name].append, **options)
+        return table, (tmp_path / name).read_bytes()
 
+    logs = {}
     with ThreadPoolExecutor(2) as pool:
-        calls = [
-            pool.submit(goalreel.film, "CartPole-v1", always(n), to=tmp_path / f"{n}.mp4")
-            for n in (0, 1)
-        ]
-    for action, call in enumerate(calls):
-        alone = goalreel.film("CartPole-v1", always(action), to=tmp_path / "alone.mp4")
-        pd.testing.assert_frame_equal(call.result(), alone)
-        assert (tmp_path / f"{action}.mp4").read_bytes() == (tmp_path / "alone.mp4").read_bytes()
+        together = list(pool.map(always, (0, 1), ("0.mp4", "1.mp4")))
+    for number, (table, film) in enumerate(together):
+        again, alone = always(number, f"alone{number}.mp4")
+        pd.testing.assert_frame_equal(table, again)
+        assert film == alone
+        lines = [[line.split(" ")[0] for line in logs[f"{n}{number}.mp4"]] for n in ("", "alone")]
+        assert lines[0] == lines[1], "a log has the lines of its own film"
+    assert together[0][1] != together[1][1]
+
+
+def test_log_and_progress_go_where_the_caller_says(tmp_path, capsys):
+    class Bar:
+        """As tqdm is called."""
+
+        def __init__(self, total, unit):
+            shown.append((total, unit))
+
+        def update(self, n):
+            shown.append(n)
+
+        def close(self):
+            shown.append("closed")
+
+    lines, shown = [], []
+    options = {"episodes": 5, "shard_size": 2, "to": tmp_path / "a.mp4", "max_steps": 20}
+    goalreel.film("Acrobot-v1", log=lines.append, progress=Bar, **options)
+    assert [line.split(":")[0] for line in lines] == ["simulate", "encode"] * 3 + [
+        "concat",
+        "episodes",
+    ]
+    assert shown == [(5, "episode"), 2, 2, 1, "closed"]
+    goalreel.film("Acrobot-v1", **options)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_film_in_two_processes_is_the_same_file(tmp_path):

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from pixel_policies import random_policy
 from project import SOURCES, Project
 from reruns import FILM, rerun
 
@@ -222,8 +223,7 @@ CODE_EDITS = [
         "starts=True",
         NOTHING,
     ),
-    ("goalreel/policies/tile_policy.py", "argmax(", "argmin(", NOTHING),
-    ("goalreel/policies/tile_policy.py", "TILINGS = ", "TILINGS = 1 + ", NOTHING),
+    ("goalreel/policies/network.py", "argmax(", "argmin(", NOTHING),
     (
         "goalreel/errors.py",
         "class GoalreelError(Exception)",
@@ -231,7 +231,6 @@ CODE_EDITS = [
         NOTHING,
     ),
     ("goalreel/cli.py", "def run(", "def run_program(", NOTHING),
-    ("goalreel/training/sarsa.py", "_TRACE_DECAY = 0.9", "_TRACE_DECAY = 0.8", NOTHING),
 ]
 
 
@@ -241,11 +240,12 @@ def test_code_edit(sources, base, name, old, new, jobs):
         assert rerun(base, sources.specs(BASE)) == jobs
 
 
-def test_an_edit_of_the_chosen_policy_reruns_what_it_plays(sources):
-    config = BASE | {"policy": {"name": "sarsa"}}
+def test_an_edit_of_the_chosen_policy_reruns_what_it_plays(sources, tmp_path):
+    kept = random_policy(tmp_path / "policy.npz", "MountainCar-v0", 3)
+    config = BASE | {"policy": {"name": "pixels", "file": str(kept)}}
     before = sources.specs(config)
-    with sources.edited("scripts/goalreel/policies/tile_policy.py", "argmax(", "argmin("):
-        assert rerun(before, sources.specs(config)) == ALL | {"train": 1}
+    with sources.edited("scripts/goalreel/policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1"):
+        assert rerun(before, sources.specs(config)) == ALL
 
 
 @pytest.mark.parametrize(

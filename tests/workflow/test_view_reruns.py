@@ -18,16 +18,15 @@ from goalreel.workflow.stages import STAGES
 
 OUTPUTS = {name: stage.paths for name, stage in STAGES.items()}
 ALL = (*FILM, *VIEWS)
-PLANNED = VIEWED | {"train": {"checkpoints": [1, 2], "attempts": 1}}  # the same in this process
 NOTHING = {}
 ENCODE = {"encode": 2, "concat": 1}
 TABLES = {"episodes": 1, "plots": 1}
-VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1, "learning": 1}
+VIDEOS = {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1}
 SIMULATE = {"simulate": 2, "render": 2, "stills": 1, "report": 1} | ENCODE | TABLES
 SIMULATE |= {"clips": 1, "grid": 1, "swarm": 1, "phase": 1, "card": 1}
 HUD = ENCODE | {"coded_atlas": 1}
 DRAWN = {"atlas": 1, "coded_atlas": 1, "render": 2, "stills": 1, "report": 1} | ENCODE
-DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "card": 1, "learning": 1}
+DRAWN |= {"clips": 1, "grid": 1, "swarm": 1, "card": 1}
 
 FOLDERS = ("trajectories", "frames", "segments", "logs", "benchmarks")  # not of a view
 FILES = {
@@ -36,13 +35,10 @@ FILES = {
     "card",
     "plots",
     "report",
-    "train",
     "grid.mp4",
     "swarm.mp4",
     "phase.mp4",
 }
-FILES |= {"learning.mp4", "learning.csv", "learning.sha256"}
-LISTS = ("SHA256SUMS", "learning.sha256")
 
 
 @pytest.fixture
@@ -79,7 +75,7 @@ def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
     with zipfile.ZipFile(done.folder / "report.zip") as archive:
         held = {Path(name).name for name in archive.namelist()}
     expected = {"index.html", "film.mp4", "swarm.mp4", "grid.mp4", "report.js", "data.js"}
-    expected |= {"steps.svg", "phase.svg", "reach_rate.svg", "initial_position.svg"}
+    expected |= {"steps.svg", "states.svg", "reach_rate.svg", "initial_position.svg"}
     assert expected | {"episodes.csv", "attempts.csv"} <= held
 
 
@@ -116,7 +112,7 @@ def test_damage_of_any_file_of_a_view_is_found(done):
     film = [*results.glob("[!gspl]*.*"), *(p for n in FOLDERS for p in (results / n).rglob("*"))]
     files = [p for p in results.rglob("*") if p.is_file() and p not in film and p.stat().st_size]
     assert {path.relative_to(results).parts[0] for path in files} == FILES
-    assert any(path.name in LISTS for path in files)
+    assert any(path.name == "SHA256SUMS" for path in files)
     contents = [path.read_bytes() for path in files]
     for path, whole, other in zip(files, contents, contents[1:] + contents[:1], strict=True):
         for number, damaged in enumerate(damages(whole, other)):
@@ -158,8 +154,8 @@ def test_what_the_report_is_made_of_is_checked_and_mended(done, name):
 CONFIG_EDITS = [
     ({}, NOTHING),
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE | {"clips": 1, "report": 1}),
-    ({"overlay": {"hud": True}}, HUD | {"clips": 1, "learning": 1, "report": 1}),
-    ({"overlay": {"title_card": 0}}, ENCODE | TABLES | {"learning": 1, "report": 1}),
+    ({"overlay": {"hud": True}}, HUD | {"clips": 1, "report": 1}),
+    ({"overlay": {"title_card": 0}}, ENCODE | TABLES | {"report": 1}),
     ({"clips": {"episode_trigger": "all"}}, {"clips": 1}),
     ({"clips": {"video_length": 9}}, {"clips": 1}),
     ({"stills": {"episode_trigger": [0]}}, {"stills": 1}),
@@ -170,14 +166,13 @@ CONFIG_EDITS = [
     ({"encode": {"encoder": "x264"}}, ENCODE | {"report": 1}),  # which the views had all along
     ({"film": {"fps": 60}}, ENCODE | TABLES | VIDEOS | {"stills": 1, "report": 1}),
     ({"render": {"style": "vector"}}, DRAWN),
-    ({"seed": 7}, SIMULATE | {"learning": 1}),
+    ({"seed": 7}, SIMULATE),
     ({"policy": {"epsilon": 0.1}}, SIMULATE),
-    ({"policy": {"name": "sarsa"}}, SIMULATE),
-    ({"max_steps": 150}, SIMULATE | {"learning": 1}),
-    ({"success": -120}, SIMULATE | {"learning": 1}),
-    ({"env_kwargs": {"goal_velocity": 0.01}}, SIMULATE | {"learning": 1}),
-    ({"train": {"checkpoints": [1, 2], "attempts": 2}}, {"learning": 1}),
-    ({"train": {"checkpoints": [1, 3], "attempts": 1}}, {"train": 1, "learning": 1}),
+    ({"policy": {"name": "near_optimal"}}, SIMULATE),
+    ({"max_steps": 150}, SIMULATE),
+    ({"success": -120}, SIMULATE),
+    ({"env_kwargs": {"goal_velocity": 0.01}}, SIMULATE),
+    ({"train": {"attempts": 2}}, NOTHING),
     ({"reaches": 6}, SIMULATE | {"simulate": 1, "render": 1, "encode": 1}),
 ]
 
@@ -185,12 +180,12 @@ CONFIG_EDITS = [
 @pytest.fixture(scope="module")
 def base(sources) -> dict[tuple, str]:
     """Return the specs of the film and all views."""
-    return sources.specs(PLANNED, ALL)
+    return sources.specs(VIEWED, ALL)
 
 
 @pytest.mark.parametrize(("edit", "jobs"), CONFIG_EDITS, ids=str)
 def test_config_edit(sources, base, edit, jobs):
-    assert rerun(base, sources.specs(PLANNED | edit, ALL)) == jobs
+    assert rerun(base, sources.specs(VIEWED | edit, ALL)) == jobs
 
 
 CHOSEN = {"clips": 1, "stills": 1, "card": 1, "grid": 1, "report": 1}
@@ -200,8 +195,6 @@ CODE_EDITS = [
     ("views/grid_page.py", "_MARGIN = 12", "_MARGIN = 14", {"grid": 1, "report": 1}),
     ("views/poster.py", "import", "import abc\nimport", {"stills": 1}),
     ("views/triggers.py", 'trigger == "all"', 'trigger == "every"', CHOSEN),
-    ("views/learning_film.py", "attempt {number}", "try {number}", {"learning": 1}),
-    ("training/sarsa.py", "0.9", "0.8", {"train": 1, "learning": 1}),
     ("report/plots.py", 'xlabel="return"', 'xlabel="returns"', {"plots": 1, "report": 1}),
     ("report/card.py", "_ENOUGH = 2", "_ENOUGH = 3", {"card": 1}),
     ("report/compare.py", "_MARGIN, _GAP = 8", "_MARGIN, _GAP = 6", NOTHING),
@@ -223,13 +216,14 @@ CODE_EDITS = [
 @pytest.mark.parametrize(("name", "old", "new", "jobs"), CODE_EDITS)
 def test_code_edit(sources, base, name, old, new, jobs):
     with sources.edited(f"scripts/goalreel/{name}", old, new):
-        assert rerun(base, sources.specs(PLANNED, ALL)) == jobs
+        assert rerun(base, sources.specs(VIEWED, ALL)) == jobs
 
 
 PLAYED = {"simulate": 1, "encode": 1, "concat": 1, "episodes": 1, "learning": 1}
 LEARNER_EDITS = [
     ({}, NOTHING),
     ({"train": {"attempts": 2}}, {"learning": 1}),
+    ({"seed": 7}, PLAYED),
     ({"overlay": {"caption": "{return:g}"}}, {"encode": 1, "concat": 1}),
     ({"render": {"scale": 1}}, {"encode": 1, "concat": 1, "learning": 1}),
     ({"policy": {"checkpoint": 0}}, PLAYED),
@@ -239,7 +233,8 @@ LEARNER_EDITS = [
 ]
 LEARNER_CODE = [
     ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1", PLAYED),
-    ("policies/tile_policy.py", "argmax(", "argmin(", NOTHING),
+    ("policies/network.py", "argmax(", "argmin(", NOTHING),
+    ("views/learning_film.py", "attempt {number}", "try {number}", {"learning": 1}),
     ("environments/picture_memo.py", "32 << 20", "31 << 20", PLAYED),
     ("environments/atari_loading.py", "_BY_TIME = -1", "_BY_TIME = -2", PLAYED),
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
@@ -280,16 +275,7 @@ def test_code_edit_where_a_game_is_learned(sources, game, name, old, new, jobs):
 
 def test_snakemake_reruns_the_views_that_the_specs_tell(viewed, sources, base):
     edit = {"clips": {"video_length": 9}, "grid": {"columns": 2}}
-    planned = rerun(base, sources.specs(PLANNED | edit, ALL))
+    planned = rerun(base, sources.specs(VIEWED | edit, ALL))
     given = {"clips": "{video_length: 9}", "grid": "{columns: 2}"}
     assert viewed.jobs(*TARGETS, config=VIEWED) == NOTHING
     assert viewed.jobs(*TARGETS, config=VIEWED | given) == planned
-
-
-def test_a_retrained_policy_reruns_what_it_plays(sources):
-    config = {"reaches": 1, "policy": {"name": "sarsa"}, "train": {"checkpoints": [1, 2]}}
-    retrained = config | {"train": {"checkpoints": [1, 2], "seed": 8}}
-    jobs = rerun(sources.specs(config), sources.specs(retrained))
-    assert jobs == {
-        **{"train": 1, "simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
-    }

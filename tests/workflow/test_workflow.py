@@ -92,7 +92,9 @@ def test_results_never_stand_among_the_workflows_own_files(project, name):
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize(("view", "needs"), [("swarm", "an atlas"), ("learning", "policy=dqn")])
+@pytest.mark.parametrize(
+    ("view", "needs"), [("swarm", "an atlas"), ("learning", "policy=dqn in Mountain")]
+)
 def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
     output = project.fail(view, config={"env": "CartPole-v1"})
     assert f"{view}: cannot be made of CartPole-v1 with the policy random. It needs " in output

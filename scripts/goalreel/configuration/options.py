@@ -44,10 +44,9 @@ class Policy(Section):
     (MountainCar-v0 only). `random` draws its actions and hardly ever reaches the goal in
     MountainCar-v0. `file` calls your own function. `recorded` films all episodes of a file as they
     are, whether they reach the goal or not. `minari` films a data set of Minari, and compares every
-    observation and reward. `sb3` is a saved Stable-Baselines3 model. `sarsa` is trained by the
-    section `train`, `dqn` by the section `dqn` (both MountainCar-v0 only; `dqn` needs PyTorch).
-    `pixels` is what the section `pixels` trains, or a kept one in `file` (MountainCar-v0 and ALE's
-    games; only the training needs PyTorch)."""
+    observation and reward. `sb3` is a saved Stable-Baselines3 model. `dqn` is what the
+    section `dqn` trains (MountainCar-v0 only). `pixels` is what the section `pixels` trains, or a
+    kept one in `file` (MountainCar-v0 and ALE's games). Only these trainings need PyTorch."""
     epsilon: number(ge=0, le=1) = 0.0
     """The share of uniformly random actions, drawn from the episode's own generator. `random` draws
     all of its actions, whatever the value."""
@@ -196,13 +195,10 @@ class Grid(Section):
 
 
 class Train(Section):
-    """The SARSA training, for the policy `sarsa` and the film of `snakemake learning`."""
+    """The training of the policy `dqn`, and the film of `snakemake learning`."""
 
     seed: Seed = 7
-    """The seed of the training, of SARSA and of the policy `dqn`."""
-    checkpoints: different(integer(1, 10**5)) = [1, 10, 50, 100, 250]
-    """The numbers of training episodes after which a checkpoint is saved. The last checkpoint is
-    the policy `sarsa`; `snakemake learning` films them all."""
+    """The seed of the training of the policy `dqn`."""
     attempts: integer(1, 1000) | None = None
     """The number of episodes of each checkpoint in the learning film; null is 4 of the Mountain
     Cars, 1 of other environments, whose episodes may take minutes (`max_steps` ends them

@@ -9,13 +9,13 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 import weakref
 from collections.abc import Iterable
 from functools import cache
 from typing import IO
 
+from goalreel.cli import say
 from goalreel.errors import GoalreelError
 
 _PIPE_BYTES = 1 << 20  # the largest that Linux grants without privilege; the default is 64 kB
@@ -171,7 +171,7 @@ class Stream:
         If an interrupt breaks the wait, finish can be called again.
         """
         if stderr := self.end():
-            print(stderr, file=sys.stderr)  # warnings belong into the job's log
+            say(stderr)  # warnings belong into the job's log
         return self.written
 
     def end(self) -> str:

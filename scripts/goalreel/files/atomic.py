@@ -4,9 +4,9 @@ import contextlib
 import errno
 import os
 import re
+import secrets
 import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,17 +26,12 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    prefix = _prefix(path)
     for left in _left(path):
         left.unlink(missing_ok=True)
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}{path.suffix}")
+    temporary.touch(exist_ok=False)  # not by mkstemp: results are no private files
     try:
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; results are ordinary ones
         _flush(temporary)  # a power cut must not leave the new name on an empty file
         os.replace(temporary, path)
     except OSError as error:
@@ -115,12 +110,10 @@ def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in _left(path):
         shutil.rmtree(left, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(prefix=_prefix(path), dir=path.parent))
+    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
+    temporary.mkdir()
     try:
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o777 & ~umask)  # mkdtemp makes private folders
         if path.exists():
             shutil.rmtree(path)
         os.replace(temporary, path)

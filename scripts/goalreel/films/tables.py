@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from goalreel.errors import counted
 from goalreel.files.atomic import replacing
 from goalreel.provenance.spec import check_common
 from goalreel.simulation.trajectories import Attempts, read_summary
 
+_COUNTED = ["return", "truncated", "reached"]
 _PLAYED = ["steps", "return", "terminated", "truncated", "shard"]
 _SHOWN = ["first_frame", "frames", "start_s", "card_frames"]
 ATTEMPT_COLUMNS = ["reach", "attempt", "seed", "env", "initial_position", *_PLAYED, "reached"]
@@ -32,7 +34,7 @@ def write_tables(
     env: str,
     fps: int,
     cards: int,
-) -> int:
+) -> str:
     """Write the table of filmed episodes and, where goal reaches are filmed, that of all attempts.
 
     In episodes.csv, first_frame is the film's frame that shows the reset state, and start_s that
@@ -47,12 +49,12 @@ def write_tables(
         cards: frames of the title card before each episode.
 
     Returns:
-        The number of filmed episodes.
+        What the table lists, in words, and the film's number of frames at the end.
 
     Raises:
         GoalreelError: a file cannot be used, or the shards were not made alike.
     """
-    first_frame, rows, first = 0, 0, {}
+    first_frame, first, played = 0, {}, []
     columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]
     with contextlib.ExitStack() as files:
         episodes_part = files.enter_context(replacing(episodes_csv))
@@ -72,8 +74,16 @@ def write_tables(
                 tried = _frame(summary.attempts, env, shard)
                 _append(tried[ATTEMPT_COLUMNS + mark], attempts_part, shard == 0)
             first_frame += int(shown.sum())
-            rows += len(table)
-    return rows
+            played.append(table[[name for name in _COUNTED if name in columns]])
+    return f"{_in_words(pd.concat(played))}, {counted(first_frame, 'frame')}"
+
+
+def _in_words(played: pd.DataFrame) -> str:
+    episodes = counted(len(played), "episode")
+    if "reached" in played:
+        return f"{counted(int(played['reached'].sum()), 'goal reach')} in {episodes}"
+    mean, spread = played["return"].mean(skipna=False), played["return"].std(ddof=0, skipna=False)
+    return f"{episodes}, return {mean:.4g} ± {spread:.3g}, {played['truncated'].sum():,} truncated"
 
 
 def _frame(rows: Attempts, env: str, shard: int) -> pd.DataFrame:

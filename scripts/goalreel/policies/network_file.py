@@ -1,65 +1,41 @@
-"""Policy files of DQN: weights at several checkpoints of a training, and no code.
+"""Files of trained networks: weights at several checkpoints of a training, which NumPy reads.
 
-A .pt file as `torch.save` writes it, of plain values and tensors alone:
+An .npz without objects:
 
-    kind, version     "goalreel dqn" and the version of this layout
-    env, hidden       the environment's id; the hidden layers' sizes
-    ages, means       (checkpoints,): the decisions of training at each checkpoint, and the mean
-                      return of its evaluation
-    weights           a list, for each checkpoint the state_dict of the network
+    kind, version     of the learner, and the version of this layout
+    spec              how the file was made
+    ages, means       (checkpoints,): decisions of training, and the mean return of an evaluation
+    PLACE.NAME        weights of the checkpoint at that place of ages, as Network.of or Actor.of
+                      takes them
 
-beside which the archive has the member spec.json: how the file was made; it ends with a seal. It is
-read with `weights_only=True`, which refuses anything that could run.
+and, of a network that sees pixels:
+
+    game              as JSON, the game and its wrappers: training.games.settings.GameSettings
+    actions, stack    of the game; frames of an observation
 """
 
-import io
+import json
 import os
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from goalreel.environments.physics import DISCRETE
-from goalreel.errors import OptionError, Unusable
-from goalreel.files.atomic import replacing
-from goalreel.files.seal import LENGTH, check_seal, write_seal
-from goalreel.policies.network import Network
-from goalreel.policies.pytorch import import_torch
-from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
-
-KIND, VERSION = "goalreel dqn", 1
-SPEC = "archive/spec.json"
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-
-
-def place_of(checkpoint: str | int, ages: Sequence[int], means: Sequence[float]) -> int:
-    """Return the place of a checkpoint: of the highest mean, "best", of the last one, of an age.
-
-    Raises GoalreelError if there is no such checkpoint.
-    """
-    if checkpoint == "last":
-        return len(ages) - 1
-    if checkpoint == "best":
-        return int(np.argmax(means))
-    if checkpoint not in ages:
-        raise OptionError(
-            "policy.checkpoint",
-            f"{checkpoint} is not a checkpoint of the training; allowed: "
-            f"best, last, {', '.join(map(str, ages))}",
-        )
-    return list(ages).index(checkpoint)
+from goalreel.errors import OptionError
+from goalreel.files import npz
+from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """What a policy file holds."""
+    """The checkpoints of a network that sees the state of Mountain Car."""
 
-    hidden: tuple[int, ...]  # sizes of the hidden layers
-    ages: tuple[int, ...]  # decisions of training at each checkpoint
+    KIND = "goalreel dqn", 2  # and its version
+
+    ages: tuple[int, ...]  # decisions of training at each checkpoint, increasing
     means: tuple[float, ...]  # each checkpoint's mean return in its evaluation
-    weights: tuple[dict[str, np.ndarray], ...]  # of each checkpoint, by PyTorch's names
+    weights: tuple[Mapping[str, np.ndarray], ...]  # of each checkpoint
     spec: Spec = NO_SPEC  # how it was made
 
     def choose(self, checkpoint: str | int) -> int:
@@ -67,57 +43,62 @@ class Checkpoints:
 
         Raises GoalreelError if there is no such checkpoint.
         """
-        return place_of(checkpoint, self.ages, self.means)
+        if checkpoint == "last":
+            return len(self.ages) - 1
+        if checkpoint == "best":
+            return int(np.argmax(self.means))
+        if checkpoint not in self.ages:
+            raise OptionError(
+                "policy.checkpoint",
+                f"{checkpoint} is not a checkpoint of the training; allowed: "
+                f"best, last, {', '.join(map(str, self.ages))}",
+            )
+        return self.ages.index(checkpoint)
 
-    def network(self, place: int) -> Network:
-        """Return the network of a checkpoint."""
-        return Network.of(self.weights[place])
+
+@dataclass(frozen=True, kw_only=True)
+class PixelCheckpoints(Checkpoints):
+    """The checkpoints of a network that sees a game's pixels."""
+
+    KIND = "goalreel pixel policy", 2
+
+    game: Mapping  # plain values: game, frame_skip, maximum, noop, fire, episodic_life, ...
+    actions: int
+    stack: int
+
+
+Kind = TypeVar("Kind", bound=Checkpoints)
 
 
 def write_checkpoints(path: str | os.PathLike, checkpoints: Checkpoints) -> None:
     """Write a policy file; the same checkpoints give the same bytes."""
-    torch = import_torch("to write a policy")
-    content = {
-        **{"kind": KIND, "version": VERSION, "env": DISCRETE.id},
-        "hidden": list(checkpoints.hidden),
-        **{"ages": list(checkpoints.ages), "means": list(checkpoints.means)},
-        "weights": [
-            {name: torch.from_numpy(array) for name, array in weights.items()}
-            for weights in checkpoints.weights
-        ],
-    }
-    packed = io.BytesIO()  # of a path, the archive's folder would have the name
-    torch.save(content, packed)
-    with zipfile.ZipFile(packed, "a") as archive:
-        archive.writestr(zipfile.ZipInfo(SPEC, _EPOCH), checkpoints.spec.text)
-        archive.comment = bytes(LENGTH)
-    with replacing(path) as temporary:
-        temporary.write_bytes(packed.getvalue())
-        write_seal(temporary)
+    arrays = {"spec": np.array(checkpoints.spec.text)}
+    if isinstance(checkpoints, PixelCheckpoints):
+        arrays["game"] = np.array(canonical(dict(checkpoints.game)))
+        arrays |= {name: np.array(getattr(checkpoints, name)) for name in ("actions", "stack")}
+    arrays["ages"] = np.array(checkpoints.ages, np.int64)
+    arrays["means"] = np.array(checkpoints.means, np.float64)
+    for place, weights in enumerate(checkpoints.weights):
+        arrays |= {f"{place}.{name}": array for name, array in weights.items()}
+    npz.write(path, {**npz.header(*checkpoints.KIND), **arrays})
 
 
-def read_checkpoints(path: str | os.PathLike) -> Checkpoints:
-    """Read a policy file. Raises GoalreelError, naming the file, if it cannot be used."""
-    torch = import_torch("to read a policy")
-    path = Path(path)
-    check_seal(path)
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        with zipfile.ZipFile(path) as archive:
-            spec = parse_spec(archive.read(SPEC).decode(), path)
-        found = tuple(content[name] for name in ("kind", "version", "env"))
-        checkpoints = Checkpoints(
-            tuple(content["hidden"]),
-            tuple(content["ages"]),
-            tuple(content["means"]),
-            tuple(
-                {name: tensor.numpy() for name, tensor in one.items()} for one in content["weights"]
-            ),
-            spec,
-        )
-    except Exception as error:  # of pickle, zipfile and PyTorch, of many kinds
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise Unusable(path, f"it is not a policy file of weights alone ({reason})") from None
-    if found != (expected := (KIND, VERSION, DISCRETE.id)):
-        raise Unusable(path, f"it is of {found}, not of {expected}")
-    return checkpoints
+def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) -> Kind:
+    """Read a policy file.
+
+    Raises:
+        GoalreelError: there is no such file, or it is not of this kind or cannot be used.
+    """
+    arrays = npz.read(path, *kind.KIND)
+    ages, means = (tuple(arrays[name].tolist()) for name in ("ages", "means"))
+    weights: list[dict[str, np.ndarray]] = [{} for _ in ages]
+    for key, array in arrays.items():
+        place, _, name = key.partition(".")
+        if name:
+            weights[int(place)][name] = array
+    seen = {}
+    if kind is PixelCheckpoints:
+        seen["game"] = json.loads(str(arrays["game"]))
+        seen |= {name: int(arrays[name]) for name in ("actions", "stack")}
+    spec = parse_spec(str(arrays["spec"]), path)
+    return kind(ages, means, tuple(weights), spec, **seen)

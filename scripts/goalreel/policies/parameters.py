@@ -16,7 +16,6 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "recorded": {_OTHERS: ("file",)},
     "minari": {_OTHERS: ("dataset", "allow")},
     "sb3": {_OTHERS: ("file", "algorithm", "normalize", "deterministic")},
-    "sarsa": {_CAR: ("epsilon",)},
     "dqn": {_CAR: ("epsilon", "variant", "checkpoint")},
     "pixels": dict.fromkeys((_CAR, _ALE, _MARIO), ("file", "checkpoint")),
 }

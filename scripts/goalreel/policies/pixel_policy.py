@@ -16,7 +16,7 @@ import numpy as np
 from goalreel.environments.environment import Environment
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
-from goalreel.policies.pixel_checkpoints import PixelCheckpoints, read_pixel_checkpoints
+from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
 from goalreel.policies.pixel_network import SIDE, Actor
 from goalreel.policies.warp import WARPS, shrunk
 
@@ -63,7 +63,7 @@ class PixelPolicy:
         Raises:
             GoalreelError: it cannot be used, or has no such checkpoint.
         """
-        checkpoints = read_pixel_checkpoints(path)
+        checkpoints = read_checkpoints(path, PixelCheckpoints)
         weights = checkpoints.weights[checkpoints.choose(checkpoint)]
         return cls(path, checkpoints, Actor.of(weights, np.float64))
 

@@ -15,6 +15,7 @@ from goalreel.environments.environment import Environment
 from goalreel.environments.physics import MountainCar
 from goalreel.environments.seeding import Pcg64, action_generators
 from goalreel.errors import GoalreelError
+from goalreel.policies.parameters import LEARNERS
 
 LEFT, RIGHT = 0, 2
 # (observations (lanes, 2) float32, environment) -> actions (lanes,) of its `action_dtype`
@@ -114,8 +115,7 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
 
     Args:
         config: the policy's name and its parameters.
-        trained: the trainer's file, for sarsa, which plays its last checkpoint, for dqn, and for
-            pixels where the section names no file.
+        trained: the trainer's file, for dqn, and for pixels where the section names no file.
 
     Raises:
         GoalreelError: the name is unknown, or a file cannot be used.
@@ -123,7 +123,7 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
     """
     name, epsilon = config["name"], float(config.get("epsilon", 0.0))
     trained = config.get("file") or trained if name == "pixels" else trained
-    if name in ("sarsa", "dqn", "pixels") and trained is None:
+    if name in LEARNERS and trained is None:
         raise GoalreelError(f"the policy {name} must be trained first; name its file with --policy")
     if name == "file":
         from goalreel.policies.user_function import load_policy
@@ -133,15 +133,13 @@ def make_policy(config: Mapping, trained: Path | None = None) -> Policy:
         from goalreel.policies.stable_baselines3 import Sb3Policy
 
         return Sb3Policy.load(config)
-    if name == "sarsa":
-        from goalreel.policies.tile_policy import greedy, read_policies
-
-        return RulePolicy(greedy(read_policies(trained).weights[-1]), epsilon)
     if name == "dqn":
+        from goalreel.policies.network import Network
         from goalreel.policies.network_file import read_checkpoints
 
         checkpoints = read_checkpoints(trained)
-        network = checkpoints.network(checkpoints.choose(config.get("checkpoint", "best")))
+        place = checkpoints.choose(config.get("checkpoint", "best"))
+        network = Network.of(checkpoints.weights[place])
         return RulePolicy(lambda observations, env: network.act(observations), epsilon)
     if name == "pixels":
         from goalreel.policies.pixel_policy import PixelPolicy

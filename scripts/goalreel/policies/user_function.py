@@ -10,6 +10,8 @@ not depend on what is played beside it.
 A factory, `make_policy`, is called at the start of each episode and returns what acts in it: a
 function of one observation that returns one action, and may remember what it likes. Of the
 parameters seed, env_id, observation_space and action_space it gets those that it names.
+
+A Python program gives `goalreel.film` such a function itself, or a model with `predict`.
 """
 
 import copy
@@ -188,7 +190,7 @@ class _Players:
 class UserFactory:
     """The factory of a user's file, called as the module's docstring says."""
 
-    path: str
+    path: str | None  # None of what a Python program gives
     factory: Callable
     taken: tuple[str, ...]  # which parameters it gets
 
@@ -211,9 +213,7 @@ class UserFactory:
                     raise GoalreelError(
                         f"{self._who}: in two episodes of the same seed it returns "
                         f"{three[0].tolist()} and {other.tolist()} for the same observation, "
-                        f"{_shown(obs, row)}; an episode must depend on its seed alone: draw from "
-                        f"a generator of your own, as {FACTORY}(seed) makes it, and remember "
-                        f"nothing outside of it"
+                        f"{_shown(obs, row)}; {self._rule}"
                     )
 
     def generators(self, seeds: np.ndarray) -> _Players:
@@ -241,7 +241,16 @@ class UserFactory:
 
     @property
     def _who(self) -> str:
-        return f"policy.function: {self.path}: {FACTORY}"
+        return f"policy.function: {self.path}: {FACTORY}" if self.path else "policy"
+
+    @property
+    def _rule(self) -> str:
+        if self.path is None:
+            return "an action must depend on its observation alone"
+        return (
+            "an episode must depend on its seed alone: draw from a generator of your own, as "
+            f"{FACTORY}(seed) makes it, and remember nothing outside of it"
+        )
 
     def _make(self, seed: int, environment: Environment) -> Callable:
         offered: dict[str, object] = {"seed": seed, "env_id": environment.id}
@@ -260,6 +269,25 @@ class UserFactory:
                 f"returns an action"
             )
         return player
+
+
+def policy_of(given: object) -> UserFactory:
+    """Return the policy of a function of an observation, or of a model with `predict`.
+
+    A model is asked for its deterministic action. Raises GoalreelError for another object.
+    """
+    act = given
+    if not callable(given):
+        if not hasattr(given, "predict"):
+            raise GoalreelError(
+                f"policy: {given!r}; allowed: the name of a policy, a section `policy`, a function "
+                f"of an observation, or a model with `predict`"
+            )
+
+        def act(observation):
+            return given.predict(observation, deterministic=True)[0]
+
+    return UserFactory(None, lambda: act, ())
 
 
 _gymnasiums = cache(GymnasiumEnvironment)  # of what goalreel computes itself, by its id
@@ -310,10 +338,10 @@ def _takes_generators(path: str, name: str, function: Callable) -> bool:
     return random
 
 
-def _trace(error: BaseException, path: str) -> str:
-    """Return an error with its traceback from the user's file on, indented."""
-    source, frame = str(Path(path).resolve()), error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename != source:
+def _trace(error: BaseException, path: str | None) -> str:
+    """Return an error with its traceback from the user's file on, or the caller's, indented."""
+    frame = error.__traceback__.tb_next  # behind this module's own call
+    while path and frame and frame.tb_frame.f_code.co_filename != str(Path(path).resolve()):
         frame = frame.tb_next
     trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
     return textwrap.indent(trace, "  ")

@@ -67,14 +67,8 @@ def _npz_spec(path: Path) -> str:
         return str(npz.read_array(archive, "spec"))
 
 
-def _pt_spec(path: Path) -> str:
-    with zipfile.ZipFile(path) as archive:
-        return archive.read("archive/spec.json").decode()
-
-
 _READERS = {
     ".npz": _npz_spec,
-    ".pt": _pt_spec,
     ".mp4": read_comment,
     ".svg": lambda path: read_caption(path).spec,
     ".json": lambda path: path.read_text(encoding="utf-8"),

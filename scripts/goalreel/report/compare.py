@@ -12,7 +12,7 @@ import numpy as np
 
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p, planar, planes
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, counted
 from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_paths
 from goalreel.pictures.captions import CHARACTERS, outcome
@@ -110,8 +110,9 @@ def _hold(run: Run) -> int:
     return run.fps // 2
 
 
-def write_differences(path: Path, runs: tuple[Run, Run], pairs: list[Pair]) -> None:
-    """Write the table of differences, CSV: what the second run returned more than the first."""
+def write_differences(path: Path, runs: tuple[Run, Run], pairs: list[Pair]) -> str:
+    """Write the table of differences, CSV, and return their number and mean in words."""
+    differences = []
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         table = csv.writer(stream, lineterminator="\n")
         table.writerow(COLUMNS)
@@ -121,8 +122,11 @@ def write_differences(path: Path, runs: tuple[Run, Run], pairs: list[Pair]) -> N
             steps = [int(run.rows.steps[row]) for run, row in both]
             outcomes = [run.outcome(row) for run, row in both]
             difference = round(returns[1] - returns[0], 9)  # of a sum's last bits
+            differences.append(difference)
             start = round(pair.start / runs[0].fps, 6)
             table.writerow([pair.seed, *returns, difference, *steps, *outcomes, start])
+    mean = np.mean(differences)
+    return f"{counted(len(pairs), 'seed')}, the second returns {mean:+.4g} on average"
 
 
 def film_pairs(

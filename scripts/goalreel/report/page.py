@@ -16,8 +16,8 @@ from goalreel.mp4.reader import Outline, read_outline
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import Artefact, read_artefact, tools_of
 from goalreel.provenance.spec import Spec
-from goalreel.report.page_rows import Spread, Totals, columns, write_rows
-from goalreel.report.reach_rate import pieces, policy_label, reach_rate
+from goalreel.report.page_rows import Totals, columns, write_rows
+from goalreel.report.reach_rate import policy_label, reach_rate, read_table
 from goalreel.report.timings import read_timings
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -49,7 +49,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
             place(path, temporary / path.name)
         for name in ("report.css", "report.js"):
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
-        table = pieces(sources.episodes, columns(unit))
+        table = read_table(sources.episodes, columns(unit))
         rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
         _check(sources, film, rows, spec)
         page = _page(sources, film, rows, spec)
@@ -119,11 +119,11 @@ def _figure(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
-def _mean(spread: Spread, decimals: int) -> str:
+def _mean(spread: Mapping, decimals: int) -> str:
     """Return a mean and the standard deviation, with one decimal where the numbers are whole."""
-    if spread.least == spread.most:
-        return _figure(spread.mean, decimals)
-    return f"{_figure(spread.mean, max(decimals, 1))} ± {_figure(spread.std, max(decimals, 1))}"
+    if spread["least"] == spread["most"]:
+        return _figure(spread["mean"], decimals)
+    return " ± ".join(_figure(spread[name], max(decimals, 1)) for name in ("mean", "std"))
 
 
 def _clock(seconds: float) -> str:

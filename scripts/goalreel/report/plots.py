@@ -1,195 +1,208 @@
 """The plots of a run: those that its episodes fill, and no other.
 
-Timings are not among them, since they differ from run to run.
+Each function returns a figure, its title and its finding, or None if it has nothing to show.
+Timings are not among the plots, since they differ from run to run.
 """
 
-from collections.abc import Callable
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from goalreel.errors import counted
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, save, styled
-from goalreel.report.plot_data import MOST_NUMBERS, Returns, Sample, Steps
+from goalreel.report.page_rows import outcomes
 from goalreel.report.plot_style import axes_of, numbered, whole
-from goalreel.report.reach_rate import ReachRate
-from goalreel.report.trajectory_plots import plot_actions, plot_phase, plot_states
+from goalreel.report.reach_rate import ReachRate, read_table
+from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
+Plot = tuple[Figure, str, str]  # with its title and its finding in a sentence or two
+
+_POINTS, _RETURNS = 2000, 20_000  # episodes that are shown
 _BARS = 60
 _MARKERS = {"terminated": "o", "truncated": "^", "stopped": "s"}
 _SMOOTH = 20  # episodes from which on a running mean is drawn
+_HOLLOW = {"markerfacecolor": "none", "markeredgecolor": FILL, "markeredgewidth": 0.8}
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run's plots are drawn of."""
+    """A run, as plots take it."""
 
     unit: str  # "reach" or "episode", what was asked for
-    steps: Steps
-    returns: Returns
+    episodes: pd.DataFrame  # of `read_episodes`
     sample: Sample
-    goal: float | None  # the position of a Mountain Car's goal
     rate: ReachRate | None  # of reaches
+
+    @property
+    def counted(self) -> pd.DataFrame:
+        """The episodes that count: all of them, or those that reached."""
+        return self.episodes[self.episodes["reached"]] if self.unit == "reach" else self.episodes
+
+    @property
+    def reward(self) -> float | None:
+        """The reward of every step where that is one number, and so the steps tell the return."""
+        returns, steps = self.episodes["return"], self.episodes["steps"]
+        reward = returns.iloc[0] / steps.iloc[0] if steps.iloc[0] else 0
+        return reward if reward and np.allclose(returns, reward * steps) else None
+
+
+def read_episodes(table: str | os.PathLike, unit: str) -> pd.DataFrame:
+    """Return what plots show of the table of episodes. Raises GoalreelError as `read_table`."""
+    more = ("initial_position", "reached") if unit == "reach" else ()
+    return read_table(table, ("steps", "return", "terminated", "truncated", *more))
 
 
 def draw_plots(folder: Path, run: Run, spec: str) -> list[Path]:
     """Draw the plots that apply to a run into a folder and return their files in a page's order."""
-    steps, returns, sample = run.steps, run.returns, run.sample
-    varied = steps.episodes and steps.least() < steps.most()
-    plots: dict[str, tuple[bool, Callable[[Path], None]]] = {
-        # Where each step has the same reward, the steps say it all.
-        "returns": (
-            returns.least < returns.most and (returns.reward is None or not varied),
-            lambda path: plot_returns(path, returns, run.unit, spec),
-        ),
-        "steps": (varied, lambda path: plot_steps(path, steps, returns, run.unit, spec)),
-        "return_by_episode": (
-            returns.least < returns.most,
-            lambda path: plot_return_by_episode(path, returns, run.unit, spec),
-        ),
-        "initial_position": (
-            len(steps.positions) > 1,
-            lambda path: plot_initial_position(path, steps, spec),
-        ),
-        "phase": (
-            run.goal is not None and len(sample.states) > 0,
-            lambda path: plot_phase(path, sample, run.goal, run.unit, spec),
-        ),
-        "states": (
-            run.goal is None
-            and len(sample.states) > 0
-            and 0 < sample.states[0].shape[1] <= MOST_NUMBERS,
-            lambda path: plot_states(path, sample, run.unit, spec),
-        ),
-        "actions": (True, lambda path: plot_actions(path, sample.actions, spec)),
-        "reach_rate": (
-            run.rate is not None,
-            lambda path: plot_reach_rate(path, [run.rate], spec),
-        ),
-    }
     made = []
-    for name, (applies, draw) in plots.items():
-        if applies:
-            made.append(folder / f"{name}.svg")
-            draw(made[-1])
+    for name, plot in PLOTS.items():
+        with styled():
+            if drawn := plot(run):
+                figure, title, text = drawn
+                made.append(folder / f"{name}.svg")
+                save(figure, made[-1], Caption(title, text, spec))
     return made
 
 
-def plot_returns(path: Path, returns: Returns, unit: str, spec: str) -> None:
+def plot_returns(run: Run) -> Plot | None:
     """Draw the histogram of returns, their mean marked."""
-    with styled():
-        figure, axes = axes_of(5.5, 3.8)
-        axes.hist(returns.values, _edges(returns.values), color=FILL, edgecolor="white", lw=0.5)
-        mark_x(axes, returns.mean, f"mean {numbered(returns.mean)}")
-        axes.yaxis.set_major_locator(whole())
-        axes.set(xlabel="return", ylabel=_plural(unit))
-        text = f"The returns of {_chosen(returns, unit)} are {numbered(returns.least)} to "
-        text += f"{numbered(returns.most)}; the mean is {numbered(returns.mean)}."
-        save(figure, path, Caption("Returns", text, spec))
+    returns = run.episodes["return"]
+    # Where each step has the same reward, the steps say it all.
+    if _constant(returns) or (run.reward is not None and not _constant(run.counted["steps"])):
+        return None
+    figure, axes = axes_of(5.5, 3.8)
+    values = _evenly(returns, _RETURNS).to_numpy()
+    low, high, mean = numbered(returns.min()), numbered(returns.max()), numbered(returns.mean())
+    axes.hist(values, _edges(values), color=FILL, edgecolor="white", lw=0.5)
+    mark_x(axes, returns.mean(), f"mean {mean}")
+    axes.yaxis.set_major_locator(whole())
+    axes.set(xlabel="return", ylabel=_plural(run.unit))
+    text = f"The returns of {_chosen(values, run)} are {low} to {high}; the mean is {mean}."
+    return figure, "Returns", text
 
 
-def plot_steps(path: Path, steps: Steps, returns: Returns, unit: str, spec: str) -> None:
+def plot_steps(run: Run) -> Plot | None:
     """Draw the histogram of steps, its median marked."""
-    reaches = unit == "reach"
-    with styled():
-        figure, axes = axes_of(5.5, 3.8)
-        low, high, median = steps.least(), steps.most(), steps.median()
-        width = -(-(high - low + 1) // _bars(steps.episodes))
-        edges = np.arange(low, high + width + 1, width) - 0.5
-        values = np.arange(len(steps.counts))
-        axes.hist(values, edges, weights=steps.counts, color=FILL, edgecolor="white", lw=0.5)
-        mark_x(axes, median, f"median {median:g}")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(whole())
-        text = f"{counted(steps.episodes, unit)} took {low:,} to {high:,} steps; the median is "
-        text += f"{median:g}."
-        if returns.least == returns.most:
-            text += f" Every return is {numbered(returns.least)}."
-        elif returns.reward is not None:
-            text += f" Each step's reward is {numbered(returns.reward)}: returns are spread as the "
-            text += "steps."
-        axes.set(xlabel=f"steps from reset to {'goal' if reaches else 'end'}", ylabel=_plural(unit))
-        title = "Steps to the goal" if reaches else "Steps"
-        save(figure, path, Caption(title, text, spec))
+    steps, returns, reaches = run.counted["steps"], run.episodes["return"], run.unit == "reach"
+    if _constant(steps):
+        return None
+    figure, axes = axes_of(5.5, 3.8)
+    low, high, median = steps.min(), steps.max(), steps.median()
+    width = -(-(high - low + 1) // _bars(len(steps)))
+    edges = np.arange(low, high + width + 1, width) - 0.5
+    axes.hist(steps, edges, color=FILL, edgecolor="white", lw=0.5)
+    mark_x(axes, median, f"median {median:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(whole())
+    text = f"{counted(len(steps), run.unit)} took {low:,} to {high:,} steps; the median is "
+    text += f"{median:g}."
+    if _constant(returns):
+        text += f" Every return is {numbered(returns.min())}."
+    elif run.reward is not None:
+        text += f" Each step's reward is {numbered(run.reward)}: returns are spread as the steps."
+    goal = "goal" if reaches else "end"
+    axes.set(xlabel=f"steps from reset to {goal}", ylabel=_plural(run.unit))
+    return figure, "Steps to the goal" if reaches else "Steps", text
 
 
-def plot_return_by_episode(path: Path, returns: Returns, unit: str, spec: str) -> None:
+def plot_return_by_episode(run: Run) -> Plot | None:
     """Draw the returns in film order and, of many, their running mean."""
-    with styled():
-        figure, axes = axes_of(5.5, 3.8)
-        kinds = [
-            (label, returns.outcomes == number, marker)
-            for number, (label, marker) in enumerate(_MARKERS.items())
-            if (returns.outcomes == number).any()
-        ]
-        if len(kinds) == 1:
-            kinds = [(f"one {unit}", *kinds[0][1:])]
-        size = 4 if len(returns.values) <= 500 else 2
-        for label, which, marker in kinds:
-            axes.plot(
-                *(returns.numbers[which], returns.values[which], marker),
-                **{"markersize": size, "markerfacecolor": "none", "markeredgecolor": FILL},
-                **{"markeredgewidth": 0.8, "label": label},
-            )
-        text = f"The return of {_chosen(returns, unit)}, in film order"
-        count = len(returns.values)
-        if count >= _SMOOTH:
-            window = max(min(count // 10, 100), 5)
-            sums = np.concatenate([[0], np.cumsum(returns.values)])
-            means = (sums[window:] - sums[:-window]) / window
-            label = f"mean of the last {window}"
-            axes.plot(returns.numbers[window - 1 :], means, color=MARK, lw=1.8, label=label)
-            text += f"; the line is the mean of the last {window}"
-            text += " that are shown" if count < returns.episodes else ""
-        if len(kinds) > 1 or count >= _SMOOTH:
-            figure.legend(loc="outside lower center", ncols=3, frameon=False)
-        axes.xaxis.set_major_locator(whole())
-        axes.set(xlabel=unit, ylabel="return")
-        save(figure, path, Caption(f"Return by {unit}", f"{text}.", spec))
+    if _constant(run.episodes["return"]):
+        return None
+    figure, axes = axes_of(5.5, 3.8)
+    rows = _evenly(run.episodes, _RETURNS)
+    values, count, ended = rows["return"], len(rows), outcomes(rows, "episode")
+    kinds = [
+        (label, values[ended == number], marker)
+        for number, (label, marker) in enumerate(_MARKERS.items())
+        if (ended == number).any()
+    ]
+    if len(kinds) == 1:
+        kinds = [(f"one {run.unit}", *kinds[0][1:])]
+    size = 4 if count <= 500 else 2
+    for label, shown, marker in kinds:
+        axes.plot(shown.index, shown, marker, markersize=size, label=label, **_HOLLOW)
+    text = f"The return of {_chosen(values, run).removesuffix(',')}, in film order"
+    if count >= _SMOOTH:
+        window = max(min(count // 10, 100), 5)
+        sums = np.concatenate([[0], np.cumsum(values)])
+        means = (sums[window:] - sums[:-window]) / window
+        label = f"mean of the last {window}"
+        axes.plot(values.index[window - 1 :], means, color=MARK, lw=1.8, label=label)
+        text += f"; the line is the mean of the last {window}"
+        text += " that are shown" if count < len(run.episodes) else ""
+    if len(kinds) > 1 or count >= _SMOOTH:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    axes.xaxis.set_major_locator(whole())
+    axes.set(xlabel=run.unit, ylabel="return")
+    return figure, f"Return by {run.unit}", f"{text}."
 
 
-def plot_initial_position(path: Path, steps: Steps, spec: str) -> None:
-    """Draw the steps to the goal against the initial position."""
-    with styled():
-        figure, axes = axes_of(5.5, 3.8)
-        # Hollow circles: where many overlap, they grow dark.
-        axes.plot(
-            *(steps.positions, steps.steps, "o"),
-            **{"markersize": 4, "markerfacecolor": "none"},
-            **{"markeredgecolor": FILL, "markeredgewidth": 0.8},
-        )
-        axes.yaxis.set_major_locator(whole())
-        counted = f"{len(steps.positions):,} reaches"
-        if len(steps.positions) < steps.episodes:
-            counted += f" of {steps.episodes:,}, evenly chosen,"
-        text = f"Steps to the goal of {counted} by the position that they started from."
-        axes.set(xlabel="initial position", ylabel="steps from reset to goal")
-        save(figure, path, Caption("Steps by initial position", text, spec))
+def plot_initial_position(run: Run) -> Plot | None:
+    """Draw the steps to the goal against the initial position, where there is one."""
+    if run.unit != "reach":
+        return None
+    rows = _evenly(run.counted.dropna(subset="initial_position"), _POINTS)
+    if len(rows) < 2:
+        return None
+    figure, axes = axes_of(5.5, 3.8)
+    # Hollow circles: where many overlap, they grow dark.
+    axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)
+    axes.yaxis.set_major_locator(whole())
+    shown, total = f"{len(rows):,} reaches", len(run.counted)
+    shown += f" of {total:,}, evenly chosen," if len(rows) < total else ""
+    axes.set(xlabel="initial position", ylabel="steps from reset to goal")
+    text = f"Steps to the goal of {shown} by the position that they started from."
+    return figure, "Steps by initial position", text
 
 
-def plot_reach_rate(path: Path, rates: list[ReachRate], spec: str) -> None:
-    """Draw the share of attempts that reached the goal, with its 95% interval, per policy."""
-    with styled():
-        figure, axes = axes_of(5.5, 1.5 + 0.6 * len(rates))
-        for row, rate in enumerate(rates):
-            spread = [[rate.rate - rate.low], [rate.high - rate.rate]]
-            axes.errorbar(rate.rate, row, xerr=spread, fmt="o", color=INK, capsize=6, lw=1.8)
-            label = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} reached"
-            axes.text(0, row - 0.25, label, va="bottom")
-        axes.set(xlim=(-0.02, 1.02), ylim=(len(rates) - 0.5, -0.7), yticks=[])
-        axes.set(xlabel="attempts that reached the goal, with 95% interval")
-        axes.spines["left"].set_visible(False)
-        axes.xaxis.set_major_formatter(PercentFormatter(1))
-        axes.grid(axis="x", color=GRID, lw=0.8)
-        axes.set_axisbelow(True)
-        text = " ".join(
-            f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} attempts reached the goal, "
-            f"{rate.rate:.1%} (95% interval {rate.low:.1%} to {rate.high:.1%})."
-            for rate in rates
-        )
-        save(figure, path, Caption("Reach rate", text, spec))
+def plot_reach_rate(run: Run) -> Plot | None:
+    """Draw the share of attempts that reached the goal, with its 95% interval."""
+    rate = run.rate
+    if rate is None:
+        return None
+    figure, axes = axes_of(5.5, 2.1)
+    spread = [[rate.rate - rate.low], [rate.high - rate.rate]]
+    axes.errorbar(rate.rate, 0, xerr=spread, fmt="o", color=INK, capsize=6, lw=1.8)
+    label = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} reached"
+    axes.text(0, -0.25, label, va="bottom")
+    axes.set(xlim=(-0.02, 1.02), ylim=(0.5, -0.7), yticks=[])
+    axes.set(xlabel="attempts that reached the goal, with 95% interval")
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.grid(axis="x", color=GRID, lw=0.8)
+    axes.set_axisbelow(True)
+    text = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} attempts reached the goal, "
+    text += f"{rate.rate:.1%} (95% interval {rate.low:.1%} to {rate.high:.1%})."
+    return figure, "Reach rate", text
+
+
+PLOTS = {
+    "returns": plot_returns,
+    "steps": plot_steps,
+    "return_by_episode": plot_return_by_episode,
+    "initial_position": plot_initial_position,
+    "states": lambda run: plot_states(run.sample, run.unit, len(run.counted)),
+    "actions": lambda run: plot_actions(run.sample.actions),
+    "reach_rate": plot_reach_rate,
+}
+
+
+def _constant(values: pd.Series) -> bool:
+    return values.nunique() < 2
+
+
+def _evenly(rows: pd.DataFrame | pd.Series, most: int) -> pd.DataFrame | pd.Series:
+    """Return at most `most` rows: every one, every second, every fourth, ..."""
+    stride = 1
+    while -(-len(rows) // stride) > most:
+        stride *= 2
+    return rows[::stride]
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
@@ -209,8 +222,7 @@ def _plural(unit: str) -> str:
     return counted(2, unit).split()[1]
 
 
-def _chosen(returns: Returns, unit: str) -> str:
+def _chosen(values, run: Run) -> str:
     """Return how many episodes are shown, in words."""
-    words = counted(len(returns.values), unit)
-    all_shown = len(returns.values) == returns.episodes
-    return words if all_shown else f"{words} of {returns.episodes:,}, evenly chosen,"
+    words, total = counted(len(values), run.unit), len(run.episodes)
+    return words if len(values) == total else f"{words} of {total:,}, evenly chosen,"

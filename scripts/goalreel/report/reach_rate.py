@@ -1,11 +1,8 @@
-"""The reach rate of a policy, from the table of attempts.
-
-Tables are read in pieces, so that memory does not grow with the run.
-"""
+"""The reach rate of a policy, from the table of attempts."""
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -13,10 +10,8 @@ import pandas as pd
 
 from goalreel.errors import GoalreelError
 
-_ROWS = 100_000
-_MOST_STEPS = 10_000_000  # ten times what max_steps allows: counts of steps stay below 100 MB
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
-_DTYPES |= dict.fromkeys(("return", "start_s", "initial_position"), "float64")
+_DTYPES |= {"seed": "uint64"} | dict.fromkeys(("return", "start_s", "initial_position"), "float64")
 _DTYPES |= dict.fromkeys(("reached", "terminated", "truncated"), "bool")
 _DEFAULTS = (None, [], {}, "act")  # of a policy's parameters; another is true
 _Z = NormalDist().inv_cdf(0.975)  # of a two-sided 95% interval
@@ -39,15 +34,13 @@ class ReachRate:
 
 
 def reach_rate(attempts_csv: str | os.PathLike, policy: Mapping) -> ReachRate:
-    """Return the reach rate that a table of attempts shows. Raises GoalreelError as `pieces`.
+    """Return the reach rate that a table of attempts shows. Raises GoalreelError as `read_table`.
 
     Reaches are filled one attempt after another, so that the number of reaches is fixed and that
     of attempts is not; Wilson's interval, made for a fixed number of attempts, is close to right.
     """
-    reached = attempts = 0
-    for piece in pieces(attempts_csv, ("reached",)):
-        reached += int(piece["reached"].sum())
-        attempts += len(piece)
+    outcomes = read_table(attempts_csv, ("reached",))["reached"]
+    reached, attempts = int(outcomes.sum()), len(outcomes)
     if not attempts:
         raise GoalreelError(f"{attempts_csv}: holds no attempt; delete it and run snakemake again")
     return ReachRate(policy_label(policy), reached, attempts, *wilson(reached, attempts))
@@ -68,21 +61,13 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return low, high
 
 
-def pieces(table: str | os.PathLike, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-    """Yield a table's rows in pieces, with the given columns.
+def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame:
+    """Return a table's rows with the given columns.
 
     Raises GoalreelError if the file is no such table.
     """
     try:
-        # Seeds of 64 bits stay whole where a piece is parsed at once (low_memory).
-        chosen = {"usecols": set(columns).__contains__, "dtype": _DTYPES, "low_memory": False}
-        with pd.read_csv(table, chunksize=_ROWS, **chosen) as reader:
-            for piece in reader:
-                if "steps" in columns and not piece["steps"].between(0, _MOST_STEPS).all():
-                    raise ValueError(f"steps beyond 0 to {_MOST_STEPS}")
-                if "seed" in columns and piece["seed"].dtype.kind not in "iu":
-                    raise ValueError("a seed that is no whole number")
-                yield piece[list(columns)]
+        return pd.read_csv(table, usecols=list(columns), dtype=_DTYPES)[list(columns)]
     except FileNotFoundError:
         raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
     except (ValueError, KeyError, TypeError, OverflowError) as error:

@@ -1,109 +1,127 @@
-"""Plots of what episodes did, step by step: their states and their actions."""
+"""Plots of what episodes did, step by step: their states and their actions.
 
+Both show a sample, evenly spread and drawn without chance: the same run gives the same plots.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
 
 from goalreel.errors import counted
-from goalreel.files.svg_plot import FILL, INK, Caption, mark_x, save, styled
-from goalreel.report.plot_data import ACTIONS, Sample
+from goalreel.files.svg_plot import FILL
 from goalreel.report.plot_style import axes_of, panels, whole
+from goalreel.simulation.trajectories import read_trajectories
 
-_MAP = "cividis"
+_SHARDS, _EPISODES, _ACTIONS = 24, 120, 100_000  # of a sample, at most
 _CURVES = 40  # episodes whose states are shown
 _POINTS = 200  # of each of them
+_MOST_NUMBERS = 8  # of a state that is plotted
 _MOST_PANELS = 6  # numbers of an action
 _MOST_BARS = 32  # actions that have a bar each
 _NAMED = 6  # actions whose shares the caption tells
 _BINS = 41
 
 
-def plot_phase(path: Path, sample: Sample, goal: float, unit: str, spec: str) -> None:
-    """Draw the phase portrait: position against velocity, the goal, the fastest and the slowest."""
-    with styled():
-        figure, axes = axes_of(5.5, 4.2)
-        steps = np.array([len(curve) - 1 for curve in sample.states])
-        lines = LineCollection(sample.states, cmap=_MAP, linewidths=0.7)
-        lines.set_array(steps)
-        axes.add_collection(lines)
-        for which, style in ((int(steps.argmin()), "-"), (int(steps.argmax()), "--")):
-            name = "fewest" if style == "-" else "most"
-            label = f"{name} steps: {steps[which]:,}"
-            axes.plot(*sample.states[which].T, style, color=INK, lw=1.8, label=label)
-        axes.autoscale()
-        axes.margins(0.05)
-        mark_x(axes, goal, "goal")
-        end = "to the goal" if unit == "reach" else "of the episode"
-        figure.colorbar(lines, ax=axes, label=f"steps {end}", ticks=whole())
-        figure.legend(loc="outside lower center", ncols=2, frameon=False)
-        chosen = ", evenly chosen" if len(steps) < sample.episodes else ""
-        words = ", from the reset to" if unit == "reach" else ";"
-        text = f"Position against velocity of {counted(len(steps), unit)}{chosen}{words} the goal "
-        text += "at " if unit == "reach" else "is at "
-        text += f"{goal:g}; the solid black line took the fewest steps, {steps.min():,}, the "
-        text += f"dashed one the most, {steps.max():,}."
-        axes.set(xlabel="position", ylabel="velocity")
-        save(figure, path, Caption("Phase portrait", text, spec))
+@dataclass(frozen=True)
+class Sample:
+    """What evenly chosen episodes of the film did."""
+
+    states: list[np.ndarray]  # (steps + 1, width) float64 each
+    returns: np.ndarray  # (episodes,) float64, theirs
+    actions: np.ndarray  # (actions, numbers), of the same shards
 
 
-def plot_states(path: Path, sample: Sample, unit: str, spec: str) -> None:
-    """Draw each number of the state over the steps of some episodes, coloured by return."""
-    count = min(len(sample.states), _CURVES)
-    chosen = np.arange(count) * len(sample.states) // count
-    width, returns = sample.states[0].shape[1], sample.returns[chosen]
-    varied = returns.min() < returns.max()
+def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
+    """Return what evenly chosen episodes did; of many shards only some files are read.
+
+    Args:
+        trajectories: the files of all shards.
+        unit: "reach", where only reaches count, or "episode".
+
+    Raises:
+        GoalreelError: as `read_trajectories`.
+    """
+    states, returns, actions = [], [], []
+    chosen = _spread(len(trajectories), _SHARDS)
+    for number in chosen:
+        shard = read_trajectories(trajectories[number])
+        rows = np.flatnonzero(shard.episodes.reached | (unit != "reach"))
+        rows = rows[_spread(len(rows), max(_EPISODES // len(chosen), 1))]
+        states += [shard.episode(row)[0].copy() for row in rows]
+        returns.append(shard.episodes.return_[rows])
+        steps = _spread(len(shard.actions), max(_ACTIONS // len(chosen), 1))
+        actions.append(shard.actions.reshape(len(shard.actions), -1)[steps])
+    return Sample(states, np.concatenate(returns), np.concatenate(actions))
+
+
+def _spread(count: int, most: int) -> np.ndarray:
+    """Return the numbers of at most `most` of `count` things, evenly spread."""
+    shown = min(count, most)
+    return np.arange(shown) * count // shown
+
+
+def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str] | None:
+    """Draw each number of the state over the steps of some episodes, coloured by return.
+
+    total: how many episodes the sample was chosen from.
+    """
+    if not sample.states or not 0 < sample.states[0].shape[1] <= _MOST_NUMBERS:
+        return None
+    chosen = _spread(len(sample.states), _CURVES)
+    states, returns = [sample.states[i] for i in chosen], sample.returns[chosen]
+    width, varied = states[0].shape[1], returns.min() < returns.max()
     columns = 1 if width == 1 else 2
-    with styled():
-        figure, grid = panels(width, columns, 5.5, 2.6 if width == 1 else 1.45)
-        for number, axes in enumerate(grid):
-            curves = []
-            for index in chosen:
-                values = sample.states[index][:, number]
-                # The last state too, which is where the episode ended.
-                shown = np.unique(np.linspace(0, len(values) - 1, _POINTS).round().astype(int))
-                curves.append(np.stack([shown, values[shown]], axis=1))
-            lines = LineCollection(curves, cmap=_MAP, linewidths=0.7, alpha=0.8)
-            lines.set_array(returns)
-            axes.add_collection(lines)
-            axes.autoscale()
-            axes.margins(0.03)
-            axes.set_title(f"number {number}", size=9, loc="left", pad=2)
-            axes.tick_params(labelsize=8)
-            if number >= width - columns:
-                axes.set_xlabel("step", size=9)
-        if varied:
-            figure.colorbar(lines, ax=grid, label="return", fraction=0.05)
-        words = counted(count, unit)
-        words += f", evenly chosen of {sample.episodes:,}" if count < sample.episodes else ""
-        text = f"The {width} numbers of the state over the steps of {words}"
-        text += ", a line each, coloured by its return." if varied else ", a line each."
-        text = text.replace("The 1 numbers", "The number")
-        save(figure, path, Caption("States", text, spec))
+    figure, grid = panels(width, columns, 5.5, 2.6 if width == 1 else 1.45)
+    for number, axes in enumerate(grid):
+        curves = []
+        for values in states:
+            # The last state too, which is where the episode ended.
+            steps = np.unique(np.linspace(0, len(values) - 1, _POINTS).round().astype(int))
+            curves.append(np.stack([steps, values[steps, number]], axis=1))
+        lines = LineCollection(curves, cmap="cividis", linewidths=0.7, alpha=0.8)
+        lines.set_array(returns)
+        axes.add_collection(lines)
+        axes.autoscale()
+        axes.margins(0.03)
+        _name_panel(axes, number)
+        if number >= width - columns:
+            axes.set_xlabel("step", size=9)
+    if varied:
+        figure.colorbar(lines, ax=grid, label="return", fraction=0.05)
+    words = counted(len(states), unit)
+    words += f", evenly chosen of {total:,}" if len(states) < total else ""
+    numbers = "number" if width == 1 else f"{width} numbers"
+    text = f"The {numbers} of the state over the steps of {words}, a line each"
+    return figure, "States", text + (", coloured by its return." if varied else ".")
 
 
-def plot_actions(path: Path, actions: np.ndarray, spec: str) -> None:
+def plot_actions(actions: np.ndarray) -> tuple[Figure, str, str]:
     """Draw how often which action was taken: a bar each, or a histogram of each number."""
     numbers = actions.T[:_MOST_PANELS]
     is_whole = actions.dtype.kind in "iub"
-    with styled():
-        if len(numbers) == 1:
-            figure, axes = axes_of(5.5, 3.8)
-            grid = [axes]
-        else:
-            figure, grid = panels(len(numbers), min(len(numbers), 3), 5.5, 1.9)
-        for number, (axes, values) in enumerate(zip(grid, numbers, strict=True)):
-            _draw_actions(axes, values, is_whole)
-            axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
-            if len(grid) > 1:
-                axes.set_title(f"number {number}", size=9, loc="left", pad=2)
-                axes.tick_params(labelsize=8)
-        if len(grid) == 1:
-            grid[0].set(xlabel="action", ylabel="share of the steps")
-        else:
-            figure.supxlabel("number of the action", size=10)
-            figure.supylabel("share of the steps", size=10)
-        save(figure, path, Caption("Actions", _told(actions, numbers, is_whole), spec))
+    if len(numbers) == 1:
+        figure, axes = axes_of(5.5, 3.8)
+        axes.set(xlabel="action", ylabel="share of the steps")
+        grid = [axes]
+    else:
+        figure, grid = panels(len(numbers), min(len(numbers), 3), 5.5, 1.9)
+        figure.supxlabel("number of the action", size=10)
+        figure.supylabel("share of the steps", size=10)
+    for number, (axes, values) in enumerate(zip(grid, numbers, strict=True)):
+        _draw_actions(axes, values, is_whole)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+        if len(grid) > 1:
+            _name_panel(axes, number)
+    return figure, "Actions", _describe_actions(actions, numbers, is_whole)
+
+
+def _name_panel(axes, number: int) -> None:
+    axes.set_title(f"number {number}", size=9, loc="left", pad=2)
+    axes.tick_params(labelsize=8)
 
 
 def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
@@ -120,10 +138,10 @@ def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
     axes.hist(values, edges, weights=shares, color=FILL, edgecolor="white", lw=0.3)
 
 
-def _told(actions: np.ndarray, numbers: np.ndarray, is_whole: bool) -> str:
+def _describe_actions(actions: np.ndarray, numbers: np.ndarray, is_whole: bool) -> str:
     """Return the plot's finding in a sentence."""
     text = f"What was done in {len(actions):,} steps"
-    text += ", evenly chosen" if len(actions) == ACTIONS else ""
+    text += ", evenly chosen" if len(actions) == _ACTIONS else ""
     if len(numbers) < actions.shape[1]:
         return f"{text}: the first {len(numbers)} of an action's {actions.shape[1]} numbers."
     if len(numbers) > 1:

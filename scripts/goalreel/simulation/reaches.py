@@ -115,10 +115,7 @@ def simulate_attempts(
 
 def _hint(environment, success: str | float | None) -> str:
     if describe(environment.id).is_mountain_car and success == "terminated":
-        return (
-            "policy.name: pump, a lower policy.epsilon, a higher policy.force, or for sarsa more "
-            "episodes in train.checkpoints"
-        )
+        return "policy.name: pump, a lower policy.epsilon, a higher policy.force"
     return f"a reach needs success: {success}"
 
 

@@ -160,34 +160,32 @@ def _play(config: Mapping, folder: Path) -> float:
     """
     import numpy as np
 
-    from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_ids import find_spec
     from goalreel.environments.seeding import episode_seeds
-    from goalreel.pictures.camera import filming
-    from goalreel.policies.policy import make_policy
+    from goalreel.films.scene import open_scene
     from goalreel.simulation.episodes import simulate_episodes
 
-    environment, policy = make_environment(config), config["policy"]
+    is_later = is_trained_here(config["policy"])  # the policy is made by the run itself
+    scene = open_scene(config | {"policy": None} if is_later else config)
     seeds = episode_seeds(config["seed"], np.arange(1), 0)
-    if policy["name"] in RECORDED or is_trained_here(policy):
+    if scene.policy is None:
         if not describe(config["env"]).computed:
-            next(environment.play(int(seeds[0]), np.empty(0)))
+            next(scene.env.play(int(seeds[0]), np.empty(0)))
         return 0.0
-    player = make_policy(policy)
-    player.check(environment)
+    scene.policy.check(scene.env)
     if describe(config["env"]).computed:
         return 0.0
     took, steps = [], 1
     while steps:  # one to learn how long it takes, then as many as fit
         began, limit = time.perf_counter(), np.full(1, steps)
-        with filming(folder / "frames.npz", environment) as camera:
-            episodes = simulate_episodes(seeds, environment, player, limit, camera)
+        with scene.recorder(folder / "frames.npz") as camera:
+            episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, camera)
         took.append(time.perf_counter() - began)
         fitting = min(int(_PLAYING / took[0]), _MAX_STEPS)
         steps = fitting if len(took) == 1 and fitting > 1 else 0
     played = int(episodes.steps[0])
     more = took[-1] - took[0] if played > 1 else took[0] / 2  # which is a reset and a step
-    each = max(more, 0) / max(played - 1, 1) / (1 + environment.check)  # each is played twice
+    each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # each is played twice
     if played == limit[0]:  # it goes on
         played = config["max_steps"] or find_spec(config["env"])[0].max_episode_steps or _STEPS
     return each * played

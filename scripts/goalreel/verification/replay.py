@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from goalreel.environments.environment import gymnasiums_environment, make_environment
+from goalreel.environments.environment import gymnasiums_environment
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
+from goalreel.films.scene import open_scene
 from goalreel.films.shards import shard_name
 from goalreel.films.tables import ATTEMPT_COLUMNS, EPISODE_COLUMNS
 from goalreel.pictures.blocks import on_black
 from goalreel.pictures.camera import replayed
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.simulation.episodes import Episode
+from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.recording_file import UNKNOWN_SEED
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
@@ -144,15 +145,8 @@ def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series, name: st
     if len(place):
         return trajectories.episode(int(place[0]))
 
-    from goalreel.policies.policy import make_policy
-    from goalreel.simulation.episodes import simulate_episodes
-
-    environment, policy = make_environment(config), make_policy(config["policy"])
-    if config["policy"]["name"] == "pixels":
-        from goalreel.pictures.warped import watched
-
-        environment = watched(environment, policy.warp)
-    again = simulate_episodes(np.array([row["seed"]]), environment, policy)
+    scene = open_scene(config)
+    again = simulate_episodes(np.array([row["seed"]]), scene.env, scene.policy)
     steps = int(again.steps[0])
     if (steps, again.returns[0]) != (row["steps"], row["return"]):
         raise GoalreelError(

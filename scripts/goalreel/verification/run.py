@@ -32,7 +32,7 @@ NO_LIST = "the list of checksums is missing"
 # Every other stage is a view: one that was not made, or was made by other options, is no error.
 _FILM = ("recording", "atlas", "coded_atlas", "simulate", "render", "encode", "concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
-_SEALED = (".mp4", ".npz", ".pt")
+_SEALED = (".mp4", ".npz")
 _LISTS = (SUMS, ".sha256")
 
 

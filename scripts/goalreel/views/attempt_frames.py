@@ -13,16 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.encoding.yuv import Yuv420p
-from goalreel.environments.environment import Environment, make_environment
 from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
+from goalreel.films.scene import Scene, open_scene
 from goalreel.pictures.atlas import Atlas, read_atlas
-from goalreel.pictures.camera import filming
 from goalreel.pictures.frame_cache import FrameCache, largest, open_cache
 from goalreel.pictures.overlay import captions, overlaid
 from goalreel.pictures.styles import make_style
-from goalreel.pictures.warped import watched
-from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.episodes import Camera
 from goalreel.simulation.reaches import simulate_attempts
@@ -117,21 +114,16 @@ class RunAttempts:
         self, trajectories: Trajectories, attempts: Attempts
     ) -> contextlib.AbstractContextManager[tuple[Trajectories, FrameCache]]:
         """Return attempts that were not filmed, simulated and drawn as the film's were."""
-        config = trajectories.spec.config
-        environment = make_environment(config)
-        policy = make_policy(config["policy"], self.learned)
-        if config["policy"]["name"] == "pixels":
-            environment = watched(environment, policy.warp)
-        played = attempts, environment, policy, trajectories.spec
+        scene = open_scene(trajectories.spec.config, self.learned)
+        again = partial(simulate_attempts, attempts, scene.env, scene.policy, trajectories.spec)
         atlas = read_atlas(self.atlas) if self.atlas else None
-        again = partial(simulate_attempts, *played)
-        return drawn(again, environment, self.config["render"], atlas, NO_SPEC, self._size)
+        return drawn(again, scene, self.config["render"], atlas, NO_SPEC, self._size)
 
 
 @contextlib.contextmanager
 def drawn(
     play: Callable[[Camera | None], Trajectories],
-    environment: Environment,
+    scene: Scene,
     render: Mapping,
     atlas: Atlas | None,
     spec: Spec,
@@ -141,7 +133,7 @@ def drawn(
 
     Args:
         play: plays, given what films it, None for nothing.
-        environment: what is played.
+        scene: where it is played.
         render: that section of the configuration.
         atlas: the pictures, for an environment that has one.
         spec: how the frames are made.
@@ -149,14 +141,11 @@ def drawn(
     """
     if atlas is not None:
         played = play(None)
-        yield played, render_states(played, atlas, make_style(environment.id, render), spec)
+        yield played, render_states(played, atlas, make_style(scene.env.id, render), spec)
         return
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         path = Path(folder, "frames.npz")
-        with filming(path, environment) as camera:
-            played = play(camera)
-            camera.write(played.digest(), spec)
-        yield played, open_cache(path, size)
+        yield scene.film(path, play, spec), open_cache(path, size)
 
 
 def _pairs(rows: Attempts) -> list[tuple[int, int]]:

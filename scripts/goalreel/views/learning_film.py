@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.encoding.choice import card_frames
-from goalreel.environments.environment import Environment, make_environment
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.films.concatenate import Chapter, join
+from goalreel.films.scene import Scene, open_scene
 from goalreel.films.segment import encode_segment
 from goalreel.pictures.atlas import Atlas
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import overlaid
-from goalreel.pictures.warped import watched
+from goalreel.policies.network_file import Checkpoints, PixelCheckpoints, read_checkpoints
 from goalreel.policies.parameters import MOST_AGES
-from goalreel.policies.policy import Policy, RulePolicy, make_policy
+from goalreel.policies.policy import Policy, make_policy
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, simulate_episodes
 from goalreel.simulation.reaches import assemble, concatenate, outcomes, valid
@@ -38,54 +38,35 @@ from goalreel.views.attempt_frames import drawn
 class Learner:
     """What a learner does at each of its checkpoints."""
 
-    unit: str  # what ages count: "episode" or "decision" of training
-    ages: tuple[int, ...]  # of the checkpoints, increasing
+    ages: tuple[int, ...]  # of the checkpoints, in decisions of training, increasing
     policy: Callable[[int], Policy]  # of a checkpoint, by its age
     spec: Spec  # how it was trained
 
     def label(self, age: int) -> str:
         """Return an age in words."""
-        return f"{age:,} {self.unit}{'' if age == 1 else 's'}"
+        return f"{age:,} decision{'' if age == 1 else 's'}"
 
 
 def read_learner(policy: Mapping, trained: Path | None) -> Learner:
-    """Read what a trainer saved: every checkpoint of SARSA, up to five of a network.
+    """Read up to five checkpoints that a trainer saved.
 
     Args:
-        policy: its name and, of a network, the checkpoint that is filmed last: `best`, `last` or
-            an age; the others are spread evenly before it.
+        policy: its name and the checkpoint that is filmed last: `best`, `last` or an age; the
+            others are spread evenly before it.
         trained: the file, None where the policy names it.
 
     Raises:
         GoalreelError: if the file cannot be used.
     """
-    if policy["name"] == "sarsa":
-        from goalreel.policies.tile_policy import read_policies
-
-        return of_sarsa(read_policies(trained))
-    if policy["name"] == "dqn":
-        from goalreel.policies.network_file import read_checkpoints
-
-        saved = read_checkpoints(trained)
-    else:
-        from goalreel.policies.pixel_checkpoints import read_pixel_checkpoints
-
-        saved = read_pixel_checkpoints(policy["file"] or trained)
+    kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
+    saved = read_checkpoints(policy.get("file") or trained, kind)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MOST_AGES).round().astype(int)
     ages = tuple(saved.ages[place] for place in np.unique(places))
 
     def at(age: int) -> Policy:
         return make_policy({**policy, "checkpoint": age}, trained)
 
-    return Learner("decision", ages, at, saved.spec)
-
-
-def of_sarsa(policies) -> Learner:
-    """Return SARSA's policies (tile_policy.LearnedPolicies) as a learner."""
-    from goalreel.policies.tile_policy import greedy
-
-    rules = dict(zip(policies.ages.tolist(), map(greedy, policies.weights), strict=True))
-    return Learner("episode", tuple(rules), lambda age: RulePolicy(rules[age], 0.0), policies.spec)
+    return Learner(ages, at, saved.spec)
 
 
 @dataclass(frozen=True)
@@ -114,27 +95,28 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
     Raises:
         GoalreelError: if the learner or the atlas are of another environment.
     """
-    config, environment = spec.config, make_environment(spec.config)
-    trained_in = learner.spec.config.get("env", environment.id)
-    if trained_in != environment.id:
-        raise GoalreelError(f"the policies are of {trained_in}, not of {environment.id}")
+    config, scene = spec.config, open_scene(spec.config)
+    env = scene.env.id
+    trained_in = learner.spec.config.get("env", env)
+    if trained_in != env:
+        raise GoalreelError(f"the policies are of {trained_in}, not of {env}")
     attempts, success = config["train.attempts"], config["success"]
     # What is said of an attempt: whether it got there, or what it was worth.
     template = "{steps} steps · {outcome}" if isinstance(success, str) else "return {return:g}"
     endings = ("terminated", "truncated") if success is None else ("reached",)
-    game = partial(play, learner, environment, attempts, spec)
-    with drawn(game, environment, config["render"], atlas, spec) as (played, cache):
+    game = partial(play, learner, scene, attempts, spec)
+    with drawn(game, scene, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
         ages = np.repeat(learner.ages, attempts).tolist()
         numbers = [row["reach"] + 1 for row in rows]
         labels = []
         for age, number, row in zip(ages, numbers, rows, strict=True):
             which = f" · attempt {number} of {attempts}" if attempts > 1 else ""
-            result = caption(template, row, environment.id, config["unit"])
+            result = caption(template, row, env, config["unit"])
             labels.append(f"After {learner.label(age)}{which} · {result}")
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
-        cache = overlaid(cache, played, environment.id, *seen)
+        cache = overlaid(cache, played, env, *seen)
         starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
         columns = ("seed", "steps", "return", *endings)
         table = {
@@ -149,7 +131,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
 
 def play(
     learner: Learner,
-    environment: Environment,
+    scene: Scene,
     attempts: int,
     spec: Spec,
     camera: Camera | None = None,
@@ -162,12 +144,10 @@ def play(
     seeds = episode_seeds(spec.config["seed"], slots, 0)
     rows, kept = [], []
     for age in learner.ages:
-        policy = learner.policy(age)
-        if spec.config["learner"]["name"] == "pixels":
-            environment = watched(environment, policy.warp)
-        policy.check(environment)
-        episodes = simulate_episodes(seeds, environment, policy, camera=camera)
-        rows.append(outcomes(slots, 0, episodes, environment, spec.config["success"]))
+        scene = scene.with_policy(learner.policy(age))
+        scene.policy.check(scene.env)
+        episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
+        rows.append(outcomes(slots, 0, episodes, scene.env, spec.config["success"]))
         kept.append(valid(episodes, everything))
     states, actions, rewards = map(np.concatenate, zip(*kept, strict=True))
     place, episodes = np.arange(len(rows) * attempts), concatenate(rows)

@@ -10,6 +10,7 @@ import gc
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import shlex
 import socket
@@ -33,28 +34,21 @@ from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps
 from goalreel.workflow.config import film_fps, load_config
 from goalreel.workflow.failure_summary import failure_summary
-from goalreel.workflow.job_events import (
-    JobEvents,
-    ProgressLine,
-    is_plan,
-    is_warning,
-    print_only,
-)
+from goalreel.workflow.job_events import JobEvents, is_plan, print_only
 from goalreel.workflow.object_storage import (
     check_sources,
-    delete_unusable,
+    fetch_logs,
     stored_summary,
     with_addresses,
-    with_stored_logs,
 )
 from goalreel.workflow.plan import Plan
-from goalreel.workflow.run_summary import film_summary, view_summary
+from goalreel.workflow.run_summary import run_summary
 from goalreel.workflow.stages import APART, FILM, STAGES, VIEWS
 
 _STARTED = time.time()
 _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list = []  # of this run: one, or none where hooks are off
-_PROGRESS: list = []  # its line, likewise
+_ENDS: list = []  # what ends its line, likewise
 _LOCKS: list = []  # of this process, held until it ends
 # Of each results folder that this process plans: a digest of the configuration, and what the run's
 # first steps have shown. Several modules of one workflow may plan one each.
@@ -342,40 +336,31 @@ def start_run(plan: Plan, workflow) -> None:
 
 def _listen(plan: Plan, workflow, jobs: Iterable) -> None:
     """Take note of what happens to the jobs, and print how far the shards are."""
-    events = JobEvents(at_close=partial(print_causes, workflow))
-    _EVENTS.append(events)
-    logs, sizes, shards = workflow.logger_manager, plan.shard_sizes, {}
-    logs.logger.addHandler(events)
-    print_only(workflow, is_warning)
-    if logs.settings.verbose or logs.settings.quiet:
+    if workflow.touch:  # a job that only touches its files keeps its log
         return
+    logs, sizes, planned = workflow.logger_manager, plan.shard_sizes, dict.fromkeys(FILM, 0)
     for job in jobs:
         if job.rule.name in FILM and "shard" in job.wildcards_dict:
-            shard = job.wildcards_dict["shard"]
-            shards.setdefault(job.rule.name, {})[shard] = sizes[shard]
-    stages = {stage: shards[stage] for stage in FILM if stage in shards}
-    _PROGRESS.append(ProgressLine(events, stages, plan.run.count, plan.run.unit))
+            planned[job.rule.name] += sizes[job.wildcards_dict["shard"]]
+    planned = {stage: number for stage, number in planned.items() if number}
+    at_close = partial(print_causes, workflow)
+    events = JobEvents(sizes, planned, plan.run.unit, at_close)
+    _EVENTS.append(events)
+    logs.logger.addHandler(events)
+    # Once jobs run, errors are `print_causes`'s.
+    print_only(workflow, lambda record: record.levelno == logging.WARNING)
+    if not (logs.settings.verbose or logs.settings.quiet):
+        _ENDS.append(events.start_line())
 
 
 def print_summary(plan: Plan, workflow) -> None:
     """Print what this run made: the film, if it made it, and the views."""
     _end_waits()
-    _print_last(stored_summary(workflow))
-    results = Path(plan.config["results"])
-    film, verified = results / "film.mp4", results / "logs" / "verify.log"
+    _EVENTS.clear()
     try:
-        if _is_new(results / "verify.csv") and verified.is_file():
-            _print_last(verified.read_text(encoding="utf-8").rstrip())
-        if _is_new(film) and (results / "episodes.csv").is_file():
-            _print_last(film_summary(results, plan.run.shards, plan.run.encoder, plan.run.unit))
-        _print_last(view_summary(results, _STARTED))
+        _print_last(stored_summary(workflow) or run_summary(plan, _STARTED))
     except (GoalreelError, OSError) as error:
         _print_last(f"no summary: {error}")
-    _EVENTS.clear()
-
-
-def _is_new(path: Path) -> bool:
-    return path.is_file() and path.stat().st_mtime >= _STARTED
 
 
 def print_causes(workflow) -> None:
@@ -386,13 +371,14 @@ def print_causes(workflow) -> None:
     """
     _end_waits()
     for events in _EVENTS:
+        failed = list(events.failed.values())
+        fetch_logs(workflow, failed)
         jobs = sum(1 for _ in workflow.dag.needrun_jobs(exclude_finished=False))
-        failures = [with_stored_logs(workflow, failure) for failure in events.failures]
-        text = failure_summary(failures, events.messages, len(events.finished), jobs)
-        deleted = delete_unusable(workflow, failures)
-        complete = ", ".join(workflow.logger_manager.get_logfile())
-        text = f"{with_addresses(workflow, text)}\n{deleted}Run the same command again to continue."
-        _print_last(f"{text} Snakemake's log: {complete}")
+        text = failure_summary(failed, events.messages, events.done, jobs)
+        _print_last(
+            f"{with_addresses(workflow, text, failed)}\nRun the same command again to continue. "
+            f"Snakemake's log: {', '.join(workflow.logger_manager.get_logfile())}"
+        )
     _EVENTS.clear()
 
 
@@ -403,8 +389,8 @@ def _end_waits() -> None:
     job, to look for more a timespan later (job_scheduler.py, 9.27), and nothing cancels them. The
     other wait is Python's own, see `plan_run`.
     """
-    while _PROGRESS:
-        _PROGRESS.pop().end()
+    while _ENDS:
+        _ENDS.pop()()
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()

@@ -1,21 +1,20 @@
 """`goalreel.film`: a small film in one call, by the stages' own programs, one after another."""
 
 import contextlib
-import io
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalreel.cli import WORKFLOW, program
+from goalreel.cli import WORKFLOW, logging_to, program, say
 from goalreel.environments.gymnasium_ids import class_fps, instance_fps
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import is_trained_here
-from goalreel.simulation import given_policy
 from goalreel.workflow.config import film_fps, load_config
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import FILM
@@ -25,10 +24,8 @@ if TYPE_CHECKING:
     import pandas
 
 _SCRIPTS = WORKFLOW / "scripts"
-# A stage loads a policy from a file: this one, the same in every process, takes what `film` was
-# given, which one call at a time lends it.
-_PLAYER = Path(given_policy.__file__)
-_LOCK = threading.Lock()
+# pygame.gfxdraw fills polygons in one buffer of the process, without Python's lock.
+_DRAWING = threading.RLock()
 
 
 def film(
@@ -38,6 +35,8 @@ def film(
     episodes: int = 10,
     to: str | Path = "film.mp4",
     seed: int = 2025,
+    log: Callable[[str], object] | None = None,
+    progress: Callable | None = None,
     **options: object,
 ) -> "pandas.DataFrame":
     """Film what a policy does, with captions and chapters, and return the table of its episodes.
@@ -46,6 +45,7 @@ def film(
 
     The stages are the workflow's, here in this process: the same configuration gives the same film,
     byte for byte. For thousands of episodes `snakemake` uses all cores, and goes on after a stop.
+    Calls in several threads do not affect each other.
 
     Args:
         env: an id, or an environment of gymnasium.make, of which one like it is made anew.
@@ -55,6 +55,9 @@ def film(
         episodes: how many, whatever their outcome; `reaches` and `seeds` take its place.
         to: the film to write, .mp4.
         seed: the root seed, from which each episode's seed is derived.
+        log: called with each line of the stages' log, such as `print` or `logger.info`.
+        progress: makes a progress bar, as `tqdm.tqdm` does: it is called with `total` and `unit`,
+            and what it returns has `update(n)` and `close()`.
         options: of the configuration, such as success=18 or overlay={"hud": True}.
 
     Returns:
@@ -68,51 +71,86 @@ def film(
         raise GoalreelError(f"to: {str(to)!r} is not an .mp4 file. Write to='film.mp4'.")
     given = {"env": env} if isinstance(env, str) else _named(env)
     given |= {} if {"reaches", "seeds"} & set(options) else {"episodes": episodes}
-    with _LOCK, tempfile.TemporaryDirectory(prefix="goalreel-") as name:
-        folder = Path(name)
-        if not isinstance(policy, str | Mapping):
-            given_policy.given = policy if callable(policy) else _predicting(policy)
-            policy = {"name": "file", "file": str(_PLAYER)}
-        config = load_config({**given, "policy": policy, "seed": seed, **options})
-        if is_trained_here(config["policy"]):
-            raise GoalreelError(
-                f"policy.name: {config['policy']['name']} is trained first: run snakemake"
-            )
-        is_made_first = not describe(config["env"]).computed and not class_fps(config["env"])
-        if is_made_first and (own := instance_fps(config["env"], config["env_kwargs"])):
-            config["film"] |= {"fps": film_fps(own)} if "fps" not in options.get("film", {}) else {}
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):  # the stages' log
-                table = _make(Plan(config | {"results": name}, _SCRIPTS))
-        except GoalreelError as error:  # of a function, which the file stands for
-            told = str(error).replace(f"policy.function: {_PLAYER}: make_policy: ", "policy: ")
-            raise GoalreelError(told) from None
-        finally:
-            given_policy.given = None
+    player = None
+    if not isinstance(policy, str | Mapping):
+        from goalreel.policies.user_function import policy_of
+
+        player, policy = policy_of(policy), "random"
+    config = load_config({**given, "policy": policy, "seed": seed, **options})
+    if player is not None:  # it has no options
+        config["policy"] = {"name": "python"}
+    elif is_trained_here(config["policy"]):
+        raise GoalreelError(
+            f"policy.name: {config['policy']['name']} is trained first: run snakemake"
+        )
+    with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
+        plan = Plan(_with_own_fps(config, options) | {"results": folder}, _SCRIPTS)
+        with _counting(progress, plan.run.count, plan.run.unit) as count:
+            table = _make(plan, player, log or _drop, count)
         with replacing(to) as temporary:
-            shutil.copyfile(folder / "film.mp4", temporary)
+            shutil.copyfile(Path(folder, "film.mp4"), temporary)
     return table
 
 
-def _make(plan: Plan) -> "pandas.DataFrame":
-    """Run the stages of a film in their order; return the table of its episodes."""
+def _with_own_fps(config: dict, given: Mapping) -> dict:
+    """Return a configuration with the frame rate that its environment has only once it is made."""
+    env = config["env"]
+    if describe(env).computed or class_fps(env) or (given.get("film") or {}).get("fps"):
+        return config
+    own = instance_fps(env, config["env_kwargs"])
+    return config | {"film": config["film"] | {"fps": film_fps(own)}} if own else config
+
+
+def _drop(_: str) -> None:
+    """Take a line of the log that nobody asked for."""
+
+
+@contextlib.contextmanager
+def _counting(progress: Callable | None, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield what takes the number of episodes so far, and moves a progress bar by it."""
+    bar, done = progress(total=total, unit=unit) if progress else None, 0
+
+    def count(episodes: int) -> None:
+        nonlocal done
+        if bar is not None and episodes > done:
+            bar.update(episodes - done)
+            done = episodes
+
+    try:
+        yield count
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _make(
+    plan: Plan, player: object, log: Callable[[str], object], count: Callable[[int], None]
+) -> "pandas.DataFrame":
+    """Run the stages of a film in their order; return the table of its episodes.
+
+    Args:
+        plan: of the run, whose results folder is empty.
+        player: the policy that plays, None for that of the configuration.
+        log: takes a line of their log.
+        count: takes the number of episodes so far.
+    """
     import pandas
 
     for stage in FILM:
-        if stage in plan.stages:
-            for arguments in plan.jobs(stage):
-                program(stage).main(arguments)
+        for spec, options in plan.jobs(stage):
+            if stage == "simulate" and player is not None:
+                options["policy"] = player
+            first = spec.shard.get("first", 0) if stage == "simulate" else 0
+            draws = _DRAWING if stage in ("atlas", "simulate") else contextlib.nullcontext()
+            with draws, logging_to(log, partial(_count_from, count, first)):
+                say(f"{stage}: {program(stage)(spec, **options)}")
+            if stage == "simulate":
+                count(first + spec.shard["count"])
     return pandas.read_csv(Path(plan.results, "episodes.csv"), low_memory=False)
 
 
-def _predicting(model: object) -> Callable:
-    """Return a model's deterministic policy. Raises GoalreelError if it is no model."""
-    if not hasattr(model, "predict"):
-        raise GoalreelError(
-            f"policy: {model!r}; allowed: the name of a policy, a section `policy`, a function of "
-            f"an observation, or a model with `predict`"
-        )
-    return lambda observation: model.predict(observation, deterministic=True)[0]
+def _count_from(count: Callable[[int], None], first: int, episodes: int) -> None:
+    count(first + episodes)
 
 
 def _named(env: "gymnasium.Env") -> dict:

@@ -1,10 +1,9 @@
-"""Snakemake's log records: which are printed, how far they say the shards are, which jobs failed.
+"""Snakemake's log records: which are printed, how far the shards are, which jobs failed.
 
-JobEvents is a handler of Snakemake's own logger, so that it hears every executor alike, grouped and
-repeated jobs too, whatever is printed. Snakemake's log file has all records, and `--verbose` prints
-them.
+Snakemake's log file has all records, and `--verbose` prints them.
 """
 
+import contextlib
 import logging
 import re
 import shutil
@@ -13,19 +12,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from goalreel.cli import read_log, read_progress
+from goalreel.cli import read_failure, read_log, read_progress
 from goalreel.errors import clock, counted
-from goalreel.workflow.failure_summary import Failure
 
 _ROUTINE = re.compile(
     "Building DAG|Using shell|Provided |Rules claiming|Select jobs|Execute |host:|"
     "Conda environments: ignored|Assuming unrestricted|singularity|Complete log"
 )
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines
-_LONG = 5  # seconds after which a job that is no shard's is named
+_LONG_SECONDS = 5  # after which a job that is no shard's is named
 _CLEAR = "\r\x1b[K"
 
 
@@ -43,52 +42,61 @@ def is_plan(record: logging.LogRecord) -> bool:
     return not is_routine and not _ROUTINE.match(record.getMessage())
 
 
-def is_warning(record: logging.LogRecord) -> bool:
-    """Return whether a record is a warning. Once jobs run, errors are `print_causes`'s."""
-    return record.levelno == logging.WARNING
-
-
 @dataclass
 class Job:
     """A job that has started."""
 
     rule: str
-    shard: str  # the last of its wildcards' values, "" without any
-    stamps: dict[str, int | None]  # its logs, each with its modification time before the job
-    start: float
-    seconds: float = 0.0  # that it took
+    number: int = 0  # in Snakemake
+    shard: str = ""  # the last of its wildcards' values, "" without any
+    logs: list[str] = field(default_factory=list)  # its own
+    system_logs: list[str] = field(default_factory=list)  # the cluster's, of the job or its group
+    message: str = ""  # of the executor, if it failed
+    is_grouped: bool = False  # whether it failed in a group
+    start: float = 0.0
 
     @property
-    def logs(self) -> list[str]:
-        """The logs that this attempt wrote: others are of an earlier run."""
-        return [log for log, stamp in self.stamps.items() if _stamp(log) not in (None, stamp)]
+    def seconds(self) -> float:
+        """The time since it started."""
+        return time.monotonic() - self.start
+
+    @cached_property
+    def failures(self) -> list[dict]:
+        """What its programs wrote of their failures; see cli.read_failure."""
+        return [failure for log in self.logs if (failure := read_failure(log))]
+
+    def progress(self, episodes: int = 0) -> Counter:
+        """Return its episodes, frames and seconds by its rule; episodes: of a finished shard."""
+        logged, frames = read_progress(self.logs)
+        counts = {"episodes": episodes or logged, "frames": frames, "seconds": self.seconds}
+        return Counter({(self.rule, unit): number for unit, number in counts.items()})
 
 
 class JobEvents(logging.Handler):
-    """The jobs of a run: those that have finished, in their order, and those that failed.
+    """The jobs that are running and that failed, and a line about how far the run's shards are.
 
-    messages: errors that are no job's own
+    A handler of Snakemake's logger hears every executor alike, grouped and repeated jobs too.
+    messages: errors that are no job's own; done: the number of finished jobs.
     """
 
-    def __init__(self, at_close: Callable[[], None] = lambda: None):
-        """Listen from now on; at_close is called when Snakemake closes its log, at its end."""
+    def __init__(
+        self, sizes: Mapping[str, int], planned: Mapping[str, int], unit: str, at_close: Callable
+    ):
+        """Listen from now on.
+
+        Args:
+            sizes: the number of episodes, or reaches, of each shard.
+            planned: how many of them each stage with a job per shard is to make.
+            unit: "episode" or "reach".
+            at_close: is called when Snakemake closes its log, at its end.
+        """
         super().__init__()
-        self._at_close = at_close
-        self.finished: list[Job] = []
+        self._sizes, self._planned, self._unit, self._at_close = sizes, planned, unit, at_close
+        self._start, self._end, self._progress = time.monotonic(), threading.Event(), Counter()
+        self.running: dict[int, Job] = {}
+        self.failed: dict[int, Job] = {}
         self.messages: list[str] = []
-        self._jobs: dict[int, Job] = {}
-        self._failed: dict[int, Failure] = {}
-        self._groups: dict[int, tuple[str, list[str], str]] = {}
-
-    @property
-    def failures(self) -> list[Failure]:
-        """The jobs that failed and did not succeed when they were repeated."""
-        return list(self._failed.values())
-
-    @property
-    def running(self) -> list[Job]:
-        """The jobs that have started and not ended."""
-        return list(self._jobs.values())
+        self.done = 0
 
     def close(self) -> None:
         """End listening."""
@@ -97,137 +105,74 @@ class JobEvents(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take note of a record."""
+        event = getattr(record, "event", None)
+        take = getattr(self, f"_on_{getattr(event, 'value', event)}", lambda record: None)
         try:
-            event = getattr(record, "event", None)
-            take = _TAKE.get(getattr(event, "value", event))
-            if take is not None:
-                take(self, record)
+            take(record)
         except Exception:  # noqa: BLE001 - a record of another shape costs a line, not the run
             self.handleError(record)
 
-    def _start(self, record) -> None:
-        values = list(dict(record.wildcards or {}).values())
-        stamps = {log: _stamp(log) for log in record.log or []}
-        self._jobs[record.jobid] = Job(
-            record.rule_name, (values or [""])[-1], stamps, time.monotonic()
-        )
+    def _on_job_info(self, record) -> None:
+        values, logs = list(dict(record.wildcards or {}).values()), list(record.log or [])
+        job = Job(record.rule_name, record.jobid, *values[-1:], logs=logs, start=time.monotonic())
+        self.running[record.jobid] = job
+        for log in logs:  # of an earlier attempt, if this one ends before it writes one
+            with contextlib.suppress(OSError):
+                Path(log).unlink()
 
-    def _finish(self, record) -> None:
-        self._failed.pop(record.job_id, None)  # it was repeated
-        if job := self._jobs.pop(record.job_id, None):
-            job.seconds = time.monotonic() - job.start
-            self.finished.append(job)
+    def _on_job_finished(self, record) -> None:
+        self.failed.pop(record.job_id, None)  # it was repeated
+        if job := self.running.pop(record.job_id, None):
+            self.done += 1
+            self._progress += job.progress(self._sizes.get(job.shard, 0))
 
-    def _fail(self, record) -> None:
-        job = self._jobs.pop(record.jobid, None) or Job(record.rule_name, "", {}, 0)
-        group, group_logs, external = self._groups.get(record.jobid, ("", [], ""))
-        self._failed[record.jobid] = Failure(
-            rule=record.rule_name,
-            job=record.jobid,
-            shard=job.shard,
-            logs=job.logs,
-            system_logs=[*(log for log in record.log or [] if log not in job.stamps), *group_logs],
-            message=record.rule_msg or "",
-            external=str(record.aux.get("external_jobid", external)),
-            group=group,
-        )
+    def _on_group_error(self, record) -> None:
+        for job in (self.running[about["jobid"]] for about in record.job_error_info):
+            job.is_grouped, job.system_logs = True, list(record.aux_logs)
 
-    def _fail_group(self, record) -> None:
-        external = str(getattr(record, "external_jobid", ""))
-        for job in record.job_error_info:
-            self._groups[job["jobid"]] = (str(record.groupid), list(record.aux_logs), external)
+    def _on_job_error(self, record) -> None:
+        job = self.running.pop(record.jobid, None) or Job(record.rule_name, record.jobid)
+        job.message = record.rule_msg or ""
+        job.system_logs += [log for log in record.log or [] if log not in job.logs]
+        self.failed[record.jobid] = job
 
-    def _error(self, record) -> None:
+    def _on_error(self, record) -> None:
         if getattr(record, "exception", "") != "RuleException":  # which comes with a job's failure
             self.messages.append(record.getMessage())
 
+    def start_line(self) -> Callable[[], None]:
+        """Print the line, which moves on a terminal, from now on; return what ends that."""
+        thread = threading.Thread(target=self._print_line, daemon=True)
+        thread.start()
+        return lambda: (self._end.set(), thread.join())
 
-_TAKE = {
-    "job_info": JobEvents._start,
-    "job_finished": JobEvents._finish,
-    "job_error": JobEvents._fail,
-    "group_error": JobEvents._fail_group,
-    "error": JobEvents._error,
-}
-
-
-def _stamp(log: str) -> int | None:
-    try:
-        return Path(log).stat().st_mtime_ns
-    except OSError:
-        return None
-
-
-class ProgressLine:
-    """How far the run's shards are: a line that moves on a terminal, one every 10 s elsewhere."""
-
-    def __init__(
-        self, events: JobEvents, planned: Mapping[str, Mapping[str, int]], total: int, unit: str
-    ):
-        """Start to print, in a thread of its own.
-
-        Args:
-            events: of the run's jobs.
-            planned: of each stage that has a job per shard, the number of episodes, or reaches, in
-                each shard that this run makes.
-            total: the number of episodes, or reaches, in all shards.
-            unit: "episode" or "reach".
-        """
-        self._events, self._planned, self._total, self._unit = events, planned, total, unit
-        self._done, self._seconds = Counter(), Counter()  # of finished jobs, by stage
-        self._counted = self._frames = 0
-        self._is_terminal = sys.stderr.isatty()
-        self._start, self._end = time.monotonic(), threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Print no more, and clear the line on a terminal."""
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(_TERMINAL_SECONDS if self._is_terminal else _LOG_SECONDS):
-            text = self.text()
-            if self._is_terminal:
-                width = shutil.get_terminal_size().columns - 1
+    def _print_line(self) -> None:
+        is_terminal = sys.stderr.isatty()
+        while not self._end.wait(_TERMINAL_SECONDS if is_terminal else _LOG_SECONDS):
+            text, width = self.line(), shutil.get_terminal_size().columns - 1
+            if is_terminal:
                 print(f"{_CLEAR}{text[:width]}", end="", file=sys.stderr, flush=True)
             elif text:
                 print(text, file=sys.stderr, flush=True)
-        if self._is_terminal:
+        if is_terminal:
             print(_CLEAR, end="", file=sys.stderr, flush=True)
 
-    def text(self) -> str:
-        """Return the line, "" if there is nothing to say yet."""
-        now, first = time.monotonic(), next(iter(self._planned), None)
-        for job in self._events.finished[self._counted :]:
-            self._counted += 1
-            if job.shard in self._planned.get(job.rule, ()):
-                self._done[job.rule] += self._planned[job.rule][job.shard]
-                self._seconds[job.rule] += job.seconds
-                self._frames += read_progress(job.logs)[1] if job.rule == first else 0
-        done, seconds, frames = self._done.copy(), self._seconds.copy(), self._frames
-        running, parts = self._events.running, []
+    def line(self) -> str:
+        """Return how far the shards are, "" if there is nothing to say yet."""
+        running, planned, parts = list(self.running.values()), self._planned, []
+        if any(job.rule in planned for job in running):
+            progress = sum((job.progress() for job in running), self._progress)
+            done, total = {s: progress[s, "episodes"] for s in planned}, sum(self._sizes.values())
+            stages = (f"{stage} {total - planned[stage] + done[stage]:,}" for stage in planned)
+            parts.append(f"{', '.join(stages)} of {counted(total, self._unit)}")
+            if frames := progress[next(iter(planned)), "frames"]:
+                parts.append(f"{frames / (time.monotonic() - self._start):,.0f} frames/s")
+            started = [stage for stage in planned if done[stage]]
+            seconds = sum((planned[s] / done[s] - 1) * progress[s, "seconds"] for s in started)
+            if seconds:
+                parts.append(f"{clock(seconds / len(running))} left")
         for job in running:
-            if job.rule in self._planned:
-                episodes, shot = read_progress(job.logs)
-                done[job.rule] += episodes
-                seconds[job.rule] += now - job.start
-                frames += shot if job.rule == first else 0
-            elif now - job.start > _LONG:
+            if job.rule not in planned and job.seconds > _LONG_SECONDS:
                 words = [line for log in job.logs for line in read_log(log)][-1:]
-                parts.append(" ".join([job.rule, clock(now - job.start), *words]))
-        return " · ".join([*self._shards(done, seconds, frames, running, now), *parts])
-
-    def _shards(self, done: Counter, seconds: Counter, frames: int, running: list[Job], now: float):
-        """Yield what is known of the shards: episodes of each stage, frames a second, time left."""
-        planned = {stage: sum(sizes.values()) for stage, sizes in self._planned.items()}
-        if not any(job.rule in planned for job in running):
-            return
-        stages = (f"{s} {self._total - planned[s] + done[s]:,}" for s in planned)
-        yield f"{', '.join(stages)} of {counted(self._total, self._unit)}"
-        if frames:
-            yield f"{frames / (now - self._start):,.0f} frames/s"
-        left = sum((planned[s] - done[s]) * seconds[s] / done[s] for s in planned if done[s])
-        if left:
-            yield f"{clock(left / len(running))} left"
+                parts.append(" ".join([job.rule, clock(job.seconds), *words]))
+        return " · ".join(parts)

@@ -1,32 +1,21 @@
 """Results on object storage, as the end of a run speaks of them: by their addresses.
 
-Snakemake brings inputs from there and takes outputs there, job by job; the stages see files. So
-nothing here moves a film. What is here knows Snakemake's jobs and their files.
+Snakemake brings inputs from there and takes outputs there, job by job; the stages see files.
 """
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
-from goalreel.workflow.failure_summary import Failure
-from goalreel.workflow.stages import STAGES
-
-_LABELS = {"concat": "film", "episodes": "tables"}
+from goalreel.workflow.job_events import Job
 
 
 def stored_summary(workflow) -> str:
-    """Return a line for the film, for the tables and for each view that this run stored."""
-    addresses: dict[str, list[str]] = {}
-    for job in workflow.dag.needrun_jobs(exclude_finished=False):
-        rule = job.rule.name
-        if rule in _LABELS or (rule in STAGES and STAGES[rule].summary):
-            label = _LABELS.get(rule, rule)
-            addresses.setdefault(label, []).extend(
-                str(file.storage_object.query) for file in _stored(job.output)
-            )
-    return "\n".join(f"{name:>8}  {', '.join(some)}" for name, some in addresses.items() if some)
+    """Return a line for each job but shards' with what it stored."""
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    stored = {job.rule.name: _stored(job.output) for job in jobs if not job.wildcards_dict}
+    return "\n".join(f"{rule:>8}  {', '.join(new.values())}" for rule, new in stored.items() if new)
 
 
 def check_sources(workflow, needed: Iterable[Path]) -> None:
@@ -40,68 +29,50 @@ def check_sources(workflow, needed: Iterable[Path]) -> None:
     except AssertionError:  # nothing is sent: the jobs read the files themselves
         return
     sent = {Path(name).resolve() for name in workflow.dag.get_sources() if name[:2] != ".."}
-    lacking = [path for path in needed if path.resolve() not in sent]
-    if lacking:
+    if lacking := [path for path in needed if path.resolve() not in sent]:
         workflow.cleanup_source_archive()
         more = f" and {len(lacking) - 1:,} more" if lacking[1:] else ""
         raise GoalreelError(
-            f"the jobs are sent what git knows of in {Path.cwd()}, and would lack "
-            f"{lacking[0]}{more}; start snakemake at the top of a git checkout, and `git add` "
-            f"what is new there"
+            f"the jobs are sent what git knows of in {Path.cwd()}, and would lack {lacking[0]}"
+            f"{more}; start snakemake at the top of a git checkout, and `git add` what is new there"
         )
 
 
-def with_stored_logs(workflow, failure: Failure) -> Failure:
-    """Return a job's failure with its logs on object storage as files of this machine.
-
-    A job on this machine has left them here; one elsewhere has taken them to the storage, from
-    where they are brought.
-    """
-    logs = list(failure.logs)
+def fetch_logs(workflow, failed: Iterable[Job]) -> None:
+    """Bring the logs of failed jobs that ran elsewhere, which have taken them to the storage."""
+    numbers = {job.number: job for job in failed}
     for job in workflow.dag.jobs:
-        if job.jobid != failure.job:
-            continue
-        for file in _stored(job.log):
+        for file in _stored(job.log) if job.jobid in numbers else ():
             if not workflow.local_exec:
-                _done(workflow, file.storage_object.managed_retrieve())
-            logs.append(str(file))
-    return replace(failure, logs=logs)
+                _is_done(workflow, file.storage_object.managed_retrieve())
+            numbers[job.jobid].logs.append(str(file))
 
 
-def delete_unusable(workflow, failures: Iterable[Failure]) -> str:
-    """Delete the objects whose copies a job could not use, for the next run to make them anew.
+def with_addresses(workflow, text: str, failed: Iterable[Job]) -> str:
+    """Return a text with addresses in place of the local copies, which are gone by now.
 
-    A stage deletes such a file itself where it is among the results; of an object it has but a
-    copy. Returns a line for each that is deleted.
+    An object whose copy a job could not use is deleted, for the next run to make it again, and
+    named. A stage deletes such a file itself where it is among the results.
     """
-    unusable = {path for failure in failures for r in failure.records for path in r["unusable"]}
-    deleted = [
-        f"deleted, to be made again: {file.storage_object.query}\n"
-        for path, file in _stored_files(workflow).items()
-        if path in unusable and _done(workflow, file.storage_object.managed_remove())
-    ]
-    return "".join(deleted)
-
-
-def with_addresses(workflow, text: str) -> str:
-    """Return a text with addresses in place of the local copies, which are gone by now."""
-    for path, file in _stored_files(workflow).items():
-        text = text.replace(path, str(file.storage_object.query))
+    unusable = {path for job in failed for failure in job.failures for path in failure["unusable"]}
+    for job in workflow.dag.jobs:
+        for file, address in _stored((*job.input, *job.output)).items():
+            text = text.replace(str(file), address)
+            if str(file) in unusable:
+                unusable.remove(str(file))
+                if _is_done(workflow, file.storage_object.managed_remove()):
+                    text += f"\ndeleted, to be made again: {address}"
     return text
 
 
-def _stored_files(workflow) -> dict[str, object]:
-    files = (file for job in workflow.dag.jobs for file in _stored((*job.input, *job.output)))
-    return {str(file): file for file in files}
+def _stored(files: Iterable) -> dict:
+    """Return the addresses of those files, Snakemake's objects, that are on object storage."""
+    stored = (file for file in files if getattr(file, "is_storage", False))
+    return {file: str(file.storage_object.query) for file in stored}
 
 
-def _stored(files: Iterable) -> list:
-    """Return those files that are on object storage, as Snakemake's objects."""
-    return [file for file in files if getattr(file, "is_storage", False)]
-
-
-def _done(workflow, transfer) -> bool:
-    """Let the storage do something, a coroutine of Snakemake's; tell whether it could."""
+def _is_done(workflow, transfer) -> bool:
+    """Let the storage do something, a coroutine of Snakemake's; return whether it could."""
     # Whatever a provider raises, a run that failed still names its causes.
     with contextlib.suppress(Exception):
         workflow.async_run(transfer)

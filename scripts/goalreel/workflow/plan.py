@@ -12,6 +12,7 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError
 from goalreel.films.shards import shard_name
+from goalreel.provenance.spec import Spec, parse_spec
 from goalreel.workflow.resources import doubling, memory_mb, run_minutes
 from goalreel.workflow.run import Run
 from goalreel.workflow.specs import Specs
@@ -109,30 +110,38 @@ class Plan:
 
         return command
 
-    def jobs(self, stage: str) -> Iterator[list[str]]:
-        """Yield the arguments of each job of a stage of the film, for a process without Snakemake.
+    def jobs(self, stage: str) -> Iterator[tuple[Spec, dict[str, object]]]:
+        """Yield the spec and the options of each job of a stage, for a process without Snakemake.
 
         Raises:
             GoalreelError: a tool does not run, or code cannot be read.
         """
+        if not STAGES[stage].when(self.run):
+            return
         is_sharded = STAGES[stage].scope == "shard"
         for wildcards in [{"shard": name} for name in self.shards] if is_sharded else [{}]:
             files = {option: of(wildcards) for option, of in self.inputs(stage).items()}
             for option, output in STAGES[stage].present(self.run).items():
                 files[option] = f"{self.results}/{output.path}".format(**wildcards)
-            yield self._arguments(stage, wildcards, files, 1)
+            paths = {
+                name: Path(file) if isinstance(file, str) else list(map(Path, file))
+                for name, file in files.items()
+            }
+            yield parse_spec(self._specs.spec(stage, wildcards)), paths | self._limits(stage)
 
     def _arguments(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> list[str]:
         """Return the arguments of a job's program, for its inputs and outputs by option."""
         planned, words = STAGES[stage], ["--spec", self._specs.spec(stage, wildcards)]
-        limits = {name: self.run.value(name) for name in planned.limits}
         saved = {name: f"{self.results}/{path}" for name, path in planned.saves.items()}
         counts = {"threads": threads} if planned.threads > 1 else {}
-        for name, value in {**files, **saved, **limits, **counts}.items():
+        for name, value in {**files, **saved, **self._limits(stage), **counts}.items():
             # A program finds the other shards' files beside the first one's.
             first = value if isinstance(value, str | int) else value[0]
             words += [f"--{name.replace('_', '-')}", str(first)]
         return words
+
+    def _limits(self, stage: str) -> dict[str, object]:
+        return {name: self.run.value(name) for name in STAGES[stage].limits}
 
     def memory(self, stage: str) -> Callable[..., int]:
         """Return the function of (wildcards, attempt, threads) that gives a job's memory in MB."""

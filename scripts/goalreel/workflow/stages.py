@@ -306,7 +306,7 @@ _TRAININGS = {
             "sums": "learning.sha256",
         },
         when=lambda run: run.has_checkpoints,
-        needs="a policy that is trained here, such as env=MountainCar-v0 policy=dqn",
+        needs="a policy that is trained here: policy=dqn in MountainCar-v0, policy=pixels in games",
         config=(
             *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),
             *("overlay.title_card", "overlay.hud", "render", "view_encoder", "unit"),
@@ -491,13 +491,13 @@ def _plays_gymnasium(run: Run) -> bool:
 # Code that some runs use, and which: the fingerprints of the others leave it out, so that its edit
 # makes nothing of theirs again.
 USED_WHEN: dict[str, Callable[[Run], bool]] = {
-    "goalreel.policies.network_file": _plays("dqn"),
+    "goalreel.policies.network": _plays("dqn"),
+    "goalreel.policies.network_file": _plays("dqn", "pixels"),
     "goalreel.policies.user_function": _plays("file"),
     "goalreel.policies.stable_baselines3": _plays("sb3"),
     **dict.fromkeys(
         (
             "goalreel.policies.pixel_policy",
-            "goalreel.policies.pixel_checkpoints",
             "goalreel.policies.pixel_network",
             "goalreel.policies.warp",
         ),

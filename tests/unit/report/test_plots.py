@@ -1,4 +1,4 @@
-"""The plots say what the tables say, in bounded memory, and the same run gives the same bytes."""
+"""The plots say what the tables say, and the same run gives the same bytes."""
 
 import json
 import os
@@ -15,14 +15,13 @@ from project import REPOSITORY
 from goalreel.errors import GoalreelError
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
-from goalreel.report import plot_data, plots
-from goalreel.report import reach_rate as rates
-from goalreel.report.plot_data import Returns, Sample, Steps, read_returns, read_sample, read_steps
+from goalreel.report import plots, trajectory_plots
 from goalreel.report.reach_rate import reach_rate, wilson
+from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
 # Of reaches in MountainCar-v0; returns are minus the steps, and so have no histogram.
-NAMES = ["steps", "return_by_episode", "initial_position", "phase", "actions", "reach_rate"]
+NAMES = ["steps", "return_by_episode", "initial_position", "states", "actions", "reach_rate"]
 
 
 def draw(results, folder, **environment) -> list:
@@ -59,7 +58,9 @@ def test_plots_tell_what_the_tables_hold(filmed, tmp_path):
         "Each step's reward is -1: returns are spread as the steps."
     )
     assert "8 of 8 attempts reached the goal, 100.0% (95%" in captions["reach_rate"].description
-    assert f"fewest steps, {steps.min()}, the dashed one" in captions["phase"].description
+    assert (
+        "The 2 numbers of the state over the steps of 8 reaches" in captions["states"].description
+    )
     for path, caption in zip(made, captions.values(), strict=True):
         text = path.read_text(encoding="utf-8")
         assert json.loads(caption.spec)["stage"] == "plots"
@@ -93,81 +94,69 @@ def test_wilsons_interval_is_the_published_one(successes, trials, low, high):
     assert np.allclose(mirrored, (1 - high, 1 - low), atol=5e-5, rtol=0)
 
 
-def test_steps_and_rate_of_a_long_table_are_pandas_own(tmp_path, monkeypatch):
+def test_plots_of_a_long_run_show_every_second_or_fourth_episode(tmp_path, monkeypatch):
     trajectories = simulated(reaches=range(60), policy=PUMP | {"epsilon": 0.6})
     table = table_of(trajectories)
     table.to_csv(tmp_path / "t.csv", index=False)
-    monkeypatch.setattr(rates, "_ROWS", 7)  # rows in a piece
-    monkeypatch.setattr(plot_data, "POINTS", 16)
-    steps = read_steps(tmp_path / "t.csv", "reach")
-    reached = table[table["reached"]]
-    assert len(reached) == 60 < len(table)
-    counted = {int(n): int(steps.counts[n]) for n in np.flatnonzero(steps.counts)}
-    assert counted == reached["steps"].value_counts().to_dict()
-    assert steps.median() == reached["steps"].median()
-    assert (steps.least(), steps.most()) == (reached["steps"].min(), reached["steps"].max())
-    even = reached.iloc[::4]  # 60 reaches in at most 16 points: every 4th
-    assert steps.positions.tolist() == even["initial_position"].tolist()
-    assert steps.steps.tolist() == even["steps"].tolist()
-    everyone = read_steps(tmp_path / "t.csv", "episode")
-    assert everyone.episodes == len(table) and everyone.median() == table["steps"].median()
-    monkeypatch.setattr(plot_data, "RETURNS", 40)
-    returns = read_returns(tmp_path / "t.csv")
-    ends = table["return"].min(), table["return"].max()
-    assert (returns.episodes, returns.least, returns.most) == (len(table), *ends)
-    assert returns.mean == pytest.approx(table["return"].mean()) and returns.reward == -1
-    chosen = table["return"].iloc[returns.numbers]
-    assert 20 <= len(chosen) <= 40 and returns.values.tolist() == chosen.tolist()
-    assert len(set(np.diff(returns.numbers))) == 1
+    write_trajectories(tmp_path / "00000.npz", trajectories)
     rate = reach_rate(tmp_path / "t.csv", {"name": "pump", "epsilon": 0.6, "force": 1.0})
     assert (rate.reached, rate.attempts) == (60, len(table))
     assert rate.rate == table["reached"].mean() and rate.low < rate.rate < rate.high
     assert rate.policy == "pump, epsilon 0.6, force 1"
+    monkeypatch.setattr(plots, "_POINTS", 16)
+    monkeypatch.setattr(plots, "_RETURNS", 40)
+    rows, sample = (
+        plots.read_episodes(tmp_path / "t.csv", "reach"),
+        read_sample([tmp_path / "00000.npz"], "reach"),
+    )
+    run = plots.Run("reach", rows, sample, rate)
+    captions = {p.stem: read_caption(p).description for p in plots.draw_plots(tmp_path, run, "{}")}
+    steps = table["steps"][table["reached"]]
+    told = (
+        f"60 reaches took {steps.min()} to {steps.max()} steps; the median is {steps.median():g}."
+    )
+    assert captions["steps"].startswith(told)
+    # 60 reaches in at most 16 points: every 4th
+    assert "of 15 reaches of 60, evenly chosen, by the position" in captions["initial_position"]
+    shown = f"{-(-len(table) // 32)} reaches of {len(table)}, evenly chosen, in film order"
+    assert 640 < len(table) <= 1280 and shown in captions["return_by_episode"]
+    assert f"60 of {len(table)} attempts reached the goal" in captions["reach_rate"]
 
 
 def test_an_environments_own_judgement_of_reaching_wins(tmp_path):
-    table = pd.DataFrame({"steps": [5, 6, 9], "initial_position": [None] * 3})
+    table = pd.DataFrame({"steps": [5, 6, 9], "initial_position": [None] * 3, "return": [1, 2, 3]})
     table["terminated"], table["reached"] = [True, True, False], [False, False, True]
-    table.to_csv(tmp_path / "t.csv", index=False)
-    steps = read_steps(tmp_path / "t.csv", "reach")
-    assert steps.episodes == 1 and steps.median() == 9
+    table.assign(truncated=False).to_csv(tmp_path / "t.csv", index=False)
+    rows = plots.read_episodes(tmp_path / "t.csv", "reach")
+    assert plots.Run("reach", rows, None, None).counted["steps"].tolist() == [9]
     assert reach_rate(tmp_path / "t.csv", {"name": "x"}).reached == 1
 
 
-def test_the_phase_portrait_shows_reaches_of_all_shards_and_no_more_than_can_be_told_apart(
+def test_a_sample_has_reaches_of_all_shards_and_no_more_than_can_be_told_apart(
     tmp_path, monkeypatch
 ):
     paths = [tmp_path / f"{number:05d}.npz" for number in range(3)]
     for number, path in enumerate(paths):
         write_trajectories(path, simulated(reaches=range(5 * number, 5 * number + 5)))
-    sample, goal = read_sample(paths, "reach", 15), 0.5
-    everything = simulated(reaches=range(15))
+    sample, everything = read_sample(paths, "reach"), simulated(reaches=range(15))
     assert len(sample.states) == 15
     assert sample.actions.tolist() == everything.actions[:, None].tolist()
     for index, curve in enumerate(sample.states):
         assert np.array_equal(curve, everything.episode(index)[0])
         assert sample.returns[index] == everything.episode(index)[2].sum()
-        assert curve[0, 1] == 0 and (curve[:-1, 0] < goal).all() and curve[-1, 0] >= goal
-    monkeypatch.setattr(plot_data, "CURVES", 6)
-    assert len(read_sample(paths, "reach", 15).states) == 6
-    monkeypatch.setattr(plot_data, "_SHARDS", 2)
+    monkeypatch.setattr(trajectory_plots, "_EPISODES", 6)
+    assert len(read_sample(paths, "reach").states) == 6
+    monkeypatch.setattr(trajectory_plots, "_SHARDS", 2)
     (tmp_path / "00002.npz").unlink()  # of shards 0 and 1, each gives half
-    assert len(read_sample(paths, "reach", 15).states) == 6
+    assert len(read_sample(paths, "reach").states) == 6
 
 
-def run_of(returns, steps, states=(), actions=(0, 1), terminated=0) -> plots.Run:
-    """Return a run of episodes, as plots take it; terminated: how many of them were."""
-    values, count = np.array(returns, float), len(returns)
-    ended = (np.arange(count) >= terminated).astype(int)
-    ends = values.min(), values.max(), values.mean()
-    rewards = {r / n for r, n in zip(returns, steps, strict=True)}
-    reward = (rewards.pop() or None) if len(rewards) == 1 else None
-    told = Returns(count, np.arange(count), values, ended, *ends, reward)
-    sample = Sample(
-        count, list(states), values[: len(states)], np.array(actions).reshape(len(actions), -1)
-    )
-    counted = Steps(np.bincount(steps), np.zeros(0), np.zeros(0, int))
-    return plots.Run("episode", counted, told, sample, None, None)
+def run_of(returns, steps, states=()) -> plots.Run:
+    """Return a run of episodes, as plots take it."""
+    rows = pd.DataFrame({"return": np.array(returns, float), "steps": steps})
+    rows = rows.assign(terminated=False, truncated=True)
+    sample = Sample(list(states), np.array(returns[: len(states)]), np.array([[0], [1]]))
+    return plots.Run("episode", rows, sample, None)
 
 
 WALKS = [np.cumsum(np.ones((5, 4)) * k, axis=0) for k in (1, 2)]
@@ -213,8 +202,9 @@ def test_only_plots_that_have_something_to_show_are_drawn(run, names, tmp_path):
     ],
 )
 def test_actions_of_any_kind_are_drawn(actions, told, tmp_path):
-    plots.plot_actions(tmp_path / "a.svg", run_of([1], [1], actions=actions).sample.actions, "{}")
-    assert told in read_caption(tmp_path / "a.svg").description
+    figure, _, text = trajectory_plots.plot_actions(np.array(actions).reshape(len(actions), -1))
+    figure.savefig(tmp_path / "a.svg")
+    assert told in text
 
 
 def test_what_is_no_table_or_plot_is_refused_by_name(tmp_path):

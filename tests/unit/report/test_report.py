@@ -95,7 +95,7 @@ def page(driver, report):
     asked = {url for url in requests(driver) if not url.startswith("data:")}
     folder = report.as_uri() + "/"
     assert all(url.startswith(folder) for url in asked), asked
-    for name in ("index.html", "report.css", "report.js", "data.js", "film.mp4", "phase.svg"):
+    for name in ("index.html", "report.css", "report.js", "data.js", "film.mp4", "states.svg"):
         assert any(url.startswith(folder + name) for url in asked), f"{name} was not asked for"
 
 
@@ -356,7 +356,7 @@ def test_no_text_of_the_list_prints_over_another(driver, report, unit, scheme, t
     )
     (tmp_path / "large" / "data.js").unlink()
     rows = rows.rename(columns={"reach": "episode"}) if unit == "episode" else rows
-    write_rows(tmp_path / "large" / "data.js", [rows], 30, unit)
+    write_rows(tmp_path / "large" / "data.js", rows, 30, unit)
     driver.get((tmp_path / "large" / "index.html").as_uri())
     for width in (375, 700, 1000, 1280, 1920):
         screen(driver, width, 900, scheme)
@@ -381,7 +381,7 @@ def test_a_page_of_episodes_says_so(driver, filmed, plots, tmp_path):
     arguments[arguments.index("--episodes") + 1] = str(tmp_path / "episodes.csv")
     arguments.pop(arguments.index("--attempts") + 1)
     shutil.copytree(plots[0].parent, tmp_path / "plots")
-    for name in ("reach_rate", "initial_position", "phase", "steps", "return_by_episode"):
+    for name in ("reach_rate", "initial_position", "states", "steps", "return_by_episode"):
         (tmp_path / "plots" / f"{name}.svg").unlink()
     write_sums(tmp_path / "plots" / SUMS, [tmp_path / "plots" / "actions.svg"])
     arguments[arguments.index("--plots") + 1] = str(tmp_path / "plots")
@@ -453,7 +453,7 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path, filmed):
     data = tmp_path / "long" / "data.js"
     data.unlink()
     fps = parse_spec(spec).config["film.fps"]
-    write_rows(data, [rows[:30_000], rows[30_000:]], fps, "reach")
+    write_rows(data, rows, fps, "reach")
     assert data.stat().st_size < 6e6
     driver.get_log("browser")
     screen(driver, 1280, 900)

@@ -21,33 +21,28 @@ from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.layers import Patches
 from goalreel.pictures.overlay import Bands
 from goalreel.pictures.text import Canvas
+from goalreel.policies.network_file import Checkpoints, write_checkpoints
 from goalreel.policies.parameters import pixel_kwargs
-from goalreel.policies.policy import RulePolicy
-from goalreel.policies.tile_policy import greedy, write_policies
+from goalreel.policies.policy import RulePolicy, pump
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
-from goalreel.training.sarsa import train
-from goalreel.views.learning_film import (
-    Learner,
-    learning_film,
-    of_sarsa,
-    read_learner,
-    write_film,
-)
+from goalreel.views.learning_film import Learner, learning_film, read_learner, write_film
 from learning import learning as stage
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
 CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
-CONFIG |= {"learner": {"name": "sarsa"}, "train.attempts": ATTEMPTS, "film.fps": 30}
+CONFIG |= {"learner": {"name": "dqn"}, "train.attempts": ATTEMPTS, "film.fps": 30}
 CONFIG |= {"overlay.title_card": 0.1, "overlay.hud": False, "view_encoder": LOSSLESS}
 CONFIG |= {"render": GYMNASIUM | {"scale": 1}}
 LABEL_HEIGHT = 35  # pixel rows that no car reaches
-AGES = [1, 60]
+TRAINED = parse_spec(canonical({"config": {"env": DISCRETE}}))
 
 
-@pytest.fixture(scope="module")
-def policies():
-    """Return a learner that fails at its first age and reaches at its second."""
-    return train(7, AGES, parse_spec(canonical({"config": {"env": DISCRETE}})))
+def wait(observations, environment):
+    return np.ones(len(observations), np.int8)
+
+
+RULES = {1: wait, 60: pump}  # it fails at its first age and reaches at its second
+LEARNER = Learner(tuple(RULES), lambda age: RulePolicy(RULES[age], 0.0), TRAINED)
 
 
 def spec_of(edit):
@@ -55,9 +50,9 @@ def spec_of(edit):
 
 
 @pytest.fixture(scope="module")
-def film(policies, atlases):
+def film(atlases):
     """Return the film of two attempts at each age."""
-    with learning_film(of_sarsa(policies), atlases[DISCRETE], spec_of({})) as film:
+    with learning_film(LEARNER, atlases[DISCRETE], spec_of({})) as film:
         yield film
 
 
@@ -74,14 +69,13 @@ def rows_of(film):
     return pd.DataFrame(film.table).to_dict("records")
 
 
-def played(policies, age, seed):
-    """Yield Gymnasium's pictures of a greedy attempt, and lastly whether it reached the goal."""
-    rule = greedy(policies.weights[AGES.index(age)])
+def played(age, seed):
+    """Yield Gymnasium's pictures of an attempt, and lastly whether it reached the goal."""
     env = gymnasium.make(DISCRETE, render_mode="rgb_array")
     observation, over = env.reset(seed=seed)[0], False
     yield env.render()
     while not over:
-        action = rule(observation[None], ENVIRONMENTS[DISCRETE])[0]
+        action = RULES[age](observation[None], ENVIRONMENTS[DISCRETE])[0]
         observation, _, terminated, truncated, _ = env.step(int(action))
         over = terminated or truncated
         yield env.render()
@@ -89,9 +83,9 @@ def played(policies, age, seed):
     yield terminated
 
 
-def test_attempts_are_gymnasiums_pictures_under_their_label(film, policies):
+def test_attempts_are_gymnasiums_pictures_under_their_label(film):
     for row in rows_of(film):
-        *pictures, reached = played(policies, row["age"], row["seed"])
+        *pictures, reached = played(row["age"], row["seed"])
         frames = film.cache[row["first_frame"] : row["first_frame"] + row["frames"]]
         assert len(frames) == len(pictures) == row["steps"] + 1
         assert reached == row["reached"] and row["return"] == -row["steps"]
@@ -107,7 +101,7 @@ def test_attempts_are_gymnasiums_pictures_under_their_label(film, policies):
 def test_labels_and_chapters_say_what_the_table_says(film):
     said = []
     for row, chapter in zip(rows_of(film), film.chapters, strict=True):
-        after = "After 1 episode" if row["age"] == 1 else f"After {row['age']} episodes"
+        after = "After 1 decision" if row["age"] == 1 else f"After {row['age']} decisions"
         outcome = f"{row['steps']} steps · {'reached' if row['reached'] else 'failed'}"
         said.append(f"{after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}")
         assert chapter.title == said[-1]
@@ -161,17 +155,17 @@ def test_the_file_holds_these_frames_with_keyframes_and_chapters(film, encoded):
     assert set(starts) <= {i for i, packet in enumerate(packets) if packet.is_keyframe}
     assert {b - a for a, b in itertools.pairwise(times)} == {1 / rate}
     titles = [chapter["metadata"]["title"] for chapter in chapters]
-    assert titles[0] == "After 1 episode · attempt 1 of 2 · 200 steps · failed"
+    assert titles[0] == "After 1 decision · attempt 1 of 2 · 200 steps · failed"
     assert [title.split()[-2:] for title in titles[2:]] == [["·", "reached"]] * 2
     assert [chapter["start"] * chapter["time_base"] * 30 for chapter in chapters] == starts
 
 
-def test_policies_and_pictures_of_another_environment_are_refused(policies, atlases):
+def test_policies_and_pictures_of_another_environment_are_refused(atlases):
     elsewhere = parse_spec(canonical({"config": {"env": CONTINUOUS}}))
-    foreign = of_sarsa(replace(policies, spec=elsewhere)), atlases[DISCRETE]
+    foreign = replace(LEARNER, spec=elsewhere), atlases[DISCRETE]
     with pytest.raises(GoalreelError, match=f"policies are of {CONTINUOUS}"):
         learning_film(*foreign, spec_of({})).__enter__()
-    foreign = of_sarsa(policies), replace(atlases[DISCRETE], spec=elsewhere)
+    foreign = LEARNER, replace(atlases[DISCRETE], spec=elsewhere)
     with pytest.raises(GoalreelError, match=f"atlas is of {CONTINUOUS}"):
         learning_film(*foreign, spec_of({})).__enter__()
 
@@ -190,7 +184,7 @@ def learner_of(env, folder):
     if env == "CartPole-v1":
         rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
         at = {age: RulePolicy(rule, 0.0) for age, rule in rules.items()}
-        return {"name": "sarsa"}, Learner("decision", (0, 2000), at.get, NO_SPEC)
+        return {"name": "dqn"}, Learner((0, 2000), at.get, NO_SPEC)
     pytest.importorskip("ale_py")
     path = random_policy(folder / "policy.npz", env, 3, ages=(0, 2000, 9000))
     policy = {"name": "pixels", "file": str(path), "checkpoint": 2000}
@@ -233,11 +227,14 @@ def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption(env, sc
     ]
 
 
-def test_the_stage_writes_the_same_bytes_each_time(tmp_path, policies, atlases):
-    write_policies(tmp_path / "policy.npz", policies)
+def test_the_stage_writes_the_same_bytes_each_time(tmp_path, atlases):
+    weights = ({"0.weight": np.eye(3, 2) * age, "0.bias": np.zeros(3)} for age in (0, 1))
+    checkpoints = Checkpoints((500, 1000), (-200.0, -150.0), tuple(weights), TRAINED)
+    write_checkpoints(tmp_path / "policy.npz", checkpoints)
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
     config = CONFIG | {"film.fps": 24, "train.attempts": 1, "overlay.title_card": 0.5}
     config |= {"overlay.hud": True, "view_encoder": LOSSLESS | {"qp": 23}}
+    config |= {"learner": {"name": "dqn", "checkpoint": "last"}}
     spec = canonical({"stage": "learning", "config": config})
     made = []
     for number in range(2):

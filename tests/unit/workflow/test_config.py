@@ -8,6 +8,7 @@ import gymnasium
 import pytest
 import yaml
 from conftest import of_shard
+from pixel_policies import random_policy
 from project import REPOSITORY
 
 from goalreel.configuration.schema import options_page, schema_file
@@ -226,10 +227,10 @@ FAULTS = [
     ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' does not fit; allowed: 1 to"),
     ({"clips": {"name_prefix": "a/b"}}, "clips.name_prefix: 'a/b' does not fit; allowed: 1 to 50"),
     (
-        {"train": {"checkpoints": []}},
-        "train.checkpoints: [] is empty; allowed: a list of different values, each an integer from",
+        {"dqn": {"seeds": []}},
+        "dqn.seeds: [] is empty; allowed: a list of different values, each an",
     ),
-    ({"train": {"checkpoints": [5, 5]}}, "train.checkpoints: [5, 5] has duplicates; allowed: a li"),
+    ({"dqn": {"seeds": [5, 5]}}, "dqn.seeds: [5, 5] has duplicates; allowed: a list of different"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is a string; allowed: true or false"),
     ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: unknown value 'MountainCar-v1'; did yo"),
     ({"render": {"style": "vectr"}}, "render.style: unknown value 'vectr'; did you mean 'vector'?"),
@@ -373,17 +374,16 @@ def test_the_frame_rate_of_a_made_environment_is_its_own():
     assert class_fps("HalfCheetah-v5") is None
 
 
-def test_learning_films_a_learner_in_the_runs_own_way(monkeypatch):
-    monkeypatch.setattr(specs, "_version", lambda tool: "1")
+def test_learning_films_a_learner_in_the_runs_own_way(tmp_path):
+    kept = random_policy(tmp_path / "policy.npz", "MountainCar-v0", 3)
+    policy = {"name": "pixels", "file": str(kept)}
 
     def spec(**given):
-        learner = {"name": "dqn"} | given.pop("policy", {})
-        config = load(policy=learner, **given)
+        config = load(policy=policy, **given)
         return Specs(config, REPOSITORY / "scripts").spec("learning", {})
 
-    assert '"train.attempts":4' in spec() and '"learner":{"checkpoint":' in spec()
-    assert spec() != spec(max_steps=100) == spec(max_steps=100, policy={"epsilon": 0.1})
-    assert load(env="CartPole-v1", policy=RANDOM)["train"]["attempts"] == 1
+    assert '"train.attempts":4' in spec() and '"checkpoint":"best"' in spec()
+    assert spec() != spec(max_steps=100)
 
 
 def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):

@@ -1,72 +1,82 @@
-"""While jobs run, a line says how far the shards are; Snakemake's routine output is left out."""
+"""The progress line while jobs run, and the end of a failed run: each cause once, and the fix."""
 
+import json
 import logging
 import os
 import pty
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
-from goalreel.cli import ProgressLog, read_progress
-from goalreel.workflow.job_events import JobEvents, ProgressLine, is_plan
+import pytest
 
-SIZES = {"00000": 50, "00001": 50}
+from goalreel import cli
+from goalreel.errors import Unusable
+from goalreel.workflow.failure_summary import cause_of, failure_summary
+from goalreel.workflow.job_events import Job, JobEvents, is_plan
+from goalreel.workflow.object_storage import fetch_logs
 
-
-def start(events, number: int, rule: str, log, **wildcards) -> None:
-    about = {"event": "job_info", "jobid": number, "rule_name": rule, "wildcards": wildcards}
-    events.handle(logging.makeLogRecord(about | {"log": [str(log)]}))
-
-
-def finish(events, number: int) -> None:
-    events.handle(logging.makeLogRecord({"event": "job_finished", "job_id": number}))
+SIZES = {f"{shard:05d}": 50 for shard in range(20)}
 
 
-def test_progress_line_adds_up_finished_and_running_jobs(tmp_path, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    events = JobEvents()
-    line = ProgressLine(events, {"simulate": SIZES, "encode": SIZES}, 1000, "episode")
-    line.end()
+@pytest.fixture
+def events(monkeypatch) -> JobEvents:
+    """Return events of a run that makes two of twenty shards, at a time that stands still."""
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    return JobEvents(SIZES, {"simulate": 100, "encode": 100}, "episode", lambda: None)
+
+
+def tell(events: JobEvents, event: str, **values) -> None:
+    events.handle(logging.makeLogRecord({"event": event, "msg": event} | values))
+
+
+def start(events: JobEvents, number: int, rule: str, log, **wildcards) -> None:
+    about = {"jobid": number, "rule_name": rule, "wildcards": wildcards, "log": [str(log)]}
+    tell(events, "job_info", **about)
+
+
+def fail(events: JobEvents, number: int, log) -> None:
+    about = {"jobid": number, "rule_name": "encode", "rule_msg": None}
+    tell(events, "job_error", **about, log=[str(log), "slurm/9.log"])
+
+
+def test_line_adds_up_finished_and_running_jobs(events, tmp_path, monkeypatch):
     logs = [tmp_path / name for name in "abc"]
     for number, log in enumerate(logs[:2]):
         start(events, number, "simulate", log, shard=f"{number:05d}")
         log.write_text("")
-    assert line.text() == "simulate 900, encode 900 of 1,000 episodes"
-    now[0] += 10
+    assert events.line() == "simulate 900, encode 900 of 1,000 episodes"
+    monkeypatch.setattr(time, "monotonic", lambda: 110.0)
     logs[0].write_text("20 episodes so far, 600 frames\n50 episodes, 2,000 frames\n")
     logs[1].write_text("10 episodes so far, 300 frames\n25 episodes so far, 700 frames\n")
-    finish(events, 0)
+    tell(events, "job_finished", job_id=0)
     start(events, 2, "encode", logs[2], shard="00000")
-    said = line.text()
     # 25 episodes of 75 are left, which took 20 s, for two jobs; none is encoded yet.
-    assert said == "simulate 975, encode 900 of 1,000 episodes · 270 frames/s · 0:00:03 left"
+    left = "simulate 975, encode 900 of 1,000 episodes · 270 frames/s · 0:00:03 left"
+    assert events.line() == left
 
 
-def test_progress_line_names_a_long_job_without_shards(tmp_path, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    events, log = JobEvents(), tmp_path / "pixels.log"
-    line = ProgressLine(events, {}, 50, "episode")
-    line.end()
+def test_line_names_a_long_job_without_shards(events, tmp_path, monkeypatch):
+    log = tmp_path / "pixels.log"
     start(events, 0, "pixels", log)
     log.write_text("10,000 decisions\n20,000 decisions, mean -20.1\n")
-    assert line.text() == ""
-    now[0] += 754
-    assert line.text() == "pixels 0:12:34 20,000 decisions, mean -20.1"
+    assert events.line() == ""
+    monkeypatch.setattr(time, "monotonic", lambda: 854.0)
+    assert events.line() == "pixels 0:12:34 20,000 decisions, mean -20.1"
 
 
 def test_progress_log_has_few_lines_that_can_be_read_again(tmp_path, monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    log = ProgressLog()
+    log = cli.ProgressLog()
     for second in range(0, 36000, 2):
         now[0] = second / 10
         log.update(second // 100, second)
     lines = capsys.readouterr().err.splitlines()
     assert 100 < len(lines) < 400
     (tmp_path / "log").write_text("\n".join(lines), encoding="utf-8")
-    episodes, frames = read_progress([str(tmp_path / "log")])
+    episodes, frames = cli.read_progress([str(tmp_path / "log")])
     assert frames > 35000 and episodes == frames // 100
 
 
@@ -77,8 +87,7 @@ def test_snakemakes_routine_is_not_printed():
     assert kept == news
 
 
-def test_progress_line_moves_on_a_terminal(project):
-    """Also where nothing is left of it in the end: the summary follows."""
+def test_line_moves_on_a_terminal_and_the_summary_follows(project):
     master, terminal = pty.openpty()
     words = ["-j", "1", "--config", "env=CartPole-v1", "episodes=100", "results=r"]
     with subprocess.Popen(
@@ -100,3 +109,149 @@ def test_progress_line_moves_on_a_terminal(project):
     moving = [line for line in lines if line.startswith("\x1b[Ksimulate")]
     assert moving and all("of 100 episodes" in line for line in moving)
     assert [line for line in lines if line.startswith("\x1b[K    film  r/film.mp4")]
+
+
+def failed(folder, shard: str, error: str = "", text: str = "", **facts) -> Job:
+    """Return the failed job of a shard; its log holds a text, and a record of its error if any."""
+    path = folder / f"{shard}.log"
+    said = f"error: {error}\n"
+    record = {"bytes": len(said.encode()), "unusable": [], "stopped": False, **facts}
+    path.write_text(text + (f"{said}{json.dumps(record)}\n" if error else ""), encoding="utf-8")
+    return Job("encode", 0, shard, [str(path)])
+
+
+def test_a_cause_of_many_shards_is_shown_once(tmp_path):
+    full = "[Errno 28] No space left on device: 'out/.{}.mp4.goalreel-node-12{}-x_z.mp4'"
+    jobs = [failed(tmp_path, f"{n:05d}", full.format(n, n), "warning\n") for n in range(500)]
+    jobs.append(failed(tmp_path, "00600", "out of memory; a smaller shard_size"))
+    lines = failure_summary(jobs, [], 100, 700).splitlines()
+    assert lines[0] == "501 jobs failed, 100 of 700 done"
+    assert lines[1].startswith("encode 00000, 00001, 00002, 00003, 00004 and 495 more: [Errno 28]")
+    assert lines[2].endswith("00000.log")
+    assert lines[3] == "encode 00600: out of memory; a smaller shard_size"
+    assert len(lines) == 5
+
+
+def test_summary_of_many_long_causes_has_15_lines(tmp_path):
+    trace = "env: é: it raised KeyError:\n  File 'x'\n    a[0]\n    ^^^^\n"
+    trace += "  at y\n" * 30 + "KeyError"
+    jobs = [failed(tmp_path, f"{n:05d}", f"{'a' * n} {trace}") for n in range(9)]
+    lines = failure_summary(jobs, ["WorkflowError"], 0, 20).splitlines()
+    assert lines[0] == "9 jobs failed, 0 of 20 done (7 more causes in their logs)"
+    head = "encode 00000:  env: é: it raised KeyError:"
+    assert lines[1:5] == [head, *["    at y"] * 2, "  KeyError"]
+    assert len(lines) < 15
+
+
+def test_interrupted_jobs_are_no_failures(tmp_path):
+    stopped = [failed(tmp_path, "1", "interrupted (SIGINT)", stopped=True)]
+    assert failure_summary(stopped, ["gone"], 3, 9) == "run interrupted, 3 of 9 jobs done"
+
+
+def test_a_log_without_a_record_is_shown_by_its_last_lines(tmp_path):
+    text = "bash: line 1: python: command not found\n"
+    assert cause_of(failed(tmp_path, "00000", text=text)) == text.strip()
+    assert "killed" in cause_of(failed(tmp_path, "00002", text="3 episodes so far, 120 frames\n"))
+    assert "killed" in cause_of(Job("encode", logs=["no such log"]))
+
+
+# As the SLURM plugin (2.8.0) and slurmstepd say them.
+TIMEOUT = "SLURM-job '17' failed, SLURM status is: 'TIMEOUT'."
+OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0. Some of the step tasks have been"
+
+
+def test_the_schedulers_word_names_why_a_job_was_killed(tmp_path):
+    stopped = failed(tmp_path, "00001", "terminated (SIGTERM)", stopped=True)
+    (tmp_path / "9.log").write_text(f"host: node\n{OOM}\nStoring output\n")
+    slurm = [str(tmp_path / "9.log")]
+    assert "'TIMEOUT'" in cause_of(Job("encode", logs=stopped.logs, message=TIMEOUT))
+    assert OOM in cause_of(Job("encode", system_logs=slurm))
+    own = failed(tmp_path, "00002", "no such file")
+    own.system_logs, own.message = slurm, TIMEOUT
+    assert cause_of(own) == "no such file"
+
+
+def test_of_a_group_only_the_job_that_failed_is_shown(events, tmp_path):
+    logs = [tmp_path / "render.log", tmp_path / "encode.log"]
+    members = [{"jobid": number} for number in range(2)]
+    for number, log in enumerate(logs):
+        start(events, number, log.stem, log, shard="00003")
+    failed(tmp_path, "render", text="474 frames from 346 distinct pictures\n")
+    failed(tmp_path, "encode", "the disk is full")
+    tell(events, "group_error", job_error_info=members, aux_logs=["slurm/8.log"], groupid="g")
+    for number, log in enumerate(logs):
+        fail(events, number, log)
+    jobs = list(events.failed.values())
+    summary = failure_summary(jobs, [], 0, 2)
+    assert "1 job failed" in summary and "encode 00003" in summary and "render" not in summary
+    assert "slurm/8.log" in summary
+    assert "1 job failed" in failure_summary(jobs[:1], [], 0, 2), "though it names no cause"
+
+
+def test_errors_of_no_job_are_shown_where_no_job_names_its_cause(events, tmp_path):
+    message = 'Error:\nTraceback (most recent call last):\n  File "x"\nOSError: Read-only'
+    tell(events, "error", exception="RuleException")  # which comes with a job's failure
+    tell(events, "error", exception="MissingOutputException", msg=message)
+    assert events.messages == [message]
+    assert failure_summary([], events.messages, 0, 2).splitlines()[-1] == "OSError: Read-only"
+    named = failed(tmp_path, "00000", "the disk is full")
+    assert "OSError" not in failure_summary([named], [message], 0, 2)
+
+
+def test_failed_job_is_shown_with_its_own_stored_log():
+    """Trainings have no shard by which to tell them apart."""
+
+    class Stored(str):
+        is_storage = True
+        storage_object = SimpleNamespace(query="s3://films")
+
+    jobs = [SimpleNamespace(jobid=n, log=[Stored(f"s3/{n}.log")]) for n in (1, 2)]
+    workflow = SimpleNamespace(dag=SimpleNamespace(jobs=jobs), local_exec=True)
+    trainings = [Job("dqn", number, "5") for number in (1, 2)]
+    fetch_logs(workflow, trainings)
+    assert [job.logs for job in trainings] == [["s3/1.log"], ["s3/2.log"]]
+
+
+def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(events, tmp_path):
+    log = tmp_path / "log"
+    start(events, 1, "encode", log, shard="00001")
+    fail(events, 1, log)
+    (job,) = events.failed.values()
+    assert (job.shard, job.logs, job.system_logs) == ("00001", [str(log)], ["slurm/9.log"])
+    start(events, 1, "encode", log, shard="00001")
+    tell(events, "job_finished", job_id=1)
+    assert not events.failed and events.done == 1
+
+
+def test_a_log_of_an_earlier_run_is_not_this_runs_cause(events, tmp_path):
+    failed(tmp_path, "log", "of yesterday")
+    start(events, 1, "encode", tmp_path / "log.log")
+    fail(events, 1, tmp_path / "log.log")
+    assert "killed" in cause_of(events.failed[1])
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_program_notes_its_failure_for_the_workflow_alone(planned, tmp_path, monkeypatch, capsys):
+    """Of a program by hand the message is all."""
+    monkeypatch.setenv(cli._RESULTS, str(tmp_path))
+    if not planned:
+        monkeypatch.delenv(cli._RESULTS)
+    inside = tmp_path / "a.npz"
+    inside.touch()
+
+    def main():
+        error = Unusable(inside, "it is odd")
+        error.others = (Unusable("b.npz", "it is even"),)
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        cli.run(main)
+    lines = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 1 and inside.exists() != planned
+    if planned:
+        path = tmp_path / "log"
+        path.write_text("a frame is odd\n" + "\n".join(lines), encoding="utf-8")
+        noted, _ = cli.read_failure(str(path)), lines.pop()
+        assert noted["unusable"] == [str(inside), "b.npz"] and not noted["stopped"]
+        assert f"{inside}: could not be used and is deleted: it is odd" in noted["error"]
+    assert len(lines) == 2 and lines[0].startswith(f"error: {inside}: ")

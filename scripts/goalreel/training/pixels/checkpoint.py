@@ -26,7 +26,6 @@ from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
 from goalreel.policies.pixel_network import NETWORKS
-from goalreel.policies.pytorch import import_torch
 from goalreel.training.pixels.settings import LearnerSettings
 
 KIND, VERSION = "goalreel pixels", 1
@@ -56,7 +55,8 @@ def write_checkpoint(
     `learner` is PixelLearner.state(), `replay` FrameReplay.arrays(), `progress` plain values and
     arrays in dicts, lists and tuples.
     """
-    torch = import_torch("to write a checkpoint")
+    import torch
+
     content = {"kind": KIND, "version": VERSION, "identity": dict(identity)}
     content |= {"learner": dict(learner), "progress": changed(progress, np.ndarray, torch.tensor)}
     packed = io.BytesIO()  # of a path, the archive's folder would have the name
@@ -80,7 +80,8 @@ def read_checkpoint(
     Raises GoalreelError, naming the file, if it is missing, truncated, of another training, or
     holds anything that could run.
     """
-    torch = import_torch("to read a checkpoint")
+    import torch
+
     path = Path(path)
     if not path.exists():
         raise GoalreelError(f"{path}: no such checkpoint to resume from")

@@ -13,7 +13,7 @@ import torch
 from goalreel.cli import say
 from goalreel.errors import GoalreelError, Stopped
 from goalreel.files.atomic import replacing
-from goalreel.policies.pixel_checkpoints import PixelCheckpoints, write_pixel_checkpoints
+from goalreel.policies.network_file import PixelCheckpoints, write_checkpoints
 from goalreel.provenance.spec import Spec
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels import checkpoint
@@ -148,13 +148,16 @@ def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, sp
     trainer, figures = trained.trainer, trained.metrics()
     evaluated = {evaluation.age: evaluation for evaluation in trainer.evaluations}
     ages = tuple(sorted(trainer.kept))
-    write_pixel_checkpoints(
+    write_checkpoints(
         policy,
         PixelCheckpoints(
-            *(trained.game, trained.actions, trainer.replay.stack, ages),
+            ages,
             tuple(evaluated[age].mean for age in ages),
             tuple(trainer.kept[age] for age in ages),
             spec,
+            game=trained.game,
+            actions=trained.actions,
+            stack=trainer.replay.stack,
         ),
     )
     write_rows(table, trained.rows)

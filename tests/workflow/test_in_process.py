@@ -130,7 +130,9 @@ def test_log_and_progress_go_where_the_caller_says(tmp_path, capsys):
     lines, shown = [], []
     options = {"episodes": 5, "shard_size": 2, "to": tmp_path / "a.mp4", "max_steps": 20}
     goalreel.film("Acrobot-v1", log=lines.append, progress=Bar, **options)
-    assert [line.split(":")[0] for line in lines] == ["simulate", "encode"] * 3 + [
+    assert [line.split(":")[0] for line in lines] == [
+        *["simulate"] * 3,
+        *["encode"] * 3,
         "concat",
         "episodes",
     ]

@@ -210,7 +210,7 @@ def test_by_hand_nothing_is_removed(done):
     for change in ({}, {"made_of": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
         spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)
         command = [sys.executable, "scripts/verify.py", "--output", "results/verify.csv"]
-        command += ["--spec", spec]
+        command += ["--spec", spec, "--film", "results/film.mp4", "--tables", "results/tables.json"]
         ended = subprocess.run(command, cwd=done.folder, capture_output=True, text=True)
         assert ended.returncode == 1 and ended.stderr.startswith("error: "), ended.stderr
         (done.folder / "results" / "verify.csv").unlink(missing_ok=True)

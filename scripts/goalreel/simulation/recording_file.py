@@ -27,6 +27,7 @@ import numpy as np
 
 from goalreel.errors import OptionError, nearest
 from goalreel.files import npz
+from goalreel.files.damage import BROKEN
 
 UNKNOWN_SEED = -1
 _MOST_BYTES = 4 << 30  # of an .npz file, unpacked
@@ -113,7 +114,7 @@ def check_env(path: str, env: str) -> None:
         else:
             with Path(path).open(newline="", encoding="utf-8-sig") as text:
                 named = next(csv.DictReader(text, skipinitialspace=True)).get("env") or ""
-    except (OSError, StopIteration, csv.Error, *npz.BROKEN):
+    except (OSError, StopIteration, csv.Error, *BROKEN):
         return
     if named.strip().rpartition(":")[2] not in ("", env.rpartition(":")[2]):
         raise OptionError(
@@ -142,7 +143,7 @@ def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
                 name: npz.read_array(archive, name)
                 for name in sorted(set(npz.names_in(archive)) - {"env"})
             }
-    except (OSError, *npz.BROKEN) as error:
+    except (OSError, *BROKEN) as error:
         raise _fault(path, f"{type(error).__name__}: {str(error)[:200]}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():

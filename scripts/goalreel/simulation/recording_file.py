@@ -18,10 +18,12 @@ or, for the Mountain Cars, the states themselves, shown as they are, the reset s
 """
 
 import csv
+import itertools
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,15 +37,19 @@ _NAMES = "episode", "seed", "action", "position", "velocity", "reward"
 _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
 
 
-@dataclass(frozen=True)
-class RecordedEpisode:
-    """What a data set has of an episode."""
+class RecordedEpisode(NamedTuple):
+    """An episode that is to be played or shown."""
 
-    actions: np.ndarray  # (steps, numbers)
-    rewards: np.ndarray  # (steps,)
-    observations: object  # (steps + 1, ...), or a mapping or tuple of such; None of lossy pictures
-    terminated: bool
-    truncated: bool
+    label: str  # the option that names its file, that option's value, and the episode's number
+    number: int
+    seed: np.integer  # UNKNOWN_SEED where the file has none
+    actions: np.ndarray | None = None  # (steps, numbers), or
+    states: np.ndarray | None = None  # (steps + 1, 2) float64
+    rewards: np.ndarray | None = None  # (steps,) float64; with states a row each
+    # What a dataset has to be compared with; (steps + 1, ...), or a mapping or tuple of such.
+    observations: object = None
+    terminated: bool | None = None
+    truncated: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -56,24 +62,19 @@ class Recording:
     actions: np.ndarray | None  # (rows, numbers)
     states: np.ndarray | None  # (rows, 2) float64
     rewards: np.ndarray | None  # (rows,) float64
-    first: int = 0  # the number of its first episode
-    recorded: Sequence[RecordedEpisode] = ()  # what they are compared with, if with anything
 
     def __len__(self) -> int:
         """Return the number of episodes."""
         return len(self.seeds)
 
-    def part(self, episodes: range) -> slice:
-        """Return where episodes stand in what has an item for each."""
-        return slice(episodes.start - self.first, episodes.stop - self.first)
-
-    def lengths(self, episodes: range) -> np.ndarray:
-        """Return the numbers of rows of episodes."""
-        return np.diff(self.offsets)[self.part(episodes)]
-
-    def rows(self, episode: int) -> slice:
-        """Return where an episode's rows stand."""
-        return slice(*self.offsets[episode - self.first :][:2].tolist())
+    def episodes(self, first: int = 0) -> list[RecordedEpisode]:
+        """Return the episodes; first: the number of the first of them."""
+        columns, found = (self.actions, self.states, self.rewards), []
+        rows = itertools.starmap(slice, itertools.pairwise(self.offsets.tolist()))
+        for number, (seed, part) in enumerate(zip(self.seeds, rows, strict=True), first):
+            own = (None if column is None else column[part] for column in columns)
+            found.append(RecordedEpisode(f"{self.label}, episode {number}", number, seed, *own))
+        return found
 
 
 def read_recording(path: str) -> Recording:

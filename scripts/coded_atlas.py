@@ -9,14 +9,12 @@ def coded_atlas(spec, atlas, output):
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas, write_coded_atlas
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.overlay import clear_rows, empty_card
-    from goalreel.provenance.spec import check_alike
     from goalreel.provenance.user_cache import from_cache
 
     config, encode = spec.config, spec.config["film_encoder"]
 
     def make() -> None:
         drawn = read_atlas(atlas)
-        check_alike(config, "atlas is", drawn.spec)
         seen = drawn.background, config["env"], config["overlay.hud"]
         quantisers = encode["qp"], encode["card_qp"]
         coded = code_atlas(drawn, empty_card(*seen), clear_rows(*seen), quantisers, spec)

@@ -19,7 +19,7 @@ def concat(spec, segments: Shards, trajectories: Shards, output):
     title = f"{config['env']}: {told}" + ("" if spec.reproducible else ", not reproducible")
     with padded(segments, trajectories, output.parent) as (whole, sizes):
         text = (spec.extended(sizes=sizes) if sizes else spec).text
-        how = config["env"], config["film.fps"], config["card_frames"], unit
+        how = config["film.fps"], config["card_frames"], unit
         frames = concatenate(whole, trajectories, output, *how, title, text)
     if sizes:
         least, most = (f"{width}x{height}" for height, width in sizes)

@@ -14,7 +14,6 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
     from goalreel.pictures.frame_cache import open_cache
     from goalreel.pictures.overlay import captions, overlaid
-    from goalreel.provenance.spec import check_alike
     from goalreel.simulation.trajectories import read_trajectories
 
     config, images = spec.config, open_cache(frames, (height, width))
@@ -31,8 +30,5 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     elif coded_atlas is None:
         raise GoalreelError("assembling needs the coded atlas; name it with --coded-atlas")
     else:
-        coded = read_coded_atlas(coded_atlas)
-        check_alike(config, "coded atlas is", coded.spec)
-        check_alike(images.spec.config, "coded atlas is", coded.spec)
-        assemble_segment(cache, coded, episodes, output, fps, comment)
+        assemble_segment(cache, read_coded_atlas(coded_atlas), episodes, output, fps, comment)
     return f"{len(cache)} frames in {output.stat().st_size} bytes"

@@ -27,10 +27,10 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts: int = 1
     if scene.policy is None:
         show = "attempts"
         if section["name"] == "minari":
-            recording = read_episodes(section["dataset"], reaches)
+            recorded = read_episodes(section["dataset"], reaches)
         else:
-            recording = read_blocks(policy, reaches, f"policy.file: {section['file']}")
-        play = partial(play_recording, recording, reaches, scene.env, spec, success)
+            recorded = read_blocks(policy, reaches, f"policy.file: {section['file']}")
+        play = partial(play_recording, recorded, scene.env, spec, success)
     else:
         rules = max_attempts, show, spec, success
         who = config["seed"], scene.env, scene.policy

@@ -2,8 +2,7 @@
 
     floor            Gymnasium's step and render only
     RecordVideo      Gymnasium's, one process, at its defaults, an MP4 for each episode
-    EnvPool          its own step and render, into x264's preset ultrafast; also the share of its
-                     pixels that differ from Gymnasium's
+    EnvPool          its own step and render, into x264's preset ultrafast
     goalreel         from the start of `snakemake` to its end, title cards and captions
 
 goalreel plays first, on one core and on --cores. The others replay its seeds and actions on one
@@ -42,7 +41,6 @@ from benchmarks.film.replays import (
     Episode,
     Film,
     Taken,
-    make,
     record_video,
     recorded_episodes,
     step_and_render,
@@ -50,6 +48,7 @@ from benchmarks.film.replays import (
 from benchmarks.harness import (
     MismatchError,
     available_cores,
+    digits,
     medians,
     parser,
     pinned,
@@ -59,13 +58,6 @@ from benchmarks.harness import (
 )
 
 _NUM_ENVS = 8  # of EnvPool's, side by side, so that the cost of a call does not count
-_COMPARED = 60  # frames of EnvPool's that are compared with Gymnasium's
-# How Gymnasium is brought to the state of an EnvPool step, from its observation and its info.
-_STATES = {
-    "CartPole-v1": lambda obs, info: obs,
-    "Acrobot-v1": lambda obs, info: info["state"][0].astype(float),
-    "HalfCheetah-v5": lambda obs, info: np.concatenate([info["x_position"], obs]),
-}
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,6 @@ class Found:
     start: Run  # an episode of one step
     runs: dict[int, list[Run]]  # by cores
     taken: dict[str, list[Taken]] = field(default_factory=dict)  # by peer; "floor" too
-    pixels: float | None = None
     reason: str = ""  # of a peer that is not there
 
 
@@ -162,9 +153,6 @@ def measure(film: Film, folder: Path, options: argparse.Namespace) -> Found:
     found.taken = {name: taken for name, taken in result.items() if None not in taken}
     if len({run.digest for runs in found.runs.values() for run in runs}) > 1:
         raise MismatchError(f"{film.name}: not all runs of goalreel gave the same film")
-    if "EnvPool" in found.taken:
-        alone(env_pool_frames, film, episodes, folder)
-        found.pixels = alone(differing_pixels, film, folder)
     return found
 
 
@@ -212,9 +200,16 @@ def goalreel(film: Film, folder: Path, cores: int) -> Run:
 
 def env_pool(film: Film, episodes: Sequence[Episode], folder: Path) -> Taken:
     """Film by EnvPool and x264's preset ultrafast, an MP4 for each of its environments."""
+    import envpool
     import imageio_ffmpeg
 
-    envs, observations = _env_pool(film, _NUM_ENVS)
+    if "HalfCheetah" in film.id:  # EnvPool's MuJoCo takes OpenGL from a library loaded before
+        ctypes.CDLL(ctypes.util.find_library("OSMesa"), mode=ctypes.RTLD_GLOBAL)
+    name = film.name.removeprefix("ALE/")
+    options = {"max_episode_steps": film.max_steps} if film.max_steps else {}
+    options |= {"num_envs": _NUM_ENVS, "num_threads": 1, "seed": 7, "render_mode": "rgb_array"}
+    envs = envpool.make(name, "gymnasium", **options)
+    observations = envs.reset()[0]
     numbers = np.arange(_NUM_ENVS, dtype=np.int32)
     height, width = envs.render(env_ids=numbers).shape[1:3]
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-f", "rawvideo"]
@@ -228,7 +223,9 @@ def env_pool(film: Film, episodes: Sequence[Episode], folder: Path) -> Taken:
     actions, frames = (action for episode in episodes for action in episode.actions), 0
     start = time.perf_counter()
     while len(batch := list(itertools.islice(actions, _NUM_ENVS))) == _NUM_ENVS:
-        observations = envs.step(_batch(film, envs, batch, observations))[0]
+        if film.rule:
+            batch = eval(film.rule, {"obs": observations})  # noqa: S307 - our own rule
+        observations = envs.step(np.asarray(batch, envs.action_space.dtype))[0]
         for encoder, frame in zip(encoders, envs.render(env_ids=numbers), strict=True):
             encoder.stdin.write(frame.data)
         frames += _NUM_ENVS
@@ -239,70 +236,6 @@ def env_pool(film: Film, episodes: Sequence[Episode], folder: Path) -> Taken:
     return Taken(frames, time.perf_counter() - start)
 
 
-def _env_pool(film: Film, count: int):
-    """Return EnvPool's environments on one thread, and their first observations."""
-    import envpool
-
-    if "HalfCheetah" in film.id:  # EnvPool's MuJoCo takes OpenGL from a library loaded before
-        ctypes.CDLL(ctypes.util.find_library("OSMesa"), mode=ctypes.RTLD_GLOBAL)
-    name = film.name.removeprefix("ALE/")
-    options = {"max_episode_steps": film.max_steps} if film.max_steps else {}
-    if film.name != name:  # as few frames as possible before the first observation
-        options |= {"noop_max": 1, "use_fire_reset": False}
-    options |= {"num_envs": count, "num_threads": 1, "seed": 7, "render_mode": "rgb_array"}
-    envs = envpool.make(name, "gymnasium", **options)
-    return envs, envs.reset()[0]
-
-
-def _batch(film: Film, envs, actions: list, observations: object) -> np.ndarray:
-    """Return the next actions for EnvPool, (num_envs, ...): by the rule, or the given ones."""
-    if film.rule:
-        actions = eval(film.rule, {"obs": observations})  # noqa: S307 - our own rule
-    return np.asarray(actions, envs.action_space.dtype)
-
-
-def env_pool_frames(film: Film, episodes: Sequence[Episode], folder: Path) -> None:
-    """Leave EnvPool's frames of some steps, with the states and actions to render the same."""
-    envs, observation = _env_pool(film, 1)
-    frames, states, actions = [], [], []
-    for action in itertools.islice(episodes[0].actions, _COMPARED):
-        batch = _batch(film, envs, [action], observation)
-        observation, _, terminated, truncated, info = envs.step(batch)
-        if terminated[0] or truncated[0]:
-            break
-        actions.append(batch[0])
-        frames.append(envs.render()[0])
-        states.append(_STATES[film.name](observation[0], info) if film.name in _STATES else 0)
-    np.savez(folder / "frames.npz", frames=frames, states=states, actions=actions)
-
-
-def differing_pixels(film: Film, folder: Path) -> float | None:
-    """Return the share of EnvPool's pixels that differ from Gymnasium's; None if unknown.
-
-    It is known if Gymnasium can be brought to EnvPool's states, or plays the same episode: an Atari
-    game without sticky actions, after one frame of waiting.
-    """
-    atari = film.name.startswith("ALE/")
-    if not atari and film.name not in _STATES:
-        return None
-    with np.load(folder / "frames.npz") as file:
-        frames, states, actions = file["frames"], file["states"], file["actions"]
-    env = make(film, **({"repeat_action_probability": 0.0} if atari else {}))
-    env.reset(seed=0)
-    if atari:
-        env.unwrapped.ale.act(0)
-    shares = []
-    for frame, state, action in zip(frames, states, actions, strict=True):
-        if atari:
-            env.step(action)
-        elif "HalfCheetah" in film.id:
-            env.unwrapped.set_state(state[:9], state[9:])
-        else:
-            env.unwrapped.state = state
-        shares.append((frame != env.render()).any(axis=-1).mean())
-    return float(np.mean(shares))
-
-
 # The table
 
 
@@ -310,7 +243,7 @@ def header(cores: int) -> list[str]:
     """Return the table's header."""
     return [
         *("environment", "episodes", "frames", "floor, µs", "floor, frames/s"),
-        *("RecordVideo, frames/s", "EnvPool, frames/s", "EnvPool, pixels that differ"),
+        *("RecordVideo, frames/s", "EnvPool, frames/s"),
         *("goalreel, 1 core, frames/s", f"goalreel, {cores} cores, frames/s"),
         *("to RecordVideo", "goalreel adds, µs", "jobs' starts, µs"),
         *("cache, bytes/frame", "film, bytes/frame", "peak, MiB"),
@@ -328,19 +261,17 @@ def cells(found: Found, cores: int) -> list[str]:
     own = statistics.median(added(run, found.start) for run in found.runs[1])
     starts = statistics.median(start_cost(run, found.start) for run in found.runs[1])
     peak = max(run.peak for runs in found.runs.values() for run in runs)
-    shown = [_digits(speeds.get(name)) for name in ("floor", "RecordVideo", "EnvPool")]
+    shown = [
+        digits(speeds[name]) if name in speeds else ""
+        for name in ("floor", "RecordVideo", "EnvPool")
+    ]
     return [
         *(found.film.name, str(found.film.episodes), str(run.frames), f"{floor:.0f}", *shown),
-        "" if found.pixels is None else f"{100 * found.pixels:.2f}%",
-        *(_digits(speeds[1]), _digits(speeds[cores])),
+        *(digits(speeds[1]), digits(speeds[cores])),
         *(f"{speeds[cores] / speeds['RecordVideo']:.2f}", f"{own - floor:.0f}", f"{starts:.0f}"),
         *(f"{run.cache / run.frames:.0f}", f"{run.film / run.film_frames:.0f}"),
         f"{peak / 2**20:.0f}",
     ]
-
-
-def _digits(speed: float | None) -> str:
-    return "" if speed is None else f"{speed:.0f}" if speed >= 100 else f"{speed:.1f}"
 
 
 def added(run: Run, start: Run) -> float:
@@ -371,9 +302,7 @@ def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
         "second on one core. RecordVideo: one process at its defaults (x264's preset medium, an "
         "MP4 for each episode), its start not timed.",
         "EnvPool: its own step and render on one thread, eight environments side by side, as many "
-        "steps in episodes of its own, into x264's preset ultrafast, its start not timed. Pixels "
-        "that differ: from Gymnasium's frame of the same state, empty if EnvPool does not report "
-        "its state.",
+        "steps in episodes of its own, into x264's preset ultrafast, its start not timed.",
         "goalreel: the whole workflow, title cards and captions included, frames not enlarged. To "
         f"RecordVideo: how many times as many frames per second on {options.cores} cores.",
         "goalreel adds: µs of CPU time per frame of all jobs on one core, without ffmpeg, the "

@@ -16,15 +16,7 @@ import gymnasium
 import numpy as np
 from gymnasium.wrappers import AddRenderObservation, FrameStackObservation
 
-from benchmarks.harness import (
-    ENV,
-    MismatchError,
-    cpu_of,
-    medians,
-    parser,
-    rate_rows,
-    write_table,
-)
+from benchmarks.harness import ENV, MismatchError, cpu_of, medians, parser, rate_rows, write_table
 
 PACKAGES = (
     *("numpy", "gymnasium", "stable-baselines3", "ale-py", "opencv-python-headless", "pillow"),

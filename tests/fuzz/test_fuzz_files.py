@@ -73,8 +73,8 @@ def _atlas(path):
 
 
 def _recording(path):
-    recording = read_recording(str(path))
-    play_recording(recording, range(1), make_environment({"env": DISCRETE}), NO_SPEC, "terminated")
+    recorded = read_recording(str(path)).episodes()[:1]
+    play_recording(recorded, make_environment({"env": DISCRETE}), NO_SPEC, "terminated")
 
 
 _NPZ = {

@@ -83,8 +83,8 @@ def test_a_random_recording_is_played_as_gymnasium_plays_it(tmp_path, trial):
     cuts = sorted({0, len(made), *rng.integers(0, len(made) + 1, 2).tolist()})
     for first, end in zip(cuts, cuts[1:], strict=False):
         some = range(first, end)
-        recording = read_blocks(blocks, some, path.name)
-        played = play_recording(recording, some, environment, NO_SPEC, None)
+        recorded = read_blocks(blocks, some, path.name)
+        played = play_recording(recorded, environment, NO_SPEC, None)
         for place, (seed, actions, rewards) in enumerate(made[first:end]):
             assert played.episodes.seed[place] == seed
             ours = played.episode(place)
@@ -114,8 +114,8 @@ def test_a_million_rows_are_read_and_any_of_them_is_played(tmp_path, suffix):
     starts = np.cumsum(lengths) - lengths
     for first in (0, len(lengths) // 2, len(lengths) - 20):
         some = range(first, first + 20)
-        recording = read_blocks(blocks, some, path.name)
-        played = play_recording(recording, some, environment, NO_SPEC, None)
+        recorded = read_blocks(blocks, some, path.name)
+        played = play_recording(recorded, environment, NO_SPEC, None)
         env = gymnasium.make("MountainCar-v0")
         for place in range(20):
             episode = first + place

@@ -103,6 +103,16 @@ def stream_of(size: tuple[int, int], units: list[bytes], fps: int = 30) -> bytes
     return annex_b([sps(stream), pps(stream), *units])
 
 
+def units_of(stream: bytes) -> list[bytes]:
+    """Return the NAL units of an Annex B stream."""
+    return [unit.rstrip(b"\0") for unit in stream.split(b"\0\0\1")[1:]]
+
+
+def rbsp_of(unit: bytes) -> bytes:
+    """Return what a NAL unit holds, without its first byte and without escapes."""
+    return unit[1:].replace(b"\0\0\3", b"\0\0")
+
+
 def packets_of(path: Path) -> list[av.Packet]:
     """Return the packets of a video."""
     with av.open(str(path)) as container:

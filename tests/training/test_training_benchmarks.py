@@ -11,7 +11,7 @@ torch.set_num_threads(1)
 pytest.importorskip("stable_baselines3", reason="its wrappers are compared with")
 pytest.importorskip("ale_py", reason="Pong is ALE's")
 
-from benchmarks.training import book, peers, pipeline, plain_dqn  # noqa: E402
+from benchmarks.training import book, peers, plain_dqn  # noqa: E402
 from benchmarks.training.rows import Measured  # noqa: E402
 from goalreel.training.pixels import training  # noqa: E402
 
@@ -45,14 +45,6 @@ def test_a_row_of_the_book_is_timed_while_it_learns(monkeypatch, row):
     measured = book.measure(row)
     assert 24 <= measured.decisions < 24 + 60
     assert 0 < measured.cpu_ms < 10_000 and measured.wall > 0
-
-
-@pytest.mark.parametrize("design", ["ordinary", "+ shared weights", "+ a thread"])
-def test_a_design_of_the_pipeline_learns_as_much_as_another(monkeypatch, design):
-    """By queues, and by rings."""
-    for name, value in {"START": 64, "WARM": 8, "MEASURED": {8: 48}}.items():
-        monkeypatch.setattr(pipeline, name, value)
-    assert pipeline.measure(f"8 {design}").decisions == 48
 
 
 def test_ratios_are_those_to_the_best_peer():

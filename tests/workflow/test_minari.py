@@ -66,8 +66,8 @@ def test_a_data_set_is_played_as_it_was(name, kind):
     given = collect("some/set-v0", gymnasium.make(name), kind=kind)
     environment = make_environment({"env": name})
     for episodes in range(5), range(1, 4):
-        recording = read_episodes("some/set-v0", episodes)
-        made = play_recording(recording, episodes, environment, NO_SPEC, None)
+        recorded = read_episodes("some/set-v0", episodes)
+        made = play_recording(recorded, environment, NO_SPEC, None)
         assert made.episodes.seed.tolist() == SEEDS[episodes.start : episodes.stop]
         assert made.episodes.reach.tolist() == list(episodes)
         for place, episode in enumerate(episodes):
@@ -133,10 +133,10 @@ def test_what_does_not_replay_is_named(datasets, name, place, row, message):
     change(datasets, "some/set-v0", damage)
     environment = make_environment({"env": name})
     with pytest.raises(GoalreelError) as error:
-        play_recording(read_episodes("some/set-v0", range(3)), range(3), environment, NO_SPEC, None)
+        play_recording(read_episodes("some/set-v0", range(3)), environment, NO_SPEC, None)
     assert str(error.value).startswith(f"policy.dataset: some/set-v0, episode 1 (seed {2**64 - 2})")
     assert message.format(last=len(given[1][1])) in str(error.value)
-    play_recording(read_episodes("some/set-v0", range(1)), range(1), environment, NO_SPEC, None)
+    play_recording(read_episodes("some/set-v0", range(1)), environment, NO_SPEC, None)
 
 
 def test_episodes_of_unknown_seeds_are_refused_by_number(datasets):

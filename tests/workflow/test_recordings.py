@@ -62,8 +62,8 @@ def played(path, environment, count, success="terminated", first=0):
     blocks, some = path.with_suffix(".blocks"), range(first, count)
     recording = read_recording(str(path))
     write_blocks(blocks, recording, NO_SPEC)
-    recording = read_blocks(blocks, some, recording.label)
-    return play_recording(recording, some, environment, NO_SPEC, success)
+    recorded = read_blocks(blocks, some, recording.label)
+    return play_recording(recorded, environment, NO_SPEC, success)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
@@ -160,17 +160,17 @@ def test_memory_follows_the_rows_of_a_recording(tmp_path, kind):
         wave = np.sin(np.arange(len(number)))
         columns |= {"position": 0.3 * wave - 0.5, "velocity": 0.01 * wave}
     np.savez(tmp_path / "r.npz", **columns)
-    recording = read_recording(str(tmp_path / "r.npz"))
+    recorded = read_recording(str(tmp_path / "r.npz")).episodes()
     environment = make_environment({"env": DISCRETE, "max_steps": 200_000})
     alone = environment, NO_SPEC, "truncated"
     tracemalloc.start()
-    made = play_recording(recording, range(100), *alone)
+    made = play_recording(recorded, *alone)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert made.episodes.steps.tolist() == (lengths - (kind == "states")).tolist()
     assert peak < 40 * 8 * len(number)
     for episode in (36, 37, 38):
-        by_itself = play_recording(recording, range(episode, episode + 1), *alone)
+        by_itself = play_recording(recorded[episode : episode + 1], *alone)
         same = map(np.array_equal, made.episode(episode), by_itself.episode(0))
         assert all(same)
 
@@ -253,12 +253,12 @@ def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
                 with pytest.raises(Unusable, match="truncated or corrupt"):
                     read_blocks(path, episodes, "")
                 continue
-            part = read_blocks(path, episodes, "")
-            assert np.array_equal(getattr(part, kind), rows[first:end])
-            assert part.offsets.tolist() == [0, *np.cumsum(lengths[episodes])]
-            assert part.seeds.tolist() == [n + 2**53 for n in episodes]
-            if kind == "states":
-                assert np.array_equal(part.rewards, columns["reward"][first:end])
+            for one, number in zip(read_blocks(path, episodes, ""), episodes, strict=True):
+                own = slice(ends[number] - lengths[number], ends[number])
+                assert (one.number, one.seed) == (number, number + 2**53)
+                assert np.array_equal(getattr(one, kind), rows[own])
+                if kind == "states":
+                    assert np.array_equal(one.rewards, columns["reward"][own])
 
 
 def test_a_run_reads_a_recording_once(project):

@@ -7,23 +7,16 @@ objects are written or read.
 import contextlib
 import io
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from tokenize import TokenError
 
 import numpy as np
 
-from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.errors import Unusable
 from goalreel.files.atomic import replacing
+from goalreel.files.damage import reporting_damage
 from goalreel.files.seal import LENGTH, check_seal, write_seal
 
-# What zipfile, zlib and NumPy's parser of headers raise at a file that is no .npz or is corrupt.
-BROKEN = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, RuntimeError, EOFError),
-    *(ValueError, TypeError, OverflowError, SyntaxError, TokenError, LookupError),
-)
 # Level 1 packs the pictures here to within 1.7 times of level 6 at 2.3 times its speed.
 _LEVEL = 1
 _HEADER = ("kind", "version")
@@ -67,7 +60,7 @@ def read(
         GoalreelError: there is no such file, or it cannot be read.
         Unusable: it is truncated, corrupt, of another kind or version, or holds objects.
     """
-    with _told(path, kind), zipfile.ZipFile(path) as archive:
+    with reporting_damage(path), zipfile.ZipFile(path) as archive:
         _check_kind(path, archive, kind, version)
         if not names:
             check_seal(path)
@@ -82,8 +75,8 @@ class Reader:
 
     def __init__(self, path: str | os.PathLike, kind: str, version: int):
         """Open a file that goalreel wrote."""
-        self._path, self._kind = path, kind
-        with _told(path, kind):
+        self._path = path
+        with reporting_damage(path):
             self._archive = zipfile.ZipFile(path)
             _check_kind(path, self._archive, kind, version)
             check_seal(path)
@@ -94,23 +87,8 @@ class Reader:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return an array."""
-        with _told(self._path, self._kind):
+        with reporting_damage(self._path):
             return read_array(self._archive, name)
-
-
-@contextlib.contextmanager
-def _told(path: str | os.PathLike, kind: str) -> Iterator[None]:
-    """Raise what a file's reading raises as `read` documents it."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except KeyError as error:
-        raise Unusable(path, f"it is not a goalreel {kind} file ({error.args[0]})") from None
-    except (OSError, *BROKEN) as error:
-        if blames_the_machine(error):
-            raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"it is truncated or corrupt ({str(error)[:200]})") from None
 
 
 def names_in(archive: zipfile.ZipFile) -> list[str]:
@@ -121,7 +99,8 @@ def names_in(archive: zipfile.ZipFile) -> list[str]:
 def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Return an array of an open .npz file.
 
-    Raises KeyError if there is none of that name, one of `BROKEN` if it is corrupt or of objects.
+    Raises KeyError if there is none of that name, one of damage.BROKEN if it is corrupt or of
+    objects.
     """
     content = archive.read(f"{name}.npy")
     stream = io.BytesIO(content)

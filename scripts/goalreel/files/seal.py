@@ -9,7 +9,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.files.damage import reporting_damage
 
 _MARK = b"goalreel sha256 "
 LENGTH = len(_MARK) + 64
@@ -38,23 +38,14 @@ def check_seal(path: str | os.PathLike) -> None:
 
     Raises GoalreelError if it cannot be read.
     """
-    try:
-        with Path(path).open("rb") as stream:
-            body = max(stream.seek(0, os.SEEK_END) - LENGTH, 0)
-            stream.seek(body)
-            seal = stream.read(LENGTH)
-            if not seal.startswith(_MARK):
-                raise Unusable(path, "it is truncated or corrupt (the seal at its end is missing)")
-            if seal != _MARK + _sha256(stream, body):
-                raise Unusable(
-                    path, "it is truncated or corrupt (its sha256 differs from that in its seal)"
-                )
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except OSError as error:
-        if blames_the_machine(error):
-            raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"it cannot be read ({error})") from None
+    with reporting_damage(path), Path(path).open("rb") as stream:
+        body = max(stream.seek(0, os.SEEK_END) - LENGTH, 0)
+        stream.seek(body)
+        seal = stream.read(LENGTH)
+        if not seal.startswith(_MARK):
+            raise ValueError("the seal at its end is missing")
+        if seal != _MARK + _sha256(stream, body):
+            raise ValueError("its sha256 differs from that in its seal")
 
 
 def _sha256(stream, length: int) -> bytes:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
+from goalreel.files.damage import reporting_damage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # readers of captions do without matplotlib
@@ -67,11 +67,8 @@ def save(figure: "Figure", path: str | os.PathLike, caption: Caption) -> None:
 
 def read_caption(path: str | os.PathLike) -> Caption:
     """Return what a plot says of itself. Raises GoalreelError if the file is no such plot."""
-    try:
+    with reporting_damage(path, "it is not a plot of goalreel's"):
         tree = ElementTree.fromstring(Path(path).read_bytes())  # noqa: S314 - expat itself bounds entities
-    except (OSError, ElementTree.ParseError, LookupError, ValueError) as error:  # of encodings
-        raise GoalreelError(f"{path}: not a plot ({error}); delete it") from None
-    found = [tree.find(f".//{_DUBLIN_CORE}{name}") for name in ("title", "description", "source")]
-    if any(element is None for element in found):
-        raise GoalreelError(f"{path}: not a plot of goalreel's: it has no title; delete it")
-    return Caption(*(element.text or "" for element in found))
+        names = ("title", "description", "source")
+        found = [tree.find(f".//{_DUBLIN_CORE}{name}") for name in names]
+        return Caption(*(element.text or "" for element in found))

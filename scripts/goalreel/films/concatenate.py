@@ -6,17 +6,15 @@ appears.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.atomic import replacing
-from goalreel.mp4.joined_track import Joined
-from goalreel.mp4.reader import MOST_FRAMES, TICKS, Outline, VideoIndex, read_index, read_outline
+from goalreel.mp4.movie_box import FileRange, VideoTrack
+from goalreel.mp4.reader import TICKS, VideoIndex, read_index, read_outline
 from goalreel.mp4.text_tracks import Chapter
 from goalreel.mp4.writer import write_mp4
 from goalreel.pictures.captions import outcome
-from goalreel.provenance.spec import Spec, check_common, parse_spec
 from goalreel.simulation.trajectories import Summary, read_summary
 
 
@@ -24,7 +22,6 @@ def concatenate(
     segments: Sequence[Path],
     trajectories: Sequence[Path],
     path: str | os.PathLike,
-    env: str,
     fps: int,
     cards: int,
     unit: str,
@@ -37,7 +34,6 @@ def concatenate(
         segments: one of each shard, in order.
         trajectories: the same shards', in order.
         path: the film.
-        env: the environment that they must be of.
         fps: frames per second that they must have.
         cards: frames of the title card that each episode starts with.
         unit: what the run counts, "reach" or "episode", and the chapters name.
@@ -48,23 +44,32 @@ def concatenate(
         The number of frames.
 
     Raises:
-        GoalreelError: they do not belong together, or the film is not exactly their sum.
+        GoalreelError: they do not belong together, or make up too long a film.
     """
-    first, frames = None, 0
-    for segment, trajectory in zip(segments, trajectories, strict=True):
-        shard = _Shard(segment, read_index(segment), trajectory, read_summary(trajectory))
-        first = shard if first is None else first
-        _check_segment(shard, first, fps)
-        _check_trajectories(shard, first, env)
-        _check_source(shard, cards)
-        frames += shard.index.frames
-        if frames > MOST_FRAMES:
-            raise GoalreelError(
-                f"one film holds up to {MOST_FRAMES:,} frames, and the shards up to {segment} "
-                f"have {frames:,}. Make several films: set reaches, seed and results of each"
-            )
+    probes: dict[str, Path] = {}
+
+    def shards() -> Iterator[tuple[Path, VideoIndex]]:
+        for segment, trajectory in zip(segments, trajectories, strict=True):
+            index, summary = read_index(segment), read_summary(trajectory)
+            frames = int((summary.episodes.steps + 1 + cards).sum())
+            if index.frames != frames:
+                raise Unusable(
+                    segment,
+                    f"it holds {index.frames} frames, the episodes of its shard with their title "
+                    f"cards {frames}",
+                )
+            probes.setdefault(summary.probe, trajectory)
+            if len(probes) > 1:
+                (first, one), (second, another) = probes.items()
+                raise GoalreelError(
+                    f"{another} and {one} were simulated on machines whose libm round differently "
+                    f"(probes {second[:8]} and {first[:8]}), so their trajectories differ; delete "
+                    f"those of one machine and run snakemake again on machines that agree"
+                )
+            yield segment, index
+
     summaries = (read_summary(trajectory) for trajectory in trajectories)
-    return join(segments, path, fps, title, comment, _chapters(summaries, cards, unit))
+    return _write(path, shards(), fps, title, comment, _chapters(summaries, cards, unit))
 
 
 def join(
@@ -75,77 +80,47 @@ def join(
     comment: str,
     chapters: Iterable[Chapter],
 ) -> int:
-    """Join segments, known to be made alike, into `path`; return the number of frames.
+    """Join segments into `path`; return the number of frames.
 
-    Raises GoalreelError if the chapters, or what comes out, are not exactly their sum.
+    Raises GoalreelError if they are not alike.
     """
-    if any(Path(segment).resolve() == Path(path).resolve() for segment in segments):
-        raise GoalreelError(f"{path}: it is one of the segments; choose another file for the film")
+    found = ((segment, read_index(segment)) for segment in segments)
+    return _write(path, found, fps, title, comment, chapters)
+
+
+def _write(
+    path: str | os.PathLike,
+    segments: Iterable[tuple[Path, VideoIndex]],
+    fps: int,
+    title: str,
+    comment: str,
+    chapters: Iterable[Chapter],
+) -> int:
+    """Join segments, which come one at a time with their indices; return the number of frames."""
+    payload: list[FileRange] = []  # nothing is decoded: segments become ranges of their files
+    frames = 0
+
+    def parts() -> Iterator[VideoTrack]:
+        nonlocal frames
+        first = like = None
+        for segment, index in segments:
+            timing = index.durations, index.timescale, index.first_pts, index.reordered
+            if timing != ((TICKS,), TICKS * fps, 0, False):
+                raise Unusable(segment, f"it was not made at a constant {fps} fps")
+            first, like = first or segment, like or (index.size, index.configuration)
+            if (index.size, index.configuration) != like:
+                raise Unusable(segment, f"its size or its coding differs from that of {first}")
+            payload.extend(FileRange(segment, *run) for run in index.samples.runs())
+            frames += index.frames
+            sizes, keyframes = index.samples.sizes, index.keyframes
+            yield VideoTrack(index.configuration, index.size, fps, sizes, keyframes)
+
     with replacing(path) as temporary:
-        joined = Joined(segments, fps, temporary.parent)
-        write_mp4(temporary, joined.parts(), joined.payload(), title, comment, chapters)
-        _check_film(read_outline(temporary), joined, fps)
-    return joined.frames
-
-
-@dataclass(frozen=True)
-class _Shard:
-    segment: Path
-    index: VideoIndex
-    trajectory: Path
-    summary: Summary
-
-
-def _check_segment(shard: _Shard, first: _Shard, fps: int) -> None:
-    """Refuse a segment that cannot be joined to the first without harm."""
-    path, index, like = shard.segment, shard.index, first.index
-    if (index.durations, index.timescale, index.reordered) != ((TICKS,), TICKS * fps, False):
-        raise GoalreelError(f"{path}: not made at a constant {fps} fps; delete it")
-    if index.size != like.size:
-        raise GoalreelError(
-            f"{path}: {index.size[0]}x{index.size[1]} pixels, {first.segment} "
-            f"{like.size[0]}x{like.size[1]}; delete the wrong one and run "
-            f"snakemake again"
-        )
-    if index.parameter_sets != like.parameter_sets:
-        raise GoalreelError(
-            f"{path}: its SPS and PPS differ from those of {first.segment}: it was encoded with "
-            f"other settings or another ffmpeg; delete the wrong one and run snakemake again"
-        )
-    check_common({first.segment: _spec(first), path: _spec(shard)})
-
-
-def _check_trajectories(shard: _Shard, first: _Shard, env: str) -> None:
-    """Refuse trajectories of another environment, unlike options or unlike machines."""
-    path, summary, like = shard.trajectory, shard.summary, first.summary
-    check_common({first.trajectory: like.spec, path: summary.spec})
-    if like.spec.config["env"] != env:
-        raise GoalreelError(f"the trajectories are of {like.spec.config['env']}, not of {env}")
-    if summary.probe != like.probe:
-        raise GoalreelError(
-            f"{path} and {first.trajectory} were simulated on machines whose libm round "
-            f"differently (probes {summary.probe[:8]} and {like.probe[:8]}), so their trajectories "
-            f"differ; delete those of one machine and run snakemake again on machines that agree"
-        )
-
-
-def _check_source(shard: _Shard, cards: int) -> None:
-    """Refuse a segment that shows other trajectories than its shard's."""
-    if _spec(shard).source != shard.summary.digest:
-        raise GoalreelError(
-            f"{shard.segment}: does not show the trajectories of its shard; "
-            f"delete it and its frame cache and run snakemake again"
-        )
-    expected = int((shard.summary.episodes.steps + 1 + cards).sum())
-    if shard.index.frames != expected:
-        raise GoalreelError(
-            f"{shard.segment}: holds {shard.index.frames} frames, the episodes of its shard with "
-            f"their title cards {expected}; delete it and run snakemake again"
-        )
-
-
-def _spec(shard: _Shard) -> Spec:
-    return parse_spec(shard.index.comment, shard.segment)
+        write_mp4(temporary, parts(), payload, title, comment, chapters)
+        film, stored = read_outline(temporary), sum(part.length for part in payload)
+        found = film.frames, film.payload, film.durations, film.first_pts
+        assert found == (frames, stored, (TICKS,), 0), "the film is not the sum of its segments"
+    return frames
 
 
 def _chapters(summaries: Iterable[Summary], cards: int, unit: str) -> Iterator[Chapter]:
@@ -164,15 +139,3 @@ def _chapters(summaries: Iterable[Summary], cards: int, unit: str) -> Iterator[C
             frames = cards + row["steps"] + 1
             yield Chapter(first_frame, frames, title)
             first_frame += frames
-
-
-def _check_film(film: Outline, joined: Joined, fps: int) -> None:
-    actual = (film.frames, film.durations, film.timescale, film.first_pts, film.parameter_sets)
-    expected = (joined.frames, (TICKS,), TICKS * fps, 0, joined.parameter_sets)
-    if actual != expected or film.reordered or film.payload != joined.payload_bytes:
-        raise GoalreelError(
-            f"the film is wrong: {film.frames} frames of {joined.frames}, lasting "
-            f"{film.durations} of 1/{film.timescale} s from {film.first_pts} on, with "
-            f"{len(film.parameter_sets)} sample descriptions and {film.payload} bytes of "
-            f"{joined.payload_bytes}"
-        )

@@ -13,7 +13,6 @@ import pandas as pd
 
 from goalreel.errors import counted
 from goalreel.files.atomic import replacing
-from goalreel.provenance.spec import check_common
 from goalreel.simulation.trajectories import Attempts, read_summary
 
 _COUNTED = ["return", "truncated", "reached"]
@@ -52,17 +51,15 @@ def write_tables(
         What the table lists, in words, and the film's number of frames at the end.
 
     Raises:
-        GoalreelError: a file cannot be used, or the shards were not made alike.
+        GoalreelError: a file cannot be used.
     """
-    first_frame, first, played = 0, {}, []
+    first_frame, played = 0, []
     columns = EPISODE_COLUMNS["reach" if attempts_csv else "episode"]
     with contextlib.ExitStack() as files:
         episodes_part = files.enter_context(replacing(episodes_csv))
         attempts_part = files.enter_context(replacing(attempts_csv)) if attempts_csv else None
         for shard, path in enumerate(trajectories):
             summary = read_summary(path)
-            first = first or {path: summary.spec}
-            check_common(first | {path: summary.spec})
             table = _frame(summary.episodes, env, shard)
             table["frames"], table["card_frames"] = table["steps"] + 1, cards
             shown = table["card_frames"] + table["frames"]

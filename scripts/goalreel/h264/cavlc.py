@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.h264 import cavlc_tables as tables
 
 _DC_TABLE = 4
@@ -33,8 +32,7 @@ def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
     """Return the codewords of blocks.
 
     levels: (blocks, 16, 15 or 4) int32 in zigzag order: of 4x4 blocks, of those without DC, of
-    chroma DC. contexts: (blocks,) nC (9.2.1), not used for chroma DC. Raises GoalreelError if a
-    level is too large for the profile, which takes a quantiser below 4.
+    chroma DC. contexts: (blocks,) nC (9.2.1), not used for chroma DC.
     """
     blocks, size = levels.shape
     total = (levels != 0).sum(axis=1)
@@ -99,8 +97,7 @@ def _split_level(code: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.nd
     escaped = code >= start
     prefix[escaped], bits[escaped], base[escaped] = 15, _ESCAPE_BITS, start[escaped]
     rest = code - base
-    if (rest >> _ESCAPE_BITS).any():
-        raise GoalreelError("a transform coefficient is too large for H.264's Baseline profile")
+    assert not (rest >> _ESCAPE_BITS).any(), "too large for Baseline, which takes a qp below 4"
     return prefix, rest, bits
 
 

@@ -49,9 +49,6 @@ def code_patches(
         colours: weights of further references, see prediction.
         captions: rows of macroblocks at the picture's top in which the reference may hold more
             than is known here, so that no colour may cover it.
-
-    Raises:
-        GoalreelError: qp is too low for the profile.
     """
     data: list[np.ndarray] = []
     for chunk in chunks(patches):

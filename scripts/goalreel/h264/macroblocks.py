@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.arrays import ranges
-from goalreel.errors import GoalreelError
 
 SIDE = 16  # of a macroblock, in luma samples
 _SIDES = (SIDE, SIDE // 2, SIDE // 2)  # in the samples of each plane
@@ -26,11 +25,6 @@ class Region:
     height: int
     width: int
     columns: int  # the picture's width
-
-    def __post_init__(self) -> None:
-        """Refuse what no slice can be."""
-        if self.height != 1 and self.width != self.columns:
-            raise GoalreelError(f"{self} is not a run of macroblocks")
 
     @property
     def first(self) -> int:

@@ -7,7 +7,6 @@ ISO/IEC 14496-15, 5.3.3 (avcC).
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitWriter, closed
 from goalreel.h264.levels import smallest_level
 from goalreel.h264.nal import PPS, SPS, pack
@@ -50,7 +49,7 @@ class Stream:
 
 def sps(stream: Stream) -> bytes:
     """Return the sequence parameter set, a NAL unit. Raises GoalreelError if no level fits."""
-    fps = _checked(stream)
+    fps = Fraction(stream.fps)
     columns, rows = stream.macroblocks
     level = smallest_level(columns, rows, fps, stream.references)
     profile, flags = _BASELINE if stream.chained else _MAIN
@@ -99,12 +98,3 @@ def configuration(stream: Stream) -> bytes:
     head = bytes([1]) + sequence[1:4] + bytes([0xFC | stream.length_bytes - 1, 0xE0 | 1])  # one SPS
     units = [len(unit).to_bytes(2, "big") + unit for unit in (sequence, picture)]
     return head + units[0] + bytes([1]) + units[1]
-
-
-def _checked(stream: Stream) -> Fraction:
-    if any(length < 2 or length % 2 for length in stream.size):
-        raise GoalreelError(f"size: {stream.size}; allowed: even numbers of pixels from 2 on")
-    fps = Fraction(stream.fps)
-    if fps <= 0 or fps.denominator >= 1 << 32 or fps.numerator >= 1 << 31:
-        raise GoalreelError(f"fps: {stream.fps}; allowed: above 0, a fraction of 31-bit numbers")
-    return fps

@@ -10,7 +10,6 @@ from functools import cache
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitWriter, closed
 from goalreel.h264.nal import IDR, SLICE, pack
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS, INITIAL_QP, POC_BITS
@@ -39,11 +38,7 @@ class SliceHeader:
 
 @cache  # thousands of slices have the same
 def header_bits(header: SliceHeader) -> np.ndarray:
-    """Return a slice header's bits, (n,) uint8 of 0 and 1, read-only.
-
-    Raises GoalreelError if a value does not fit, or contradicts the rest.
-    """
-    _check(header)
+    """Return a slice header's bits, (n,) uint8 of 0 and 1, read-only."""
     bits, chained = _before_poc(header), header.poc_lsb is None
     if not chained:
         bits.u(POC_BITS, header.poc_lsb)
@@ -107,7 +102,7 @@ def frame_num_position(header: SliceHeader) -> int:
 def slice_nal(header: SliceHeader, data: np.ndarray) -> bytes:
     """Return a slice as a NAL unit: the header, `data`, trailing bits, escapes.
 
-    data: the slice data, (n,) uint8 of 0 and 1. Raises GoalreelError as header_bits.
+    data: the slice data, (n,) uint8 of 0 and 1.
     """
     rbsp = closed(np.concatenate([header_bits(header), data]))
     return pack(header.ref_idc, SLICE if header.idr_pic_id is None else IDR, rbsp)
@@ -128,18 +123,3 @@ def _before_poc(header: SliceHeader) -> BitWriter:
 
 def _before_frame_num(header: SliceHeader, code: int) -> BitWriter:
     return BitWriter().ue(header.first_mb).ue(code).ue(0)
-
-
-def _check(header: SliceHeader) -> None:
-    is_idr = header.idr_pic_id is not None
-    if header.type not in TYPES:
-        raise GoalreelError(f"slice type {header.type!r}; allowed: {', '.join(TYPES)}")
-    if not 0 <= header.qp <= 51:
-        raise GoalreelError(f"slice qp {header.qp}; allowed: 0 to 51")
-    if is_idr and (header.type != "I" or header.frame_num or not header.ref_idc):
-        raise GoalreelError(
-            f"an IDR slice of type {header.type}, frame_num {header.frame_num}, nal_ref_idc "
-            f"{header.ref_idc}; allowed: type I, frame_num 0, nal_ref_idc 1 to 3"
-        )
-    if is_idr and not 0 <= header.idr_pic_id < 1 << 16:
-        raise GoalreelError(f"idr_pic_id {header.idr_pic_id}; allowed: 0 to 65535")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.files.damage import reporting_damage
 from goalreel.mp4.box_reader import Span, boxes_in, tree_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Outline:
     durations: tuple[int, ...]  # the distinct durations of samples, in units
     reordered: bool  # whether composition times differ from decoding times
     first_pts: int  # in units
-    parameter_sets: tuple[bytes, ...]  # the avcC box of each sample description
+    configuration: bytes  # the avcC box of its sample description
     payload: int  # bytes of all samples
     comment: str  # the file's, or ""
     size: tuple[int, int]  # (width, height) in pixels, as the sample entry has it
@@ -69,27 +69,18 @@ def read_comment(path: str | os.PathLike) -> str:
 def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
     with _whole(path) as (moov, media):
         index, inside = take(moov, media)
-    if not inside:
-        raise Unusable(
-            path,
-            f"truncated: its index describes {index.payload} bytes of video, not all of them in "
-            f"the {sum(map(len, media))} that it holds",
-        )
+        if not inside:
+            held = sum(map(len, media))
+            raise ValueError(f"of {index.payload} bytes of video not all are in the {held} held")
     return index
 
 
 @contextlib.contextmanager
 def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
     """Yield the moov box and the media; what is wrong with them is raised as the file's fault."""
-    try:
-        with Path(path).open("rb") as stream:
-            yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, ValueError, LookupError, struct.error, RecursionError) as error:
-        if blames_the_machine(error):
-            raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"not a whole MP4 file ({error})") from None
+    damage = "it is truncated or corrupt: not a whole MP4 file"
+    with reporting_damage(path, damage), Path(path).open("rb") as stream:
+        yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
 
 
 def _top_level(file: Span) -> tuple[Span, list[range]]:
@@ -144,14 +135,14 @@ def _fields(moov: Span, track: dict, samples: int, payload: int) -> dict[str, ob
     if frames != samples:
         raise ValueError(f"{frames} durations for {samples} samples")
     offsets, first_offset = sample_table_reader.read_composition(table)
-    size, parameter_sets = _descriptions(table[b"stsd"])
+    size, configuration = _description(table[b"stsd"])
     return {
         "frames": frames,
         "timescale": _timescale(media[b"mdhd"]),
         "durations": durations,
         "reordered": offsets > 1,
         "first_pts": first_offset - _edit_start(track),
-        "parameter_sets": parameter_sets,
+        "configuration": configuration,
         "payload": payload,
         "comment": _comment(moov),
         "size": size,
@@ -177,17 +168,13 @@ def _edit_start(track: dict) -> int:
     return times[0]
 
 
-def _descriptions(content: Span) -> tuple[tuple[int, int], tuple[bytes, ...]]:
-    """Return the size and each sample description's avcC."""
-    sizes, found = set(), []
-    for name, entry in boxes_in(content.part(8, len(content) - 8)):
-        if name != b"avc1":
-            raise ValueError(f"a sample description {name!r} in place of avc1")
-        sizes.add(struct.unpack(">HH", entry.read(24, 4)))
-        found.append(dict(boxes_in(entry.part(78, len(entry) - 78)))[b"avcC"].read())
-    if len(sizes) != 1:
-        raise ValueError(f"sample descriptions of {len(sizes)} sizes")
-    return sizes.pop(), tuple(found)
+def _description(content: Span) -> tuple[tuple[int, int], bytes]:
+    """Return the size and the avcC of the one sample description."""
+    ((name, entry),) = boxes_in(content.part(8, len(content) - 8))
+    configuration = dict(boxes_in(entry.part(78, len(entry) - 78)))[b"avcC"].read()
+    if name != b"avc1" or not configuration.startswith(b"\1"):  # its version
+        raise ValueError(f"a sample description {name!r}, or of an unknown version")
+    return struct.unpack(">HH", entry.read(24, 4)), configuration
 
 
 def _comment(moov: Span) -> str:

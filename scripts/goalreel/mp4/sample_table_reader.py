@@ -79,6 +79,8 @@ def read_samples(table: Mapping[bytes, "Span"]) -> Samples:
     lengths = np.diff(first, append=len(places) + 1)
     if lengths.min() < 1 or samples.min() < 1 or (samples * lengths).sum() != len(sizes):
         raise ValueError(f"chunks that do not hold {len(sizes)} samples")
+    if sizes.min() < 1:
+        raise ValueError("a sample of no bytes")
     return Samples(sizes, places, np.repeat(samples, lengths))
 
 
@@ -101,7 +103,7 @@ def read_keyframes(table: Mapping[bytes, "Span"], frames: int) -> Sequence[int]:
     if b"stss" not in table:
         return range(frames)
     numbers = _entries(table[b"stss"], ">u4")[:, 0].astype(np.int64)
-    if (np.diff(numbers, prepend=0, append=frames + 1) < 1).any():
+    if numbers[0] != 1 or (np.diff(numbers, append=frames + 1) < 1).any():
         raise ValueError("a table of keyframes that does not ascend through the samples")
     return tuple((numbers - 1).tolist())
 
@@ -145,10 +147,7 @@ def _distinct(values: np.ndarray) -> np.ndarray:
 
 def _entries(box: "Span", kind: str, columns: int = 1) -> np.ndarray:
     """Return the entries of a full box, (entries, columns): after version, flags and a count."""
-    return _table(box.read(), kind, columns)
-
-
-def _table(content: bytes | memoryview, kind: str, columns: int = 1) -> np.ndarray:
+    content = box.read()
     count = int.from_bytes(content[4:8], "big")
     if len(content) < 8 or 8 + count * columns * np.dtype(kind).itemsize > len(content):
         raise ValueError("a table of samples is cut short")
@@ -156,8 +155,7 @@ def _table(content: bytes | memoryview, kind: str, columns: int = 1) -> np.ndarr
 
 
 def _sizes(box: "Span") -> np.ndarray:
-    content = memoryview(box.read())
-    same, count = int.from_bytes(content[4:8], "big"), int.from_bytes(content[8:12], "big")
-    if same:
-        return np.broadcast_to(np.uint32(same), count)  # which takes no memory
-    return _table(content[4:], ">u4")[:, 0].astype(np.uint32)
+    same = int.from_bytes(box.read(4, 4), "big")
+    if same:  # no memory is taken
+        return np.broadcast_to(np.uint32(same), int.from_bytes(box.read(8, 4), "big"))
+    return _entries(box.part(4, len(box) - 4), ">u4")[:, 0].astype(np.uint32)

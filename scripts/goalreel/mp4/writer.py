@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.seal import seal_mp4
 from goalreel.mp4 import box_writer as boxes
 from goalreel.mp4.movie_box import FileRange, Movie, VideoTrack
@@ -45,7 +45,7 @@ def write_mp4(
         chapters: one after another, from the first frame to the last; each is a subtitle too.
 
     Raises:
-        GoalreelError: these do not fit each other.
+        GoalreelError: the film would be too long, or a file has been cut meanwhile.
         OSError: a file cannot be read or written.
     """
     parts = [video] if isinstance(video, VideoTrack) else video
@@ -74,8 +74,6 @@ def _gathered(
         most = ((1 << 32) - 1) // (TICKS * Fraction(part.fps).denominator)
         for piece in _pieces(part):
             movie.add(piece, list(remaining.until(movie.frames + len(piece.sizes), most)))
-    if movie is None:
-        raise _wrong_length(0)
     remaining.check(movie.frames)
     movie.end()
     return movie
@@ -91,24 +89,17 @@ def _pieces(part: VideoTrack) -> Iterator[VideoTrack]:
 
 
 def _check_part(video: VideoTrack, movie: Movie) -> None:
-    samples = len(video.sizes)
-    if not video.configuration.startswith(b"\1"):
+    """Raise GoalreelError if a part makes the film too long."""
+    samples, keyframes = len(video.sizes), np.asarray(video.keyframes, np.int64)
+    frames = movie.frames + samples
+    if frames > MOST_FRAMES:
         raise GoalreelError(
-            f"a configuration that starts with {video.configuration[:4].hex() or 'nothing'}; "
-            f"allowed: 01, its version"
+            f"one film holds up to {MOST_FRAMES:,} frames, and this one has {frames:,} and more. "
+            f"Make several films: set reaches, seed and results of each"
         )
-    if not samples or movie.frames + samples > MOST_FRAMES:
-        raise _wrong_length(movie.frames + samples)
-    if int(np.min(video.sizes)) < 1 or int(np.max(video.sizes)) >> 32:
-        raise GoalreelError("a film with a frame of no bytes, or of 4 GiB and more")
-    keyframes = np.asarray(video.keyframes, np.int64)
-    first = movie.frames > 0 or keyframes[:1].tolist() == [0]
-    if not first or (np.diff(keyframes, prepend=-1, append=samples) < 1).any():
-        raise GoalreelError(f"keyframes that do not ascend from 0 to {samples - 1} at most")
-
-
-def _wrong_length(samples: int) -> GoalreelError:
-    return GoalreelError(f"a film of {samples} frames; allowed: 1 to {MOST_FRAMES:,}")
+    assert np.min(video.sizes) >= 1 and np.max(video.sizes) < 1 << 32, "sizes of 1 byte to 4 GiB"
+    assert movie.frames or keyframes[:1].tolist() == [0], "a film begins with a keyframe"
+    assert (np.diff(keyframes, prepend=-1, append=samples) > 0).all(), "keyframes ascend"
 
 
 class _Chapters:
@@ -123,20 +114,16 @@ class _Chapters:
         """Yield the chapters that begin before a frame; none may have more than `most` frames."""
         while self._next is not None and self._end < frame:
             chapter = self._next
-            if chapter.first_frame != self._end or not 0 < chapter.frames <= most:
-                raise GoalreelError(
-                    f"the chapter {chapter.title!r} has {chapter.frames} frames from "
-                    f"{chapter.first_frame} on; allowed: 1 to {most:,} from {self._end} on"
-                )
+            fits = chapter.first_frame == self._end and 0 < chapter.frames <= most
+            assert fits, f"a chapter of 1 to {most:,} frames from {self._end} on, not {chapter}"
             self._end += chapter.frames
             self._next = next(self._left, None)
             yield chapter
 
     def check(self, frames: int) -> None:
-        """Raise GoalreelError unless there were no chapters or they cover a film of `frames`."""
-        end = self._end + sum(c.frames for c in (self._next, *self._left) if c is not None)
-        if self._any and end != frames:
-            raise GoalreelError(f"chapters of {end} frames for a film of {frames}")
+        """Check that there were no chapters, or that they cover a film of `frames`."""
+        covered = self._next is None and self._end == frames
+        assert covered or not self._any, f"chapters of {self._end} frames for {frames}"
 
 
 def _media_header(content: int) -> bytes:
@@ -161,8 +148,7 @@ def _write_media(stream, payload: Iterable, movie: Movie) -> None:
             text, cut = next(lines, _NO_LINE)
         stream.write(block[begin:])
         place += len(block)
-    if place != movie.stored:
-        raise GoalreelError(f"the frames take {movie.stored} bytes, but {place} came")
+    assert place == movie.stored, f"the frames take {movie.stored} bytes, but {place} came"
 
 
 def _blocks(payload: Iterable) -> Iterator[memoryview]:
@@ -178,9 +164,6 @@ def _blocks(payload: Iterable) -> Iterator[memoryview]:
             while left:
                 taken = source.readinto(buffer[: min(left, _BLOCK)])
                 if not taken:
-                    raise GoalreelError(
-                        f"{piece.path}: is shorter than its index says; delete it and run "
-                        f"snakemake again"
-                    )
+                    raise Unusable(piece.path, "it is shorter than its index says")
                 yield buffer[:taken]
                 left -= taken

@@ -4,6 +4,7 @@ Imported while the Snakefile is parsed, so nothing is unpickled here, and PyTorc
 """
 
 import json
+import math
 import re
 import zipfile
 from collections.abc import Mapping
@@ -155,7 +156,18 @@ def misfit(model: str, spaces: Mapping[str, object]) -> str:
             what = name.replace("_space", "s")
             trained, seen = (f"{kind} {size}".strip() for kind, size in (trained, seen))
             return f"{model} was trained with {what} in {trained}; the environment's are in {seen}"
+        if name == "action_space" and kind == type(space).__name__ == "Box":
+            trained, seen = _bounds(stored), _bounds(vars(space))
+            if not all(map(math.isclose, trained, seen)):
+                trained, seen = (f"from {ends[0]:g} to {ends[-1]:g}" for ends in (trained, seen))
+                return f"{model} was trained with actions {trained}; the environment's are {seen}"
     return ""
+
+
+def _bounds(attributes: Mapping) -> list[float]:
+    """Return the low ends of a Box and then the high ones, of arrays or of these as text."""
+    text = f"{attributes.get('low')} {attributes.get('high')}"
+    return [float(number) for number in re.findall(r"[^][\s]+", text)]
 
 
 def _form(kind: str, attributes: Mapping) -> tuple[str, object] | None:

@@ -8,14 +8,12 @@ and `model.predict` at each step give.
 
 import importlib
 import pickle
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.action_space import action_space
 from goalreel.environments.environment import Environment, take_rows
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS
@@ -59,15 +57,8 @@ class Sb3Policy:
             GoalreelError: it, its statistics, or the library cannot be used.
         """
         path, algorithm = config["file"], config.get("algorithm", "PPO")
-        package = ALGORITHMS[algorithm]
-        try:
-            importlib.import_module("torch").set_num_threads(1)
-            library = importlib.import_module(package.replace("-", "_"))
-        except ImportError as error:
-            raise GoalreelError(
-                f"policy.algorithm: {algorithm} needs the package {package}, which "
-                f"{sys.executable} cannot import ({error}): pip install {package}"
-            ) from None
+        importlib.import_module("torch").set_num_threads(1)
+        library = importlib.import_module(ALGORITHMS[algorithm].replace("-", "_"))
         off_policy = importlib.import_module("stable_baselines3.common.off_policy_algorithm")
         try:
             kind = getattr(library, algorithm)
@@ -87,35 +78,14 @@ class Sb3Policy:
         return cls(path, algorithm, model, statistics, config.get("deterministic", True))
 
     def check(self, environment: Environment) -> None:
-        """Raise GoalreelError if the model was trained for other observations or actions."""
-        from gymnasium import spaces
+        """Raise GoalreelError if the statistics are of other observations.
 
-        sample = take_rows(environment.sample_observations(1), 0)
-        seen = getattr(environment, "observation_space", None)
-        if seen is None:  # of what goalreel computes itself
-            seen = spaces.Box(-np.inf, np.inf, sample.shape)
-        trained, hint = self.model.observation_space, "set env and env_wrappers as in its training"
-        if not _alike(trained, seen):
-            raise GoalreelError(
-                f"policy.file: {self.path} was trained on observations {_shown(trained)}; those "
-                f"of {environment.id} are {_shown(seen)}; {hint}, such as env_wrappers: "
-                f"[{{gymnasium.wrappers:FrameStackObservation: {{stack_size: 4}}}}]"
-            )
-        acts, taken = action_space(self.model.action_space, self.path), environment.actions
-        if (acts.shape, acts.whole) != (taken.shape, taken.whole) or not (
-            np.allclose(acts.low, taken.low) and np.allclose(acts.high, taken.high)
-        ):
-            raise GoalreelError(
-                f"policy.file: {self.path} was trained to act with {acts}; {environment.id} takes "
-                f"{taken}; {hint}"
-            )
-        self._check_statistics(sample)
-        self.act([sample], environment, self.generators(np.zeros(1, int)))
-
-    def _check_statistics(self, sample: object) -> None:
+        Whether the model itself fits is checked before the run, by sb3_files.misfit.
+        """
         if self.statistics is None or not self.statistics.norm_obs:
             return
         moments = self.statistics.obs_rms
+        sample = take_rows(environment.sample_observations(1), 0)
         if not isinstance(moments, Mapping):
             moments, sample = {"": moments}, {"": sample}
         found = {key: moment.mean.shape for key, moment in moments.items()}
@@ -191,25 +161,3 @@ def _read_statistics(path: str):
             f"allowed: a file of VecNormalize.save()"
         ) from None
     return statistics
-
-
-def _alike(trained, seen) -> bool:
-    """Tell whether observations of the space `seen` fit those that a model was trained on."""
-    from gymnasium import spaces
-
-    if not isinstance(seen, type(trained)):
-        return False
-    if isinstance(trained, spaces.Dict):
-        return trained.keys() == seen.keys() and all(_alike(trained[k], seen[k]) for k in trained)
-    if isinstance(trained, spaces.Box):  # a model sees images channels first and turns them itself
-        images = len(trained.shape) == 3
-        return trained.shape == seen.shape or (
-            images and sorted(trained.shape) == sorted(seen.shape)
-        )
-    return trained == seen
-
-
-def _shown(space) -> str:
-    from gymnasium import spaces
-
-    return f"of shape {space.shape}" if isinstance(space, spaces.Box) else f"in {space}"

@@ -9,8 +9,9 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.atomic import replacing
+from goalreel.files.damage import reporting_damage
 from goalreel.files.seal import LENGTH
 from goalreel.provenance.spec import Spec, canonical
 
@@ -31,14 +32,13 @@ def fault_of(path: Path, digest: str) -> str:
 
     Raises GoalreelError if it cannot be read.
     """
-    try:
-        actual = sha256_of(path)
-    except FileNotFoundError:
+    if not path.exists():
         return "it is missing"
-    except OSError as error:
-        if not blames_the_machine(error):
-            return f"it cannot be read: {error}"
-        raise GoalreelError(f"{path}: cannot be read: {error}") from None
+    try:
+        with reporting_damage(path):
+            actual = sha256_of(path)
+    except Unusable as error:  # it is no file
+        return error.fault
     return "" if actual == digest else "its sha256 is not the one in the list"
 
 
@@ -79,31 +79,18 @@ def with_digests(spec: Spec, files: Iterable[Path]) -> str:
     return canonical(value) + "\n"
 
 
-def has_digests(path: Path) -> bool:
-    """Tell whether a .json file is of that kind; no single damaged byte can hide both marks."""
-    content = path.read_bytes()
-    return b'"sha256"' in content or _ITSELF.encode() in content
-
-
 def read_digests(path: Path) -> dict[str, str]:
     """Return the sha256 of each file that such a JSON file names.
 
     Raises GoalreelError if there is no such file, Unusable unless it is as it was written.
     """
-    try:
+    with reporting_damage(path, "it is corrupt or holds no checksums"):
         text = path.read_bytes().decode("ascii")
         value = json.loads(text)
         digests = dict(value["sha256"])
         itself = value["sha256"].pop(_ITSELF)
-        sound = _digest(value) == itself and text == canonical(value | {"sha256": digests}) + "\n"
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if blames_the_machine(error):
-            raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"it holds no checksums ({error!r})") from None
-    if not sound:
-        raise Unusable(path, "it is corrupt (its sha256 differs from the one that it states)")
+        if _digest(value) != itself or text != canonical(value | {"sha256": digests}) + "\n":
+            raise ValueError("its sha256 differs from the one that it states")
     return value["sha256"]
 
 
@@ -147,19 +134,15 @@ def read_sums(sums: Path) -> dict[Path, str]:
     files.
     """
     found = {}
-    try:
+    with reporting_damage(sums):
         head, end, text = sums.read_bytes().partition(b"\n")
-    except OSError as error:
-        if blames_the_machine(error):
-            raise GoalreelError(f"{sums}: cannot be read: {error}") from None
-        raise Unusable(sums, f"it cannot be read ({error})") from None
-    if head + end != _head_of(text):
-        raise Unusable(sums, "it is truncated or corrupt (its lines differ from its first one)")
-    for line in text.decode("utf-8", _AS_IT_IS).split("\n")[:-1]:
-        digest, name = line[:64], line[66:]
-        if ".." in Path(name).parts or Path(name).is_absolute():
-            raise Unusable(sums, f"the line {line[:80]!r} names another folder's file")
-        found[sums.parent / name] = digest
+        if head + end != _head_of(text):
+            raise ValueError("its lines differ from its first one")
+        for line in text.decode("utf-8", _AS_IT_IS).split("\n")[:-1]:
+            digest, name = line[:64], line[66:]
+            if ".." in Path(name).parts or Path(name).is_absolute():
+                raise ValueError(f"the line {line[:80]!r} names another folder's file")
+            found[sums.parent / name] = digest
     return found
 
 

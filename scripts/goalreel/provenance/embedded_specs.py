@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.errors import Unusable
 from goalreel.files import npz
+from goalreel.files.damage import reporting_damage
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_comment
 from goalreel.provenance.spec import Spec, parse_spec
@@ -47,16 +48,8 @@ def read_spec(path: Path) -> Spec:
         GoalreelError: there is no such file, or it cannot be read.
         Unusable: it carries no spec.
     """
-    try:
+    with reporting_damage(path, "it is truncated or corrupt: it holds no spec"):
         spec = parse_spec(_READERS[path.suffix](path), path)
-    except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
-    except (OSError, *npz.BROKEN) as error:
-        if blames_the_machine(error):
-            raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(
-            path, f"it is truncated or corrupt: it holds no spec ({str(error)[:200]})"
-        ) from None
     if not spec.stage:
         raise Unusable(path, "its spec names no stage")
     return spec

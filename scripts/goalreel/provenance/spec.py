@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from goalreel.errors import GoalreelError, Unusable
 
@@ -114,39 +113,8 @@ def canonical(value: Mapping) -> str:
 
 def common_digest(value: Mapping) -> str:
     """Return a sha256 of what a spec, as a mapping, shares with those of the plan's other files."""
-    return hashlib.sha256(canonical(_common(value)).encode()).hexdigest()
-
-
-def _common(value: Mapping) -> dict:
-    return {key: part for key, part in value.items() if key not in _OF_ONE_FILE}
-
-
-def check_common(specs: Mapping[Path, Spec]) -> None:
-    """Raise GoalreelError, naming two files, unless all were made by the same plan."""
-    (first, like), *others = specs.items()
-    for path, spec in others:
-        if _common(spec.value) != _common(like.value):
-            raise GoalreelError(
-                f"{path} differs from {first} in its options, code or tools; "
-                f"delete the wrong one and run snakemake again"
-            )
-
-
-def check_alike(config: Mapping, name: str, spec: Spec) -> None:
-    """Raise GoalreelError if a file was made with other values than those of who uses it.
-
-    Args:
-        config: the values of who uses it, by their dotted keys; those that both have are compared.
-        name: what the file is called, with its verb.
-        spec: the file's.
-    """
-    for key in ("env", "film_encoder", "overlay.hud", "render"):
-        if key in config and spec.config.get(key, config[key]) != config[key]:
-            what = "" if key == "env" else f"{key} "
-            raise GoalreelError(
-                f"the {name} of {what}{spec.config[key]}, not of {config[key]}; "
-                f"delete that file and run snakemake again"
-            )
+    common = {key: part for key, part in value.items() if key not in _OF_ONE_FILE}
+    return hashlib.sha256(canonical(common).encode()).hexdigest()
 
 
 def package_version(name: str) -> str:

@@ -186,7 +186,7 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     def stop_recording(self) -> None:
         """Finish the video. Raises GoalreelError if ffmpeg fails; there is no file then."""
         # Gymnasium's own words, and its AssertionError.
-        assert self.recording, "stop_recording was called, but no recording was started"  # noqa: S101
+        assert self.recording, "stop_recording was called, but no recording was started"
         written = self.written
         try:
             path = self._recording.finish()

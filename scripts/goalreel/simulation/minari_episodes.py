@@ -8,11 +8,11 @@ from goalreel.environments.environment import Lanes
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
 from goalreel.simulation.episodes import Camera, Episode
-from goalreel.simulation.recording_file import RecordedEpisode, Recording
+from goalreel.simulation.recording_file import RecordedEpisode
 
 
-def read_episodes(dataset: str, episodes: range) -> Recording:
-    """Return some of a data set's episodes, with what they are compared with.
+def read_episodes(dataset: str, episodes: range) -> list[RecordedEpisode]:
+    """Return some of a dataset's episodes, with what they are compared with.
 
     Raises GoalreelError if it cannot be read, and for an episode whose seed is not known.
     """
@@ -30,35 +30,33 @@ def read_episodes(dataset: str, episodes: range) -> Recording:
                 "minari's filter_episodes those that have one"
             )
         exact = not (storage.jpeg_encoding and _has_pictures(storage.observation_space))
-        recorded = [_episode(one, exact) for one in storage.get_episodes(episodes)]
+        found = zip(episodes, seeds, storage.get_episodes(episodes), strict=True)
+        return [
+            _episode(f"{label}, episode {number}", number, seed, one, exact)
+            for number, seed, one in found
+        ]
     except GoalreelError:
         raise
     except Exception as error:  # whatever minari, h5py or pyarrow raise
         raise GoalreelError(
             f"{label}: minari cannot read it: {type(error).__name__}: {error}"
         ) from error
-    lengths = [len(one.rewards) for one in recorded]
-    return Recording(
-        label=label,
-        offsets=np.cumsum([0, *lengths]),
-        seeds=np.array(seeds, np.uint64),
-        actions=np.concatenate([one.actions for one in recorded]),
-        states=None,
-        rewards=None,
-        first=episodes.start,
-        recorded=recorded,
-    )
 
 
-def _episode(episode: Mapping, exact: bool) -> RecordedEpisode:
-    """Return an episode of minari's; exact: whether its observations are what they were."""
+def _episode(
+    label: str, number: int, seed: int, episode: Mapping, is_exact: bool
+) -> RecordedEpisode:
+    """Return an episode of minari's; is_exact: whether its observations are what they were."""
     rewards = np.asarray(episode["rewards"], np.float64)
     return RecordedEpisode(
-        np.asarray(episode["actions"]).reshape(len(rewards), -1),
-        rewards,
-        episode["observations"] if exact else None,
-        bool(episode["terminations"][-1]),
-        bool(episode["truncations"][-1]),
+        label=label,
+        number=number,
+        seed=np.uint64(seed),
+        actions=np.asarray(episode["actions"]).reshape(len(rewards), -1),
+        rewards=rewards,
+        observations=episode["observations"] if is_exact else None,
+        terminated=bool(episode["terminations"][-1]),
+        truncated=bool(episode["truncations"][-1]),
     )
 
 
@@ -74,53 +72,40 @@ def _has_pictures(space) -> bool:
 class Comparison:
     """Compares what is played with what was recorded, step by step; a camera behind it films."""
 
-    def __init__(
-        self, label: str, recorded: Sequence[RecordedEpisode], first: int, camera: Camera | None
-    ):
-        """Compare the episodes of a batch.
-
-        Args:
-            label: of the data set, for messages.
-            recorded: the batch's episodes.
-            first: the number of the first of them.
-            camera: what films them, None for nothing.
-        """
-        self._label, self._recorded, self._first = label, recorded, first
-        self._camera, self._filming, self._seeds, self._step = camera, False, {}, 0
+    def __init__(self, recorded: Sequence[RecordedEpisode], camera: Camera | None):
+        """Compare the episodes of a batch; camera: what films them, None for nothing."""
+        self._recorded, self._camera = recorded, camera
+        self._is_filming, self._step = False, 0
 
     def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
-        """Take note of the lanes; all of them are looked at."""
-        self._seeds, self._step = dict(zip(lanes.tolist(), seeds.tolist(), strict=True)), 0
-        self._filming = self._camera is not None and self._camera.begin(lanes, seeds)
+        """Begin with the reset; all lanes are looked at."""
+        self._step = 0
+        self._is_filming = self._camera is not None and self._camera.begin(lanes, seeds)
         return True
 
     def shoot(self, lanes: np.ndarray, batch: Lanes) -> None:
         """Compare the observations of a step. Raises GoalreelError where one is another."""
         for lane, observation in zip(lanes.tolist(), batch.observations(), strict=True):
-            expected = self._recorded[lane].observations
-            if expected is not None and self._step <= len(self._recorded[lane].rewards):
-                expected = _at(expected, self._step)
-                if not _same(expected, observation):
-                    what = f"the observation after step {self._step}"
-                    raise self._differs(lane, what, expected, observation)
+            recorded = self._recorded[lane]
+            if recorded.observations is not None and self._step <= len(recorded.rewards):
+                expected = _at(recorded.observations, self._step)
+                _compare(
+                    recorded, f"the observation after step {self._step}", expected, observation
+                )
         self._step += 1
-        if self._filming:
+        if self._is_filming:
             self._camera.shoot(lanes, batch)
 
     def end(self, lane: int, episode: Episode, returned: float) -> None:
         """Compare an episode's rewards and ending. Raises GoalreelError where one is another."""
         recorded = self._recorded[lane]
-        for step in range(len(episode.rewards)):
-            pair = recorded.rewards[step], episode.rewards[step]
-            if not _same(*pair):
-                raise self._differs(lane, f"the reward of step {step + 1}", *pair)
+        for step, pair in enumerate(zip(recorded.rewards, episode.rewards, strict=False), 1):
+            _compare(recorded, f"the reward of step {step}", *pair)
         if len(episode.rewards) == len(recorded.rewards):
             # An episode that was left before its end is marked as truncated there.
-            if recorded.terminated != episode.terminated:
-                ends = recorded.terminated, episode.terminated
-                raise self._differs(lane, "whether it terminates", *ends)
-            if episode.truncated and not recorded.truncated:
-                raise self._differs(lane, "whether it is truncated", False, True)
+            _compare(recorded, "whether it terminates", recorded.terminated, episode.terminated)
+            if episode.truncated:
+                _compare(recorded, "whether it is truncated", recorded.truncated, True)
         if self._camera is not None:
             self._camera.end(lane, episode, returned)
 
@@ -129,17 +114,14 @@ class Comparison:
         if self._camera is not None:
             self._camera.finish()
 
-    def arrange(self, place: np.ndarray) -> None:
-        """Hand on the film's order."""
-        if self._camera is not None:
-            self._camera.arrange(place)
 
-    def _differs(self, lane: int, what: str, recorded: object, played: object) -> GoalreelError:
-        return GoalreelError(
-            f"{self._label}, episode {self._first + lane} (seed {self._seeds[lane]}) does not "
-            f"replay: {what} was {_short(recorded)}, and is {_short(played)} here; the environment "
-            "may be of another version than the one that was recorded, or not depend on its seed "
-            f"alone. `episodes: {self._first + lane}` films those before it"
+def _compare(episode: RecordedEpisode, what: str, recorded: object, played: object) -> None:
+    if not _same(recorded, played):
+        raise GoalreelError(
+            f"{episode.label} (seed {episode.seed}) does not replay: {what} was "
+            f"{_short(recorded)}, and is {_short(played)} here; the environment may be of another "
+            "version than the one that was recorded, or not depend on its seed alone. "
+            f"`episodes: {episode.number}` films those before it"
         )
 
 

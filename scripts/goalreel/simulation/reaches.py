@@ -9,6 +9,7 @@ and not reaches, `success` is None: every episode counts, so that each slot has 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
-from goalreel.simulation.trajectories import Attempts, Trajectories
+from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
 _SLOTS = 4096  # that are filled together, which bounds the memory
 
@@ -58,34 +59,29 @@ def simulate_reaches(
 
     """
     policy.check(environment)
-    parts = []
+    batches = []
     for first in range(reaches.start, reaches.stop, _SLOTS):
         slots = np.arange(first, min(first + _SLOTS, reaches.stop))
         given = None if seeds is None else np.array(seeds)[slots - reaches.start]
-        played = environment, policy, max_attempts, show, success, camera
-        parts += _fill(slots, root_seed, given, *played)
-    attempts = concatenate([rows for rows, _ in parts])
-    kept = zip(*(kept for _, kept in parts), strict=True)
-    states, actions, rewards = (np.concatenate(arrays) for arrays in kept)
-
-    order = np.lexsort((attempts.attempt, attempts.reach))
-    attempts = attempts.take(order)
-    open_slots = len(reaches) - int(attempts.reached.sum())
-    if open_slots:
+        # Attempt a of all slots that are still open, round by round.
+        for attempt in range(max_attempts):
+            if len(slots) == 0:
+                break
+            started = episode_seeds(root_seed, slots, attempt) if given is None else given
+            episodes = simulate_episodes(started, environment, policy, camera=camera)
+            rows = outcomes(slots, attempt, episodes, environment, success)
+            batches.append(to_batch(rows, episodes, show))
+            slots = slots[~rows.reached]
+    filled = sum(int(part.rows.reached.sum()) for part in batches)
+    if filled < len(reaches):
+        still_open, tried = len(reaches) - filled, sum(len(part.rows.reach) for part in batches)
         raise GoalreelError(
-            f"reaches {reaches.start} to {reaches.stop - 1}: {len(reaches) - open_slots} of "
-            f"{len(reaches)} reached the goal in {len(attempts.reach)} episodes, {open_slots} "
-            f"{'is' if open_slots == 1 else 'are'} still open after max_attempts: {max_attempts}; "
-            f"raise max_attempts or let the policy reach more often "
-            f"({_hint(environment, success)})"
+            f"reaches {reaches.start} to {reaches.stop - 1}: {filled} of {len(reaches)} reached "
+            f"the goal in {tried} episodes, {still_open} {'is' if still_open == 1 else 'are'} "
+            f"still open after max_attempts: {max_attempts}; raise max_attempts or let the policy "
+            f"reach more often ({_hint(environment, success)})"
         )
-    filmed = attempts.reached if show == "reaches" else np.ones(len(order), bool)
-    episodes = attempts.take(filmed)
-    # Episodes were kept in the order of their making; the film goes by reach and attempt.
-    place = np.argsort(np.argsort(order[filmed]))
-    if camera is not None:
-        camera.arrange(place)
-    return assemble(states, actions, rewards, place, episodes, attempts, spec)
+    return assemble(batches, spec, camera)
 
 
 def simulate_attempts(
@@ -107,10 +103,7 @@ def simulate_attempts(
         raise GoalreelError(
             "attempts simulated again from their seeds differ from the recorded ones"
         )
-    everything = np.ones(len(attempts.reach), bool)
-    states, actions, rewards = valid(episodes, everything)
-    place = np.arange(len(everything))
-    return assemble(states, actions, rewards, place, attempts, attempts, spec)
+    return assemble([to_batch(attempts, episodes)], spec)
 
 
 def _hint(environment, success: str | float | None) -> str:
@@ -128,7 +121,13 @@ def has_reached(success: str | float | None, terminated, truncated, returned) ->
     return returned >= success
 
 
-def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) -> Attempts:
+def outcomes(
+    reaches: np.ndarray,
+    attempt: int,
+    episodes: Episodes,
+    environment: Environment,
+    success: str | float | None,
+) -> Attempts:
     """Return the rows of episodes that are attempt number `attempt` of each reach."""
     unknown = np.full(len(reaches), np.nan)
     on_track = describe(environment.id).is_mountain_car
@@ -145,56 +144,59 @@ def outcomes(reaches, attempt: int, episodes: Episodes, environment, success) ->
     )
 
 
-def _fill(slots, root_seed, given, environment, policy, max_attempts, show, success, camera):
-    """Return (rows, kept episodes) of each round: attempt a of all slots that are still open.
+class Batch(NamedTuple):
+    """Episodes that were played side by side; those that are kept, end to end."""
 
-    given: (slots,) their seeds, where one round fills them all; None for derived ones.
-    """
-    rounds = []
-    for attempt in range(max_attempts):
-        seeds = episode_seeds(root_seed, slots, attempt) if given is None else given
-        episodes = simulate_episodes(seeds, environment, policy, camera=camera)
-        rows = outcomes(slots, attempt, episodes, environment, success)
-        keep = rows.reached if show == "reaches" else np.ones(len(slots), bool)
-        rounds.append((rows, valid(episodes, keep)))
-        slots = slots[~rows.reached]
-        if len(slots) == 0:
-            break
-    return rounds
+    rows: Attempts  # of all
+    is_kept: np.ndarray  # (rows,) bool
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
 
 
-def valid(episodes: Episodes, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the kept episodes' states, actions and rewards, end to end, without the padding."""
-    steps = episodes.steps[keep]
-    time = np.arange(episodes.states.shape[1])
+def to_batch(rows: Attempts, episodes: Episodes, show: str = "attempts") -> Batch:
+    """Return episodes without the padding; show: "reaches" keeps those that reached, else all."""
+    is_kept = rows.reached if show == "reaches" else np.ones(len(rows.reach), bool)
+    steps, time = episodes.steps[is_kept], np.arange(episodes.states.shape[1])
     played = time[:-1] < steps[:, None]
-    states = episodes.states[keep][time <= steps[:, None]]
-    return states, episodes.actions[keep][played], episodes.rewards[keep][played]
+    states = episodes.states[is_kept][time <= steps[:, None]]
+    return Batch(
+        rows, is_kept, states, episodes.actions[is_kept][played], episodes.rewards[is_kept][played]
+    )
 
 
-def concatenate(rows: Sequence[Attempts]) -> Attempts:
-    """Return all rows, end to end."""
-    columns = zip(*(vars(part).values() for part in rows), strict=True)
-    return Attempts(*(np.concatenate(column) for column in columns))
+def assemble(
+    batches: Sequence[Batch], spec: Spec, camera: Camera | None = None, is_sorted: bool = False
+) -> Trajectories:
+    """Return the trajectories of all batches: every row, and the episodes that are kept.
 
-
-def assemble(states, actions, rewards, place, episodes, attempts, spec) -> Trajectories:
-    """Put episodes, given end to end in the order of their making, into film order.
-
-    place: (episodes,) where each filmed episode stands among the made ones.
+    Args:
+        batches: in the order of their making.
+        spec: how the trajectories are made.
+        camera: what has filmed them, which gets the order of the film.
+        is_sorted: whether the film shows them in the order of their making, not by reach and
+            attempt.
     """
-    lengths = np.empty(len(place), np.int64)
-    lengths[place] = episodes.steps
+    attempts = concatenate(part.rows for part in batches)
+    is_kept = np.concatenate([part.is_kept for part in batches])
+    order = np.lexsort((attempts.attempt, attempts.reach))
+    order = np.arange(len(order)) if is_sorted else order
+    made = order[is_kept[order]]  # the film's episodes, by their place among all rows
+    place = np.argsort(np.argsort(made))  # and among those that are kept
+    if camera is not None:
+        camera.arrange(place)
+    episodes = attempts.take(made)
+    steps, lengths = episodes.steps, np.empty_like(episodes.steps)
+    lengths[place] = steps
     starts = np.cumsum(lengths) - lengths
-    steps = episodes.steps
-    offsets = np.concatenate([[0], np.cumsum(steps + 1)])
+    states, actions, rewards = map(np.concatenate, list(zip(*batches, strict=True))[2:])
     return Trajectories(
-        offsets=offsets,
+        offsets=np.concatenate([[0], np.cumsum(steps + 1)]),
         states=states[ranges(starts[place] + place, steps + 1)],
         actions=actions[ranges(starts[place], steps)],
         rewards=rewards[ranges(starts[place], steps)],
         episodes=episodes,
-        attempts=attempts,
+        attempts=attempts.take(order),
         probe=probe(),
         spec=spec,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from goalreel.errors import GoalreelError, counted
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.recording_file import Recording
+from goalreel.simulation.recording_file import RecordedEpisode, Recording
 
 VERSION = 1
 _KIND = "recording"
@@ -38,7 +38,7 @@ def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> N
                 add(f"{name}_{block}", rows[block * _ROWS : (block + 1) * _ROWS])
 
 
-def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> Recording:
+def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[RecordedEpisode]:
     """Return some of a recording's episodes; of the file no more is read than they need.
 
     Args:
@@ -66,10 +66,6 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> Recordi
         name: np.concatenate([parts[block] for block in of_column])[rows]
         for name, of_column in zip(columns, names, strict=True)
     }
-    return Recording(
-        label=label,
-        offsets=offsets[episodes.start : episodes.stop + 1] - first,
-        seeds=seeds[episodes.start : episodes.stop],
-        **{name: found.get(name) for name in _COLUMNS},
-        first=episodes.start,
-    )
+    own = offsets[episodes.start : episodes.stop + 1] - first
+    seeds = seeds[episodes.start : episodes.stop]
+    return Recording(label, own, seeds, *map(found.get, _COLUMNS)).episodes(episodes.start)

@@ -18,15 +18,18 @@ or, for the Mountain Cars, the states themselves, shown as they are, the reset s
 """
 
 import csv
+import itertools
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from goalreel.errors import OptionError, nearest
 from goalreel.files import npz
+from goalreel.files.damage import BROKEN
 
 UNKNOWN_SEED = -1
 _MOST_BYTES = 4 << 30  # of an .npz file, unpacked
@@ -34,15 +37,19 @@ _NAMES = "episode", "seed", "action", "position", "velocity", "reward"
 _COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
 
 
-@dataclass(frozen=True)
-class RecordedEpisode:
-    """What a data set has of an episode."""
+class RecordedEpisode(NamedTuple):
+    """An episode that is to be played or shown."""
 
-    actions: np.ndarray  # (steps, numbers)
-    rewards: np.ndarray  # (steps,)
-    observations: object  # (steps + 1, ...), or a mapping or tuple of such; None of lossy pictures
-    terminated: bool
-    truncated: bool
+    label: str  # the option that names its file, that option's value, and the episode's number
+    number: int
+    seed: np.integer  # UNKNOWN_SEED where the file has none
+    actions: np.ndarray | None = None  # (steps, numbers), or
+    states: np.ndarray | None = None  # (steps + 1, 2) float64
+    rewards: np.ndarray | None = None  # (steps,) float64; with states a row each
+    # What a dataset has to be compared with; (steps + 1, ...), or a mapping or tuple of such.
+    observations: object = None
+    terminated: bool | None = None
+    truncated: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -55,24 +62,19 @@ class Recording:
     actions: np.ndarray | None  # (rows, numbers)
     states: np.ndarray | None  # (rows, 2) float64
     rewards: np.ndarray | None  # (rows,) float64
-    first: int = 0  # the number of its first episode
-    recorded: Sequence[RecordedEpisode] = ()  # what they are compared with, if with anything
 
     def __len__(self) -> int:
         """Return the number of episodes."""
         return len(self.seeds)
 
-    def part(self, episodes: range) -> slice:
-        """Return where episodes stand in what has an item for each."""
-        return slice(episodes.start - self.first, episodes.stop - self.first)
-
-    def lengths(self, episodes: range) -> np.ndarray:
-        """Return the numbers of rows of episodes."""
-        return np.diff(self.offsets)[self.part(episodes)]
-
-    def rows(self, episode: int) -> slice:
-        """Return where an episode's rows stand."""
-        return slice(*self.offsets[episode - self.first :][:2].tolist())
+    def episodes(self, first: int = 0) -> list[RecordedEpisode]:
+        """Return the episodes; first: the number of the first of them."""
+        columns, found = (self.actions, self.states, self.rewards), []
+        rows = itertools.starmap(slice, itertools.pairwise(self.offsets.tolist()))
+        for number, (seed, part) in enumerate(zip(self.seeds, rows, strict=True), first):
+            own = (None if column is None else column[part] for column in columns)
+            found.append(RecordedEpisode(f"{self.label}, episode {number}", number, seed, *own))
+        return found
 
 
 def read_recording(path: str) -> Recording:
@@ -113,7 +115,7 @@ def check_env(path: str, env: str) -> None:
         else:
             with Path(path).open(newline="", encoding="utf-8-sig") as text:
                 named = next(csv.DictReader(text, skipinitialspace=True)).get("env") or ""
-    except (OSError, StopIteration, csv.Error, *npz.BROKEN):
+    except (OSError, StopIteration, csv.Error, *BROKEN):
         return
     if named.strip().rpartition(":")[2] not in ("", env.rpartition(":")[2]):
         raise OptionError(
@@ -142,7 +144,7 @@ def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
                 name: npz.read_array(archive, name)
                 for name in sorted(set(npz.names_in(archive)) - {"env"})
             }
-    except (OSError, *npz.BROKEN) as error:
+    except (OSError, *BROKEN) as error:
         raise _fault(path, f"{type(error).__name__}: {str(error)[:200]}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():

@@ -26,6 +26,7 @@ It is a compressed .npz without objects (`np.load(path, allow_pickle=False)` rea
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -56,10 +57,20 @@ class Attempts:
         """Return the chosen rows (a boolean mask or indices)."""
         return Attempts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return each row's reach and attempt, which no other row of a shard has."""
+        return list(zip(self.reach.tolist(), self.attempt.tolist(), strict=True))
+
     def row(self, index: int) -> dict[str, object]:
         """Return one row as plain Python values, by the columns' names in the tables."""
         columns = ((field.name.rstrip("_"), getattr(self, field.name)) for field in fields(self))
         return {name: column[index].item() for name, column in columns}
+
+
+def concatenate(parts: Iterable[Attempts]) -> Attempts:
+    """Return all rows, end to end."""
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return Attempts(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True)
@@ -69,8 +80,8 @@ class Summary:
     episodes: Attempts
     attempts: Attempts
     probe: str
-    digest: str
     spec: Spec
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -124,11 +135,8 @@ def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> N
 def read_trajectories(path: str | os.PathLike) -> Trajectories:
     """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION)
-    episodes, attempts = _summary(path, arrays)
     steps = (arrays[name] for name in ("offsets", "states", "actions", "rewards"))
-    return Trajectories(
-        *steps, episodes, attempts, str(arrays["probe"]), parse_spec(str(arrays["spec"]), path)
-    )
+    return Trajectories(*steps, **_rows(path, arrays))
 
 
 def read_summary(path: str | os.PathLike) -> Summary:
@@ -137,22 +145,24 @@ def read_summary(path: str | os.PathLike) -> Summary:
     Raises GoalreelError as `read_trajectories`.
     """
     arrays = npz.read(path, _KIND, VERSION, _SUMMARY)
-    episodes, attempts = _summary(path, arrays)
-    probe, digest = str(arrays["probe"]), str(arrays["digest"])
-    return Summary(episodes, attempts, probe, digest, parse_spec(str(arrays["spec"]), path))
+    return Summary(**_rows(path, arrays), digest=str(arrays["digest"]))
 
 
-def _summary(path, arrays: dict[str, np.ndarray]) -> tuple[Attempts, Attempts]:
-    """Return the rows of the filmed episodes and those of all attempts."""
+def _rows(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> dict[str, object]:
+    """Return the rows of the filmed episodes and of all attempts, and how they were made."""
     columns = [arrays[_column(field.name)] for field in fields(Attempts)]
     groups = columns, [arrays[name] for name in _EPISODE_COLUMNS]
     one_length = all(len({c.shape for c in group}) == 1 and group[0].ndim == 1 for group in groups)
     npz.check(path, one_length, "its columns differ in length")  # of a part no seal is checked
     attempts = Attempts(*columns)
     filmed = set(zip(arrays["reach"].tolist(), arrays["attempt"].tolist(), strict=True))
-    pairs = zip(attempts.reach.tolist(), attempts.attempt.tolist(), strict=True)
-    rows = np.fromiter((pair in filmed for pair in pairs), bool, len(attempts.reach))
-    return attempts.take(rows), attempts
+    is_filmed = np.array([pair in filmed for pair in attempts.pairs()], bool)
+    return {
+        "episodes": attempts.take(is_filmed),
+        "attempts": attempts,
+        "probe": str(arrays["probe"]),
+        "spec": parse_spec(str(arrays["spec"]), path),
+    }
 
 
 def _column(field: str) -> str:

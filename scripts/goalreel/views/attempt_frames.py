@@ -23,7 +23,13 @@ from goalreel.pictures.styles import make_style
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.simulation.episodes import Camera
 from goalreel.simulation.reaches import simulate_attempts
-from goalreel.simulation.trajectories import Attempts, Trajectories, read_summary, read_trajectories
+from goalreel.simulation.trajectories import (
+    Attempts,
+    Trajectories,
+    concatenate,
+    read_summary,
+    read_trajectories,
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,7 @@ class RunAttempts:
     @cached_property
     def rows(self) -> Attempts:
         """The rows of all attempts, by reach and attempt."""
-        parts = [vars(read_summary(path).attempts).values() for path in self.trajectories]
-        return Attempts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return concatenate(read_summary(path).attempts for path in self.trajectories)
 
     @cached_property
     def _size(self) -> tuple[int, int]:
@@ -84,8 +89,8 @@ class RunAttempts:
         first: int,
         files: contextlib.ExitStack,
     ) -> list[AttemptFrames]:
-        attempts, filmed = trajectories.attempts.take(rows), set(_pairs(trajectories.episodes))
-        is_filmed = np.array([pair in filmed for pair in _pairs(attempts)])
+        attempts, filmed = trajectories.attempts.take(rows), set(trajectories.episodes.pairs())
+        is_filmed = np.array([pair in filmed for pair in attempts.pairs()])
         sources = []
         if is_filmed.any():
             sources.append((trajectories, open_cache(cache_path, self._size)))
@@ -97,14 +102,14 @@ class RunAttempts:
                 )
             again = self._again(trajectories, attempts.take(~is_filmed))
             sources.append(files.enter_context(again))
-        numbers = dict(zip(_pairs(attempts), (rows + first).tolist(), strict=True))
+        numbers = dict(zip(attempts.pairs(), (rows + first).tolist(), strict=True))
         env, hud = self.config["env"], self.config["overlay.hud"]
         template, unit = self.config["overlay.caption"], self.config["unit"]
         found = []
         for source, cache in sources:
             texts, scale = captions(template, source, env, unit), self.config["render"]["scale"]
             frames = Yuv420p(overlaid(cache, source, env, texts, hud, 0, scale))
-            for place, pair in enumerate(_pairs(source.episodes)):
+            for place, pair in enumerate(source.episodes.pairs()):
                 if pair in numbers:
                     row, start = source.episodes.row(place), int(cache.offsets[place])
                     found.append(AttemptFrames(numbers[pair], row, frames, start))
@@ -146,7 +151,3 @@ def drawn(
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         path = Path(folder, "frames.npz")
         yield scene.film(path, play, spec), open_cache(path, size)
-
-
-def _pairs(rows: Attempts) -> list[tuple[int, int]]:
-    return list(zip(rows.reach.tolist(), rows.attempt.tolist(), strict=True))

@@ -12,7 +12,7 @@ from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache, largest, open_cache
-from goalreel.simulation.trajectories import Attempts, Summary, read_summary
+from goalreel.simulation.trajectories import Attempts, Summary, concatenate, read_summary
 from goalreel.views.triggers import EpisodeTrigger, chosen_episodes
 
 Place = tuple[int, int]  # an episode: its shard, and its number in that shard
@@ -41,8 +41,7 @@ class FilmedEpisodes:
     @cached_property
     def rows(self) -> Attempts:
         """The rows of all episodes in film order."""
-        parts = [vars(summary.episodes).values() for summary in self.summaries]
-        return Attempts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return concatenate(summary.episodes for summary in self.summaries)
 
     @cached_property
     def places(self) -> list[Place]:

@@ -29,7 +29,7 @@ from goalreel.policies.parameters import MOST_AGES
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera, simulate_episodes
-from goalreel.simulation.reaches import assemble, concatenate, outcomes, valid
+from goalreel.simulation.reaches import assemble, outcomes, to_batch
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.views.attempt_frames import drawn
 
@@ -140,18 +140,15 @@ def play(
 
     All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
     """
-    slots, everything = np.arange(attempts), np.ones(attempts, bool)
+    slots, batches = np.arange(attempts), []
     seeds = episode_seeds(spec.config["seed"], slots, 0)
-    rows, kept = [], []
     for age in learner.ages:
         scene = scene.with_policy(learner.policy(age))
         scene.policy.check(scene.env)
         episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
-        rows.append(outcomes(slots, 0, episodes, scene.env, spec.config["success"]))
-        kept.append(valid(episodes, everything))
-    states, actions, rewards = map(np.concatenate, zip(*kept, strict=True))
-    place, episodes = np.arange(len(rows) * attempts), concatenate(rows)
-    return assemble(states, actions, rewards, place, episodes, episodes, spec)
+        rows = outcomes(slots, 0, episodes, scene.env, spec.config["success"])
+        batches.append(to_batch(rows, episodes))
+    return assemble(batches, spec, is_sorted=True)
 
 
 def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:

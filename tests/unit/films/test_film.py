@@ -1,7 +1,6 @@
 """The film is the sum of its segments, without drift, and never of segments that do not fit."""
 
 import itertools
-import json
 import os
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ import av
 import numpy as np
 import pytest
 from assembling import nal_types, packets_of
-from conftest import CONTINUOUS, DISCRETE, HARSH, QP, decoded, rendered, shard, simulated
+from conftest import CONTINUOUS, HARSH, QP, decoded, rendered, shard, simulated
 
 from goalreel.errors import GoalreelError
 from goalreel.films.concatenate import concatenate
@@ -17,10 +16,10 @@ from goalreel.films.segment import encode_segment
 from goalreel.simulation.trajectories import write_trajectories
 
 
-def join(shards, film, title="t", comment="{}", fps=30, env=DISCRETE, cards=0):
+def join(shards, film, title="t", comment="{}", fps=30, cards=0):
     """Make a film of (trajectories, segment) pairs and return its number of frames."""
     trajectories, segments = zip(*shards, strict=True)
-    return concatenate(segments, trajectories, film, env, fps, cards, "reach", title, comment)
+    return concatenate(segments, trajectories, film, fps, cards, "reach", title, comment)
 
 
 def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases, tmp_path):
@@ -89,8 +88,7 @@ def test_failed_attempts_are_chapters_too(atlases, tmp_path):
     trajectories = simulated(reaches=range(2), policy=policy, show="attempts")
     assert not trajectories.episodes.terminated.all()
     write_trajectories(tmp_path / "00000.npz", trajectories)
-    comment = json.dumps({"source": trajectories.digest()})
-    encode_segment(rendered(trajectories, atlases), tmp_path / "00000.mp4", 30, QP, comment)
+    encode_segment(rendered(trajectories, atlases), tmp_path / "00000.mp4", 30, QP, "{}")
     join([(tmp_path / "00000.npz", tmp_path / "00000.mp4")], tmp_path / "f.mp4")
     with av.open(str(tmp_path / "f.mp4")) as container:
         titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
@@ -102,18 +100,14 @@ def test_failed_attempts_are_chapters_too(atlases, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encode": QP | {"preset": "medium"}}, "SPS and PPS differ"),
+        ({"encode": QP | {"preset": "medium"}}, "its size or its coding differs from that of"),
         ({"fps": 25}, "constant 30 fps"),
-        ({"comment": "{}"}, "does not show the trajectories of its shard"),
-        ({"comment": '{"code": "other"}'}, "differs from"),
-        ({"comment": "no spec"}, "holds no spec"),
     ],
 )
 def test_segments_that_do_not_belong_together_are_refused(atlases, tmp_path, change, message):
     shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
     trajectories = simulated(reaches=range(1, 2))
-    comment = json.dumps({"source": trajectories.digest()})
-    settings = {"fps": 30, "encode": QP, "comment": comment} | change
+    settings = {"fps": 30, "encode": QP, "comment": "{}"} | change
     encode_segment(rendered(trajectories, atlases), shards[1][1], **settings)
     with pytest.raises(GoalreelError, match=message) as error:
         join(shards, tmp_path / "f.mp4")
@@ -124,14 +118,10 @@ def test_trajectories_from_elsewhere_are_refused(atlases, tmp_path):
     shards = [shard(tmp_path, atlases, i, range(i, i + 1)) for i in range(2)]
     second = range(1, 2)
     for other, message in (
-        (simulated(reaches=range(3, 4)), "does not show the trajectories of its shard"),
-        (simulated(reaches=second, seed=8), "does not show the trajectories of its shard"),
-        (simulated(CONTINUOUS, second), "differs from"),
+        (simulated(CONTINUOUS, second), "holds .* frames, the episodes of its shard"),
         (replace(simulated(reaches=second), probe="f" * 64), "libm round differently"),
     ):
         write_trajectories(shards[1][0], other)
         with pytest.raises(GoalreelError, match=message):
             join(shards, tmp_path / "f.mp4")
         assert not (tmp_path / "f.mp4").exists()
-    with pytest.raises(GoalreelError, match="are of MountainCar-v0"):
-        join(shards[:1], tmp_path / "f.mp4", env=CONTINUOUS)

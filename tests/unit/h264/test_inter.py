@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from goalreel.encoding.assembling.intra_slices import code_intra
 from goalreel.encoding.yuv import joined, planes
-from goalreel.errors import GoalreelError
 from goalreel.h264 import cavlc_tables
 from goalreel.h264.inter import code_patches, skip_run
 from goalreel.h264.macroblocks import Region
@@ -238,19 +237,6 @@ def test_a_plain_colour_costs_less_than_its_coefficients(name, colour):
     (without,) = slices(name, flat, WHOLE, 30)
     assert colour == under or len(with_colour) < len(without)
     assert error(flat, name, 30, colours) > 38
-
-
-def test_a_quantiser_that_is_too_low_for_the_profile_is_an_error():
-    """Main has no level codes of more than 12 bits: chroma's DC can be larger below qp 4."""
-    reference = tuple(np.zeros((side, side), np.uint8) for side in (16, 8, 8))
-    full, half = (slice(0, 16), slice(0, 16)), (slice(0, 8), slice(0, 8))
-    white = [(full, reference[0] + 255), (half, reference[1] + 255), (half, reference[2] + 255)]
-    region = Region(0, 0, 1, 1, 1)
-    for qp in (4, 5, 9):
-        code_patches(reference, reference, [white], region, qp)
-    for qp in (0, 3):
-        with pytest.raises(GoalreelError, match="too large for H.264's Baseline profile"):
-            code_patches(reference, reference, [white], region, qp)
 
 
 def test_a_patch_outside_of_a_slice_leaves_all_of_it_skipped():

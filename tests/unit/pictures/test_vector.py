@@ -9,9 +9,8 @@ from conftest import CONTINUOUS, DISCRETE, of_shard, simulated
 from gymnasium_frames import drawn
 from project import REPOSITORY
 
-from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
-from goalreel.pictures.atlas import Atlas, draw_atlas, read_atlas, write_atlas
+from goalreel.pictures.atlas import draw_atlas, read_atlas, write_atlas
 from goalreel.pictures.frame_cache import open_cache, write_cache
 from goalreel.pictures.mountain_car_scene import MIN_POSITION, SCALE
 from goalreel.pictures.styles import make_style
@@ -206,16 +205,6 @@ def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
     chosen = np.arange(0, len(shard.states), 7)
     drawn = pictures(style, shard.states[chosen, 0])
     assert all(np.array_equal(cache[i], f) for i, (_, f) in zip(chosen, drawn, strict=True))
-
-
-def test_an_atlas_of_another_size_or_palette_is_refused():
-    specs = [
-        parse_spec(canonical({"config": {"env": DISCRETE, "render": options((160, 120), palette)}}))
-        for palette in PALETTES
-    ]
-    atlas = Atlas(np.zeros((1, 1), np.int16), np.zeros((120, 160, 3)), None, specs[0])
-    with pytest.raises(GoalreelError, match="the atlas is of .*'light'.*, not of .*'dark'"):
-        render_states(simulated(), atlas, vector(size=(160, 120), palette="dark"), specs[1])
 
 
 def test_the_spec_names_the_package_that_draws():

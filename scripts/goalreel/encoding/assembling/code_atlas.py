@@ -8,7 +8,6 @@ from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.intra_slices import code_intra, decode
 from goalreel.encoding.assembling.sample_parts import ordered
 from goalreel.encoding.yuv import pad16, patch_planes, planar, planes, rows
-from goalreel.errors import GoalreelError
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.nal import annex_b
@@ -38,21 +37,15 @@ def code_atlas(
         spec: what the result keeps about its making.
 
     Raises:
-        GoalreelError: pictures reach below their rows, or ffmpeg fails.
+        GoalreelError: ffmpeg fails.
     """
-    if not all(1 <= qp <= 51 for qp in quantisers):
-        raise GoalreelError(f"quantisers {quantisers}; allowed: 1 to 51")
     picture = pad16(planar(card))
     track = planes(picture)
     captions, hud = clear
     # Macroblock rows: of the captions' slice, and of the pictures' slices.
     cuts = -(-captions // SIDE), -(-hud // SIDE) if hud == len(card) else hud // SIDE
     lowest, boxes = min(SIDE * cuts[1], len(card)), atlas.patches.boxes
-    if (bottom := int((boxes[:, 0] + boxes[:, 2]).max())) > lowest:
-        raise GoalreelError(
-            f"pictures reach down to row {bottom}, their slices to {lowest}; set encode.encoder: "
-            f"x264, or choose no HUD, or another size"
-        )
+    assert (boxes[:, 0] + boxes[:, 2]).max() <= lowest, "pictures reach below their slices"
     slices = _code_card(picture, quantisers[1], cuts[0])
     decoded = planes(_decoded(slices, track[0].shape[::-1], cuts[0], quantisers[1]))
     patches = patch_planes(atlas.patches)

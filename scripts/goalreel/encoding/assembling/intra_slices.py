@@ -4,26 +4,16 @@ Such a slice may stand anywhere in a picture of the same width, under a header o
 in an I slice looks beyond it. Several make up one IDR picture.
 """
 
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
 
 import numpy as np
 
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import intra_stream
-from goalreel.errors import GoalreelError
-from goalreel.h264.bits import BitStrings, ue_codewords
-from goalreel.h264.macroblocks import Planes
-from goalreel.h264.nal import IDR, PPS, SPS, Nal, split, units_of, unpack
-from goalreel.h264.slice_reader import (
-    IntraSlice,
-    read_pps,
-    read_slice,
-    read_sps,
-    slice_data,
-)
+from goalreel.h264.bits import BitStrings
+from goalreel.h264.macroblocks import SIDE, Planes
+from goalreel.h264.slice_reader import read_slices
 
-_SIDE = 16  # of a macroblock
 _TOGETHER = 256  # strips that are coded as one picture, at most
 
 
@@ -39,13 +29,16 @@ def code_intra(
         thorough: some percent smaller in fifty times the time, for what is coded once.
 
     Raises:
-        GoalreelError: ffmpeg fails, or x264 codes something else than it was asked.
+        GoalreelError: ffmpeg fails.
     """
     stream, written = ffmpeg.output(intra_stream(size, qp, thorough), pictures)
-    found = list(_taken(split(stream), size, qp))
-    if len(found) != written:
-        raise GoalreelError(f"x264 coded {len(found)} pictures of {written}")
-    return [one.data for one in found]
+    if not written:
+        return []
+    data, starts, lengths = read_slices(stream, size, qp)
+    assert len(starts) == written, f"x264 coded {len(starts)} slices of {written} pictures"
+    bits = np.unpackbits(data)
+    ends = (starts + lengths).tolist()
+    return [bits[start:end] for start, end in zip(starts.tolist(), ends, strict=True)]
 
 
 def code_strips(strips: Planes, qp: int) -> BitStrings:
@@ -63,58 +56,20 @@ def code_strips(strips: Planes, qp: int) -> BitStrings:
         np.concatenate([plane, plane[:1].repeat(-count % together, axis=0)]) for plane in strips
     )
     pictures = np.concatenate([part.reshape(-1, together * part[0].size) for part in parts], axis=1)
-    size = width, _SIDE * together
+    size = width, SIDE * together
     stream, _ = ffmpeg.output(intra_stream(size, qp, strips=True), [pictures])
-
-    starts, ends = units_of(stream)
-    slices = np.frombuffer(stream, np.uint8)[starts] & 31 == IDR
-    number = np.cumsum(slices) - 1
-    first = slices & (number % together == 0)
-    apart = ~slices | first
-    bounds = zip(starts[apart].tolist(), ends[apart].tolist(), strict=True)
-    found = list(_taken([unpack(stream[start:end]) for start, end in bounds], size, qp))
-    if not len(found) * together == slices.sum() == len(pictures) * together:
-        raise GoalreelError(f"x264 coded {slices.sum()} slices of {count} rows of macroblocks")
-    # Headers differ in first_mb_in_slice alone, ue(v) at the beginning.
-    _, address = ue_codewords(np.arange(together) * (width // _SIDE))
-    headers = np.add.outer([one.header_bits - 1 for one in found], address).ravel()
-    return slice_data(stream, starts[slices][:count], ends[slices][:count], headers[:count])
-
-
-def _taken(units: list[Nal], size: tuple[int, int], qp: int) -> Iterator[IntraSlice]:
-    """Yield the slice of each picture of x264's stream.
-
-    Raises GoalreelError if they fit nowhere else.
-    """
-    sps = pps = None
-    read_sps_once, read_pps_once = cache(read_sps), cache(read_pps)  # they come with each picture
-    for unit in units:
-        if unit.type == SPS:
-            sps = read_sps_once(unit.rbsp)
-        elif unit.type == PPS:
-            pps = read_pps_once(unit.rbsp)
-        elif unit.type == IDR and sps and pps:
-            picture = read_slice(unit, sps, pps)
-            columns, rows = sps.macroblocks
-            if (16 * columns, 16 * rows, picture.qp) != (*size, qp):
-                raise GoalreelError(
-                    f"x264 coded {16 * columns}x{16 * rows} pixels at qp {picture.qp}; "
-                    f"expected: {size[0]}x{size[1]} at qp {qp}"
-                )
-            yield picture
+    data, starts, lengths = read_slices(stream, size, qp)
+    assert len(starts) == len(pictures) * together, f"x264 coded {len(starts)} slices of {count}"
+    return BitStrings(data, starts[:count], lengths[:count])
 
 
 def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
     """Return the pictures of an Annex B stream in yuv420p, (frames, H * 3 / 2, W) uint8.
 
-    size: (width, height) shown, even. Raises GoalreelError if ffmpeg finds a fault in the stream,
-    or pictures of another size.
+    size: (width, height) shown, even. Raises GoalreelError if ffmpeg finds a fault in the stream.
     """
     width, height = size
     arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]
     arguments += ["-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "pipe:1"]
     samples, _ = ffmpeg.output(arguments, [stream])
-    each = width * height * 3 // 2
-    if not samples or len(samples) % each:
-        raise GoalreelError(f"ffmpeg decoded {len(samples)} bytes; expected: {each} a picture")
     return np.frombuffer(samples, np.uint8).reshape(-1, height * 3 // 2, width)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.h264.nal import length_prefixed
 from goalreel.h264.parameter_sets import POC_BITS
 from goalreel.h264.slices import SliceHeader, poc_position, slice_nal
@@ -72,7 +71,7 @@ class PartStore:
         return len(self._parts) - 1
 
     def add_slice(self, header: SliceHeader, data: np.ndarray) -> int:
-        """Add a P slice, given its data as bits. Raises GoalreelError as ordered."""
+        """Add a P slice, given its data as bits."""
         return self.add(ordered(header, data), order_position(header))
 
     def samples(self, rows: np.ndarray, counts: np.ndarray) -> Samples:
@@ -84,19 +83,15 @@ class PartStore:
 
 
 def ordered(header: SliceHeader, data: np.ndarray) -> bytes:
-    """Return a slice as a part whose pic_order_cnt_lsb is 0.
-
-    Raises GoalreelError if an order could make its bytes look like a start code (7.4.1).
-    """
+    """Return a slice as a part whose pic_order_cnt_lsb is 0."""
     # All ones, so that no emulation prevention byte comes into the order's bytes.
-    part = bytearray(length_prefixed([slice_nal(replace(header, poc_lsb=_ORDER), data)]))
+    part = bytearray(length_prefixed(slice_nal(replace(header, poc_lsb=_ORDER), data)))
     byte, bit = divmod(order_position(header), 8)
     window = int.from_bytes(part[byte : byte + 3], "big") & ~(_ORDER << (8 - bit))
     part[byte : byte + 3] = window.to_bytes(3, "big")
     # The first of the three bytes is not 0. So whatever the order is, at most the others are, and
-    # no byte below 4 follows them.
-    if not (bit and part[byte] and (part[byte + 2] or part[byte + 3] > 3)):
-        raise GoalreelError(f"no order fits into this slice: {header}")
+    # no byte below 4 follows them: no order makes the bytes look like a start code (7.4.1).
+    assert bit and part[byte] and (part[byte + 2] or part[byte + 3] > 3), header
     return bytes(part)
 
 

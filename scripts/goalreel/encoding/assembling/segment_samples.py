@@ -42,15 +42,9 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Traject
         trajectories: the shard's, to name an episode in an error.
 
     Raises:
-        GoalreelError: an episode has no card or too many pictures, or the coded atlas lacks one, or
-            the cache has no pictures of a car.
+        GoalreelError: an episode has too many pictures, or the coded atlas lacks one.
     """
     layers = {layer.name: layer for layer in cache.layers}
-    if _PICTURE not in layers:
-        raise GoalreelError(
-            f"a frame cache of the layers {', '.join(layers) or 'none'}: only one with "
-            f"{_PICTURE!r}, of a Mountain Car, can be assembled"
-        )
     picture, caption = layers.pop(_PICTURE), layers.pop(_CAPTION, None)
     hud = list(layers.values())
     starts, lengths, store = cache.offsets[:-1], np.diff(cache.offsets), PartStore()
@@ -59,8 +53,7 @@ def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Traject
     changed = np.logical_or.reduce(
         [layer.index != there for layer, there in zip((picture, *hud), on_card, strict=True)]
     )
-    if changed[starts].any():
-        raise GoalreelError("an assembled episode starts with a title card, but this one has none")
+    assert not changed[starts].any(), "an assembled episode starts with a title card"
     slices = [coded_atlas.slices.get(digest) for digest in picture.patches.digests()]
     _check_pictures(slices, picture, cache, trajectories)
     columns = [_pictures(picture, slices, coded_atlas, store)]
@@ -131,7 +124,7 @@ def _idr_pictures(
             SliceHeader("I", first, idr_pic_id=number, ref_idc=3, qp=coded_atlas.quantisers[1])
             for number in _IDR_PIC_IDS
         )
-        return [length_prefixed([slice_nal(header, data)]) for header in headers]
+        return [length_prefixed(slice_nal(header, data)) for header in headers]
 
     rests = units(below, rest)
     cards = [[a + b for a, b in zip(units(0, data), rests, strict=True)] for data in tops]
@@ -140,13 +133,9 @@ def _idr_pictures(
 
 
 def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> list[np.ndarray]:
-    """Return the data of an I slice for each caption.
-
-    Raises GoalreelError if a caption reaches below the captions' rows.
-    """
+    """Return the data of an I slice for each caption."""
     boxes, height = caption.patches.boxes, SIDE * coded_atlas.rows[0]
-    if (boxes[:, 0] + boxes[:, 2]).max(initial=0) > height:
-        raise GoalreelError(f"a caption reaches below row {height}, its slice's last")
+    assert (boxes[:, 0] + boxes[:, 2]).max(initial=0) <= height, "a caption leaves its slice"
     luma, blue, red = planes(pad16(planar(cache.background)))
     under = luma[:height], blue[: height // 2], red[: height // 2]
 

@@ -206,7 +206,7 @@ def _device(fields: Fields, steps: int, device: torch.device) -> torch.device:
     if device.type == "cuda" and size < torch.cuda.mem_get_info(device)[0] // 2:
         return device
     free = available_memory()
-    if free is not None and size > free:
+    if size > free:
         raise GoalreelError(
             f"a replay buffer of {steps:,} steps takes {size / 2**30:,.1f} GiB; this machine, or "
             f"its container, has {free / 2**30:,.1f} GiB free, which is enough for "

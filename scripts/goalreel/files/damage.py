@@ -1,0 +1,37 @@
+"""One answer to a file that cannot be read: which it is, and what is wrong with it."""
+
+import contextlib
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from tokenize import TokenError
+
+from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+
+# What readers of zip, zlib, NumPy's headers, MP4 boxes, JSON and XML raise at damaged content.
+BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, RuntimeError, EOFError),
+    *(ValueError, TypeError, AttributeError, OverflowError, SyntaxError, TokenError, LookupError),
+)
+
+
+@contextlib.contextmanager
+def reporting_damage(
+    path: str | os.PathLike, damage: str = "it is truncated or corrupt"
+) -> Iterator[None]:
+    """Name the file in whatever the reading of it, in the block, raises.
+
+    Raises:
+        GoalreelError: there is no such file, or the machine cannot read it.
+        Unusable: its content is damaged.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+    except (OSError, *BROKEN) as error:
+        if blames_the_machine(error):
+            raise GoalreelError(f"{path}: cannot be read: {error}") from None
+        raise Unusable(path, f"{damage} ({str(error)[:200]})") from None

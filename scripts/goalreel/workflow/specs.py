@@ -101,10 +101,10 @@ class Specs:
         return common_digest(self._common(stage))
 
     def makers(self, stage: str) -> dict[str, str]:
-        """Return the stages whose results a stage takes, or compares, by what they are called."""
-        found = {option: source.stage for option, source in sources(stage, self.run).items()}
-        compared = (name for name in STAGES[stage].compares if self._is_compared(name))
-        return found | {name: name for name in compared}
+        """Return the stages whose results a stage takes, by option; or those that it compares."""
+        if compares := STAGES[stage].compares:
+            return {name: name for name in compares if self._is_compared(name)}
+        return {option: source.stage for option, source in sources(stage, self.run).items()}
 
     def _is_compared(self, stage: str) -> bool:
         """Return whether a stage is of this run, and so are the policies that it trains."""

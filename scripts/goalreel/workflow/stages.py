@@ -263,7 +263,7 @@ _VIEWS = {
     ),
     "compare": Stage(
         config=("compare", "view_encoder"),
-        tools=_ENCODING,
+        tools=(*_ENCODING, "pandas"),
         outputs=tuple(f"compare/{file}" for file in ("compare.mp4", "compare.csv", _SUMS)),
         per="any",
         summary="compare/compare.csv",

@@ -37,7 +37,8 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
 
         homes = [f"{module}.{name}" for name, module in _HOME.items()]
         homes += ["recorders.vector.RecordVideo", "recorders.vector.FinalFrame"]
-        homes += ["recorders.vec_video_recorder.VecVideoRecorder", "hub.card"]
+        homes += ["recorders.video_writer.VideoOptions", "hub.card"]
+        homes += ["recorders.vec_video_recorder.VecVideoRecorder"]
         entries = [f"::: goalreel.{home}" for home in homes]
         markdown = markdown.replace("<!-- api -->", "\n\n".join(entries))
     return _LINK.sub(lambda match: _source(match, page.file.src_uri), markdown)

@@ -14,6 +14,6 @@ def compare(spec, video, table, sums):
     runs = read_run(folders[0]), read_run(folders[1])
     pairs = pairs_of(runs)
     frames = film_pairs(video, runs, pairs, spec)
-    differences = write_differences(table, runs, pairs)
+    differences = write_differences(table, pairs)
     write_sums(sums, [video, table])
     return f"{frames} frames of {differences}"

@@ -17,3 +17,9 @@ def to_rgb(image: object) -> object:
     if len(shape) == 2 or shape[2:] == (1,):
         return np.repeat(image.reshape(*shape[:2], 1), 3, axis=2)
     return image[..., :3] if shape[2:] == (4,) else image
+
+
+def paste(canvas: np.ndarray, pixels: np.ndarray, top: int, left: int) -> np.ndarray:
+    """Write (h, w, 3) pixels into a canvas, (H, W, 3), and return the canvas."""
+    canvas[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+    return canvas

@@ -3,11 +3,7 @@
 A recording starts and ends as in Gymnasium 1.4.0. Importing this module imports gymnasium.
 """
 
-import gc
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -15,11 +11,11 @@ import numpy as np
 from gymnasium import logger
 
 from goalreel.errors import GoalreelError
-from goalreel.recorders.recording import OnVideo, Output, Recording, begun, stepped
-from goalreel.recorders.schedule import capped_cubic_video_schedule
+from goalreel.recorders.recorder import Recorder, begun, stepped
+from goalreel.recorders.video_writer import VideoWriter
 
 
-class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
+class RecordVideo(gymnasium.Wrapper, Recorder):
     """Record videos of episodes, or from steps on, in place of gymnasium.wrappers.RecordVideo.
 
     Attributes, methods, warnings and file names are Gymnasium's (1.4.0), but for recorded_frames:
@@ -45,12 +41,7 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
         fps: float | None = None,
         disable_logger: bool = True,
         gc_trigger: Callable[[int], bool] | None = lambda episode: True,
-        *,
-        qp: int = 23,
-        preset: str = "veryfast",
-        name_pattern: str | None = None,
-        statistics: bool = False,
-        on_video: OnVideo | None = None,
+        **video: Any,
     ) -> None:
         """Wrap `env`; nothing is recorded before the first reset.
 
@@ -66,66 +57,39 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
             fps: by default the environment's render_fps, or 30.
             disable_logger: False names each finished video on standard error.
             gc_trigger: whether to collect garbage after a recording in this episode.
-            qp: x264's quantiser, 0 to 51; 0 stores exactly the pixels.
-            preset: x264's.
-            name_pattern: of the files' names in place of Gymnasium's, such as
-                "episode-{episode}-return-{return:.0f}"; also {step}, at which the recording began,
-                {seed}, {length}, {name_prefix}, {terminated} and {truncated}.
-            statistics: whether each video gets a JSON file beside it, of `info` below.
-            on_video: called with the path, the episode's number and its `info`, a dict of those
-                fields and `frames`, when a video's file is whole. All are of the episode in which
-                the recording began; a seed is known where `reset` was given one.
+            video: qp, preset, name_pattern, statistics and on_video, see VideoOptions.
 
         Raises:
             ValueError: the render mode gives no pictures.
             GoalreelError: a setting is not allowed.
         """
-        gymnasium.utils.RecordConstructorArgs.__init__(
-            self,
-            video_folder=video_folder,
-            episode_trigger=episode_trigger,
-            step_trigger=step_trigger,
-            video_length=video_length,
-            name_prefix=name_prefix,
-            fps=fps,
-            disable_logger=disable_logger,
-            gc_trigger=gc_trigger,
-            qp=qp,
-            preset=preset,
-            name_pattern=name_pattern,
-            statistics=statistics,
-            on_video=on_video,
-        )
+        arguments = {
+            name: value
+            for name, value in locals().items()
+            if name not in ("self", "env", "__class__")
+        }
         gymnasium.Wrapper.__init__(self, env)
         if env.render_mode in {None, "human", "ansi"}:
             raise ValueError(
                 f"Render mode is {env.render_mode}, which RecordVideo cannot record; make the "
                 "environment with one that returns images, such as rgb_array"
             )
-        if episode_trigger is None and step_trigger is None:
-            episode_trigger = capped_cubic_video_schedule
-        self.episode_trigger = episode_trigger
-        self.step_trigger = step_trigger
-        self.disable_logger = disable_logger
-        self.gc_trigger = gc_trigger
-        self.frames_per_sec = self.metadata.get("render_fps", 30) if fps is None else fps
-        self.name_prefix = name_prefix
-        self.video_length = video_length or float("inf")
-        self.video_folder = os.path.abspath(video_folder)  # noqa: PTH100 (spelt as Gymnasium's)
-        how = self.frames_per_sec, qp, preset, name_pattern, statistics, on_video
-        self._output = Output(Path(self.video_folder), name_prefix, *how)
-        self._output.prepare()  # now, not at the first reset
-        self.recording = False
+        self._configure(arguments, self.metadata)
         self.render_history: list[Any] = []
         self.step_id = -1
         self.episode_id = -1
         self._episode = begun(-1)
-        self._recording: Recording | None = None
+        self._video: VideoWriter | None = None
+
+    @property
+    def recording(self) -> bool:
+        """Return whether a video is being recorded."""
+        return self._video is not None
 
     @property
     def written(self) -> int:
         """Return the number of frames of the video that is being recorded."""
-        return self._recording.written if self._recording else 0
+        return self._video.written if self._video else 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """Reset the environment; the recording of an episode ends, and another may start."""
@@ -172,34 +136,22 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
 
     def __del__(self) -> None:
         """Finish the video, where `close` has not; there is none if `__init__` has failed."""
-        if getattr(self, "recording", False):
-            self._recording.finish()
-            self._forget()
+        if video := getattr(self, "_video", None):
+            video.finish()
+            self._video = None
 
     def start_recording(self, video_name: str) -> None:
         """Start to record {video_name}.mp4, after finishing what is being recorded."""
         if self.recording:
             self.stop_recording()
-        self._recording = Recording(self, self._output, video_name, self.step_id, self._episode)
-        self.recording = True
+        self._video = self._writer(video_name, self.step_id, self._episode)
 
     def stop_recording(self) -> None:
         """Finish the video. Raises GoalreelError if ffmpeg fails; there is no file then."""
         # Gymnasium's own words, and its AssertionError.
         assert self.recording, "stop_recording was called, but no recording was started"
-        written = self.written
-        try:
-            path = self._recording.finish()
-        except Exception:
-            self._forget()
-            raise
-        if path is None:
-            logger.warn("Ignored saving a video as there were zero frames to save.")
-        elif not self.disable_logger:
-            print(f"{path}: {written} frames", file=sys.stderr)
-        self._forget()
-        if self.gc_trigger and self.gc_trigger(self.episode_id):
-            gc.collect()
+        video, self._video = self._video, None
+        self._finish(video, self.episode_id)
 
     def _record(self) -> None:
         """Record a frame, if there is a recording, and end it if it is full."""
@@ -230,11 +182,7 @@ class RecordVideo(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
 
     def _write(self, frame: np.ndarray) -> None:
         try:
-            self._recording.write(frame)
+            self._video.write(frame)
         except GoalreelError:
-            self._forget()
+            self._video = None
             raise
-
-    def _forget(self) -> None:
-        self._recording = None
-        self.recording = False

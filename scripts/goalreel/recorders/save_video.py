@@ -8,21 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
-from goalreel.recorders.recording import OnVideo
 from goalreel.recorders.schedule import capped_cubic_video_schedule
-from goalreel.recorders.video_writer import Encoder
+from goalreel.recorders.video_writer import OnVideo, VideoOptions, VideoWriter
 
 _AT_ONCE = 8  # encoders that a stream of frames may keep busy, some 50 MB each
 
 
 @dataclass(frozen=True)
 class _Snippet:
-    path: Path
+    name: str
+    writer: VideoWriter
     start: int  # number of its first frame
     stop: int | None  # number of the frame after its last, None: up to the end
 
     def shows(self, number: int) -> bool:
         return self.start <= number and (self.stop is None or number < self.stop)
+
+    def finish(self) -> None:
+        if self.writer.finish() is None:
+            warnings.warn(f"{self.name}: no frames, no video", stacklevel=4)
 
 
 def save_video(
@@ -78,60 +82,47 @@ def save_video(
         raise GoalreelError(f"video_length: {video_length}; allowed: None, or 0 and more")
     if save_logger not in (None, "bar"):
         raise GoalreelError(f"save_logger: {save_logger!r}; allowed: None, 'bar'")
-    settings = {"fps": fps, "qp": qp, "preset": preset}
-    Encoder("", **settings)  # refuses wrong ones before the first frame is made
+    options = VideoOptions(fps, qp, preset, on_video=on_video)
     folder = Path(video_folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
 
-    def starting(number: int) -> dict[_Snippet, Encoder]:
-        """Return the snippet that starts with a frame, if there is one, and its encoder."""
+    def starting(number: int) -> list[_Snippet]:
+        """Return the snippet that starts with a frame, if there is one."""
+        step = step_starting_index + max(number - 1, 0)
         if number == 0:  # the frame from reset belongs to no step
             name, trigger, argument = f"episode-{episode_index}", episode_trigger, episode_index
         else:
-            argument = step_starting_index + number - 1
-            name, trigger = f"step-{argument}", step_trigger
+            name, trigger, argument = f"step-{step}", step_trigger, step
         if trigger is None or not trigger(argument):
-            return {}
+            return []
         stop = None if video_length is None else number + video_length
-        path = Path(f"{folder}/{name_prefix}-{name}.mp4")
-        return {_Snippet(path, number, stop): Encoder(path, **settings, first=number)}
-
-    def finish(encoder: Encoder, snippet: _Snippet) -> None:
-        frames = encoder.finish()
-        if not frames:
-            warnings.warn(f"{snippet.path}: no frames, no video", stacklevel=4)
-        elif on_video is not None:
-            step = step_starting_index + max(snippet.start - 1, 0)
-            told = {"episode": episode_index, "step": step, "frames": frames}
-            on_video(str(snippet.path), episode_index, told)
+        name = f"{name_prefix}-{name}.mp4"
+        episode = {"episode": episode_index}
+        writer = VideoWriter(folder / name, options, episode, step, first=number)
+        return [_Snippet(name, writer, number, stop)]
 
     progress = functools.partial(_progress, logger=save_logger)
     if hasattr(frames, "__len__") and hasattr(frames, "__getitem__"):
         for number in range(max(len(frames), 1)):
-            for snippet, encoder in starting(number).items():
-                _encode(frames, snippet, encoder, progress, finish)
+            for snippet in starting(number):
+                _encode(frames, snippet, progress)
     else:
-        _encode_stream(progress(frames, "frames"), starting, step_trigger is not None, finish)
+        _encode_stream(progress(frames, "frames"), starting, step_trigger is not None)
 
 
-def _encode(
-    frames, snippet: _Snippet, encoder: Encoder, progress: Callable, finish: Callable
-) -> None:
+def _encode(frames, snippet: _Snippet, progress: Callable) -> None:
     """Encode a snippet of frames that can be looked up."""
     stop = len(frames) if snippet.stop is None else min(snippet.stop, len(frames))
     try:
-        for number in progress(range(snippet.start, stop), snippet.path.name):
-            encoder.write(frames[number])
-        finish(encoder, snippet)
+        for number in progress(range(snippet.start, stop), snippet.name):
+            snippet.writer.write(frames[number])
+        snippet.finish()
     finally:
-        encoder.abort()
+        snippet.writer.abort()
 
 
 def _encode_stream(
-    frames: Iterable,
-    starting: Callable[[int], dict[_Snippet, Encoder]],
-    anywhere: bool,
-    finish: Callable,
+    frames: Iterable, starting: Callable[[int], list[_Snippet]], anywhere: bool
 ) -> None:
     """Encode the snippets of frames that come once.
 
@@ -140,26 +131,26 @@ def _encode_stream(
     running = starting(0)
     try:
         for number, frame in enumerate(frames):
-            running |= starting(number) if number else {}
+            running += starting(number) if number else []
             if len(running) > _AT_ONCE:
                 raise GoalreelError(
                     f"{len(running)} snippets overlap at frame {number}; allowed: {_AT_ONCE} of "
                     f"frames that come one by one; give a smaller video_length, or the frames as "
                     f"a list"
                 )
-            for snippet, encoder in list(running.items()):
+            for snippet in running.copy():
                 if snippet.shows(number):
-                    encoder.write(frame)
+                    snippet.writer.write(frame)
                 if not snippet.shows(number + 1):
-                    finish(encoder, snippet)
-                    del running[snippet]
+                    snippet.finish()
+                    running.remove(snippet)
             if not anywhere and not running:
                 break
-        for snippet, encoder in running.items():
-            finish(encoder, snippet)
+        for snippet in running:
+            snippet.finish()
     finally:
-        for encoder in running.values():
-            encoder.abort()
+        for snippet in running:
+            snippet.writer.abort()
 
 
 def _progress(items: Iterable, name: str, logger: str | None) -> Iterator:

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv,
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from goalreel.errors import GoalreelError
-from goalreel.recorders.recording import OnVideo, Output, Recording
+from goalreel.recorders.video_writer import OnVideo, VideoOptions, VideoWriter
 
 
 class VecVideoRecorder(VecEnvWrapper):
@@ -71,16 +71,14 @@ class VecVideoRecorder(VecEnvWrapper):
         Path(self.video_folder).mkdir(parents=True, exist_ok=True)
         self.name_prefix, self.step_id = name_prefix, 0
         self.video_name = self.video_path = ""
-        how = self.frames_per_sec, qp, preset
-        self._output = Output(Path(self.video_folder), name_prefix, *how, on_video=on_video)
-        self._output.check()
-        self._recording: Recording | None = None
+        self._options = VideoOptions(self.frames_per_sec, qp, preset, on_video=on_video)
+        self._video: VideoWriter | None = None
         self._videos = -1
 
     @property
     def recording(self) -> bool:
-        """Tell whether a video is being recorded."""
-        return self._recording is not None
+        """Return whether a video is being recorded."""
+        return self._video is not None
 
     def reset(self) -> VecEnvObs:
         """Reset the environments; a recording may start."""
@@ -113,8 +111,8 @@ class VecVideoRecorder(VecEnvWrapper):
         self.video_name = f"{name}.mp4"
         self.video_path = str(Path(self.video_folder, self.video_name))
         self._videos += 1
-        told = {"episode": self._videos}
-        self._recording = Recording(self, self._output, name, self.step_id, told)
+        told = Path(self.video_path), self._options, {"episode": self._videos}, self.step_id
+        self._video = VideoWriter(*told, owner=self)
         self._capture_frame()
 
     def _capture_frame(self) -> None:
@@ -127,14 +125,14 @@ class VecVideoRecorder(VecEnvWrapper):
             self._stop()
             return
         try:
-            self._recording.write(frame)
+            self._video.write(frame)
         except GoalreelError:
-            self._recording = None
+            self._video = None
             raise
-        if self._recording.written > self.video_length:
+        if self._video.written > self.video_length:
             self._stop()
 
     def _stop(self) -> None:
-        recording, self._recording = self._recording, None
-        if recording is not None:
-            recording.finish()
+        video, self._video = self._video, None
+        if video is not None:
+            video.finish()

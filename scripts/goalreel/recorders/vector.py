@@ -4,11 +4,7 @@ Importing this module imports gymnasium.
 """
 
 import functools
-import gc
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -17,8 +13,8 @@ from gymnasium import logger
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
 from goalreel.errors import GoalreelError
-from goalreel.recorders.recording import OnVideo, Output, Recording, begun, stepped
-from goalreel.recorders.schedule import capped_cubic_video_schedule
+from goalreel.recorders.recorder import Recorder, begun, stepped
+from goalreel.recorders.video_writer import VideoWriter
 
 _FINAL = "final_frame"  # in the info of an episode's last step
 
@@ -43,7 +39,7 @@ class FinalFrame(gymnasium.Wrapper):
         return observation, reward, terminated, truncated, info
 
 
-class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
+class RecordVideo(VectorWrapper, Recorder):
     """Record episodes of vector environments, in place of gymnasium.wrappers.vector.RecordVideo.
 
     Parameters are Gymnasium's (1.4.0) and those of goalreel.RecordVideo. Each chosen
@@ -76,11 +72,7 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
         *,
         record: Sequence[int] | None = None,
         grid: bool = False,
-        qp: int = 23,
-        preset: str = "veryfast",
-        name_pattern: str | None = None,
-        statistics: bool = False,
-        on_video: OnVideo | None = None,
+        **video: Any,
     ) -> None:
         """Wrap `env`; nothing is recorded before the first reset.
 
@@ -101,20 +93,18 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
             gc_trigger: whether to collect garbage after the recording of an episode.
             record: the sub-environments to record, by their indices; None for all.
             grid: whether to make one video of all of them.
-            qp: x264's quantiser, 0 to 51; 0 stores exactly the pixels.
-            preset: x264's.
-            name_pattern: see goalreel.RecordVideo; {env} is the sub-environment's index.
-            statistics: see goalreel.RecordVideo.
-            on_video: see goalreel.RecordVideo.
+            video: qp, preset, name_pattern, statistics and on_video, see VideoOptions.
 
         Raises:
             ValueError: the render mode gives no pictures.
             GoalreelError: a setting is not allowed, or sub-environments in other processes are
                 reset in the same step without FinalFrame.
         """
-        arguments = {key: value for key, value in locals().items() if key not in ("self", "env")}
-        arguments.pop("__class__", None)
-        gymnasium.utils.RecordConstructorArgs.__init__(self, **arguments)
+        arguments = {
+            name: value
+            for name, value in locals().items()
+            if name not in ("self", "env", "__class__")
+        }
         VectorWrapper.__init__(self, env)
         if env.render_mode != "rgb_array":
             raise ValueError(
@@ -130,22 +120,8 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
                 f"record: {record!r}; allowed: different indices from 0 to {self.num_envs - 1}, or "
                 f"None for all"
             )
-        self.record, self.grid, self.video_aspect_ratio = tuple(chosen), grid, video_aspect_ratio
-        if episode_trigger is None and step_trigger is None:
-            episode_trigger = capped_cubic_video_schedule
-        self.episode_trigger, self.step_trigger = episode_trigger, step_trigger
-        self.video_length = video_length or float("inf")
-        self.disable_logger, self.gc_trigger, self.name_prefix = (
-            disable_logger,
-            gc_trigger,
-            name_prefix,
-        )
-        self.frames_per_sec = self.metadata.get("render_fps", 30) if fps is None else fps
-        self.video_folder = os.path.abspath(video_folder)  # noqa: PTH100 (spelt as Gymnasium's)
-        how = self.frames_per_sec, qp, preset, name_pattern, statistics, on_video
-        self._output = Output(Path(self.video_folder), name_prefix, *how)
-        self._output.prepare()
-
+        self._configure(arguments, self.metadata)
+        self.record = tuple(chosen)
         self.autoreset_mode = env.metadata.get("autoreset_mode")
         if self.autoreset_mode is None:
             logger.warn(f"{env} does not tell its autoreset mode; next-step is assumed")
@@ -155,12 +131,12 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
         self.step_id = self.episode_id = -1
         self._episodes = [begun(-1, None, index) for index in range(self.num_envs)]
         self._over = np.zeros(self.num_envs, bool)  # whose episode ended with the last step
-        self._recordings: dict[int, Recording] = {}  # by sub-environment; a grid's by its first
+        self._videos: dict[int, VideoWriter] = {}  # by sub-environment; a grid's by its first
 
     @property
     def recording(self) -> bool:
-        """Tell whether anything is being recorded."""
-        return bool(self._recordings)
+        """Return whether anything is being recorded."""
+        return bool(self._videos)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict | None = None
@@ -208,7 +184,7 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
     def close(self, **kwargs: Any) -> None:
         """Close the environments and finish the videos. Raises GoalreelError if ffmpeg fails."""
         super().close(**kwargs)
-        for index in list(self._recordings):
+        for index in list(self._videos):
             self._stop(index)
 
     def _begin(self, indices: np.ndarray, seeds: list[int | None]) -> None:
@@ -218,7 +194,7 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
             counts = index == self.record[0] if self.grid else True
             self.episode_id += counts
             self._episodes[index] = begun(self.episode_id, seeds[index], index)
-            if index in self._recordings and self.video_length == float("inf"):
+            if index in self._videos and self.video_length == float("inf"):
                 self._stop(index)  # it was reset before its end
             wanted = index in self.record and counts
             if wanted and self.episode_trigger and self.episode_trigger(self.episode_id):
@@ -226,21 +202,13 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
 
     def _start(self, indices: Sequence[int], name: str) -> None:
         for index in indices[:1] if self.grid else indices:
-            if index in self._recordings:
+            if index in self._videos:
                 self._stop(index)
-            path = f"{self.name_prefix}-{name}" + ("" if self.grid else f"-env-{index}")
-            told = self._output, path, self.step_id, self._episodes[index]
-            self._recordings[index] = Recording(self, *told)
+            name_ = f"{self.name_prefix}-{name}" + ("" if self.grid else f"-env-{index}")
+            self._videos[index] = self._writer(name_, self.step_id, self._episodes[index])
 
     def _stop(self, index: int) -> None:
-        recording = self._recordings.pop(index)
-        written, path = recording.written, recording.finish()
-        if path is None:
-            logger.warn("Ignored saving a video as there were zero frames to save.")
-        elif not self.disable_logger:
-            print(f"{path}: {written} frames", file=sys.stderr)
-        if self.gc_trigger and self.gc_trigger(self._episodes[index]["episode"]):
-            gc.collect()
+        self._finish(self._videos.pop(index), self._episodes[index]["episode"])
 
     def _record(
         self,
@@ -253,22 +221,22 @@ class RecordVideo(VectorWrapper, gymnasium.utils.RecordConstructorArgs):
         stepped: (sub-environments,) bool, which have one; over: whose episode has ended with it;
         final: their last frames, where the environment shows the next episode already.
         """
-        recorded = [i for i in self._recordings if stepped[i]]
+        recorded = [i for i in self._videos if stepped[i]]
         if not recorded:
             return
         shown = self.record if self.grid else recorded
         missing = [i for i in shown if final is None or i not in final]
         frames = self._rendered(missing) | {i: final[i] for i in shown if i not in missing}
         for index in recorded:
-            recording = self._recordings[index]
+            video = self._videos[index]
             frame = self._side_by_side([frames[i] for i in shown]) if self.grid else frames[index]
             try:
-                recording.write(frame)
+                video.write(frame)
             except GoalreelError:
-                del self._recordings[index]
+                del self._videos[index]
                 raise
             ended = over is not None and over[index] and self.video_length == float("inf")
-            if ended or recording.written > self.video_length:
+            if ended or video.written > self.video_length:
                 self._stop(index)
 
     def _rendered(self, indices: Sequence[int]) -> dict[int, np.ndarray]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.arrays import paste
 from goalreel.pictures.blocks import enlarged
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.text import Colour, draw_text
@@ -64,14 +65,10 @@ def draw_sheet(rows: Sequence[Row]) -> np.ndarray:
     sheet = np.full((_MARGIN + len(rows) * pitch, across, 3), _PAPER, np.uint8)
     for number, (row, caption, under) in enumerate(zip(rows, captions, labels, strict=True)):
         top = _MARGIN + number * pitch
-        _paste(sheet, caption, top, _MARGIN)
+        paste(sheet, caption, top, _MARGIN)
         for place, (frame, label) in enumerate(zip(row.frames, under, strict=True)):
             left = _MARGIN + place * (column + _GAP)
             sheet[top + above - 1 : top + above + height + 1, left - 1 : left + width + 1] = _LINE
-            _paste(sheet, frame, top + above, left)
-            _paste(sheet, label, top + above + height + _GAP // 2, left)
+            paste(sheet, frame, top + above, left)
+            paste(sheet, label, top + above + height + _GAP // 2, left)
     return sheet
-
-
-def _paste(sheet: np.ndarray, pixels: np.ndarray, top: int, left: int) -> None:
-    sheet[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels

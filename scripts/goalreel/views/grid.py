@@ -7,16 +7,17 @@ import contextlib
 import itertools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
+from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import fitting_scale, framed
 from goalreel.provenance.spec import Spec
-from goalreel.views.filmed_episodes import FilmedEpisodes
-from goalreel.views.grid_page import GUTTER, Cell, Layout, band_rows, page_parts
-from goalreel.views.scaled_frames import ScaledPictures
+from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
+from goalreel.views.grid_page import GUTTER, Cell, Layout, band_rows, captioned_page, page_parts
+from goalreel.views.scaled_frames import ScaledCache, ScaledPictures
 
 _WIDEST, _HIGHEST = 1920, 1080  # of the whole picture
 _NARROWEST, _LOWEST = 64, 16  # of a cell's picture; x264 takes none below 16
@@ -107,23 +108,20 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
     times = max(shape.cell[0] // width, 1)
     pictures = ScaledPictures((times * width, times * height), shape.cell)
-    pages = _pages(_cells(filmed, pictures, times, grid["caption"]), cells)
-    parts = (part for page in pages for part in page_parts(page, shape))
+    episodes = pictures.episodes(filmed, times)
+    parts = itertools.chain.from_iterable(
+        _page(itertools.islice(episodes, cells), shape, grid["caption"]) for _ in starts
+    )
     planes = (frame for part in parts for frame in Yuv420p(part).frames())
     written = encode_video(path, planes, shape.size, fps, encoder, spec.text, starts)
     return written, len(starts)
 
 
-def _cells(
-    filmed: FilmedEpisodes, pictures: ScaledPictures, times: int, template: str
-) -> Iterator[Cell]:
-    """Yield every filmed episode in its cell; times: how many times small ones are enlarged."""
-    for episode in filmed.episodes():
-        if episode.place[1] == 0:  # the first of its shard
-            scaled = pictures.of(framed(episode.cache, times)[0])
-        yield Cell(scaled, episode.frames, episode.caption(template))
-
-
-def _pages(cells: Iterator[Cell], count: int) -> Iterator[list[Cell]]:
-    while page := list(itertools.islice(cells, count)):
-        yield page
+def _page(
+    episodes: Iterable[tuple[Episode, ScaledCache]], shape: Layout, template: str
+) -> Iterator[FrameCache]:
+    cells, captions = [], []
+    for number, (episode, scaled) in enumerate(episodes):
+        cells.append(Cell(scaled, episode.frames, shape.corner(number)))
+        captions.append(episode.caption(template))
+    return page_parts(captioned_page(shape, captions), cells)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goalreel.arrays import paste
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import NOTHING, Layer, Patches
 from goalreel.pictures.text import Colour, draw_text
@@ -57,54 +58,56 @@ class Cell:
 
     cache: ScaledCache
     frames: range  # which of the cache's are its own
-    caption: str  # "" for none
+    corner: tuple[int, int]  # top and left of its picture in the page, even
 
 
-def page_parts(page: Sequence[Cell], shape: Layout) -> Iterator[FrameCache]:
-    """Yield a page's frames as frame caches, each of as many frames as memory allows."""
-    width, height = shape.cell
-    background = np.full((shape.size[1], shape.size[0], 3), _PAPER, np.uint8)
-    for number, cell in enumerate(page):
-        top, left = shape.corner(number)
-        background[top : top + height, left : left + width] = cell.cache.background
-        if cell.caption:
-            background[top - shape.band : top, left : left + width] = band(cell.caption, shape)
-    step, end = 0, max(len(cell.frames) for cell in page)
+def page_parts(page: np.ndarray, cells: Sequence[Cell], hold: int = 0) -> Iterator[FrameCache]:
+    """Yield a page's frames as frame caches, each of as many frames as memory allows.
+
+    Args:
+        page: what is around the cells, (H, W, 3) uint8, with captions.
+        cells: the episodes.
+        hold: for how many frames all stand still at the end.
+    """
+    background = page.copy()
+    for cell in cells:
+        paste(background, cell.cache.background, *cell.corner)
+    step, end = 0, max(len(cell.frames) for cell in cells) + hold
     while step < end:
-        first, pixels = step, 0
-        layers = [_CellLayer() for _ in page]
-        while step < end and pixels <= _SPAN:
+        first, held = step, set()
+        shown: list[list[Picture | None]] = [[] for _ in cells]
+        while step < end and sum(len(picture.pixels) for picture in held) <= _SPAN:
             steps = range(step, min(step + _STEPS, end))
-            for cell, layer in zip(page, layers, strict=True):
-                for frame in (cell.frames[min(s, len(cell.frames) - 1)] for s in steps):
-                    pixels += layer.add(cell.cache.picture(frame))
+            for cell, pictures in zip(cells, shown, strict=True):
+                frames = (cell.frames[min(s, len(cell.frames) - 1)] for s in steps)
+                pictures += map(cell.cache.picture, frames)
+                held.update(filter(None, pictures[-len(steps) :]))
             step = steps.stop
-        cells = [layer.layer(f"cell {n}", *shape.corner(n)) for n, layer in enumerate(layers)]
-        yield FrameCache(background, tuple(cells), np.array([0, step - first]))
+        layers = (
+            _layer(f"cell {number}", pictures, *cell.corner)
+            for number, (cell, pictures) in enumerate(zip(cells, shown, strict=True))
+        )
+        yield FrameCache(background, tuple(layers), np.array([0, step - first]))
 
 
-class _CellLayer:
-    """What a cell shows, while its pictures are gathered, each once."""
+def _layer(name: str, pictures: Sequence[Picture | None], top: int, left: int) -> Layer:
+    """Return what a cell shows, frame by frame, each picture once, moved to the cell's corner."""
+    numbers = {picture: n for n, picture in enumerate(filter(None, dict.fromkeys(pictures)))}
+    boxes = np.array([picture.box for picture in numbers], np.int32).reshape(-1, 4)
+    pixels = [np.zeros((0, 3), np.uint8), *(picture.pixels for picture in numbers)]
+    patches = Patches(boxes + np.array([top, left, 0, 0], np.int32), np.concatenate(pixels))
+    index = [numbers.get(picture, NOTHING) for picture in pictures]
+    return Layer(name, patches, np.array(index, np.int32))
 
-    def __init__(self):
-        self._numbers: dict[Picture, int] = {}
-        self._index: list[int] = []
 
-    def add(self, picture: Picture | None) -> int:
-        """Show a picture on the next frame; return how many pixels that adds."""
-        if picture is None:
-            self._index.append(NOTHING)
-            return 0
-        known = len(self._numbers)
-        self._index.append(self._numbers.setdefault(picture, known))
-        return len(picture.pixels) * (len(self._numbers) - known)
-
-    def layer(self, name: str, top: int, left: int) -> Layer:
-        """Return the layer, its pictures moved to the cell's corner."""
-        boxes = np.array([picture.box for picture in self._numbers], np.int32).reshape(-1, 4)
-        pixels = [np.zeros((0, 3), np.uint8), *(picture.pixels for picture in self._numbers)]
-        patches = Patches(boxes + np.array([top, left, 0, 0], np.int32), np.concatenate(pixels))
-        return Layer(name, patches, np.array(self._index, np.int32))
+def captioned_page(shape: Layout, captions: Sequence[str]) -> np.ndarray:
+    """Return an empty page, (H, W, 3) uint8, with a caption above each cell, "" for none."""
+    page = np.full((shape.size[1], shape.size[0], 3), _PAPER, np.uint8)
+    for number, text in enumerate(captions):
+        if text:
+            top, left = shape.corner(number)
+            paste(page, band(text, shape), top - shape.band, left)
+    return page
 
 
 def band_rows(width: int) -> int:
@@ -121,8 +124,7 @@ def band(text: str, shape: Layout) -> np.ndarray:
     pixels = np.full((shape.band, width, 3), _PAPER, np.uint8)
     words = draw_text(text, _size(width), _INK, _PAPER, max(width - _MARGIN, 2))
     top, left = (shape.band - words.shape[0]) // 2, (width - words.shape[1]) // 2
-    pixels[top : top + words.shape[0], left : left + words.shape[1]] = words
-    return pixels
+    return paste(pixels, words, top, left)
 
 
 def _size(width: int) -> int:

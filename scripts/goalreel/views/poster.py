@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from goalreel.arrays import paste
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import fitting_scale
 from goalreel.pictures.text import Colour, draw_text
@@ -106,6 +107,6 @@ def _band(width: int, title: str, text: str) -> np.ndarray:
     tops = [margin // 2, margin // 2 + lines[0].shape[0]]
     band = np.full((tops[1] + lines[1].shape[0] + margin * 2 // 3, width, 3), _PAPER, np.uint8)
     for top, line in zip(tops, lines, strict=True):
-        band[top : top + line.shape[0], margin : margin + line.shape[1]] = line
+        paste(band, line, top, margin)
     band[: max(width // 600, 1)] = _INK
     return band

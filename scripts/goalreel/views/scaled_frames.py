@@ -6,9 +6,9 @@ a background only what differs is scaled; what Gymnasium has drawn is scaled who
 """
 
 import hashlib
-from abc import ABC, abstractmethod
+import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,9 @@ import numpy as np
 from goalreel.errors import GoalreelError
 from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, Layer, cut_patches
+from goalreel.pictures.layers import NOTHING, cut_patches
+from goalreel.pictures.overlay import framed
+from goalreel.views.filmed_episodes import Episode, FilmedEpisodes, Place
 
 _REACH = 3  # pixels to each side of a scaled one that Lanczos takes into account
 _ROOM = 96 << 20  # bytes of pictures that are kept
@@ -46,17 +48,16 @@ class ScaledPictures:
         self._size = 0
         self._pictures: OrderedDict[tuple[bytes, bytes], Picture] = OrderedDict()
 
-    def of(self, cache: FrameCache) -> "ScaledCache":
-        """Return a cache's frames, scaled. Raises GoalreelError if their size is another."""
-        height, width = cache.background.shape[:2]
-        if (width, height) != self.source:
-            raise GoalreelError(
-                f"frames of {width}x{height} pixels among those of {self.source[0]}x"
-                f"{self.source[1]}; all frames of a view must be of one size"
-            )
-        (layer,) = cache.layers
-        kind = _ScaledDrawn if isinstance(layer, Drawn) else _ScaledPatches
-        return kind(cache, layer, self)
+    def episodes(
+        self, filmed: FilmedEpisodes, scale: int | None, places: Iterable[Place] | None = None
+    ) -> Iterator[tuple[Episode, "ScaledCache"]]:
+        """Yield episodes with the scaled frames of their shards; scale, places: see `framed`."""
+        episodes = filmed.episodes(places)
+        for _, shard in itertools.groupby(episodes, key=lambda episode: episode.place[0]):
+            scaled = None
+            for episode in shard:
+                scaled = scaled or ScaledCache(framed(episode.cache, scale)[0], self)
+                yield episode, scaled
 
     def find(self, content: tuple[bytes, bytes], scale: Callable[[], Picture]) -> Picture:
         """Return the picture of this content; if it is not kept, the one that scale() makes."""
@@ -71,84 +72,59 @@ class ScaledPictures:
         return picture
 
 
-class ScaledCache(ABC):
+class ScaledCache:
     """The frames of one frame cache of a single layer, scaled."""
 
     def __init__(self, cache: FrameCache, pictures: ScaledPictures):
-        """Scale the background of `cache`."""
-        self._cache, self._pictures = cache, pictures
+        """Scale the background. Raises GoalreelError if the frames have another size."""
+        height, width = cache.background.shape[:2]
+        if (width, height) != pictures.source:
+            raise GoalreelError(
+                f"frames of {width}x{height} pixels among those of {pictures.source[0]}x"
+                f"{pictures.source[1]}; all frames of a view must be of one size"
+            )
+        (layer,) = cache.layers
+        self._cache, self._pictures, self._index = cache, pictures, layer.index.tolist()
         # In two calls, since in one Pillow 13 chooses the order of the passes by the size (its
         # pull request 9549), and the parts of a frame would no longer fit together.
-        self._narrow = _resized(cache.background, pictures.target[0], pictures.source[1])
+        self._narrow = _resized(cache.background, pictures.target[0], height)
         self.background = _resized(self._narrow, *pictures.target)  # (h, w, 3) uint8
         self._identity = hashlib.sha256(cache.background.tobytes()).digest()
+        self._patches = None if isinstance(layer, Drawn) else layer.patches
+        # What tells pictures from others with this background; of drawn ones, those shown so far.
+        self._digests = dict(enumerate(self._patches.digests())) if self._patches else {}
 
     def picture(self, frame: int) -> Picture | None:
         """Return what lies over the background on a frame."""
-        digest = self._digest(frame)
-        if digest is None:
-            return None
-        return self._pictures.find((self._identity, digest), lambda: self._scaled(frame))
+        number = self._index[frame]
+        box = 0, 0, *self._cache.background.shape[:2]
+        if self._patches is not None:
+            if number == NOTHING or not self._patches.boxes[number, 2:].all():
+                return None
+            box = self._patches.boxes[number].tolist()
+        elif number not in self._digests:
+            frame = self._cache[frame]
+            self._digests[number] = hashlib.sha256(frame).digest()
+        content = self._identity, self._digests[number]
+        return self._pictures.find(content, lambda: self._scaled(frame, *box))
 
-    @abstractmethod
-    def _digest(self, frame: int) -> bytes | None:
-        """Return what tells a frame from others with this background, None for nothing on it."""
+    def _scaled(
+        self, frame: int | np.ndarray, start: int, first: int, tall: int, broad: int
+    ) -> Picture:
+        """Scale the rows of a box that differs, then its columns, as of the whole frame.
 
-    @abstractmethod
-    def _scaled(self, frame: int) -> Picture:
-        """Return what lies over the background on a frame, scaled."""
-
-    def _cut(self, top: int, left: int, pixels: np.ndarray) -> Picture:
-        """Return what differs from the background in a box of scaled pixels, (h, w, 3)."""
-        cut = cut_patches(self.background, [(top, left, pixels)])
-        return Picture(tuple(cut.boxes[0].tolist()), cut.pixels)
-
-
-class _ScaledPatches(ScaledCache):
-    """Of patches over a background."""
-
-    def __init__(self, cache: FrameCache, layer: Layer, pictures: ScaledPictures):
-        super().__init__(cache, pictures)
-        self._patches, self._index = layer.patches, layer.index.tolist()
-        self._digests = layer.patches.digests()
-
-    def _digest(self, frame: int) -> bytes | None:
-        patch = self._index[frame]
-        if patch == NOTHING or not self._patches.boxes[patch, 2:].all():
-            return None
-        return self._digests[patch]
-
-    def _scaled(self, frame: int) -> Picture:
-        """Scale the rows that differ, then the columns that differ, as of the whole frame."""
-        patch, picture = self._index[frame], self._cache[frame]
-        start, first, tall, broad = self._patches.boxes[patch].tolist()
+        frame: its number, or its pixels if they are known.
+        """
+        frame = self._cache[frame] if isinstance(frame, int) else frame
         (width, height), (wide, high) = self._pictures.source, self._pictures.target
         top, bottom = _reach(start, tall, height, high)
         left, right = _reach(first, broad, width, wide)
         columns = self._narrow[:, left:right].copy()
-        rows = picture[start : start + tall]
+        rows = frame[start : start + tall]
         columns[start : start + tall] = _resized(rows, wide, tall)[:, left:right]
-        return self._cut(top, left, _resized(columns, right - left, high)[top:bottom])
-
-
-class _ScaledDrawn(ScaledCache):
-    """Of whole pictures."""
-
-    def __init__(self, cache: FrameCache, layer: Drawn, pictures: ScaledPictures):
-        super().__init__(cache, pictures)
-        self._layer = layer
-        self._digests: dict[tuple[int, int], bytes] = {}  # of the pictures shown so far
-
-    def _digest(self, frame: int) -> bytes:
-        place = self._layer.find(frame)
-        if place not in self._digests:
-            self._digests[place] = hashlib.sha256(self._cache[frame]).digest()
-        return self._digests[place]
-
-    def _scaled(self, frame: int) -> Picture:
-        wide, high = self._pictures.target
-        narrow = _resized(self._cache[frame], wide, self._pictures.source[1])
-        return self._cut(0, 0, _resized(narrow, wide, high))
+        pixels = _resized(columns, right - left, high)[top:bottom]
+        cut = cut_patches(self.background, [(top, left, pixels)])
+        return Picture(tuple(cut.boxes[0].tolist()), cut.pixels)
 
 
 def _reach(start: int, length: int, source: int, target: int) -> tuple[int, int]:
@@ -165,5 +141,7 @@ def _resized(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
     """Return (h, w, 3) uint8 pixels at another width and height."""
     from PIL import Image
 
+    if pixels.shape[:2] == (height, width):
+        return pixels
     image = Image.fromarray(np.ascontiguousarray(pixels))
     return np.asarray(image.resize((width, height), Image.Resampling.LANCZOS))

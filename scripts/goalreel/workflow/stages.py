@@ -400,7 +400,7 @@ _VIEWS = {
             "sums": f"compare/{_SUMS}",
         },
         config=("compare", "view_encoder"),
-        tools=_ENCODING,
+        tools=(*_ENCODING, "pandas"),
         reads=("compare",),  # no inputs: rules of this run must not make them again
         scope="any",
         is_of_run=False,

@@ -26,7 +26,7 @@ from goalreel.simulation.trajectories import read_trajectories, write_trajectori
 from goalreel.views import grid_page
 from goalreel.views.filmed_episodes import read_filmed
 from goalreel.views.grid import choose_layout, film_grid, layout
-from goalreel.views.grid_page import Cell, Layout, band, page_parts
+from goalreel.views.grid_page import Cell, Layout, band, captioned_page, page_parts
 from goalreel.views.scaled_frames import ScaledCache, ScaledPictures
 from grid import grid as program
 
@@ -66,12 +66,12 @@ def filmed(files):
     return read_filmed(*files, DISCRETE, "reach")
 
 
-def cells_of(filmed, shape) -> list[Cell]:
-    pictures = ScaledPictures((600, 400), shape.cell)
-    return [
-        Cell(pictures.of(e.cache), e.frames, "Reach {} {}".format(*e.place))
-        for e in filmed.episodes()
-    ]
+def page_of(filmed, shape, *captions) -> list[np.ndarray]:
+    """Return the frames of a page of all episodes."""
+    scaled = ScaledPictures((600, 400), shape.cell).episodes(filmed, 1)
+    cells = [Cell(cache, e.frames, shape.corner(n)) for n, (e, cache) in enumerate(scaled)]
+    parts = page_parts(captioned_page(shape, captions), cells)
+    return [frame for part in parts for frame in part]
 
 
 def caches_of(filmed) -> list[FrameCache]:
@@ -97,7 +97,7 @@ def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_p
     filmed = read_filmed(*files, env, "reach")
     shape = layout(2, 1, (600, 400), captions=True)
     assert shape.cell == (600, 400) and shape.size == (600, 854)
-    frames = [f for part in page_parts(cells_of(filmed, shape), shape) for f in part]
+    frames = page_of(filmed, shape, "Reach 0 0", "Reach 1 0")
     assert len(frames) == max(filmed.rows.steps) + 1
     for cell, path in enumerate(files[0]):
         shard = read_trajectories(path)
@@ -193,7 +193,7 @@ def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share
     cache = random_cache(seed, width, height)
     cache = as_drawn(cache) if drawn else cache
     size = max(int(width * share) & ~1, 2), max(int(height * share) & ~1, 2)
-    scaled = ScaledPictures((width, height), size, room).of(cache)
+    scaled = ScaledCache(cache, ScaledPictures((width, height), size, room))
     for frame in range(len(cache)):
         assert np.array_equal(pasted(scaled, frame), whole(cache[frame], size))
 
@@ -204,8 +204,11 @@ def test_a_scaled_page_equals_pillows_frames_on_each_shards_own_background(filme
     caches = caches_of(filmed)
     dark = replace(caches[1], background=caches[1].background // 2)
     pictures = ScaledPictures((600, 400), shape.cell)
-    page_ = [Cell(pictures.of(c), c.episode(1), "") for c in (caches[0], dark)]
-    (part,) = page_parts(page_, shape)
+    cells = [
+        Cell(ScaledCache(c, pictures), c.episode(1), shape.corner(n))
+        for n, c in enumerate((caches[0], dark))
+    ]
+    (part,) = page_parts(captioned_page(shape, []), cells)
     for step in (0, 17, 60, len(part) - 1):
         for left, cache in ((0, caches[0]), (480, dark)):
             numbers = cache.episode(1)
@@ -220,8 +223,7 @@ def test_a_scaled_page_of_what_gymnasium_draws_is_what_pillow_makes_of_env_rende
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
     filmed = read_filmed(*files, CARTPOLE, "reach")
     shape = layout(3, 4, (600, 400), captions=False)
-    page = [replace(cell, caption="") for cell in cells_of(filmed, shape)]
-    frames = [frame for part in page_parts(page, shape) for frame in part]
+    frames = page_of(filmed, shape)
     episodes = [
         (path, e) for path, count in zip(files[0], (2, 1), strict=True) for e in range(count)
     ]
@@ -238,7 +240,7 @@ def test_equal_pictures_of_drawn_frames_are_scaled_once():
     frames = [one, other, one, other, other]
     layer = Layer("all", cut_patches(one, [(0, 0, f) for f in frames]), np.arange(5))
     cache = as_drawn(FrameCache(one, (layer,), np.array([0, 5])))
-    scaled = ScaledPictures((60, 40), (30, 20)).of(cache)
+    scaled = ScaledCache(cache, ScaledPictures((60, 40), (30, 20)))
     first, *others = map(scaled.picture, range(5))
     assert [first is picture for picture in others] == [False, True, False, False]
     assert others[0] is others[2] is others[3]
@@ -334,7 +336,7 @@ def test_frames_of_other_trajectories_or_of_another_size_are_refused(
     with pytest.raises(GoalreelError, match=r"00001\.npz: does not show the trajectories"):
         film_grid(read_filmed(files[0], other, DISCRETE, "reach"), tmp_path / "g.mp4", spec_of())
     with pytest.raises(GoalreelError, match="600x400 pixels among those of 300x200"):
-        ScaledPictures((300, 200), (300, 200)).of(open_cache(filmed.frames[0]))
+        ScaledCache(open_cache(filmed.frames[0]), ScaledPictures((300, 200), (300, 200)))
     assert not list(tmp_path.glob("*.mp4"))
 
 

@@ -216,7 +216,7 @@ CODE_EDITS = [
     ("goalreel/verification/replay.py", "100 / fps", "99 / fps", NOTHING),
     # The texts of errors, plumbing, training, and policies that are not the chosen one.
     ("goalreel/simulation/reaches.py", "still open after", "open after", NOTHING),
-    ("goalreel/policies/stable_baselines3.py", "was trained on", "is for", NOTHING),
+    ("goalreel/policies/stable_baselines3.py", "cannot be loaded", "is broken", NOTHING),
     (
         "goalreel/policies/stable_baselines3.py",
         "starts=False",

@@ -21,7 +21,7 @@ from goalreel.errors import GoalreelError
 from goalreel.films.shards import shard_name
 from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.provenance.checksums import results_files
-from goalreel.provenance.fingerprint import fingerprint
+from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.provenance.spec import canonical, common_digest, package_version
 from goalreel.workflow import selection
 from goalreel.workflow.run import Run
@@ -81,11 +81,13 @@ class Specs:
     def _common(self, stage: str) -> dict:
         """Return what the specs of all jobs of a stage have in common."""
         run, planned = self.run, STAGES[stage]
-        without = excluded_modules(run) if planned.is_of_run else []
+        program = self._scripts / f"{stage}.py"
+        excluded = excluded_modules(run) if planned.is_of_run else ()
+        without = sorted(modules(program).keys() & set(excluded))
         common = {
             "stage": stage,
             "config": {key: run.value(key) for key in planned.config},
-            "code": fingerprint(self._scripts / f"{stage}.py", without),
+            "code": fingerprint(program, without),
             "without": without,
             "tools": {tool: _version(tool) for tool in self._tools(stage)},
             "made_of": self._made_of(stage),

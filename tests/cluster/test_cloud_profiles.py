@@ -5,14 +5,16 @@ import re
 import subprocess
 
 import pytest
-import yaml
 from conftest import FEW
 from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
 from project import REPOSITORY
 
+<<<<<<< HEAD
 from goalreel.workflow.config import load_config
 from goalreel.workflow.plan import Plan
 
+=======
+>>>>>>> main
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
 CLOUDS = ["kubernetes", "aws-batch"]
 needs_cluster = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
@@ -118,6 +120,7 @@ def test_a_dry_run_plans_every_job_with_its_results_in_the_bucket(planned, cloud
     assert len(outputs) >= 14
     for path in outputs:
         assert re.fullmatch(r"s3://films/run/results/.* \(send to storage\)", path)
+<<<<<<< HEAD
 
 
 # What the plugin makes of a job's cores and memory: it takes pairs from a list.
@@ -156,3 +159,5 @@ def test_aws_batch_gives_every_job_what_it_asks_for_or_more(planned):
     ]
     assert [4, 8192] in asked and [1, 6144] in asked and [2, 12288] in asked
     assert given_by_batch(asked) == asked
+=======
+>>>>>>> main

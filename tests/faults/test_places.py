@@ -1,14 +1,13 @@
 """Clocks that jump and folders with unusual names change nothing."""
 
 import os
-import shlex
 import time
 from pathlib import Path
 
 import pytest
-from conftest import HARSH, hashes
+from conftest import HARSH
 from project import Project
-from trials import SMALL, replaced, trials
+from trials import SMALL, trials
 
 pytestmark = pytest.mark.slow
 NEWLINE = HARSH + "\nand 'a second' line"
@@ -23,22 +22,6 @@ def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, recovers, name)
     project.run("-j", "2", config=SMALL)
     assert project.jobs(config=SMALL) == {}
     recovers("project folder of an unusual name", project)
-
-
-@pytest.mark.parametrize("name", [HARSH.replace(" #", "#"), NEWLINE], ids=ascii)
-def test_results_in_a_folder_of_any_name(project, expected, name):
-    """Snakemake reads the value as YAML, where " #" would begin a comment."""
-    config = SMALL | {"results": name}
-    project.run("-j", "2", config=config)
-    assert hashes(project.folder / name) == expected
-    segment = project.folder / name / "segments" / "00001.mp4"
-    replaced(segment, segment.read_bytes()[:-1], keep_times=True)
-    output = project.fail("-j", "2", "verify", config=config)
-    words = shlex.shlex(output.split("make again: ")[1], posix=True)
-    words.whitespace_split, words.commenters = True, ""
-    assert f"{name}/segments/00001.mp4" == next(words), output
-    project.run("-j", "2", f"{name}/segments/00001.mp4", config=config)
-    assert hashes(project.folder / name) == expected
 
 
 @trials(sample=0, count=3)

@@ -5,12 +5,11 @@ ends as if it had always been.
 """
 
 import os
-import shutil
 import subprocess
 
 import pytest
 from project import Project
-from trials import BOUND, SMALL, finished, generator, sampled, trials
+from trials import SMALL, finished, generator, sampled, trials
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -68,23 +67,6 @@ def test_the_results_folder_is_read_only(project, recovers, mounted):
 
 
 @pytest.mark.slow
-def test_results_that_are_there_become_read_only(filmed, recovers, mounted, tmp_path):
-    project = filmed.copied(tmp_path / "project")
-    results = project.folder / "results"
-    (results / "film.mp4").unlink()
-    mounted(results, "--bind", str(results))
-    subprocess.run(["mount", "-o", "remount,bind,ro", str(results)], check=True)
-    process = project.start("-j", "2", config=SMALL)
-    output, _ = process.communicate(timeout=BOUND)
-    # Snakemake's own traceback stands before; what goalreel says last is one line.
-    summary = output[output.index("run stopped") :]
-    assert process.returncode != 0 and "Traceback" not in summary, output
-    assert "Read-only file system" in summary
-    subprocess.run(["mount", "-o", "remount,bind,rw", str(results)], check=True)
-    recovers("finished results become read-only", project)
-
-
-@pytest.mark.slow
 def test_the_results_folder_may_not_be_written(project, recovers):
     results = project.folder / "results"
     results.mkdir(mode=0o555)
@@ -120,13 +102,3 @@ def test_file_handles_run_out(project, recovers, tmp_path, handles):
     output = failed(project, **limited(tmp_path, f"-n {handles}"))
     assert "oo many open files" in output, output
     recovers("too few file handles (a job)", project)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("prlimit") is None, reason="takes prlimit")
-def test_snakemake_lacks_file_handles(project, recovers):
-    """Snakemake says it with a traceback of its own, before or beside what goalreel says."""
-    process = project.start("-j", "2", config=SMALL, within=("prlimit", "--nofile=12"))
-    output, _ = process.communicate(timeout=BOUND)
-    assert process.returncode != 0 and "oo many open files" in output, output
-    recovers("too few file handles (Snakemake)", project)

@@ -190,40 +190,6 @@ def shard(env, reaches=range(3), success=-1e9, **changes):
     )
 
 
-def recorded(env, obs):
-    """Return what is recorded of an environment: its whole state where it is stepped here."""
-    here = env.spec.name in ("CartPole", "Acrobot", "Pendulum")
-    return np.array(env.unwrapped.state, float) if here else obs
-
-
-@pytest.mark.parametrize("env", ENVS)
-def test_episode_equals_gymnasium_and_frames_equal_its_render(env, tmp_path):
-    environment = make_environment({"env": env, "max_steps": 40})
-    made, cache = film(tmp_path / "f.npz", environment, range(6))
-    assert len(made) == 6 and len(cache) == len(made.states)
-    frames = iter(cache)
-    for e in range(6):
-        states, actions, rewards = made.episode(e)
-        peer = gymnasium.make(env, render_mode="rgb_array", max_episode_steps=40)
-        obs, _ = peer.reset(seed=int(made.episodes.seed[e]))
-        assert np.array_equal(recorded(peer, obs), states[0])
-        assert np.array_equal(peer.render(), next(frames))
-        returned = 0.0
-        for t, action in enumerate(actions):
-            obs, reward, *over, _ = peer.step(int(action) if action.ndim == 0 else action)
-            returned += reward
-            assert np.array_equal(recorded(peer, obs), states[t + 1]) and obs.dtype == np.float32
-            assert reward == rewards[t]
-            assert np.array_equal(peer.render(), next(frames)), (e, t)
-            assert any(over) == (t + 1 == len(actions))
-        row = made.episodes.row(e)
-        assert over == [row["terminated"], row["truncated"]]
-        assert (row["steps"], row["return"]) == (len(actions), returned)
-        assert np.isnan(row["initial_position"])
-        peer.close()
-    assert next(frames, None) is None
-
-
 @pytest.mark.parametrize("env", [*ENVS, "TestMany-v0", "TestBits-v0", "TestSquare-v0"])
 def test_random_actions_are_drawn_as_documented(env):
     environment, made = shard(env)

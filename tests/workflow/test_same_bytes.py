@@ -1,15 +1,10 @@
 """The same bytes, whatever the cores, the folder, the processor's features and the shard size."""
 
-import ast
 import hashlib
-import os
-import subprocess
-import sys
 
 import av
 import pandas as pd
-import pytest
-from conftest import CONTINUOUS, hashes
+from conftest import hashes
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from project import Project
 
@@ -26,32 +21,6 @@ def test_bytes_do_not_depend_on_cores_folder_or_cpu_dispatch(filmed, tmp_path):
     other = Project(folder, drawn_anew)
     other.run("-j", "1", config=config, NPY_DISABLE_CPU_FEATURES=dispatched)
     assert hashes(folder / "results") == expected
-
-
-def test_the_plain_cpu_of_these_tests_is_really_plain():
-    dispatched = [name for name in __cpu_dispatch__ if __cpu_features__[name]]
-    assert dispatched, "this processor has nothing that NumPy knows special code for"
-    code = "from numpy._core._multiarray_umath import __cpu_features__ as features\nprint(features)"
-    environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(dispatched)}
-    completed = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    features = ast.literal_eval(completed.stdout)
-    assert not any(features[name] for name in dispatched)
-
-
-@pytest.mark.slow
-def test_continuous_bytes_do_not_depend_on_cpu_dispatch(tmp_path):
-    config = {"reaches": 6, "shard_size": 3, "env": CONTINUOUS}
-    dispatched = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
-    made = []
-    for environment in ({}, {"NPY_DISABLE_CPU_FEATURES": dispatched}):
-        folder = tmp_path / str(len(made))
-        folder.mkdir()
-        project = Project(folder, tmp_path / f"cache{len(made)}")
-        project.run(config=config, **environment)
-        made.append(hashes(folder / "results"))
-    assert made[0] == made[1]
 
 
 def test_film_does_not_depend_on_the_shard_size(filmed, project):

@@ -9,7 +9,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, PUMP
+from conftest import DISCRETE
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
@@ -70,20 +70,6 @@ def test_a_policy_of_ones_own_plays_what_it_plays_in_gymnasium(policy):
         assert steps == episodes.steps[e] and terminated == episodes.terminated[e]
 
 
-@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_pump_written_by_a_user_is_pump(policy, env):
-    mine = policy(
-        "def push(obs):\n    return np.where(obs[:, 1] >= 0, 2, 0)\n"
-        if env == DISCRETE
-        else "def push(obs):\n    return np.where(obs[:, 1:] >= 0, 1.0, -1.0)\n",
-        "push",
-    )
-    environment = make_environment({"env": env})
-    mine.check(environment)
-    ours = simulate_episodes(SEEDS, environment, make_policy(PUMP))
-    assert_alike(simulate_episodes(SEEDS, environment, mine), ours)
-
-
 @pytest.mark.parametrize("env", [DISCRETE, "Pendulum-v1", "CartPole-v1"])
 def test_a_policys_generators_are_the_episodes_own(policy, env):
     """Written as documented, the policy `random` comes out again: no lane's draw is another's."""
@@ -129,21 +115,6 @@ def test_a_factory_makes_a_policy_for_each_episode_that_may_remember(policy):
         assert episodes.steps[e] == len(seen)
     some = simulate_episodes(SEEDS[[11, 3]], CARTPOLE, made)
     assert some.steps.tolist() == episodes.steps[[11, 3]].tolist()
-
-
-def test_a_factory_plays_what_goalreel_computes(policy):
-    """A class is a factory too; here it is pump."""
-    made = policy("""
-        class make_policy:
-            def __init__(self, action_space):
-                assert action_space.n == 3
-            def __call__(self, observation):
-                return 2 if observation[1] >= 0 else 0
-    """)
-    environment = make_environment({"env": DISCRETE})
-    made.check(environment)
-    ours = simulate_episodes(SEEDS[:4], environment, make_policy(PUMP))
-    assert_alike(simulate_episodes(SEEDS[:4], environment, made), ours)
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,6 @@ def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(fi
     assert not list(results.rglob(".*")), "no temporary files stay"
 
 
-def test_any_results_folder_works(project):
-    name = 'it\'s "here" – $HOME; é 雪 &/deep/er'
-    config = {"results": name, "reaches": 2, "shard_size": 1}
-    project.run(config=config)
-    assert (project.folder / name / "film.mp4").is_file()
-    assert project.jobs(config=config) == {}
-
-
 def test_a_wrong_config_stops_before_any_job_with_one_message(project):
     output = project.fail(config={"reachs": 5, "encode": "{qp: 99}", "results": "a{b"})
     assert "the configuration has 3 faults" in output

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import random
 import re
 import shlex
 import shutil
@@ -51,22 +50,6 @@ def flip(path, place: int) -> None:
 
 def found(verdicts) -> set:
     return {path for verdict in verdicts for path in verdict.errors}
-
-
-def test_one_bad_bit_anywhere_is_found_and_the_file_named(done):
-    results, plan, chance = done.folder / "results", planned(done), random.Random(5)  # noqa: S311
-    assert not found(verify(results, plan, 2))
-    for name in hashes(results):
-        path = results / name
-        whole = path.read_bytes()
-        places = {chance.randrange(len(whole)), len(whole) - 1}
-        for place in places:
-            flip(path, place)
-            named = found(verify(results, plan, 2))
-            assert path in named, (name, place)
-            # What tables.json says of the tables is lost with it; nothing else is suspected.
-            assert named == {path}, (name, place)
-            path.write_bytes(whole)
 
 
 def test_what_is_truncated_missing_or_of_another_shard_is_found(done):

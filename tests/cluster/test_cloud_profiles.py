@@ -9,12 +9,6 @@ from conftest import FEW
 from object_store import NO_CLUSTER, StoredProject, cluster_bin, s3_server
 from project import REPOSITORY
 
-<<<<<<< HEAD
-from goalreel.workflow.config import load_config
-from goalreel.workflow.plan import Plan
-
-=======
->>>>>>> main
 PROFILES = sorted(path.parent.name for path in REPOSITORY.glob("profiles/*/config.yaml"))
 CLOUDS = ["kubernetes", "aws-batch"]
 needs_cluster = pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)
@@ -120,44 +114,3 @@ def test_a_dry_run_plans_every_job_with_its_results_in_the_bucket(planned, cloud
     assert len(outputs) >= 14
     for path in outputs:
         assert re.fullmatch(r"s3://films/run/results/.* \(send to storage\)", path)
-<<<<<<< HEAD
-
-
-# What the plugin makes of a job's cores and memory: it takes pairs from a list.
-PAIRS = """
-import json, logging, sys
-from snakemake_executor_plugin_aws_batch.batch_job_builder import BatchJobBuilder
-
-builder = BatchJobBuilder.__new__(BatchJobBuilder)
-builder.logger = logging.getLogger()
-asked = json.loads(sys.argv[1])
-print(json.dumps([list(map(int, builder._validate_resources(*map(str, a)))) for a in asked]))
-"""
-
-
-def given_by_batch(asked: list[list[int]]) -> list[list[int]]:
-    command = [cluster_bin() / "python", "-c", PAIRS, json.dumps(asked)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-@pytest.mark.slow
-@needs_cluster
-def test_aws_batch_gives_every_job_what_it_asks_for_or_more(planned):
-    profile, plan = (
-        yaml.safe_load(text("aws-batch")),
-        Plan(load_config(FEW), REPOSITORY / "scripts"),
-    )
-    rules = set(re.findall(r"^(?:local)?rule (\w+):$", planned["aws-batch"], re.M)) - {"all"}
-    assert rules <= set(profile["set-resources"])
-    most = {rule: profile["group-components"][group] for rule, group in profile["groups"].items()}
-    asked = [
-        [threads * jobs, jobs * eval(given["mem_mb"], {"attempt": attempt})]  # noqa: S307
-        for rule, given in profile["set-resources"].items()
-        for threads in [profile["set-threads"].get(rule) or plan.threads(rule, None)]
-        for attempt in range(1, profile["retries"] + 2)
-        for jobs in range(1, most.get(rule, 1) + 1)
-    ]
-    assert [4, 8192] in asked and [1, 6144] in asked and [2, 12288] in asked
-    assert given_by_batch(asked) == asked
-=======
->>>>>>> main

@@ -1,4 +1,4 @@
-"""Check every file of the results: its checksum, its spec, and the counts of frames and rows.
+"""Check every file of the results: its checksum, its spec, and what it shows.
 
 Gymnasium plays what it played and drew again, and every step and frame is compared. A line for
 each stage reports the result. If a workflow started this program, damaged files are removed, and

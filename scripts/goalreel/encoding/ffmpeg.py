@@ -88,12 +88,6 @@ def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:
     return int(counts[-1].removeprefix(b"frame=")) if counts else 0, stderr
 
 
-def chapters(path: str | os.PathLike) -> int:
-    """Return the number of a file's chapters. Raises GoalreelError if ffmpeg fails."""
-    metadata, _ = output(["-loglevel", "error", "-i", f"file:{path}", "-f", "ffmetadata", "-"], ())
-    return metadata.count(b"\n[CHAPTER]\n")
-
-
 class Stream:
     """A running ffmpeg that takes buffers on its standard input until `finish` or `abort`.
 

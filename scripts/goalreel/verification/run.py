@@ -4,10 +4,9 @@ Each file's checksum is computed again, its spec and its content are compared wi
 Gymnasium plays the episodes that it played and drew again. Only what is compared is kept of a file.
 """
 
-import csv
 import multiprocessing
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -26,13 +25,12 @@ from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.replay_check import difference
-from goalreel.verification.verdict import OTHER, Content, Verdict
+from goalreel.verification.verdict import OTHER, File, Verdict, inspect
 
-NO_LIST = "the list of checksums is missing"
 # Every other stage is a view: one that was not made, or was made by other options, is no error.
 _FILM = ("recording", "atlas", "coded_atlas", "simulate", "render", "encode", "concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
-_SEALED = (".mp4", ".npz")
+_SEALED = (".mp4", ".npz", ".pt")
 _LISTS = (SUMS, ".sha256")
 
 
@@ -48,15 +46,9 @@ class Plan:
         """Whether Gymnasium draws while it plays."""
         return not describe(self.spec.config["env"]).has_atlas
 
-    def shard(self, number: int) -> dict[str, int]:
-        """Return the part of a shard's spec that says which reaches the shard holds."""
-        size, reaches = self.spec.shard["size"], self.spec.shard["reaches"]
-        return {"first": number * size, "count": min(size, reaches - number * size)}
-
-    def has_made(self, path: Path, stage: str) -> bool:
-        """Return whether a file of a stage has the spec that is planned now, if one is planned."""
-        spec = read_spec(path)
-        return spec.stage != stage or spec.digest == self.spec.made_of.get(stage, spec.digest)
+    def has_made(self, spec: Spec) -> bool:
+        """Return whether a file's spec is the one that is planned now for its stage, if any is."""
+        return spec.digest == self.spec.made_of.get(spec.stage, spec.digest)
 
 
 def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
@@ -74,195 +66,158 @@ def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
         OSError: a folder cannot be read.
     """
     stages = dict.fromkeys((*_FILM, *plan.outputs))
-    verdicts = {stage: Verdict(stage) for stage in stages if stage != "verify"}
-    # A process of the second pool starts when it gets something to play.
-    players = ProcessPoolExecutor(threads, multiprocessing.get_context("spawn"))
-    with ThreadPoolExecutor(threads) as pool, players:
-        check = partial(_check_shard, results, plan, verdicts, players)
-        list(pool.map(check, range(plan.spec.shard["shards"])))
-        list(pool.map(partial(_check_left, results, plan), map(verdicts.get, _SHARDED)))
-    for stage in verdicts.keys() - set(_SHARDED):
-        verdicts[stage] = check_stage(results, stage, plan)
-    film = results / "film.mp4"
-    if film in verdicts["concat"].contents:
-        verdicts["concat"].check(film, partial(_decode, film, threads))
-    _compare_counts(results, verdicts)
-    verdicts["concat"].note = "every frame decoded"
+    with ThreadPoolExecutor(threads) as pool:
+        verdicts = {s: check_stage(results, s, plan, pool.map) for s in stages if s != "verify"}
+    simulate, render, encode = shards = [verdicts[stage] for stage in _SHARDED]
+    for made, *shown in zip(*(verdict.files.values() for verdict in shards), strict=True):
+        for file in shown:
+            if made.is_ok and file.is_ok and file.source != made.source:
+                file.reject("it does not show the trajectories of its shard")
     if plan.is_drawn:
-        played = "every episode played again" if plan.spec.reproducible else "not reproducible"
-        verdicts["simulate"].note = played
+        simulate.note = "not reproducible"
+        if plan.spec.reproducible:
+            simulate.note = "every episode played again"
+            _play_again(simulate, render, threads)
+    concat, film = verdicts["concat"], results / "film.mp4"
+    concat.note = "every frame decoded"
+    if (found := concat.files.get(film)) and found.is_ok:
+        is_known = all(file.is_ok for file in encode.files.values())
+        frames = encode.total("frames") if is_known else None
+        concat.files[film] = inspect(film, partial(_decode, film, frames, threads))
     return [verdict for verdict in verdicts.values() if str(verdict)]
 
 
-def _check_shard(
-    results: Path,
-    plan: Plan,
-    verdicts: Mapping[str, Verdict],
-    players: ProcessPoolExecutor,
-    number: int,
-) -> None:
-    paths = {s: results / plan.outputs[s][0].format(shard=shard_name(number)) for s in _SHARDED}
-    found = {
-        stage: verdicts[stage].check(path, partial(_read, path, stage, plan, plan.shard(number)))
-        for stage, path in paths.items()
-    }
-    if (made := found["simulate"]) is None:
-        return
-    cards = made.episodes * plan.spec.config["card_frames"]
-    for stage, frames in (("render", made.frames), ("encode", made.frames + cards)):
-        content = found[stage]
-        if content and (content.source, content.frames) != (made.source, frames):
-            error = f"it does not show the trajectories of its shard: {content.frames} frames"
-            verdicts[stage].reject(paths[stage], f"{error}, not {frames}")
-    if not (plan.is_drawn and plan.spec.reproducible):
-        return
-    trajectories = paths["simulate"]
-    cache = paths["render"] if paths["render"] in verdicts["render"].contents else None
-    try:
-        if other := players.submit(difference, trajectories, cache).result():
-            verdicts["render" if other[0] == cache else "simulate"].reject(*other)
-    except (GoalreelError, BrokenProcessPool) as error:
-        verdicts["simulate"].unchecked[trajectories] = f"it cannot be played again: {error}"
-
-
-def _check_left(results: Path, plan: Plan, verdict: Verdict) -> None:
-    """Check the shards that a longer film left, which need only be as they were written."""
-    shards, pattern = plan.spec.shard["shards"], plan.outputs[verdict.stage][0]
-    for path in results.glob(pattern.format(shard="[0-9]*")):
-        if path.stem.isdigit() and int(path.stem) >= shards:
-            verdict.spare.add(path)
-            verdict.check(path, lambda p=path: check_seal(p) or Content(p.stat().st_size))
-
-
-def check_stage(results: Path, stage: str, plan: Plan) -> Verdict:
-    """Check the files of a stage that makes no shards.
+def check_stage(results: Path, stage: str, plan: Plan, run: Callable = map) -> Verdict:
+    """Check the files of a stage, each by itself; run: applies a function to items, as `map` does.
 
     Videos, archives and networks have a checksum in themselves, the other files in a list: a
     folder's SHA256SUMS, a .sha256, or a .json.
-
-    Args:
-        results: the run's folder.
-        stage: the stage's name.
-        plan: what each file is compared with.
-
-    Returns:
-        The verdict.
     """
-    verdict, outputs = Verdict(stage), plan.outputs[stage]
+    checks = dict((_shards if stage in _SHARDED else _outputs)(results, stage, plan))
+    files = run(inspect, checks, checks.values())
+    return Verdict(stage, dict(zip(checks, files, strict=True)))
+
+
+def _shards(results: Path, stage: str, plan: Plan) -> Iterator[tuple[Path, Callable]]:
+    """Yield the file of each shard, and what reads it."""
+    size, reaches = plan.spec.shard["size"], plan.spec.shard["reaches"]
+    for number in range(plan.spec.shard["shards"]):
+        path = results / plan.outputs[stage][0].format(shard=shard_name(number))
+        shard = {"first": number * size, "count": min(size, reaches - number * size)}
+        yield path, partial(_read, path, stage, plan, shard)
+
+
+def _outputs(results: Path, stage: str, plan: Plan) -> Iterator[tuple[Path, Callable]]:
+    """Yield each file of a stage that makes no shards, and what reads it."""
+    names = plan.outputs[stage]
     is_film = stage in ("concat", "episodes") or (stage in _FILM and stage in plan.spec.made_of)
-    sums = [name for name in outputs if name.endswith(_LISTS)]
-    lists = sums or [name for name in outputs if name.endswith(".json")]
-    for output in outputs:
-        found = sorted(results.glob(re.sub(r"\{\w+\}", "*", output)))
-        for path in [results / output] if is_film else found:
+    whole = {name: plan.spec.shard.get(name) for name in ("shards", "reaches")}
+    sums = [name for name in names if name.endswith(_LISTS)]
+    lists = sums or [name for name in names if name.endswith(".json")]
+    for name in names:
+        found = sorted(results.glob(re.sub(r"\{\w+\}", "*", name)))
+        for path in [results / name] if is_film else found:
             if path.is_dir() and not path.is_symlink():
-                _check_folder(verdict, path, plan)
+                if (path / SUMS).exists():
+                    yield path, partial(_read_folder, path, stage, plan)
+                elif any(file.is_file() for file in path.iterdir()):
+                    yield path / SUMS, _unlisted
             elif path.suffix in _SEALED:
-                verdict.check(path, partial(_read, path, stage, plan))
-            elif output in lists:
-                _check_list(verdict, path, plan)
-        if output in sums and not found and any((results / name).is_file() for name in outputs):
-            verdict.unchecked[results / output] = NO_LIST
-    return verdict
+                yield path, partial(_read, path, stage, plan, whole if stage == "concat" else None)
+            elif name in lists:
+                yield path, partial(_read_list, path, stage, plan)
+                yield from ((file, partial(_read_listed, file, sha)) for file, sha in _listed(path))
+        if name in sums and not found and any((results / other).is_file() for other in names):
+            yield results / name, _unlisted
 
 
-def _check_folder(verdict: Verdict, folder: Path, plan: Plan) -> None:
-    """Check a folder that is one output, so that it is made again as a whole."""
-
-    def read() -> Content:
-        paths = check_folder(folder)
-        videos = [path for path in folder.glob("*.mp4") if path in paths]
-        # The report keeps copies of other stages' videos.
-        planned = all(plan.has_made(path, verdict.stage) for path in videos)
-        return Content(sum(path.stat().st_size for path in paths), len(paths), is_planned=planned)
-
-    if (folder / SUMS).exists():
-        verdict.check(folder, read)
-    elif any(path.is_file() for path in folder.iterdir()):
-        verdict.unchecked[folder / SUMS] = NO_LIST
+def _unlisted() -> File:
+    return File(status="not checked", error="the list of checksums is missing")
 
 
-def _check_list(verdict: Verdict, path: Path, plan: Plan) -> None:
-    """Check a list of checksums, and the files that it names."""
-    listed: dict[Path, str] = {}
-
-    def read() -> Content:
-        if path.suffix == ".json":
-            listed.update({path.parent / name: sha for name, sha in read_digests(path).items()})
-            _check_spec(path, verdict.stage, plan)
-        else:
-            listed.update(read_sums(path))
-        return Content(path.stat().st_size)
-
-    def read_listed(file: Path) -> Content:
-        if not file.exists():
-            raise GoalreelError("missing")
-        if error := fault_of(file, listed[file]):
-            raise Unusable(file, error)
-        frames = _frames(file) if file.name == "episodes.csv" else []
-        return Content(file.stat().st_size, frames=sum(frames), episodes=len(frames))
-
-    verdict.check(path, read)
-    for file in listed:
-        verdict.check(file, partial(read_listed, file))
+def _listed(path: Path) -> list[tuple[Path, str]]:
+    """Return the files that a list names, with their checksums; [] if it cannot be read."""
+    try:
+        digests = read_digests(path) if path.suffix == ".json" else read_sums(path)
+    except GoalreelError:
+        return []
+    return [(path.parent / name, sha) for name, sha in digests.items()]
 
 
-def _frames(table: Path) -> list[int]:
-    """Return the number of frames of each episode in a table."""
-    with table.open(encoding="utf-8", newline="") as stream:
-        rows = csv.DictReader(stream)
-        return [int(row["card_frames"]) + int(row["steps"]) + 1 for row in rows]
-
-
-def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None = None) -> Content:
+def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None) -> File:
     """Return what a file holds that has its checksum in itself.
 
     Raises Unusable unless it is intact, by the stage and of the shard that are planned.
     """
     check_seal(path)
     spec = _check_spec(path, "simulate" if stage == "render" and plan.is_drawn else stage, plan)
-    if stage == "concat":
-        shard = {name: plan.spec.shard[name] for name in ("shards", "reaches")}
     if shard is not None and spec.shard != shard:
         raise Unusable(path, f"it is of {spec.shard}, not of {dict(shard)}")
-    content = Content(path.stat().st_size, is_planned=plan.has_made(path, spec.stage))
+    file = File(path.stat().st_size, is_planned=plan.has_made(spec))
     if stage == "simulate":
         made = read_trajectories(path)
-        frames, episodes = int(made.offsets[-1]), len(made)
-        return replace(content, frames=frames, episodes=episodes, source=made.digest())
+        return replace(file, frames=int(made.offsets[-1]), source=made.digest())
     if stage == "render":
         cache = open_cache(path)
-        return replace(content, frames=len(cache), source=cache.source)
+        return replace(file, frames=len(cache), source=cache.source)
     if stage == "encode":
-        return replace(content, frames=read_index(path).frames, source=spec.source)
-    return content
+        return replace(file, frames=read_index(path).frames, source=spec.source)
+    return file
+
+
+def _read_folder(folder: Path, stage: str, plan: Plan) -> File:
+    """Return what a folder holds that is one output, so that it is made again as a whole."""
+    paths = check_folder(folder)
+    videos = [path for path in folder.glob("*.mp4") if path in paths]
+    # The report keeps copies of other stages' videos.
+    is_planned = all(plan.has_made(spec) or spec.stage != stage for spec in map(read_spec, videos))
+    return File(sum(path.stat().st_size for path in paths), len(paths), is_planned=is_planned)
+
+
+def _read_list(path: Path, stage: str, plan: Plan) -> File:
+    if path.suffix == ".json":
+        _check_spec(path, stage, plan)
+    (read_digests if path.suffix == ".json" else read_sums)(path)
+    return File(path.stat().st_size)
+
+
+def _read_listed(path: Path, digest: str) -> File:
+    if not path.exists():
+        raise GoalreelError("missing")
+    if error := fault_of(path, digest):
+        raise Unusable(path, error)
+    return File(path.stat().st_size)
 
 
 def _check_spec(path: Path, stage: str, plan: Plan) -> Spec:
     spec = read_spec(path)
     if spec.stage != stage:
         raise Unusable(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
-    if stage in _FILM and not plan.has_made(path, stage):
+    if stage in _FILM and not plan.has_made(spec):
         raise Unusable(path, f"it was {OTHER} than this run's")
     return spec
 
 
-def _decode(film: Path, threads: int) -> Content:
-    """Return what a film holds, every frame decoded."""
+def _decode(film: Path, planned: int | None, threads: int) -> File:
+    """Return what a film holds, every frame decoded; planned: frames of the segments, if known."""
     frames, complaints = ffmpeg.decoded(film, threads)
     if complaints:
         raise Unusable(film, f"the decoder reports: {complaints.splitlines()[0]}")
-    return Content(film.stat().st_size, frames=frames, episodes=ffmpeg.chapters(film))
+    if planned not in (None, frames):
+        raise Unusable(film, f"it has {frames} frames, not {planned}")
+    return File(film.stat().st_size, frames=frames)
 
 
-def _compare_counts(results: Path, verdicts: Mapping[str, Verdict]) -> None:
-    """Reject a film or table that does not hold all frames and episodes of intact segments."""
-    simulate, encode = verdicts["simulate"], verdicts["encode"]
-    if any(v.errors or v.unchecked or v.missing for v in (simulate, encode)):
-        return  # an error of a shard needs no second name
-    planned = encode.frames, simulate.episodes
-    for stage, name in (("concat", "film.mp4"), ("episodes", "episodes.csv")):
-        content, counts = verdicts[stage].contents.get(results / name), "{} frames, {} episodes"
-        if content and (held := (content.frames, content.episodes)) != planned:
-            error = f"it has {counts.format(*held)}, not {counts.format(*planned)}"
-            verdicts[stage].reject(results / name, error)
+def _play_again(simulate: Verdict, render: Verdict, threads: int) -> None:
+    """Reject what is not as Gymnasium plays and draws it."""
+    shards = zip(simulate.files, render.files.items(), strict=True)
+    pairs = [(path, cache if file.is_ok else None) for path, (cache, file) in shards]
+    with ProcessPoolExecutor(threads, multiprocessing.get_context("spawn")) as players:
+        pairs = [pair for pair in pairs if simulate.files[pair[0]].is_ok]
+        again = [(path, players.submit(difference, path, cache)) for path, cache in pairs]
+        for path, played in again:
+            try:
+                if found := played.result():
+                    (simulate if found[0] == path else render).files[found[0]].reject(found[1])
+            except (GoalreelError, BrokenProcessPool) as error:
+                simulate.files[path].reject(f"it cannot be played again: {error}", "not checked")

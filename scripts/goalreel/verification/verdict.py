@@ -15,16 +15,39 @@ COLUMNS = ("stage", "files", "frames", "bytes", "verdict")
 OTHER = "made by other options, code or tools"
 
 
-@dataclass(frozen=True)
-class Content:
-    """What an intact file, or a folder that is one output, holds."""
+@dataclass
+class File:
+    """What was found of a file, or of a folder that is one output."""
 
-    size: int  # bytes
+    size: int = 0  # bytes
     files: int = 1
     frames: int = 0
-    episodes: int = 0
     source: str = ""  # the digest of the trajectories that it shows
     is_planned: bool = True  # by the options, code and tools that are planned now
+    status: str = "ok"  # "damaged", "missing", or "not checked": it may be intact
+    error: str = ""
+    listed: Sequence[Path] = ()  # the files of a damaged folder
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it is intact."""
+        return self.status == "ok"
+
+    def reject(self, error: str, status: str = "damaged") -> None:
+        """Note an error of a file that was taken for intact."""
+        self.status, self.error = status, error
+
+
+def inspect(path: Path, read: Callable[[], File]) -> File:
+    """Return what `read` finds in a file, or the error that it raises."""
+    try:
+        return read()
+    except Unusable as error:
+        return File(status="damaged", error=error.fault, listed=error.files)
+    except GoalreelError as error:
+        if not path.exists():
+            return File(status="missing", error="missing")
+        return File(status="not checked", error=str(error).removeprefix(f"{path}: "))
 
 
 @dataclass
@@ -32,64 +55,32 @@ class Verdict:
     """What was found of a stage's results."""
 
     stage: str
-    contents: dict[Path, Content] = field(default_factory=dict)  # of intact files
-    errors: dict[Path, str] = field(default_factory=dict)  # of damaged files
-    missing: list[Path] = field(default_factory=list)
-    # Why a file could not be read: the file may be intact.
-    unchecked: dict[Path, str] = field(default_factory=dict)
-    # Files that no run needs, so that none makes them again.
-    spare: set[Path] = field(default_factory=set)
-    # The files of folders that are one output each.
-    listed: set[Path] = field(default_factory=set)
+    files: dict[Path, File] = field(default_factory=dict)
     note: str = ""
 
-    def check(self, path: Path, read: Callable[[], Content]) -> Content | None:
-        """Return what `read` finds in a file, None after an error, which is kept."""
-        self.contents.pop(path, None)
-        try:
-            content = self.contents[path] = read()
-            return content
-        except Unusable as error:
-            self.errors[path] = error.fault
-            self.listed |= set(error.files)
-        except GoalreelError as error:
-            if path.exists():
-                self.unchecked[path] = str(error).removeprefix(f"{path}: ")
-            else:
-                self.missing.append(path)
-        return None
+    def having(self, status: str) -> dict[Path, str]:
+        """Return the errors of the files of a status, by their paths."""
+        return {path: file.error for path, file in self.files.items() if file.status == status}
 
-    def reject(self, path: Path, error: str) -> None:
-        """Note an error of a file that was taken for intact."""
-        self.contents.pop(path)
-        self.errors[path] = error
-
-    @property
-    def frames(self) -> int:
-        """The number of frames in all files."""
-        return sum(content.frames for content in self.contents.values())
-
-    @property
-    def episodes(self) -> int:
-        """The number of episodes in all files."""
-        return sum(content.episodes for content in self.contents.values())
+    def total(self, name: str) -> int:
+        """Return a sum over all intact files; name: of a field."""
+        return sum(getattr(file, name) for file in self.files.values() if file.is_ok)
 
     @property
     def row(self) -> tuple[str, int, int, int, str]:
         """The values of COLUMNS."""
-        files = sum(content.files for content in self.contents.values())
-        size = sum(content.size for content in self.contents.values())
-        return self.stage, files, self.frames, size, self.status
+        return self.stage, *map(self.total, ("files", "frames", "size")), self.status
 
     @property
     def status(self) -> str:
         """The verdict in a few words, "" if the stage left nothing."""
         missing = "freed" if self.stage == "render" else "missing"
-        counts = {"damaged": self.errors, missing: self.missing, "not checked": self.unchecked}
-        problems = ", ".join(f"{len(paths):,} {word}" for word, paths in counts.items() if paths)
-        if problems or not self.contents:
+        words = {"damaged": "damaged", "missing": missing, "not checked": "not checked"}
+        counts = [(len(self.having(status)), word) for status, word in words.items()]
+        problems = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        if problems or not self.files:
             return problems
-        is_planned = all(content.is_planned for content in self.contents.values())
+        is_planned = all(file.is_planned for file in self.files.values())
         return ", ".join(filter(None, ("ok", self.note, "" if is_planned else OTHER)))
 
     def __str__(self) -> str:
@@ -104,8 +95,8 @@ class Verdict:
 def remove(verdicts: Iterable[Verdict]) -> list[Path]:
     """Remove damaged files.
 
-    A folder that is one output stays, as `unchecked`, if a file in it may be the user's: Snakemake
-    would take the folder for made.
+    A folder that is one output stays, as "not checked", if a file in it may be the user's:
+    Snakemake would take the folder for made.
 
     Args:
         verdicts: what was found.
@@ -118,44 +109,41 @@ def remove(verdicts: Iterable[Verdict]) -> list[Path]:
     """
     again = []
     for verdict in verdicts:
-        for path in sorted(verdict.errors):
+        for path in sorted(verdict.having("damaged")):
+            file = verdict.files[path]
             if not path.is_dir() or path.is_symlink():
                 path.unlink(missing_ok=True)
-            elif other := _other(path, verdict):
-                verdict.unchecked[path] = (
-                    f"{verdict.errors.pop(path)}; {other} may be yours: move it away, "
-                    f"then run rm -r {shlex.quote(str(path))}"
-                )
+            elif other := _other(path, file.listed):
+                hint = f"move it away, then run rm -r {shlex.quote(str(path))}"
+                file.reject(f"{file.error}; {other} may be yours: {hint}", "not checked")
                 continue
             else:
                 shutil.rmtree(path)
-            again += [] if path in verdict.spare else [path]
-        again += [] if verdict.stage == "render" else sorted(verdict.missing)
+            again.append(path)
+        again += [] if verdict.stage == "render" else sorted(verdict.having("missing"))
     return again
 
 
-def _other(folder: Path, verdict: Verdict) -> str:
+def _other(folder: Path, listed: Iterable[Path]) -> str:
     """Return the name of a file that no list of goalreel's names, "" if there is none."""
     files = {path for path in folder.rglob("*") if not path.is_dir()}
-    others = files - verdict.listed - {folder / SUMS, folder / STAMP}
-    return min((path.name for path in others), default="")
+    return min((path.name for path in files - {*listed, folder / SUMS, folder / STAMP}), default="")
 
 
 def error_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
-    """Return a report of results that are not whole.
+    """Return a report of results that are not whole, "" if they are.
 
     Args:
         verdicts: what was found.
         again: what `remove` returned, for the last line; nothing if nothing was removed.
-
-    Returns:
-        The report, "" if the results are whole.
     """
-    errors = [item for v in verdicts for item in sorted((v.errors | v.unchecked).items())]
-    errors += [(path, "missing") for v in verdicts if v.stage != "render" for path in v.missing]
+    faults = [v.having("damaged") | v.having("not checked") for v in verdicts]
+    errors = [item for found in faults for item in sorted(found.items())]
+    needed = [verdict for verdict in verdicts if verdict.stage != "render"]
+    errors += [item for verdict in needed for item in verdict.having("missing").items()]
     if not errors:
         return ""
-    removed = again and any(verdict.errors for verdict in verdicts)
+    removed = again and any(verdict.having("damaged") for verdict in verdicts)
     lines = [f"the results are not whole{'; damaged files are removed' if removed else ''}"]
     lines += [*map(str, verdicts), *(f"{path}: {error}" for path, error in errors)]
     return "\n".join([*lines, *([f"make again: {shlex.join(map(str, again))}"] if again else [])])

@@ -1,7 +1,6 @@
 """Any configuration is taken, or refused by a message that names what is wrong."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 from fuzzing import deep, examples, junk, keys, leaves, works_or_names
 from hypothesis import given
@@ -67,7 +66,7 @@ def test_any_configuration_is_taken_or_refused_by_name(given_, others):
         cards(config, choose(config))
         specs = Specs(config, _SCRIPTS)
         for stage in ("simulate", "render", "encode"):
-            specs.spec(stage, SimpleNamespace(shard="00000"))
+            specs.spec(stage, {"shard": "00000"})
 
 
 @examples(sample=150, full=20_000)

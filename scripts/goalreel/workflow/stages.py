@@ -255,7 +255,7 @@ _VIEWS = {
         _VIEW,
         config=(*_VIDEO, "unit"),
         inputs=_FRAMES,
-        tools=(*_ENCODING, "pyarrow"),
+        tools=(*_ENCODING, "pandas", "pyarrow"),
         outputs=("lerobot",),
         summary="lerobot/meta/info.json",
         mb_per_picture=50,

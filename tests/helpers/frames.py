@@ -35,11 +35,10 @@ def film(
 
 
 def groups_of(pictures):
-    """Yield groups of pictures, and the number of pictures in each."""
+    """Yield groups of pictures, each with the number of its pictures and their size."""
     recorder = Recorder()
     for picture in pictures:
-        if full := recorder.add(picture):
-            yield full
+        yield from recorder.add(picture)
     yield from recorder.rest()
 
 
@@ -48,7 +47,6 @@ def drawn(path: Path, *episodes) -> FrameCache:
     with npz.writing(path) as add:
         frames = DrawnFrames(add, path.parent)
         for pictures in episodes:
-            size = pictures[0].shape[:2]
-            frames.add((*group, size) for group in groups_of(iter(pictures)))
+            frames.add(groups_of(iter(pictures)))
         frames.finish(np.arange(len(episodes)), "", NO_SPEC)
     return open_cache(path)

@@ -59,8 +59,10 @@ def encode_video(
         The number of frames.
 
     Raises:
-        GoalreelError: ffmpeg fails, or the file does not hold exactly these frames.
+        GoalreelError: a side is odd, ffmpeg fails, or the file does not hold exactly these frames.
     """
+    if size[0] % 2 or size[1] % 2:
+        raise GoalreelError(f"yuv420p needs an even width and height, not {size[0]}x{size[1]}")
     rate = Fraction(fps)
     with replacing(path) as temporary:
         times = temporary.with_suffix(".keyframes")

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from goalreel.arrays import ranges
-from goalreel.pictures.blocks import SIDE, Drawn, grid
+from goalreel.environments.drawing.block_store import SIDE, grid
+from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import NOTHING, Layer, Patches
 

@@ -30,8 +30,11 @@ class Lanes(Protocol):
         Returns rewards (lanes,) float64, terminated and truncated (lanes,) bool.
         """
 
-    def pictures(self) -> Sequence[np.ndarray]:
-        """Return what `env.render()` draws of each lane; only of what Gymnasium plays."""
+    def pictures(self) -> Sequence:
+        """Return what `env.render()` draws of each lane, an array or a BlockFrame.
+
+        Only of what Gymnasium plays.
+        """
 
     def take(self, lanes: np.ndarray) -> "Lanes":
         """Return the lanes chosen by a (lanes,) boolean mask."""

@@ -19,9 +19,10 @@ import numpy as np
 from goalreel.arrays import to_rgb
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.atari_loading import Loading
+from goalreel.environments.drawing.block_store import BlockFrame
+from goalreel.environments.drawing.picture_memo import PictureMemo
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.opengl import choose_opengl, close_at_exit
-from goalreel.environments.picture_memo import PictureMemo
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
@@ -277,14 +278,14 @@ class GymnasiumEnvironment:
             if instance is None:
                 env.close()
 
-    def picture(self, env, observation, side: int) -> object:
+    def picture(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` draws of an instance of `make`, drawn before or now.
 
-        As a Mosaic of squares of that side where it is a known environment's, and not wrapped.
+        As a BlockFrame if the environment is one that `PictureMemo` knows, and is not wrapped.
         """
         if self.wrappers:
             return to_rgb(env.render())
-        return to_rgb(self.pool.memo.picture(env, observation, side))
+        return to_rgb(self.pool.memo.picture(env, observation))
 
     def trust(self, used: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""
@@ -354,8 +355,8 @@ class _Instances:
         chosen = [self.instances[lane] for lane in np.flatnonzero(lanes)]
         return _Instances(self.environment, chosen)
 
-    def pictures(self, side: int) -> list:
-        return [self.environment.picture(i.env, i.observation, side) for i in self.instances]
+    def pictures(self) -> list:
+        return [self.environment.picture(i.env, i.observation) for i in self.instances]
 
     def close(self) -> None:
         for instance in self.instances:

@@ -1,5 +1,7 @@
 """Rendering: the frames of a shard of Mountain Car, each state's looked up in the atlas."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from goalreel.pictures.atlas import Atlas, state_keys
@@ -13,14 +15,22 @@ from goalreel.simulation.trajectories import Trajectories
 def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: Spec) -> FrameCache:
     """Return the frames of a shard: one per state, each episode's reset state first."""
     keys = state_keys(trajectories.states, trajectories.offsets, style)
-    pictures = atlas.find(keys)
-    patches = atlas.patches
-    missing = pictures < 0
-    if missing.any():
-        # Rounding at a pixel's border can give a key that the atlas's search did not meet.
-        extra, which = np.unique(keys[missing], axis=0, return_inverse=True)
-        pictures[missing] = len(patches) + which.reshape(-1)
-        patches = join([patches, cut_patches(atlas.background, style.draw(extra)[1])])
+    pictures, atlas = find_pictures(keys, atlas, style)
     used, index = np.unique(pictures, return_inverse=True)
-    car = Layer("car", patches.take(used), index.astype(np.int32))
+    car = Layer("car", atlas.patches.take(used), index.astype(np.int32))
     return FrameCache(atlas.background, (car,), trajectories.offsets, trajectories.digest(), spec)
+
+
+def find_pictures(keys: np.ndarray, atlas: Atlas, style: Style) -> tuple[np.ndarray, Atlas]:
+    """Return the picture of each key, (n,) int64, and the atlas that has them all.
+
+    Rounding at a pixel's border can give a key that the atlas's search did not meet: such pictures
+    are drawn, and follow those of the atlas.
+    """
+    pictures = atlas.find(keys)
+    if (pictures >= 0).all():
+        return pictures, atlas
+    extra = np.unique(keys[pictures < 0], axis=0)
+    patches = join([atlas.patches, cut_patches(atlas.background, style.draw(extra)[1])])
+    atlas = replace(atlas, keys=np.concatenate([atlas.keys, extra]), patches=patches)
+    return atlas.find(keys), atlas

@@ -19,13 +19,13 @@ import numpy as np
 
 from goalreel.cli import ProgressLog
 from goalreel.environments.classic_control import ClassicControl
+from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.environment import Environment, Lanes
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
-from goalreel.environments.picture_memo import Mosaic
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.blocks import SIDE, Group, Recorder, joined
+from goalreel.pictures.blocks import Group, Recorder, SizedGroup
 from goalreel.pictures.classic_control import Artist
 from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
@@ -97,7 +97,7 @@ class Camera:
         """Take the next picture of each episode that goes on."""
         began = time.perf_counter()
         takes = [self._takes[lane] for lane in lanes.tolist()]
-        for take, picture in zip(takes, batch.pictures(SIDE), strict=True):
+        for take, picture in zip(takes, batch.pictures(), strict=True):
             take.add(picture)
         now = time.perf_counter()
         self._stepping += began - self._since
@@ -152,13 +152,12 @@ class Camera:
         self._environment.release(instance)
         return take
 
-    def _drawn(self, episode: Episode) -> Iterator[tuple[int, Group, tuple[int, int]]]:
-        """Yield the groups of an episode that is drawn here, as DrawnFrames takes them."""
+    def _drawn(self, episode: Episode) -> Iterator[SizedGroup]:
+        """Yield the groups of an episode that is drawn here."""
         recorder = Recorder()
-        for picture in self._artist.pictures(episode):
-            if full := recorder.add_numbers(picture.numbers, picture.squares):
-                yield *full, picture.size
-        yield from ((*rest, self._artist.size) for rest in recorder.rest())
+        for frame in self._artist.frames(episode):
+            yield from recorder.add(frame)
+        yield from recorder.rest()
 
     def _take(self, seed: int) -> "_Take":
         return _Take(self._frames.folder, self._place(seed))
@@ -210,12 +209,9 @@ class Camera:
     def _compare_some(self, episode: Episode) -> None:
         """Compare every step, and some pictures with those that Gymnasium itself draws."""
         steps = replayed(self._environment, episode, every=_EVERY)
-        for step, picture in zip(steps, self._artist.pictures(episode), strict=True):
-            if step.picture is not None:
-                squares = b"".join(picture.squares[number] for number in picture.numbers.tolist())
-                drawn = joined(np.frombuffer(squares, np.uint8), picture.size)
-                if not np.array_equal(drawn, step.picture):
-                    raise _another_picture(self._place(episode.seed), step.step)
+        for step, frame in zip(steps, self._artist.frames(episode), strict=True):
+            if step.picture is not None and not np.array_equal(frame.image(), step.picture):
+                raise _another_picture(self._place(episode.seed), step.step)
 
 
 @contextlib.contextmanager
@@ -240,32 +236,23 @@ class _Take:
 
     def __init__(self, folder: Path, place: str):
         """Begin without a picture; place: what messages call the episode."""
-        self.place, self._taken = place, 0
-        self._recorder, self._size = Recorder(), (0, 0)  # of pictures of one size
+        self.place, self._taken, self._recorder = place, 0, Recorder()
         self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=folder)  # noqa: SIM115
         self._groups: list[tuple[int, tuple[int, int]]] = []  # the frames of each, their H and W
 
     def add(self, picture: object) -> None:
         """Take the next picture."""
-        mosaic = picture if isinstance(picture, Mosaic) else None
-        size = mosaic.size if mosaic else self._checked(picture).shape[:2]
-        if size != self._size:
-            self._write(self._recorder.rest())
-            self._recorder, self._size = Recorder(), size
-        if mosaic:
-            full = self._recorder.add_numbers(picture.numbers, picture.squares)
-        else:
-            full = self._recorder.add(picture)
-        self._write(filter(None, [full]))
+        picture = picture if isinstance(picture, BlockFrame) else self._checked(picture)
+        self._write(self._recorder.add(picture))
         self._taken += 1
 
-    def _write(self, groups: Iterable[tuple[int, Group]]) -> None:
-        for frames, group in groups:
-            self._groups.append((frames, self._size))
+    def _write(self, groups: Iterable[SizedGroup]) -> None:
+        for frames, group, size in groups:
+            self._groups.append((frames, size))
             np.save(self._file, group.changes, allow_pickle=False)
             np.save(self._file, group.blocks, allow_pickle=False)
 
-    def groups(self) -> Iterator[tuple[int, Group, tuple[int, int]]]:
+    def groups(self) -> Iterator[SizedGroup]:
         """Yield the groups, as DrawnFrames takes them."""
         self._write(self._recorder.rest())
         self._file.seek(0)

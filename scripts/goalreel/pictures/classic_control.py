@@ -1,12 +1,10 @@
 """Drawing CartPole, Acrobot and Pendulum from their states, with their renderers' pygame calls.
 
 Source: `render` in gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py (1.4.0). What its
-calls are given in whole pixels is a picture's plan. Each plan is drawn once, by the same calls in
-the same order, on one surface that is mended where they drew. Gymnasium makes, fills, turns, copies
-and reads three whole pictures for each.
+calls are given in whole pixels is a frame's plan. Each plan is drawn once, by the same calls in the
+same order.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,13 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.environments.classic_control import ClassicControl, torques
-from goalreel.environments.picture_memo import Mosaic
-from goalreel.pictures.blocks import SIDE, grid
+from goalreel.environments.drawing.block_store import BlockFrame, BlockStore
+from goalreel.environments.drawing.kept_surface import KeptSurface
 from goalreel.simulation.episodes import Episode
 
-_WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
-_EDGE = 2  # pixels that antialiasing reaches beyond a shape's corners
-_MOST = 1 << 15  # plans, and distinct blocks, that are remembered at most: 25 MB of blocks
+_BLACK = (0, 0, 0)
+_MOST, _MOST_BLOCKS = 1 << 13, 1 << 15  # plans and blocks that are remembered, 30 and 25 MB
 
 # x and y of a shape's corners, a disc's middle, an arrow's size and direction: all that moves.
 Plan = tuple[int, ...]
@@ -34,99 +31,30 @@ class Artist:
     """Draws the episodes of a shard."""
 
     def __init__(self, environment: ClassicControl):
-        """Begin without a picture."""
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        import pygame
-
-        self._plan, self._paint, (width, height) = _SCENES[environment.id]
+        """Draw what stands still."""
+        self._plan, self._paint, size = _SCENES[environment.id]
         self._reset_dtype = environment.reset_dtype
-        self.size = height, width
-        self._rows, self._columns = grid(self.size)
-        # Whole blocks, upside down as the surface is: below it, as SDL sees it, there is a margin.
-        memory = np.empty((self._rows * SIDE, self._columns * SIDE), np.uint32)
-        whole = pygame.image.frombuffer(memory, memory.shape[::-1], "RGBX")
-        self._surface = whole.subsurface((0, len(memory) - height, width, height))
-        self._picture = memory[::-1]
-        self._tiles = self._picture.reshape(self._rows, SIDE, self._columns, SIDE).swapaxes(1, 2)
-        self._surface.fill(_WHITE)
-        self._paint(self._surface, None)
-        self._fill_margins()
-        self._ground, self._under = self._surface.copy(), self._picture.copy()
+        self._kept = KeptSurface(size)
+        self._paint(self._kept.surface, None)
+        self._kept.keep()
         self._forget()
 
     def _forget(self) -> None:
-        # Of a plan's picture the places, and the numbers, of blocks that are not the ground's.
-        self._drawn: dict[Plan, tuple[np.ndarray, list[int]]] = {}
-        self._numbers: dict[bytes, int] = {}
-        self._squares: list[bytes] = []
-        self._empty = np.array(self._numbered(self._tiles.reshape(-1, SIDE, SIDE)))
+        self._store, self._drawn = BlockStore(), dict[Plan, BlockFrame]()
 
-    def _numbered(self, blocks: np.ndarray) -> list[int]:
-        """Return the numbers of blocks, (n, 16, 16) of red, green, blue and nothing."""
-        known, numbers = self._numbers, []
-        for block in _pixels(blocks):
-            number = known.setdefault(block, len(known))
-            if number == len(self._squares):
-                self._squares.append(block)
-            numbers.append(number)
-        return numbers
-
-    def pictures(self, episode: Episode) -> Iterator[Mosaic]:
+    def frames(self, episode: Episode) -> Iterator[BlockFrame]:
         """Yield what `env.render()` draws at the reset and after each step."""
         states: list[Sequence[float]] = list(map(tuple, episode.states.tolist()))
         states[0] = tuple(episode.states[0].astype(self._reset_dtype))
         turned = torques(episode.actions) if episode.actions.ndim == 2 else [None] * len(states)
         for state, torque in zip(states, [None, *turned], strict=False):
             plan = self._plan(state, torque)
-            drawn = self._drawn.get(plan)
-            if drawn is None:
-                if max(len(self._drawn), len(self._squares)) > _MOST:
+            if plan not in self._drawn:
+                if len(self._drawn) > _MOST or len(self._store) > _MOST_BLOCKS:
                     self._forget()
-                drawn = self._drawn[plan] = self._draw(plan)
-            numbers = self._empty.copy()
-            numbers[drawn[0]] = drawn[1]
-            yield Mosaic(self.size, numbers, self._squares)
-
-    def _draw(self, plan: Plan) -> tuple[np.ndarray, list[int]]:
-        """Return the places and numbers of a picture's blocks that are not the ground's."""
-        across, down = zip(*self._paint(self._surface, plan), strict=True)
-        width, height = self._surface.get_size()
-        left, right = max(min(across) - _EDGE, 0), min(max(across) + _EDGE + 1, width)
-        top, bottom = max(min(down) - _EDGE, 0), min(max(down) + _EDGE + 1, height)
-        if left >= right:  # the cart has left the picture
-            return self._empty[:0], []
-        if right == width or top == 0:
-            self._fill_margins()
-        row, column = (height - bottom) // SIDE, left // SIDE
-        rows, columns = -(-(height - top) // SIDE) - row, -(-right // SIDE) - column
-        part = np.s_[row * SIDE : (row + rows) * SIDE, column * SIDE : (column + columns) * SIDE]
-        differ = (self._picture[part] != self._under[part]).reshape(rows, SIDE, columns, SIDE)
-        # A reduction over few truth values takes long.
-        found = np.flatnonzero(differ.any(axis=1).view(np.uint64).any(axis=2))
-        r, c = np.divmod(found, columns)
-        numbers = self._numbered(self._tiles[row + r, column + c])
-        box = left, top, right - left, bottom - top
-        self._surface.blit(self._ground, box, box)
-        if right == width or top == 0:
-            self._fill_margins()
-        return (row + r) * self._columns + column + c, numbers
-
-    def _fill_margins(self) -> None:
-        """Repeat the picture's last column and row up to the end of their blocks."""
-        height, width = self.size
-        self._picture[:height, width:] = self._picture[:height, width - 1 : width]
-        self._picture[height:] = self._picture[height - 1]
-
-
-def _pixels(blocks: np.ndarray) -> list[bytes]:
-    """Return the bytes of blocks, (n, 16, 16) of red, green, blue and nothing, without that."""
-    four = np.ascontiguousarray(blocks).view(np.uint8).reshape(-1, SIDE * SIDE, 4)
-    three = np.empty((*four.shape[:2], 3), np.uint8)
-    for channel in range(3):  # copying three bytes at a time takes thrice as long
-        three[..., channel] = four[..., channel]
-    data = three.tobytes()
-    size = SIDE * SIDE * 3
-    return [data[i : i + size] for i in range(0, len(data), size)]
+                box = self._kept.box(self._paint(self._kept.surface, plan))
+                self._drawn[plan] = self._kept.frame(self._store, [box])
+            yield self._drawn[plan]
 
 
 @cache
@@ -255,7 +183,7 @@ def _arrow():
     return pygame.image.load(Path(pendulum.__file__).parent / "assets" / "clockwise.png")
 
 
-_CARTPOLE = _plan_cartpole, _paint_cartpole, (600, 400)
+_CARTPOLE = _plan_cartpole, _paint_cartpole, (400, 600)
 _SCENES: dict[str, tuple[Planner, Painter, tuple[int, int]]] = {
     "CartPole-v0": _CARTPOLE,
     "CartPole-v1": _CARTPOLE,

@@ -38,7 +38,7 @@ import numpy as np
 
 from goalreel.arrays import ranges
 from goalreel.files import npz
-from goalreel.pictures.blocks import Drawn, Group
+from goalreel.pictures.blocks import Drawn, Group, SizedGroup
 from goalreel.pictures.layers import Layer, Patches
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 
@@ -114,8 +114,8 @@ class DrawnFrames:
         self._episodes: list[list[int]] = []  # the frames of each group
         self._sizes: list[tuple[int, int]] = []  # of each group
 
-    def add(self, groups: Iterator[tuple[int, Group, tuple[int, int]]]) -> None:
-        """Write an episode's groups, each with the number of its frames and their H and W."""
+    def add(self, groups: Iterable[SizedGroup]) -> None:
+        """Write an episode's groups."""
         lengths = []
         for frames, group, size in groups:
             self._add(f"changes_{len(self._sizes)}", group.changes)

@@ -5,20 +5,21 @@ state is left out. An episode's frames follow each other in their video without 
 times are those of whole frames. Source of fields and files: lerobot 0.4.4 (lerobot/datasets).
 """
 
-import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
+from goalreel.arrays import ranges
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
-from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.trajectories import Trajectories, read_trajectories
+from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views.filmed_episodes import FilmedEpisodes
 
 VERSION = "v3.0"
@@ -30,7 +31,6 @@ _IMAGE, _STATE, _ACTION = "observation.image", "observation.state", "action"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
-_INDICES = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,19 @@ class _File:
 
     number: int
     episodes: range
-    first: int  # the data set's number of its first frame
+    starts: np.ndarray  # the data set's numbers of their first frames, and of the frame after all
 
-    def path(self, template: str) -> str:
-        """Return the path of a file in the data set."""
-        chunk, file = divmod(self.number, _CHUNK)
-        return template.format(video_key=_IMAGE, chunk_index=chunk, file_index=file)
+    @property
+    def place(self) -> dict[str, int]:
+        """Where the files are."""
+        chunk, number = divmod(self.number, _CHUNK)
+        return {"chunk_index": chunk, "file_index": number}
+
+    def path(self, folder: Path, template: str) -> Path:
+        """Return the path of a file in the data set, whose folder is made."""
+        path = folder / template.format(video_key=_IMAGE, **self.place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
 
 def write_dataset(
@@ -66,131 +73,98 @@ def write_dataset(
         GoalreelError: pictures have an odd width or height, or ffmpeg fails.
     """
     import pyarrow as pa
+    from pyarrow import parquet
 
-    lengths = filmed.rows.steps
-    files = list(_files(lengths))
+    fps, lengths = spec.config["film.fps"], filmed.rows.steps
+    columns, files = _columns(filmed, trajectories, fps), list(_files(lengths))
+    for file in files:
+        rows = _table(
+            {name: values[slice(*file.starts[[0, -1]])] for name, values in columns.items()}
+        )
+        parquet.write_table(rows, file.path(folder, _DATA))
     with ThreadPoolExecutor(threads) as pool:
-        write = lambda file: _write_file(folder, file, filmed, trajectories, spec)  # noqa: E731
-        written = list(pool.map(write, files))
-    columns = {
-        name: np.concatenate([rows[name] for rows, _, _ in written]) for name in written[0][0]
-    }
-    histograms = np.concatenate([counts for _, counts, _ in written])
-    _write_episodes(folder, files, filmed, columns, histograms, spec.config["film.fps"])
-    tasks = pa.table({"task_index": [0], "__index_level_0__": [filmed.env]})
-    _write_parquet(folder / "meta/tasks.parquet", tasks.replace_schema_metadata(_PANDAS))
+        write = lambda file: _write_video(folder, file, filmed, spec)  # noqa: E731
+        histograms = np.concatenate(list(pool.map(write, files)))
+    meta = folder / "meta"
+    (meta / "episodes/chunk-000").mkdir(parents=True)
+    rows = [row for file in files for row in _episodes(file, filmed, columns, histograms, fps)]
+    parquet.write_table(pa.Table.from_pylist(rows), meta / "episodes/chunk-000/file-000.parquet")
+    tasks = pd.Index([filmed.env], dtype=object)
+    pd.DataFrame({"task_index": [0]}, index=tasks).to_parquet(meta / "tasks.parquet")
     stats = {name: _stats(values) for name, values in columns.items()}
     stats[_IMAGE] = _picture_stats(histograms.sum(axis=0))
-    size = written[0][2]
-    _write_json(folder / "meta/stats.json", stats)
-    _write_json(folder / "meta/info.json", _info(lengths, columns, size, spec.config["film.fps"]))
+    shape = next(filmed.episodes()).cache.background.shape
+    info = _info(lengths, columns, shape, fps)
+    for name, value in (("stats.json", stats), ("info.json", info)):
+        (meta / name).write_text(json.dumps(value, indent=4) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(_readme(filmed.env, lengths), encoding="utf-8")
     return int(lengths.sum())
 
 
-# By which pandas knows that the tasks are the index of their table.
-_PANDAS = {
-    "pandas": json.dumps(
-        {
-            "index_columns": ["__index_level_0__"],
-            "column_indexes": [],
-            "columns": [
-                {"name": "task_index", "field_name": "task_index", "pandas_type": "int64",
-                 "numpy_type": "int64", "metadata": None},
-                {"name": None, "field_name": "__index_level_0__", "pandas_type": "unicode",
-                 "numpy_type": "object", "metadata": None},
-            ],
-        }
-    )
-}  # fmt: skip
-
-
 def _files(lengths: np.ndarray) -> Iterator[_File]:
     """Yield the files: each ends with the episode that fills it."""
-    first = start = 0
-    ends = np.cumsum(lengths).tolist()
-    number = 0
-    for episode, end in enumerate(ends):
-        if end - start >= _FRAMES or episode == len(ends) - 1:
-            yield _File(number, range(first, episode + 1), start)
-            first, start, number = episode + 1, end, number + 1
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    first = number = 0
+    while first < len(lengths):
+        last = min(int(np.searchsorted(bounds, bounds[first] + _FRAMES)), len(lengths))
+        yield _File(number, range(first, last), bounds[first : last + 1])
+        first, number = last, number + 1
 
 
-def _write_file(
-    folder: Path, file: _File, filmed: FilmedEpisodes, trajectories: Sequence[Path], spec: Spec
-) -> tuple[dict[str, np.ndarray], np.ndarray, tuple[int, ...]]:
-    """Write a video and its steps.
+def _columns(
+    filmed: FilmedEpisodes, trajectories: Sequence[Path], fps: int
+) -> dict[str, np.ndarray]:
+    """Return the columns of all steps, an array (steps, numbers) each."""
+    shards, lengths = [read_trajectories(path) for path in trajectories], filmed.rows.steps
+    states = [np.delete(shard.states, shard.offsets[1:] - 1, axis=0) for shard in shards]
+    states, actions, rewards = (
+        np.concatenate(parts).reshape(lengths.sum(), -1)
+        for parts in (states, [s.actions for s in shards], [s.rewards for s in shards])
+    )
+    steps = ranges(np.zeros_like(lengths), lengths)[:, None]
+    numbers = np.repeat(np.arange(len(lengths)), lengths)[:, None]
+    done = steps == (lengths - 1)[numbers]
+    is_whole = actions.dtype.kind in "iu"
+    return {
+        **({_STATE: states.astype(np.float32)} if states.shape[1] else {}),
+        _ACTION: actions.astype(np.int64 if is_whole else np.float32),
+        "next.reward": rewards.astype(np.float32),
+        "next.done": done,
+        # An episode is filmed whatever its outcome.
+        **({"next.success": done & filmed.rows.reached[numbers]} if filmed.unit == "reach" else {}),
+        "timestamp": (steps / fps).astype(np.float32),
+        "frame_index": steps,
+        "episode_index": numbers,
+        "index": np.arange(len(steps))[:, None],
+        "task_index": np.zeros_like(steps),
+    }
 
-    Returns the steps' columns; how often each value is in each channel of the episodes' pictures,
-    (episodes, 3, 256); and the shape of a picture.
+
+def _write_video(folder: Path, file: _File, filmed: FilmedEpisodes, spec: Spec) -> np.ndarray:
+    """Write a video; return how often each value is in each channel of the episodes' pictures.
+
+    The counts are (episodes, 3, 256).
     """
-    places = [filmed.places[episode] for episode in file.episodes]
-    rows = _steps(file, places, trajectories, spec.config["film.fps"])
-    if filmed.unit == "episode":  # whatever its outcome
-        del rows["next.success"]
-    _write_parquet(folder / file.path(_DATA), _table(rows))
-    counts, shape = np.zeros((len(places), 3, 256), np.int64), (0, 0, 0)
+    places = filmed.places[file.episodes.start : file.episodes.stop]
+    counts = np.zeros((len(places), 3, 256), np.int64)
 
     def pictures() -> Iterator:
-        nonlocal shape
         for place, episode in enumerate(filmed.episodes(places)):
             for step, frame in enumerate(episode.frames[:-1]):
                 picture = episode.cache[frame]
-                shape = picture.shape
                 if step % _SAMPLE == 0:
                     for channel in range(3):
                         values = picture[..., channel].reshape(-1)
                         counts[place, channel] += np.bincount(values, minlength=256)
                 yield planar(picture)
 
-    first = next(filmed.episodes(places[:1]))
-    height, width, _ = first.cache[first.frames[0]].shape
-    if width % 2 or height % 2:
-        raise GoalreelError(f"yuv420p needs an even width and height, not {width}x{height}")
-    lengths = filmed.rows.steps[file.episodes.start : file.episodes.stop]
-    ends = np.cumsum(lengths).tolist()
-    keyframes = sorted({*range(0, ends[-1], _KEYFRAMES), *([0, *ends[:-1]])})
-    path, fps = folder / file.path(_VIDEO), spec.config["film.fps"]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    height, width, _ = next(filmed.episodes(places[:1])).cache.background.shape
+    *starts, total = (file.starts - file.starts[0]).tolist()
+    keyframes = sorted({*range(0, total, _KEYFRAMES), *starts})
     encoder, comment = spec.config["view_encoder"], spec.extended(file=file.number).text
+    path, fps = file.path(folder, _VIDEO), spec.config["film.fps"]
     encode_video(path, pictures(), (width, height), fps, encoder, comment, keyframes)
-    return rows, counts, shape
-
-
-def _steps(
-    file: _File, places: Sequence[tuple[int, int]], trajectories: Sequence[Path], fps: int
-) -> dict[str, np.ndarray]:
-    """Return the columns of a file's steps, an array (steps, numbers) each."""
-    parts: list[dict[str, np.ndarray]] = []
-    number = file.episodes.start
-    for shard, group in itertools.groupby(places, key=lambda place: place[0]):
-        played = read_trajectories(trajectories[shard])
-        for _, index in group:
-            parts.append(_episode(played, index, number, fps))
-            number += 1
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    rows["index"] = file.first + np.arange(len(rows["index"]))[:, None]
-    return rows
-
-
-def _episode(played: Trajectories, index: int, number: int, fps: int) -> dict[str, np.ndarray]:
-    """Return the columns of an episode's steps."""
-    states, actions, rewards = played.episode(index)
-    steps = np.arange(len(rewards))[:, None]
-    whole = actions.dtype.kind in "iu"
-    last = steps == len(rewards) - 1
-    rows = {_STATE: states[:-1].astype(np.float32)} if states.shape[1] else {}
-    return rows | {
-        _ACTION: actions.reshape(len(rewards), -1).astype(np.int64 if whole else np.float32),
-        "next.reward": rewards[:, None].astype(np.float32),
-        "next.done": last,
-        "next.success": last & played.episodes.reached[index],
-        "timestamp": (steps / fps).astype(np.float32),
-        "frame_index": steps,
-        "episode_index": np.full_like(steps, number),
-        "index": steps,
-        "task_index": np.zeros_like(steps),
-    }
+    return counts
 
 
 def _table(rows: Mapping[str, np.ndarray]):
@@ -205,15 +179,29 @@ def _table(rows: Mapping[str, np.ndarray]):
     return pa.table({name: column(values) for name, values in rows.items()})
 
 
-def _write_parquet(path: Path, table) -> None:
-    import pyarrow.parquet as parquet
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(table, path, compression="snappy")
-
-
-def _write_json(path: Path, value: Mapping) -> None:
-    path.write_text(json.dumps(value, indent=4) + "\n", encoding="utf-8")
+def _episodes(
+    file: _File,
+    filmed: FilmedEpisodes,
+    columns: Mapping[str, np.ndarray],
+    histograms: np.ndarray,
+    fps: int,
+) -> Iterator[dict]:
+    """Yield the rows of a file's episodes: where each one is, and its statistics."""
+    for episode, (start, end) in zip(file.episodes, pairwise(file.starts.tolist()), strict=True):
+        stats = {name: _stats(values[start:end]) for name, values in columns.items()}
+        stats[_IMAGE] = _picture_stats(histograms[episode])
+        first, video = int(file.starts[0]), f"videos/{_IMAGE}"
+        yield {
+            **{"episode_index": episode, "tasks": [filmed.env], "length": end - start},
+            **{f"data/{key}": value for key, value in file.place.items()},
+            **{"dataset_from_index": start, "dataset_to_index": end},
+            **{f"{video}/{key}": value for key, value in file.place.items()},
+            f"{video}/from_timestamp": (start - first) / fps,
+            f"{video}/to_timestamp": (end - first) / fps,
+            **{f"stats/{n}/{key}": v for n, found in stats.items() for key, v in found.items()},
+            **{"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0},
+            "seed": int(filmed.rows.seed[episode]),
+        }
 
 
 def _stats(values: np.ndarray) -> dict[str, list]:
@@ -240,39 +228,6 @@ def _picture_stats(counts: np.ndarray) -> dict[str, list]:
     found |= {name: levels[(share >= part).argmax(axis=1)] for name, part in _QUANTILES.items()}
     shaped = {name: value.reshape(3, 1, 1).tolist() for name, value in found.items()}
     return shaped | {"count": [int(total[0])]}
-
-
-def _write_episodes(
-    folder: Path,
-    files: Sequence[_File],
-    filmed: FilmedEpisodes,
-    columns: Mapping[str, np.ndarray],
-    histograms: np.ndarray,
-    fps: int,
-) -> None:
-    """Write the table of episodes: where each one is, and its statistics."""
-    import pyarrow as pa
-
-    lengths, rows = filmed.rows.steps, []
-    ends = np.cumsum(lengths).tolist()
-    for file in files:
-        chunk, number = divmod(file.number, _CHUNK)
-        for episode in file.episodes:
-            start, end = ends[episode] - int(lengths[episode]), ends[episode]
-            row = {"episode_index": episode, "tasks": [filmed.env], "length": end - start}
-            row |= {"data/chunk_index": chunk, "data/file_index": number}
-            row |= {"dataset_from_index": start, "dataset_to_index": end}
-            place = f"videos/{_IMAGE}"
-            row |= {f"{place}/chunk_index": chunk, f"{place}/file_index": number}
-            row[f"{place}/from_timestamp"] = (start - file.first) / fps
-            row[f"{place}/to_timestamp"] = (end - file.first) / fps
-            stats = {name: _stats(values[start:end]) for name, values in columns.items()}
-            stats[_IMAGE] = _picture_stats(histograms[episode])
-            row |= {f"stats/{n}/{key}": v for n, found in stats.items() for key, v in found.items()}
-            row |= {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
-            rows.append(row | {"seed": int(filmed.rows.seed[episode])})
-    table = pa.table({name: [row[name] for row in rows] for name in rows[0]})
-    _write_parquet(folder / "meta/episodes/chunk-000/file-000.parquet", table)
 
 
 def _info(

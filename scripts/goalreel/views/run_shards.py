@@ -12,7 +12,6 @@ import numpy as np
 
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
-from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories
 
@@ -39,8 +38,6 @@ def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spe
     frames, fps = iter(frames), spec.config["film.fps"]
     first = next(frames)
     height, width = first.shape[:2]
-    if width % 2 or height % 2:
-        raise GoalreelError(f"yuv420p needs an even width and height, not {width}x{height}")
     planes = map(planar, _held(first, frames, fps))
     return encode_video(path, planes, (width, height), fps, spec.config["view_encoder"], spec.text)
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
+from goalreel.films.render import find_pictures
 from goalreel.pictures.atlas import Atlas, state_keys
-from goalreel.pictures.layers import Patches, cut_patches, join
+from goalreel.pictures.layers import Patches
 from goalreel.pictures.styles import Style
 from goalreel.pictures.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
@@ -98,51 +99,30 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
     Raises:
         GoalreelError: if a file cannot be used, or no episode reached the goal.
     """
-    changes = np.zeros((0, len(atlas.keys)), np.int32)
-    steps, lacking = [np.zeros(0, np.int64)], []
+    # How many cars more, or fewer, show each picture than on the frame before.
+    changes, steps = np.zeros((0, len(atlas.keys)), np.int32), [np.zeros(0, np.int64)]
     for shard in shards:
         reached = shard.episodes.reached
         lengths = np.diff(shard.offsets)[reached]
-        longer = max(int(lengths.max(initial=0)) - len(changes), 0)
-        changes = np.pad(changes, ((0, longer), (0, 0)))
         rows = ranges(shard.offsets[:-1][reached], lengths)
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
-        stays = frames == np.repeat(lengths - 1, lengths)
+        leaves = frames < np.repeat(lengths - 1, lengths)
         keys = state_keys(shard.states, shard.offsets, style)[rows]
-        pictures = atlas.find(keys)
-        known = pictures >= 0
-        _count(changes, pictures[known], frames[known], stays[known])
-        lacking.append((keys[~known], frames[~known], stays[~known]))
+        pictures, atlas = find_pictures(keys, atlas, style)
+        longer = max(int(lengths.max(initial=0)) - len(changes), 0)
+        changes = np.pad(changes, ((0, longer), (0, len(atlas.keys) - changes.shape[1])))
+        np.add.at(changes, (frames, pictures), 1)
+        np.subtract.at(changes, (frames[leaves] + 1, pictures[leaves]), 1)
         steps.append(lengths - 1)
     steps = np.concatenate(steps)
     if len(steps) == 0:
         raise GoalreelError("no episode reached the goal, so there is no car to show")
-    extra_changes, extra_patches = _drawn(lacking, atlas, style, len(changes))
-    counts = np.cumsum(np.hstack([changes, extra_changes]), axis=0, dtype=np.int32)
+    counts = np.cumsum(changes, axis=0, dtype=np.int32)
     used = np.flatnonzero(counts.any(axis=0))
-    patches = join([atlas.patches, extra_patches]) if len(extra_patches) else atlas.patches
     arrived = np.cumsum(np.bincount(steps))
-    places = [(top, left) for top, left, _, _ in patches.boxes[used].tolist()]
-    shapes = [_shape(atlas.background, patches, picture) for picture in used.tolist()]
+    places = [(top, left) for top, left, _, _ in atlas.patches.boxes[used].tolist()]
+    shapes = [_shape(atlas.background, atlas.patches, picture) for picture in used.tolist()]
     return Swarm(atlas.background, places, shapes, counts[: len(arrived), used], arrived)
-
-
-def _count(changes: np.ndarray, pictures: np.ndarray, frames: np.ndarray, stays: np.ndarray):
-    """Add 1 where a car comes to show a picture, and subtract it a step later unless it stays."""
-    np.add.at(changes, (frames, pictures), 1)
-    np.subtract.at(changes, (frames[~stays] + 1, pictures[~stays]), 1)
-
-
-def _drawn(
-    lacking: list[tuple], atlas: Atlas, style: Style, longest: int
-) -> tuple[np.ndarray, Patches]:
-    """Return changes and patches of the pictures that the atlas's search did not meet."""
-    keys, frames, stays = (np.concatenate(parts) for parts in zip(*lacking, strict=True))
-    extra, which = np.unique(keys, axis=0, return_inverse=True)
-    changes = np.zeros((longest, len(extra)), np.int32)
-    _count(changes, which.reshape(-1), frames, stays)
-    pictures = style.draw(extra)[1] if len(extra) else []
-    return changes, cut_patches(atlas.background, pictures)
 
 
 def _shape(background: np.ndarray, patches: Patches, picture: int) -> np.ndarray:

@@ -117,7 +117,7 @@ def test_a_content_looks_the_same_wherever_and_whenever_it_is_shown(tmp_path):
 
 
 def test_the_bytes_of_an_episode_do_not_depend_on_its_company(tmp_path, monkeypatch):
-    """Nor on how many squares, changes and slices are held at a time."""
+    """Nor on how many blocks, changes and slices are held at a time."""
 
     def samples(name, **options) -> list[bytes]:
         cache = cache_of(tmp_path / f"{name}.npz", (64, 80), **options)
@@ -128,7 +128,7 @@ def test_the_bytes_of_an_episode_do_not_depend_on_its_company(tmp_path, monkeypa
     assert samples("first", lengths=(30,)) == whole[:30]
     assert samples("rest", lengths=(20, 40), first=1) == whole[30:]
     monkeypatch.setattr(block_samples, "_SLICES", 3)
-    for name, most in (("_NEW", 2), ("_CHANGES", 7), ("_SQUARES", 1)):
+    for name, most in (("_NEW", 2), ("_CHANGES", 7), ("_BLOCKS", 1)):
         monkeypatch.setattr(block_contents, name, most)
         assert samples(name, lengths=(30, 20, 40)) == whole
 

@@ -7,6 +7,7 @@ import pytest
 from frames import drawn, groups_of
 
 from goalreel.encoding.yuv import Yuv420p, planar
+from goalreel.environments.drawing.block_store import BlockReader, BlockStore
 from goalreel.pictures import blocks
 from goalreel.pictures.overlay import framed
 
@@ -70,9 +71,9 @@ def test_a_group_ends_before_it_has_too_many_blocks_and_begins_with_a_whole_pict
     monkeypatch.setattr(blocks, "_MOST_BLOCKS", 100)
     frames = [np.random.default_rng(i).integers(0, 256, (64, 80, 3), np.uint8) for i in range(30)]
     groups = list(groups_of(iter(frames)))
-    assert sum(count for count, _ in groups) == 30
+    assert sum(count for count, *_ in groups) == 30
     first = 0
-    for count, group in groups:
+    for count, group, _ in groups:
         assert len(group.blocks) < 100 + 20
         assert (group.changes[0] == 0).sum() == 20
         assert np.array_equal(group.compose(count - 1, (64, 80)), frames[first + count - 1])
@@ -85,7 +86,7 @@ def test_equal_blocks_are_kept_once_and_equal_pictures_cost_nothing():
     for number, frame in enumerate(moving):
         column = 16 * (number // 4 % 10)
         frame[32:48, column : column + 16] = 255
-    ((count, group),) = groups_of(iter(moving))
+    ((count, group, _),) = groups_of(iter(moving))
     assert count == 40 and len(group.blocks) == 2
     assert group.changes.shape[1] == 100 + 2 * 9
 
@@ -119,24 +120,17 @@ def test_memory_follows_the_blocks_of_a_group_not_the_number_of_frames(tmp_path)
     assert many - few < 1_000_000, (few, many)
 
 
-def test_pictures_told_by_numbers_make_the_groups_of_the_pictures(monkeypatch):
+def test_frames_of_numbers_make_the_groups_of_the_pictures(monkeypatch):
     """Also where blocks are numbered anew from one picture to the next."""
     monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
-    rng = np.random.default_rng(5)
-    contents = [rng.integers(0, 256, 16 * 16 * 3, np.uint8).tobytes() for _ in range(6)]
-    drawn, told, made = blocks.Recorder(), blocks.Recorder(), ([], [])
-    numbers = rng.integers(0, 6, 4 * 5)
-    for picture in range(40):
-        numbers = np.where(rng.random(20) < 0.2, rng.integers(0, 6, 20), numbers)
-        if picture % 5 == 0:  # another list, in which each has another number
-            order = rng.permutation(6)
-            known = [contents[place] for place in order.tolist()]
-        data = b"".join(contents[number] for number in numbers.tolist())
-        tiles = np.frombuffer(data, np.uint8).reshape(4, 5, 16, 16, 3)
-        made[0].append(drawn.add(tiles.swapaxes(1, 2).reshape(64, 80, 3)))
-        made[1].append(told.add_numbers(np.argsort(order)[numbers], known))
-    ones, others = ([*filter(None, each)] for each in made)
-    ones, others = ones + drawn.rest(), others + told.rest()
+    shown = pictures((50, 70), 40)
+    frames, reader = [], None
+    for number, picture in enumerate(shown):
+        if number % 5 == 0:
+            reader = BlockReader(BlockStore())
+        frames.append(reader.read(picture))
+        assert np.array_equal(frames[-1].image(), picture)
+    ones, others = list(groups_of(shown)), list(groups_of(frames))
     assert len(ones) == len(others) == 6
-    for (pictures, one), (same, other) in zip(ones, others, strict=True):
-        assert pictures == same and one.equals(other)
+    for (same, one, _), (counted, other, _) in zip(ones, others, strict=True):
+        assert same == counted and one.equals(other)

@@ -8,28 +8,19 @@ from frames import film, groups_of
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.pictures import classic_control
-from goalreel.pictures.blocks import Recorder
 from goalreel.pictures.classic_control import Artist
 from goalreel.simulation.episodes import Episode
 
 IDS = ["CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1"]
 
 
-def groups_by(artist: Artist, episode: Episode) -> list:
-    """Return the groups of an episode's pictures."""
-    recorder, groups = Recorder(), []
-    for picture in artist.pictures(episode):
-        groups += filter(None, [recorder.add_numbers(picture.numbers, picture.squares)])
-    return groups + recorder.rest()
-
-
 def check(artist: Artist, pictures: list[np.ndarray], states: list, actions: list) -> None:
     """Check that an episode's groups are those of Gymnasium's pictures of it."""
     episode = Episode(0, np.array(states), np.array(actions), np.zeros(len(actions)), True, False)
-    ours, theirs = groups_by(artist, episode), list(groups_of(pictures))
-    assert len(ours) == len(theirs)
-    for (count, group), (wanted, other) in zip(ours, theirs, strict=True):
-        assert count == wanted and group.equals(other)
+    for (ours, group, _), (theirs, other, _) in zip(
+        groups_of(artist.frames(episode)), groups_of(pictures), strict=True
+    ):
+        assert ours == theirs and group.equals(other)
 
 
 @pytest.mark.parametrize("name", IDS[1:])

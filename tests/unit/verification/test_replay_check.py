@@ -55,11 +55,9 @@ def with_another_pixel(path, frame: int) -> None:
     pictures[frame][-1, -1, 2] ^= 1
     with npz.writing(path) as add:
         frames = DrawnFrames(add, path.parent)
-        size = pictures[0].shape[:2]
         for e in range(len(cache.offsets) - 1):
             numbers = cache.episode(e)
-            groups = groups_of(iter(pictures[numbers.start : numbers.stop]))
-            frames.add((*group, size) for group in groups)
+            frames.add(groups_of(pictures[numbers.start : numbers.stop]))
         frames.finish(np.arange(len(cache.offsets) - 1), cache.source, cache.spec)
 
 

@@ -1,8 +1,8 @@
 """A film of drawn pictures as what its slices show, by the macroblock of the film.
 
-Pictures may be enlarged, with bands above and below them. A square is what a macroblock shows; a
-strip is a square alone, or those of a whole row. Each distinct one has a number. Many frames are
-told at a time, as arrays: a change of a macroblock is a frame, a place and a square.
+Pictures may be enlarged, with bands above and below them. A block is what a macroblock shows; a
+strip is a block alone, or those of a whole row. Each distinct one has a number. Many frames are
+told at a time, as arrays: a change of a macroblock is a frame, a place and a block.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from goalreel.environments.drawing.block_store import SIDE, BlockStore, grid
 from goalreel.errors import GoalreelError
-from goalreel.pictures.blocks import SIDE, Drawn, grid
+from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.layers import Layer
 
 # FFmpeg's decoder warns of more than 32 slices that begin within four rows of macroblocks.
 _MOST_OF_A_ROW = 7
-# New squares, and changes, that are told at a time; squares that are remembered, some 50 MB.
-_NEW, _CHANGES, _SQUARES = 1 << 15, 1 << 18, 1 << 16
+# New blocks, and changes, that are told at a time; blocks that are remembered, some 50 MB.
+_NEW, _CHANGES, _BLOCKS = 1 << 15, 1 << 18, 1 << 16
 
-# Kinds of strips: a square that changes, a row that does, a row of an episode's first picture; and
+# Kinds of strips: a block that changes, a row that does, a row of an episode's first picture; and
 # the number of the strip that shows nothing new.
 ALONE, ROW, CARD = range(3)
 NOTHING = 0
@@ -32,7 +33,7 @@ class NewStrips(NamedTuple):
 
     kind: int
     numbers: np.ndarray  # (n,)
-    squares: np.ndarray  # (n, 1), or (n, columns) for rows
+    blocks: np.ndarray  # (n, 1), or (n, columns) for rows
 
 
 class Batch(NamedTuple):
@@ -52,7 +53,7 @@ class _Band:
 
     rows: range
     layers: list[Layer]
-    under: np.ndarray  # (columns,) the picture's squares in its first row
+    under: np.ndarray  # (columns,) the picture's blocks in its first row
     seen: np.ndarray | None = None  # the patches that are shown
 
 
@@ -91,11 +92,9 @@ class FilmContents:
     def _forget(self) -> None:
         for band in self._bands:
             band.seen = None
-        # By number: the pixels of squares, and the strips of those that changed alone, or NOTHING.
-        self._pixels: list[bytes] = []
+        self._store = BlockStore()
+        # The strips of blocks that changed alone, or NOTHING, and those of rows, by their blocks.
         self._alone = np.zeros(0, np.int64)
-        # The number of each square by its pixels, and of rows of them by their squares.
-        self._numbers: dict[bytes, int] = {}
         self._row_numbers: dict[int, dict[bytes, int]] = {ROW: {}, CARD: {}}
         self._strips = NOTHING + 1
         # What the pictures and the film show at each macroblock.
@@ -119,82 +118,81 @@ class FilmContents:
         # A group is of one episode.
         starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
         for first, end in zip(starts, starts[1:], strict=False):
-            new = len(self._pixels) - self._coded
+            new = len(self._store) - self._coded
             if changes and (told >= _CHANGES or new >= _NEW):
                 yield self._batch(np.arange(begun, first), offsets, changes)
                 begun, changes, told = first, [], 0
-                if first in offsets and len(self._pixels) > _SQUARES:
+                if first in offsets and len(self._store) > _BLOCKS:
                     self._forget()  # all of the picture is told anew
             changes.append(self._changes_of(groups[first], first, end))
             told += len(changes[-1][0])
         yield self._batch(np.arange(begun, len(groups)), offsets, changes)
 
-    def pixels(self, squares: np.ndarray) -> np.ndarray:
-        """Return what squares show, (n, 16, 16, 3) uint8."""
-        data = b"".join(self._pixels[number] for number in squares.tolist())
-        return np.frombuffer(data, np.uint8).reshape(-1, SIDE, SIDE, 3)
+    def pixels(self, blocks: np.ndarray) -> np.ndarray:
+        """Return what blocks show, (n, 16, 16, 3) uint8."""
+        return self._store.pixels(blocks)
 
     def _changes_of(self, number: int, first: int, end: int) -> tuple[np.ndarray, ...]:
-        """Return frames, places and squares, (n,) each, of the frames that show a group."""
+        """Return frames, places and blocks, (n,) each, of the frames that show a group."""
         group = self._drawn.group(number)
         shown = self._drawn.index[first:end] - self._drawn.starts[number]
-        pictures, blocks, contents = group.changes[:, : group.up_to(int(shown[-1]))]
+        pictures, at, contents = group.changes[:, : group.up_to(int(shown[-1]))]
         frames = first + np.searchsorted(shown, pictures)
-        places, scale = self._places[blocks], self._drawn.scale
+        places, scale = self._places[at], self._drawn.scale
         large = group.blocks if scale == 1 else group.blocks.repeat(scale, 2).repeat(scale, 1)
-        squares = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3)
-        squares = self._numbers_of(squares).reshape(-1, scale * scale)[contents]
+        blocks = large.reshape(-1, scale, SIDE, scale, SIDE, 3).swapaxes(2, 3)
+        blocks = np.array(self._store.add_pixels(blocks)).reshape(-1, scale * scale)[contents]
         inside = places < self.macroblocks
         frames = np.broadcast_to(frames[:, None], places.shape)
-        return frames[inside], places[inside], squares[inside]
+        return frames[inside], places[inside], blocks[inside]
 
     def _batch(self, frames: np.ndarray, offsets: np.ndarray, changes: Sequence[tuple]) -> Batch:
         count, before = len(frames), self._shown.copy()
-        at, places, squares = map(np.concatenate, zip(*changes, strict=True))
-        keys, squares = self._differences(places * count + at - frames[0], squares, count)
+        at, places, blocks = map(np.concatenate, zip(*changes, strict=True))
+        keys, blocks = self._differences(places * count + at - frames[0], blocks, count)
         for band in self._bands:
-            keys, squares = self._with_band(band, keys, squares, frames)
+            keys, blocks = self._with_band(band, keys, blocks, frames)
         places, at = np.divmod(keys, count)
         last = np.append(places[1:] != places[:-1], True)[: len(places)]
-        self._shown[places[last]] = squares[last]
+        self._shown[places[last]] = blocks[last]
 
         since = frames - offsets[np.searchsorted(offsets, frames, "right") - 1]
         shape = count, self._rows
         rows = np.bincount(at * self._rows + places // self.columns, minlength=count * self._rows)
         whole = (rows.reshape(shape) > _MOST_OF_A_ROW) | (since == 0)[:, None]
         single = ~whole[at, places // self.columns]
-        found = [(at[single], places[single], *self._strips_alone(squares[single]))]
+        found = [(at[single], places[single], *self._strips_alone(blocks[single]))]
         for kind, which in ((ROW, since > 0), (CARD, since == 0)):
             frame, row = np.nonzero(whole & which[:, None])
             wanted = row[:, None] * self.columns + np.arange(self.columns)
             latest = np.searchsorted(keys, wanted * count + frame[:, None], "right")
             there = np.append(-1, places)[latest] == wanted
-            shown = np.where(there, np.append(-1, squares)[latest], before[wanted])
+            shown = np.where(there, np.append(-1, blocks)[latest], before[wanted])
             found.append((frame, row * self.columns, *self._strips_of_rows(kind, shown)))
         *columns, new = zip(*found, strict=True)
         at, places, strips = map(np.concatenate, columns)
         order = np.argsort(at * self.macroblocks + places)
-        anew, self._anew, self._coded = self._anew, False, len(self._pixels)
+        anew, self._anew, self._coded = self._anew, False, len(self._store)
         return Batch(since, at[order], places[order], strips[order], list(new), anew)
 
     def _differences(
-        self, keys: np.ndarray, squares: np.ndarray, count: int
+        self, keys: np.ndarray, blocks: np.ndarray, count: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return what changes the pictures, ordered; keys: place * count + frame."""
         order = np.argsort(keys, kind="stable")
-        keys, squares = keys[order], squares[order]
+        keys, blocks = keys[order], blocks[order]
         last = np.append(keys[1:] != keys[:-1], True)  # of several changes at once the last stays
-        keys, squares = keys[last], squares[last]
+        keys, blocks = keys[last], blocks[last]
         places = keys // count
         first = np.append(True, places[1:] != places[:-1])
-        before = np.where(first, self._picture[places], np.append(-1, squares[:-1]))
+        before = np.where(first, self._picture[places], np.append(-1, blocks[:-1]))
         last = np.append(first[1:], True)
-        self._picture[places[last]] = squares[last]
-        changed = squares != before
-        return keys[changed], squares[changed]
+        self._picture[places[last]] = blocks[last]
+        changed = blocks != before
+        return keys[changed], blocks[changed]
 
     def _with_band(
-        self, band: "_Band", keys: np.ndarray, squares: np.ndarray, frames: np.ndarray
+        self, band: "_Band", keys: np.ndarray, blocks: np.ndarray, frames: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return changes, ordered as they are, with those of a band in place of the pictures'."""
         count = len(frames)
@@ -203,26 +201,26 @@ class FilmContents:
             keys, np.array([first, first + self.columns, end]) * count
         )
         at, places = keys[start:beyond] % count, keys[start:beyond] // count - first
-        under = squares[start:beyond]
+        under = blocks[start:beyond]
         seen = np.array([layer.index[frames] for layer in band.layers]).reshape(-1, count)
         moved = (np.diff(seen, axis=1, prepend=-1) != 0).any(axis=0)
         moved[0] = band.seen is None or (seen[:, 0] != band.seen).any()
         band.seen = seen[:, -1]
-        told = [(keys[:0], squares[:0])]
+        told = [(keys[:0], blocks[:0])]
         for frame in np.union1d(np.flatnonzero(moved), at).tolist():
             now = at == frame
             band.under[places[now]] = under[now]
-            numbers = self._numbers_of(self._composed(band, int(frames[frame])))
+            numbers = np.array(self._store.add_pixels(self._composed(band, int(frames[frame]))))
             changed = first + np.flatnonzero(self._shown[first:end] != numbers)
             self._shown[first:end] = numbers
             told.append((changed * count + frame, self._shown[changed]))
         more = [np.concatenate(column) for column in zip(*told, strict=True)]
         order = np.argsort(more[0])
         keys = np.concatenate([keys[:start], more[0][order], keys[stop:]])
-        return keys, np.concatenate([squares[:start], more[1][order], squares[stop:]])
+        return keys, np.concatenate([blocks[:start], more[1][order], blocks[stop:]])
 
     def _composed(self, band: "_Band", frame: int) -> np.ndarray:
-        """Return the squares of a band, (rows, columns, 16, 16, 3) uint8."""
+        """Return the blocks of a band, (rows, columns, 16, 16, 3) uint8."""
         rows = slice(band.rows.start * SIDE, band.rows.stop * SIDE)
         self._canvas[rows] = self._paper[rows]
         bottom = self._drawn.place[0].stop
@@ -234,38 +232,25 @@ class FilmContents:
         shape = len(band.rows), SIDE, self.columns, SIDE, 3
         return self._canvas[rows].reshape(shape).swapaxes(1, 2)
 
-    def _strips_alone(self, squares: np.ndarray) -> tuple[np.ndarray, NewStrips]:
-        """Return the numbers of squares that change alone, and those that never did."""
-        more = np.full(len(self._pixels) - len(self._alone), NOTHING)
+    def _strips_alone(self, blocks: np.ndarray) -> tuple[np.ndarray, NewStrips]:
+        """Return the numbers of blocks that change alone, and those that never did."""
+        more = np.full(len(self._store) - len(self._alone), NOTHING)
         self._alone = np.concatenate([self._alone, more])
-        new = np.unique(squares[self._alone[squares] == NOTHING])
+        new = np.unique(blocks[self._alone[blocks] == NOTHING])
         numbers = self._strips + np.arange(len(new))
         self._alone[new] = numbers
         self._strips += len(new)
-        return self._alone[squares], NewStrips(ALONE, numbers, new[:, None])
+        return self._alone[blocks], NewStrips(ALONE, numbers, new[:, None])
 
     def _strips_of_rows(self, kind: int, rows: np.ndarray) -> tuple[np.ndarray, NewStrips]:
         """Return the numbers of rows, (n, columns), and those that were never told."""
         known, first, new = self._row_numbers[kind], self._strips, []
         numbers = np.zeros(len(rows), np.int64)
         for place, row in enumerate(rows):
-            squares = row.tobytes()
-            if squares not in known:
-                known[squares] = self._strips
+            blocks = row.tobytes()
+            if blocks not in known:
+                known[blocks] = self._strips
                 self._strips += 1
                 new.append(place)
-            numbers[place] = known[squares]
+            numbers[place] = known[blocks]
         return numbers, NewStrips(kind, np.arange(first, self._strips), rows[new])
-
-    def _numbers_of(self, squares: np.ndarray) -> np.ndarray:
-        """Return the numbers of squares, (..., 16, 16, 3) uint8: (n,) int64."""
-        data, size, known = squares.tobytes(), SIDE * SIDE * 3, self._numbers
-        numbers = []
-        for start in range(0, len(data), size):
-            square = data[start : start + size]
-            number = known.get(square)
-            if number is None:
-                number = known[square] = len(known)
-                self._pixels.append(square)
-            numbers.append(number)
-        return np.array(numbers, np.int64)

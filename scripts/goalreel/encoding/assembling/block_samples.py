@@ -91,11 +91,11 @@ class _Slices:
         """Code strips."""
         if not len(new.numbers):
             return
-        squares, inverse = np.unique(new.squares, return_inverse=True)
-        inverse, count = inverse.reshape(new.squares.shape), len(new.numbers)
+        blocks, inverse = np.unique(new.blocks, return_inverse=True)
+        inverse, count = inverse.reshape(new.blocks.shape), len(new.numbers)
         strips = tuple(
             plane[inverse].swapaxes(1, 2).reshape(count, plane.shape[1], -1)
-            for plane in block_planes(self._film.pixels(squares))
+            for plane in block_planes(self._film.pixels(blocks))
         )
         coded = code_strips(strips, self._quantisers[new.kind])
         begun, begun_lengths, starts, lengths = np.zeros((4, count), np.int64)

@@ -1,0 +1,1 @@
+"""What environments draw, as frames of numbered blocks."""

@@ -1,0 +1,129 @@
+"""Blocks: the 16x16 pixels of a macroblock, numbered so that equal ones are kept once.
+
+A frame is told by its blocks' numbers, in raster order. Blocks at an odd border are filled up with
+the frame's last row and column.
+"""
+
+from functools import reduce
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+SIDE = 16  # pixels, as a macroblock of H.264
+_ROW = SIDE * 3  # bytes of a block's row
+_BYTES = SIDE * _ROW
+
+
+def grid(size: tuple[int, int]) -> tuple[int, int]:
+    """Return the rows and columns of blocks of a frame; size: its height and width."""
+    return -(-size[0] // SIDE), -(-size[1] // SIDE)
+
+
+def joined(blocks: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Return the frame, (H, W, 3) uint8, of its blocks in raster order; size: H and W."""
+    height, width = size
+    rows, columns = grid(size)
+    whole = blocks.reshape(rows, columns, SIDE, _ROW).swapaxes(1, 2)
+    padded = whole.reshape(rows * SIDE, columns * SIDE, 3)
+    return np.ascontiguousarray(padded[:height, :width])
+
+
+class BlockStore:
+    """Blocks by their numbers, which they get in the order of their coming."""
+
+    def __init__(self):
+        """Begin without a block."""
+        self._numbers: dict[bytes, int] = {}
+        self._blocks: list[bytes] = []
+
+    def __len__(self) -> int:
+        """Return the number of distinct blocks."""
+        return len(self._blocks)
+
+    def add(self, blocks: list[bytes]) -> list[int]:
+        """Return the numbers of blocks."""
+        known = self._numbers
+        numbers = [known.setdefault(block, len(known)) for block in blocks]
+        self._blocks += [*islice(reversed(known), len(known) - len(self._blocks))][::-1]
+        return numbers
+
+    def add_pixels(self, pixels: np.ndarray) -> list[int]:
+        """Return the numbers of blocks, (..., 16, 16, 3) uint8."""
+        data = pixels.tobytes()
+        return self.add([data[i : i + _BYTES] for i in range(0, len(data), _BYTES)])
+
+    def blocks(self, numbers: np.ndarray) -> list[bytes]:
+        """Return the blocks of numbers, (n,) int."""
+        blocks = self._blocks
+        return [blocks[number] for number in numbers.tolist()]
+
+    def pixels(self, numbers: np.ndarray | None = None) -> np.ndarray:
+        """Return what blocks show, (n, 16, 16, 3) uint8; numbers: (n,) int, None for all."""
+        blocks = self._blocks if numbers is None else self.blocks(numbers)
+        return np.frombuffer(b"".join(blocks), np.uint8).reshape(-1, SIDE, SIDE, 3)
+
+
+class BlockFrame(NamedTuple):
+    """A frame as the numbers of its blocks."""
+
+    size: tuple[int, int]  # height and width
+    numbers: np.ndarray  # (places,) int32, in raster order
+    store: BlockStore
+
+    def image(self) -> np.ndarray:
+        """Return the frame's pixels, (H, W, 3) uint8."""
+        return joined(self.store.pixels(self.numbers), self.size)
+
+
+class BlockReader:
+    """Reads frames one at a time, of whose blocks most are those of the frame before."""
+
+    def __init__(self, store: BlockStore):
+        """Begin without a frame."""
+        self._store, self._size = store, (0, 0)
+
+    def _begin(self, size: tuple[int, int]) -> None:
+        self._size, (height, width) = size, size
+        rows, columns = grid(size)
+        self._bytes = width * 3
+        # As wide as divides a row: 64 bits where the width is a multiple of 8.
+        self._word = next(t for t in ("u8", "u4", "u2", "u1") if self._bytes % int(t[1]) == 0)
+        words, each = self._bytes // int(self._word[1]), _ROW // int(self._word[1])
+        shape = rows * SIDE, columns * _ROW
+        self._last = np.zeros(shape, np.uint8)  # the frame before, filled up to whole blocks
+        self._before = self._last[:height, : self._bytes]
+        self._words = self._before.view(self._word)
+        self._blocks = self._last.reshape(rows, SIDE, columns, _ROW).swapaxes(1, 2)
+        # Truth values: of words, of a block's column of words, and of these in pairs.
+        unequal = np.zeros((shape[0], words), bool)
+        hits = np.zeros((rows, columns * each), bool)
+        self._unequal, self._rows = unequal[:height], unequal.reshape(-1, SIDE, words)
+        self._hits, self._pairs = hits[:, :words], list(hits.reshape(-1, each).view(np.uint16).T)
+        self._row, self._column = np.divmod(np.arange(rows * columns), columns)
+        self._numbers = np.zeros(rows * columns, np.int32)
+
+    def read(self, picture: np.ndarray) -> BlockFrame:
+        """Return a picture, (H, W, 3) uint8, which may be drawn over afterwards, as a frame."""
+        whole = picture.shape[:2] != self._size
+        if whole:
+            self._begin(picture.shape[:2])
+        height = self._size[0]
+        pixels = np.ascontiguousarray(picture).reshape(height, self._bytes)
+        if whole:
+            places = np.arange(len(self._row))
+        else:
+            np.not_equal(pixels.view(self._word), self._words, out=self._unequal)
+            np.logical_or.reduce(self._rows, axis=1, out=self._hits)
+            # A reduction over a block's few truth values takes thrice as long.
+            places = np.flatnonzero(reduce(np.bitwise_or, self._pairs))
+        if len(places):
+            row, column = self._row[places], self._column[places]
+            top, bottom = int(row[0]) * SIDE, min((int(row[-1]) + 1) * SIDE, height)
+            self._before[top:bottom] = pixels[top:bottom]
+            margin = self._last[top:bottom, self._bytes :].reshape(bottom - top, -1, 3)
+            margin[:] = self._before[top:bottom, None, -3:]
+            self._last[height:] = self._last[height - 1]
+            self._numbers = self._numbers.copy()
+            self._numbers[places] = self._store.add_pixels(self._blocks[row, column])
+        return BlockFrame(self._size, self._numbers, self._store)

@@ -1,28 +1,166 @@
-"""README and docs/ say what is measured, run as they are written, and link to what exists."""
+"""README and docs/ say what is measured, link to what exists, and all their code runs as it stands.
 
+A page's blocks run in its order and in one folder, as a reader goes through it. `snakemake` there
+films a few episodes alone, whatever the block asks for: a program of that name stands before it in
+PATH, and adds the number to the command's own options.
+"""
+
+import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 
 import pytest
 import yaml
 from project import REPOSITORY
 
 from benchmarks.write_tables import PAGES, filled
+from goalreel.configuration.errors import read_options
 from goalreel.environments import registry
 from goalreel.workflow.config import load_config
 
-NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
 MKDOCS = REPOSITORY / ".venv-docs" / "bin" / "mkdocs"
+NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
+# The blocks that do not run here, by how they begin, and why.
+NOT_RUN = {
+    "make": "installs packages from the network; so does test_make_installs_goalreel_and_films",
+    ". .venv/bin/activate": "the environment of the tests is active",
+    "pip install stable-baselines3": "needs PyTorch; test_examples films it where it is installed",
+    "pip install 'minari": "fetches a data set; tests/workflow/test_minari.py makes some",
+    "pip install pyarrow": "installs from the network; tests/workflow/test_lerobot.py runs the rest",
+    "pip install 'goalreel[train]'": "installs PyTorch, and trains for half an hour",
+    "pip install 'goalreel[cluster]'": "needs SLURM; tests/cluster runs the profile",
+    "docker build": "needs Docker and the network",
+    "snakemake --workflow-profile profiles/kubernetes": "needs Kubernetes",
+    "snakemake stills all --workflow-profile profiles/s3": "needs S3; tests/cluster runs it",
+    "snakemake learning": "needs PyTorch, and trains; tests/workflow and tests/training do",
+    "envs = make_vec_env(": "needs Stable-Baselines3; tests/unit/recorders records with it",
+    "def to_wandb(": "needs the trackers' packages, and their servers",
+    "snakemake pixels": "needs PyTorch, and trains for minutes; tests/training does",
+}
+ELSEWHERE = {"docs/contributing.md": "python"}  # tests/workflow/test_new_view.py runs its view
+SHOWN = ("text", "mermaid")  # not code
+FEW = """
+import os, re, sys
+
+words = sys.argv[1:]
+told = " ".join([*words, *(open(word).read() for word in words if os.path.isfile(word))])
+episodes = re.search("episodes[=:] *[0-9]", told) or not re.search("reaches[=:] *[0-9]", told)
+films = episodes and re.search("env[=:]", told)
+words += [] if "--config" in words else ["--config"]
+end = words.index("--config") + 1
+while end < len(words) and not words[end].startswith("-"):
+    end += 1
+words[end:end] = ["episodes=2"] if films else ["reaches=20", "shard_size=5"]
+os.execv(sys.executable, [sys.executable, "-m", "snakemake", *words])
+"""
 
 
 def text_of(name: str) -> str:
     return (REPOSITORY / name).read_text(encoding="utf-8")
 
 
-def blocks(name: str, language: str) -> list[str]:
-    """Return the contents of a page's fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text_of(name), re.M | re.S)
+def blocks(name: str) -> list[tuple[str, str]]:
+    """Return the language and the content of each of a page's fenced blocks."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text_of(name), re.M | re.S)
+
+
+def named(code: str) -> str:
+    """Return the file, for the commands that follow, that a block says it is, "" for none."""
+    first = re.match(r"# ([\w./]+\.(?:py|yaml))\n", code)
+    return first[1] if first else ""
+
+
+def reason(name: str, language: str, code: str) -> str:
+    """Return why a block does not run, "" if it does."""
+    if language in SHOWN:
+        return "is not code"
+    if language == "yaml" and not named(code):
+        return "is a part of a file, whose options are looked at"
+    if ELSEWHERE.get(name) == language:
+        return "runs elsewhere"
+    return next((why for start, why in NOT_RUN.items() if code.startswith(start)), "")
+
+
+def test_every_block_says_its_language_and_every_exception_is_needed():
+    everything = [(name, *block) for name in NAMES for block in blocks(name)]
+    assert {language for _, language, _ in everything} <= {"sh", "python", "yaml", *SHOWN}
+    for start in NOT_RUN:
+        assert any(code.startswith(start) for _, language, code in everything), start
+
+
+def test_readme_starts_with_make_and_make_test():
+    lines = blocks("README.md")[0][1].splitlines()
+    assert [line.partition("#")[0].strip() for line in lines] == ["make", "make test"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_in_yaml_are_valid(name):
+    for code in (code for language, code in blocks(name) if language == "yaml"):
+        assert read_options(yaml.safe_load(code))[1] == {}
+
+
+def pages() -> list:
+    """Return the pages that have a block to run; README.md alone is in the gate."""
+    found = [name for name in NAMES if any(not reason(name, *block) for block in blocks(name))]
+    return [pytest.param(n, marks=[pytest.mark.slow] * (n != "README.md")) for n in found]
+
+
+@pytest.mark.parametrize("name", pages())
+def test_the_blocks_of_a_page_run_one_after_another(name, project, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "few.py").write_text(FEW)
+    snakemake = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {programs}/few.py "$@"\n'
+    (programs / "snakemake").write_text(snakemake)
+    (programs / "snakemake").chmod(0o755)
+    path = [str(programs), os.path.dirname(sys.executable), os.environ["PATH"]]  # noqa: PTH120
+    environment = os.environ | {
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": str(project.folder / "scripts"),  # pip install -e .
+        "XDG_CACHE_HOME": str(project.cache),
+    }
+    for language, code in blocks(name):
+        if reason(name, language, code):
+            continue
+        if file := named(code):
+            (project.folder / file).write_text(code, encoding="utf-8")
+            continue
+        start = (
+            [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+        )
+        done = subprocess.run(
+            [*start, code],
+            cwd=project.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, f"{code}\n{done.stdout}"
+
+
+@pytest.mark.slow
+def test_make_installs_goalreel_and_films(tmp_path, user_cache):
+    """In a fresh clone; the packages come from the network."""
+    clone, environment = tmp_path / "clone", os.environ | {"XDG_CACHE_HOME": str(user_cache)}
+    ignore = shutil.ignore_patterns(".venv*", ".git", "results*", ".snakemake", "site")
+    shutil.copytree(REPOSITORY, clone, ignore=ignore)
+
+    def printed(*command, folder=tmp_path) -> str:
+        return subprocess.run(
+            command, cwd=folder, env=environment, check=True, text=True, capture_output=True
+        ).stdout
+
+    make = "make", f"PYTHON={sys.executable}", "ARGS=--config reaches=20"
+    printed(*make, folder=clone)
+    assert (clone / "results" / "MountainCar-v0-pump" / "film.mp4").exists()
+    programs = clone / ".venv" / "bin"
+    version = printed(programs / "python", "-c", "import goalreel; print(goalreel.__version__)")
+    assert printed(programs / "goalreel", "--version") == version
+    assert printed(*make, folder=clone) == ""  # nothing is installed
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,7 +195,9 @@ def options_in_commands() -> list[tuple[str, dict]]:
     """Return the `--config` options of each command in the pages, by page."""
     found = []
     for name in NAMES:
-        lines = [line for block in blocks(name, "sh") for line in block.splitlines()]
+        lines = [
+            line for kind, block in blocks(name) if kind == "sh" for line in block.splitlines()
+        ]
         # A file, which adds to the options, is read where the block runs.
         for line in filter(re.compile("snakemake (?!.*--configfile).*--config ").match, lines):
             words = shlex.split(line.partition("--config ")[2], comments=True)
@@ -72,8 +212,9 @@ def options_in_commands() -> list[tuple[str, dict]]:
 @pytest.mark.parametrize(("name", "options"), options_in_commands())
 def test_options_in_commands_are_valid(name, options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for code in blocks("docs/environments.md", "python"):
-        (tmp_path / code.split()[1]).write_text(code)  # the first line is # NAME.py
+    for language, code in blocks("docs/environments.md"):
+        if language == "python":
+            (tmp_path / code.split()[1]).write_text(code)  # the first line is # NAME.py
     load_config(options)
 
 

@@ -1,20 +1,125 @@
-"""The end of a failed run as a user sees it, and runs that are refused."""
+"""A run that fails or is stopped says why, loses nothing, and is finished by the next."""
 
 import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
-from conftest import DISCRETE
+import numpy as np
+import pytest
+from conftest import FEW, hashes, simulated
+from project import REPOSITORY
+from trials import BOUND, processes, wait_for
+
+import goalreel
+
+RESUME = "Run the same command again to continue. Snakemake's log: "
 
 
 def test_the_same_command_finishes_a_failed_run(project):
-    """Also where Snakemake itself is to say nothing; the cause says what to raise."""
-    config = {"reaches": 4, "shard_size": 1, "env": DISCRETE, "policy": "{epsilon: 0.45}"}
+    """Also where Snakemake itself is to say nothing; what was made stays."""
+    config = FEW | {"shard_size": 1, "policy": "{epsilon: 0.45}"}
     options = ["-j", "2", "--quiet", "all", "--keep-going"]
     output = project.fail(*options, config=config | {"max_attempts": 1})
-    assert "simulate 0" in output and "max_attempts" in output
-    last = output.rstrip().splitlines()[-1]
-    assert last.startswith("Run the same command again to continue. Snakemake's log: ")
+    cause, log, resume = output.rstrip().splitlines()[-3:]
+    assert "max_attempts: 1" in cause and "raise max_attempts" in cause
+    assert re.search(r"log: results/logs/simulate/0000\d\.log$", log) and resume.startswith(RESUME)
+    results = project.folder / "results"
+    complete = len(list((results / "trajectories").glob("*.npz")))
+    assert 0 < complete < 6, "some reaches must need more attempts for this test to tell"
+    assert not (results / "film.mp4").exists()
+    assert project.jobs(config=config)["simulate"] == 6 - complete
     project.run(*options, config=config)
-    assert (project.folder / "results" / "film.mp4").is_file()
+    assert (results / "film.mp4").is_file()
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds the process in /proc")
+def test_a_killed_job_is_reported_as_killed(project):
+    process = project.start("-j", "1", config={"reaches": 60, "shard_size": 60})
+    (stage,) = wait_for(lambda: processes(project, ("encode.py",)), seconds=120)
+    os.kill(stage, signal.SIGKILL)
+    output, _ = process.communicate(timeout=BOUND)
+    assert process.returncode != 0
+    lines = output.rstrip().splitlines()
+    cause, log, resume = lines[-3:]
+    assert cause.startswith("encode 00000: The job was killed without a message.")
+    assert log.endswith("logs/encode/00000.log") and resume.startswith(RESUME)
+
+
+def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project):
+    config = {"reaches": 8, "shard_size": 1}
+    process = project.start("-j", "1", config=config)
+    trajectories = project.folder / "results" / "trajectories"
+    wait_for(lambda: list(trajectories.glob("[0-9]*.npz")), seconds=120)
+    project.edit("scripts/goalreel/environments/physics.py", "gravity = 0.001", "gravity = 0.002")
+    output, _ = process.communicate(timeout=BOUND)
+    assert process.returncode != 0 and "has changed since the run started" in output
+    project.restore("scripts")
+    project.run(config=config)
+    shards = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]
+    expected = simulated(reaches=range(8), seed=2025)
+    assert np.array_equal(np.concatenate([shard.states for shard in shards]), expected.states)
+
+
+def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
+    spec = '{"stage":"episodes","config":{},"shard":{},"tools":{"pandas":"0.0.1"}}'
+    command = [sys.executable, REPOSITORY / "scripts" / "episodes.py", "--spec", spec]
+    command += ["--trajectories", "t", "--episodes", "a", "--tables", "b"]
+    completed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert completed.returncode == 1 and "planned with pandas 0.0.1" in completed.stderr
+
+
+def test_an_interrupted_run_resumes_where_it_stopped(project, once):
+    config = {"reaches": 12, "shard_size": 2, "encode": "{encoder: x264}"}
+    process = project.start("-j", "2", config=config)
+    segments = project.folder / "results" / "segments"
+    wait_for(lambda: len(list(segments.glob("[0-9]*.mp4"))) >= 3, seconds=120)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: Snakemake and all its jobs get it
+    process.communicate(timeout=BOUND)
+    assert process.returncode != 0
+    assert not (project.folder / "results" / "film.mp4").exists()
+    times = {path: path.stat().st_mtime_ns for path in segments.glob("[0-9]*.mp4")}
+    jobs = project.jobs(config=config)
+    # Three were there, of which Snakemake may not have recorded the two that ended last.
+    assert jobs["encode"] <= 6 - 1 and "atlas" not in jobs
+    project.run(config=config)
+    kept = [path for path, mtime in times.items() if path.stat().st_mtime_ns == mtime]
+    assert len(kept) == 6 - jobs["encode"]
+    undisturbed = once("undisturbed", lambda fresh: fresh.run(config=config))
+    assert hashes(undisturbed.folder / "results") == hashes(project.folder / "results")
+
+
+def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path):
+    project.cache = tmp_path / "own cache"
+    project.cache.mkdir()
+    (project.cache / "goalreel").write_text("a file where a folder is needed")
+    project.run(config=FEW | {"encode": "{encoder: x264}"})
+    assert "not kept" in (project.folder / "results" / "logs" / "atlas.log").read_text()
+
+
+def test_sigterm_while_the_scheduler_notes_a_job_ends_the_run(project, tmp_path):
+    """Snakemake holds its scheduler's lock there, and its handler of the signal takes it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "if 'snakemake' in sys.orig_argv:\n"
+        "    from snakemake.persistence import PersistenceBase\n"
+        "    noted = PersistenceBase.finished\n"
+        "    def finished(*arguments, **options):\n"
+        "        PersistenceBase.finished = noted\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        return noted(*arguments, **options)\n"
+        "    PersistenceBase.finished = finished\n"
+    )
+    process = project.start("-j", "1", config=FEW, PYTHONPATH=str(tmp_path))
+    try:
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode != 0 and RESUME in output
+    project.run(config=FEW)
 
 
 def test_a_second_run_in_the_same_results_is_refused_by_name(project):

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from pixel_policies import random_policy
 from project import SOURCES, Project
 from reruns import FILM, rerun
 
@@ -29,7 +28,6 @@ def base(sources) -> dict[tuple, str]:
 
 CONFIG_EDITS = [
     ({}, NOTHING),
-    ({"encode": {"encoder": "assemble"}}, NOTHING),
     ({"encode": {"encoder": "x264"}}, ENCODE),
     ({"encode": {"qp": 31}}, ENCODE),  # an option of x264, which `auto` takes then
     ({"encode": {"quality": "small"}}, CODED),
@@ -45,14 +43,9 @@ CONFIG_EDITS = [
     ({"policy": {"name": "near_optimal"}}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"render": {"style": "vector"}}, RENDER | DRAWN),
-    ({"render": {"style": "gymnasium", "width": 600}}, NOTHING),
-    ({"render": {"scale": 1}}, NOTHING),
     ({"max_attempts": 200}, NOTHING),
     ({"dqn": {"decisions": 5000, "double": True}}, NOTHING),  # which this policy does not use
-    ({"policy": {"epsilon": 0}}, NOTHING),  # another spelling of 0.0
-    ({"film": {}}, NOTHING),
     ({"reaches": 12}, ONE_SHARD),
-    ({"reaches": 10}, ONE_SHARD),
     ({"reaches": 7}, ONE_SHARD),
     ({"reaches": 4}, END),
     ({"shard_size": 2}, {"simulate": 4, "render": 4, "encode": 4} | END),
@@ -67,11 +60,8 @@ def test_config_edit(sources, base, edit, jobs):
 X264_EDITS = [
     ({"qp": 31}, ENCODE),
     ({"preset": "fast"}, ENCODE),
-    ({"crf": 20}, ENCODE),
     ({"quality": "best"}, ENCODE),
-    ({"qp": 23, "preset": "veryfast"}, NOTHING),
     ({"quality": "small", "qp": 23}, NOTHING),  # qp wins
-    ({"encoder": "auto", "qp": 23}, NOTHING),
     ({"encoder": "auto"}, CODED),
 ]
 
@@ -89,7 +79,6 @@ GYMNASIUM_EDITS = [
     ({"film": {"fps": 30}}, ENCODE | {"episodes": 1, "clips": 1, "grid": 1}),
     ({"film": {"fps": 50}}, NOTHING),  # CartPole's own
     ({"env_wrappers": ["gymnasium.wrappers:OrderEnforcing"]}, PLAYED),
-    ({"env_wrappers": [{"gymnasium.wrappers:OrderEnforcing": {}}]}, PLAYED),
     ({"check": False}, PLAYED),
     ({"reaches": None, "episodes": 8}, PLAYED),  # whatever their outcome
     ({"reaches": None, "seeds": "0-7"}, PLAYED),
@@ -108,7 +97,6 @@ EPISODE_EDITS = [
     ({"episodes": 8}, {"episodes": 12}, {"simulate": 1, "encode": 1} | END),
     ({"episodes": 8}, {"episodes": 4}, END),
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 7]}, NOTHING),  # another spelling
-    ({"seeds": "0-7"}, {"seeds": "0-11"}, {"simulate": 1, "encode": 1} | END),
     ({"seeds": "0-7"}, {"seeds": [0, 1, 2, 3, 4, 5, 6, 9]}, {"simulate": 1}),
 ]
 
@@ -121,20 +109,13 @@ def test_config_edit_of_a_film_of_episodes(sources, before, after, jobs):
 BLOCKS = EPISODES | {"episodes": 8}
 PLAYED = ENCODE | {"simulate": 2, "episodes": 1}
 BLOCK_EDITS = [
-    ({"encode": {"encoder": "assemble"}}, NOTHING),
     ({"encode": {"encoder": "x264"}}, ENCODE),
     ({"encode": {"quality": "small"}}, ENCODE),
     ({"overlay": {"hud": True}}, ENCODE),
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE),
     (("encoding/assembling/block_samples.py", "_PCM = 25", "_PCM = 26"), ENCODE),
-    (("encoding/assembling/block_contents.py", "_ROW = 7", "_ROW = 6"), ENCODE),
-    (("encoding/assembling/intra_slices.py", "_TOGETHER = 256", "_TOGETHER = 64"), ENCODE),
     (("encoding/x264.py", "subme=6", "subme=7"), ENCODE),
-    (("h264/bits.py", "<< 8 | data", "<< 8 | +data"), ENCODE),
-    (("encoding/assembling/segment_samples.py", "(1, 2)", "(2, 1)"), NOTHING),
-    (("encoding/assembling/code_atlas.py", "_COLOURS = 2", "_COLOURS = 1"), NOTHING),
     (("pictures/classic_control.py", "_THICK = 0.1", "_THICK = 0.2"), PLAYED),
-    (("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5"), PLAYED),
     (("pictures/blocks.py", "_MOST_PICTURES, _MOST_BLOCKS = 256", "_MOST_PICTURES, _MOST_BLOCKS = 128"),
      PLAYED),
 ]  # fmt: skip
@@ -177,31 +158,17 @@ def test_growth_from_1000_to_1500_reaches_runs_the_new_shards_and_the_end(source
 CODE_EDITS = [
     ("goalreel/environments/physics.py", "gravity = 0.001", "gravity = 0.002", ALL),
     ("goalreel/policies/policy.py", "LEFT, RIGHT = 0, 2", "LEFT, RIGHT = 2, 0", ALL),
-    ("goalreel/environments/seeding.py", "_ACTION_STREAM = 1", "_ACTION_STREAM = 2", ALL),
     ("simulate.py", "+ count", "+ count + 0", ALL),
     ("goalreel/pictures/gymnasium_drawing.py", "(204, 204, 0)", "(9, 9, 9)", RENDER | DRAWN),
-    ("goalreel/pictures/mountain_car_scene.py", "RADIUS = 8", "RADIUS = 9", RENDER | DRAWN),
     ("goalreel/pictures/vector_style.py", "STEPS = 4", "STEPS = 8", RENDER | DRAWN),
     ("goalreel/films/render.py", '"car"', '"cart"', RENDER),
-    ("goalreel/encoding/yuv.py", "_BITS = 22", "_BITS = 21", CODED),
     ("goalreel/encoding/x264.py", '"-bf", "0"', '"-bf", "1"', CODED),
-    ("goalreel/encoding/ffmpeg.py", "_BYTES = 1 << 20", "_BYTES = 1 << 19", CODED),
     ("encode.py", "frames in", "pictures in", ENCODE),
     ("goalreel/pictures/overlay.py", "_TOP, _SIZE = 7, 18", "_TOP, _SIZE = 8, 18", CODED),
-    ("goalreel/pictures/hud.py", 'f"step {n}"', 'f"Step {n}"', CODED),
-    (
-        "goalreel/pictures/captions.py",
-        "format_map({**row, **more})",
-        "format(**row, **more)",
-        CODED,
-    ),
     ("goalreel/h264/cavlc.py", "_ESCAPE_BITS = 12", "_ESCAPE_BITS = 11", CODED),
     ("goalreel/encoding/assembling/code_atlas.py", "_COLOURS = 2", "_COLOURS = 1", CODED),
-    ("goalreel/encoding/assembling/segment_samples.py", "(1, 2)", "(2, 1)", ENCODE),
     ("goalreel/encoding/assembling/hud_slices.py", "not layers", "layers == []", ENCODE),
     ("goalreel/encoding/assembling/block_samples.py", "_PCM = 25", "_PCM = 26", NOTHING),
-    ("goalreel/encoding/assembling/block_contents.py", "_ROW = 7", "_ROW = 6", NOTHING),
-    ("goalreel/pictures/classic_control.py", "_THICK = 0.1", "_THICK = 0.2", NOTHING),
     ("goalreel/mp4/box_writer.py", 'b"Arial"', 'b"Serif"', ENCODE),
     ("goalreel/films/concatenate.py", '" · failed"', '" · missed"', {"concat": 1}),
     ("goalreel/films/tables.py", "index=False", "index=True", {"episodes": 1}),
@@ -210,26 +177,11 @@ CODE_EDITS = [
         ALL | {"coded_atlas": 1},
     ),
     ("goalreel/files/npz.py", "_LEVEL = 1", "_LEVEL = 2", NOTHING),
-    ("goalreel/training/dqn/settings.py", "batch: int = 32", "batch: int = 64", NOTHING),
     ("goalreel/workflow/run_summary.py", '"film"', '"movie"', NOTHING),
-    ("goalreel/provenance/input_checks.py", "reaches up to", "reaches until", NOTHING),
     ("goalreel/verification/replay.py", "100 / fps", "99 / fps", NOTHING),
     # The texts of errors, plumbing, training, and policies that are not the chosen one.
     ("goalreel/simulation/reaches.py", "still open after", "open after", NOTHING),
-    ("goalreel/policies/stable_baselines3.py", "cannot be loaded", "is broken", NOTHING),
-    (
-        "goalreel/policies/stable_baselines3.py",
-        "starts=False",
-        "starts=True",
-        NOTHING,
-    ),
     ("goalreel/policies/network.py", "argmax(", "argmin(", NOTHING),
-    (
-        "goalreel/errors.py",
-        "class GoalreelError(Exception)",
-        "class GoalreelError(ValueError)",
-        NOTHING,
-    ),
     ("goalreel/cli.py", "def run(", "def run_program(", NOTHING),
 ]
 
@@ -238,14 +190,6 @@ CODE_EDITS = [
 def test_code_edit(sources, base, name, old, new, jobs):
     with sources.edited(f"scripts/{name}", old, new):
         assert rerun(base, sources.specs(BASE)) == jobs
-
-
-def test_an_edit_of_the_chosen_policy_reruns_what_it_plays(sources, tmp_path):
-    kept = random_policy(tmp_path / "policy.npz", "MountainCar-v0", 3)
-    config = BASE | {"policy": {"name": "pixels", "file": str(kept)}}
-    before = sources.specs(config)
-    with sources.edited("scripts/goalreel/policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1"):
-        assert rerun(before, sources.specs(config)) == ALL
 
 
 @pytest.mark.parametrize(
@@ -342,16 +286,6 @@ def test_a_deleted_segment_is_made_again_only_when_a_film_needs_it(done):
     assert done.jobs(config=BASE | {"reaches": 4}) == END
     (done.folder / "results" / "film.mp4").unlink()
     assert done.jobs(config=BASE) == {"encode": 1, "concat": 1}
-
-
-def test_a_deleted_frame_cache_reruns_nothing_nor_does_making_it_again(done):
-    cache = done.folder / "results" / "frames" / "00000.npz"
-    before = cache.read_bytes()
-    cache.unlink()
-    assert done.jobs(config=BASE) == NOTHING
-    done.run("results/frames/00000.npz", config=BASE)
-    assert cache.read_bytes() == before
-    assert done.jobs(config=BASE) == NOTHING
 
 
 @pytest.mark.slow

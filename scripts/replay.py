@@ -33,14 +33,14 @@ def main(argv: list[str] | None = None) -> None:
     )
 
     results = arguments.results or last_run(Path("results"))
-    fps, unit = read_run(results)
+    run = read_run(results).config
     recorded = find_episode(results, arguments.number, arguments.attempt)
     frames, episode = replay(recorded), recorded.episode
     if arguments.gif:
         where = arguments.gif
-        save_gif(where, frames, fps)
+        save_gif(where, frames, run["film.fps"])
     else:
-        default = results / "replay" / f"{unit}-{arguments.number}-seed-{episode.seed}"
+        default = results / "replay" / f"{run['unit']}-{arguments.number}-seed-{episode.seed}"
         where = arguments.png or default
         save_pngs(where, frames)
     cli.say(

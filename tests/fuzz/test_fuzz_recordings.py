@@ -90,36 +90,3 @@ def test_a_random_recording_is_played_as_gymnasium_plays_it(tmp_path, trial):
             ours = played.episode(place)
             assert ours[1].reshape(-1).tolist() == np.array(actions, ours[1].dtype).tolist()
             assert ours[2].tolist() == rewards, (env, suffix, first + place)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".csv", ".npz"])
-def test_a_million_rows_are_read_and_any_of_them_is_played(tmp_path, suffix):
-    """Of a Mountain Car: what is pushed is the same for all, so that one column has it."""
-    rng = np.random.default_rng(7)
-    lengths = np.array(skewed(rng, 200, 1_000_000))
-    number, seeds = np.arange(len(lengths)), rng.integers(0, 2**53, len(lengths))
-    actions = rng.integers(0, 3, lengths.sum())
-    columns = np.repeat(number, lengths), np.repeat(seeds, lengths), actions
-    path = tmp_path / f"r{suffix}"
-    if suffix == ".npz":
-        np.savez(path, **dict(zip(("episode", "seed", "action"), columns, strict=True)))
-    else:
-        table = np.stack(columns, axis=1)
-        np.savetxt(path, table, "%d", ",", header="episode,seed,action", comments="")
-    recording, environment = read_recording(str(path)), make_environment({"env": "MountainCar-v0"})
-    blocks = tmp_path / "blocks.npz"
-    write_blocks(blocks, recording, NO_SPEC)
-    assert len(recording) == len(lengths) and len(recording.actions) == lengths.sum()
-    starts = np.cumsum(lengths) - lengths
-    for first in (0, len(lengths) // 2, len(lengths) - 20):
-        some = range(first, first + 20)
-        recorded = read_blocks(blocks, some, path.name)
-        played = play_recording(recorded, environment, NO_SPEC, None)
-        env = gymnasium.make("MountainCar-v0")
-        for place in range(20):
-            episode = first + place
-            env.reset(seed=int(seeds[episode]))
-            rows = actions[starts[episode] : starts[episode] + lengths[episode]]
-            states = [env.unwrapped.state, *(env.step(a) and env.unwrapped.state for a in rows)]
-            assert np.array_equal(played.episode(place)[0], np.array(states))

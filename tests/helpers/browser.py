@@ -88,6 +88,29 @@ def picture(driver, video: str) -> np.ndarray:
     return _pixels(address)
 
 
+def play(driver, page: Path, video: Path) -> float:
+    """Open a page of a video in an element `film`, play it, and return the time of its end."""
+    page.write_text(f"<!DOCTYPE html><video id=film src={video} muted preload=auto></video>")
+    driver.set_script_timeout(60)
+    driver.get(page.as_uri())
+    return driver.execute_async_script(
+        "const film = document.getElementById('film'), done = arguments[0];"
+        "const play = () => film.play().catch((error) => done(String(error)));"
+        "film.onended = () => done(film.currentTime);"
+        "film.readyState < 3 ? film.oncanplay = play : play();"
+    )
+
+
+def sought(driver, seconds: float) -> np.ndarray:
+    """Seek in the element `film`; return what it shows then."""
+    driver.execute_async_script(
+        "const film = document.getElementById('film'), done = arguments[1];"
+        "film.onseeked = () => done(); film.currentTime = arguments[0];",
+        seconds,
+    )
+    return picture(driver, "film")
+
+
 def canvas(driver, element: str) -> np.ndarray:
     """Return what a canvas shows, (H, W, 3) uint8."""
     script = "return document.getElementById(arguments[0]).toDataURL('image/png')"

@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from goalreel.errors import GoalreelError
-from goalreel.files.seal import LENGTH, write_seal
 
 FULL = os.environ.get("GOALREEL_FUZZ") == "full"
 _LONGEST = 60  # seconds after which an example counts as hanging
@@ -160,14 +159,6 @@ def _npy(array: np.ndarray) -> bytes:
     content = io.BytesIO()
     np.lib.format.write_array(content, array, allow_pickle=False)
     return content.getvalue()
-
-
-def put(path: Path, content: bytes, sealed: bool = False) -> Path:
-    """Write a file; `sealed` gives it a seal that fits, so that what is in it is looked at."""
-    path.write_bytes(content)
-    if sealed and len(content) > LENGTH:
-        write_seal(path)
-    return path
 
 
 @contextlib.contextmanager

@@ -1,15 +1,11 @@
 """goalreel.film makes, in one call, the film that the workflow makes."""
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
-from project import REPOSITORY
 from recordings import decoded_rgb
 
 import goalreel
@@ -87,6 +83,8 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
         goalreel.film("CartPole-v1", 3, to=to)
     with pytest.raises(GoalreelError, match="dqn is trained first: run snakemake"):
         goalreel.film("MountainCar-v0", "dqn", to=to)
+    with pytest.raises(GoalreelError, match="film.gif' is not an .mp4 file"):
+        goalreel.film("CartPole-v1", to=tmp_path / "film.gif")
     with pytest.raises(GoalreelError, match="episods"):
         goalreel.film("CartPole-v1", to=to, episods=3)
     with pytest.raises(GoalreelError, match="^policy: its policy raised ZeroDivisionError"):
@@ -139,27 +137,3 @@ def test_log_and_progress_go_where_the_caller_says(tmp_path, capsys):
     assert shown == [(5, "episode"), 2, 2, 1, "closed"]
     goalreel.film("Acrobot-v1", **options)
     assert capsys.readouterr() == ("", "")
-
-
-def test_film_in_two_processes_is_the_same_file(tmp_path):
-    code = "import goalreel, sys; goalreel.film('CartPole-v1', lambda o: 1, episodes=2, to='a.mp4')"
-    films = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        paths = os.pathsep.join(
-            filter(None, [str(REPOSITORY / "scripts"), os.getenv("PYTHONPATH")])
-        )
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=tmp_path / name,
-            check=True,
-            env=os.environ | {"PYTHONPATH": paths},
-        )
-        films.append((tmp_path / name / "a.mp4").read_bytes())
-    assert films[0] == films[1]
-
-
-def test_film_rejects_a_file_that_is_no_mp4(tmp_path):
-    with pytest.raises(GoalreelError, match="film.gif' is not an .mp4 file"):
-        goalreel.film("CartPole-v1", to=tmp_path / "film.gif")
-    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ is read than is asked for; NumPy is imported where tables of samples are.
 import contextlib
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,6 @@ class Outline:
     reordered: bool  # whether composition times differ from decoding times
     first_pts: int  # in units
     configuration: bytes  # the avcC box of its sample description
-    payload: int  # bytes of all samples
     comment: str  # the file's, or ""
     size: tuple[int, int]  # (width, height) in pixels, as the sample entry has it
 
@@ -48,8 +47,24 @@ class VideoIndex(Outline):
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:
-    """Read an MP4 file's index. Raises GoalreelError if it is missing, Unusable if not whole."""
-    return _read(path, _video_index)
+    """Read an MP4 file's index.
+
+    What it says is not held against the rest of the file: the file's seal tells of damage.
+
+    Raises:
+        GoalreelError: the file is missing.
+        Unusable: it is not whole.
+    """
+    from goalreel.mp4.sample_table_reader import read_keyframes, read_samples
+
+    with _movie(path) as moov:
+        track = _video_track(moov)
+        table = track[b"mdia"][b"minf"][b"stbl"]
+        outline, samples = _outline(moov, track), read_samples(table)
+        if outline.frames != len(samples.sizes):
+            raise ValueError(f"{outline.frames} durations for {len(samples.sizes)} samples")
+        keyframes = read_keyframes(table, outline.frames)
+        return VideoIndex(**vars(outline), keyframes=keyframes, samples=samples)
 
 
 def read_outline(path: str | os.PathLike) -> Outline:
@@ -57,64 +72,23 @@ def read_outline(path: str | os.PathLike) -> Outline:
 
     Raises as read_index.
     """
-    return _read(path, _outline)
+    with _movie(path) as moov:
+        return _outline(moov, _video_track(moov))
 
 
 def read_comment(path: str | os.PathLike) -> str:
     """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
-    with _whole(path) as (moov, _):
+    with _movie(path) as moov:
         return _comment(moov)
 
 
-def _read(path: str | os.PathLike, take: Callable[[Span, list[range]], tuple]):
-    with _whole(path) as (moov, media):
-        index, inside = take(moov, media)
-        if not inside:
-            held = sum(map(len, media))
-            raise ValueError(f"of {index.payload} bytes of video not all are in the {held} held")
-    return index
-
-
 @contextlib.contextmanager
-def _whole(path: str | os.PathLike) -> Iterator[tuple[Span, list[range]]]:
-    """Yield the moov box and the media; what is wrong with them is raised as the file's fault."""
+def _movie(path: str | os.PathLike) -> Iterator[Span]:
+    """Yield the moov box's content; what is wrong with it is raised as the file's fault."""
     damage = "it is truncated or corrupt: not a whole MP4 file"
     with reporting_damage(path, damage), Path(path).open("rb") as stream:
-        yield _top_level(Span(stream, 0, os.fstat(stream.fileno()).st_size))
-
-
-def _top_level(file: Span) -> tuple[Span, list[range]]:
-    """Return the moov box's content and where the contents of mdat boxes are."""
-    boxes = list(boxes_in(file))
-    movies = [content for name, content in boxes if name == b"moov"]
-    if not movies:
-        raise ValueError("no moov box")
-    media = [content for name, content in boxes if name == b"mdat"]
-    return movies[-1], [range(part.start, part.start + len(part)) for part in media]
-
-
-def _video_index(moov: Span, media: list[range]) -> tuple[VideoIndex, bool]:
-    """Return the index, and whether all samples are in the media."""
-    from goalreel.mp4 import sample_table_reader
-
-    track = _video_track(moov)
-    table = track[b"mdia"][b"minf"][b"stbl"]
-    samples = sample_table_reader.read_samples(table)
-    fields = _fields(moov, track, len(samples.sizes), samples.payload)
-    keyframes = sample_table_reader.read_keyframes(table, fields["frames"])
-    return VideoIndex(**fields, keyframes=keyframes, samples=samples), samples.inside(media)
-
-
-def _outline(moov: Span, media: list[range]) -> tuple[Outline, bool]:
-    """Return the outline, and whether all chunks begin in the media."""
-    from goalreel.mp4 import sample_table_reader
-
-    track = _video_track(moov)
-    table = track[b"mdia"][b"minf"][b"stbl"]
-    samples, payload = sample_table_reader.count_samples(table)
-    return Outline(**_fields(moov, track, samples, payload)), sample_table_reader.chunks_inside(
-        table, media
-    )
+        boxes = dict(boxes_in(Span(stream, 0, os.fstat(stream.fileno()).st_size)))
+        yield boxes[b"moov"]
 
 
 def _video_track(moov: Span) -> dict:
@@ -125,28 +99,24 @@ def _video_track(moov: Span) -> dict:
     return videos[0]
 
 
-def _fields(moov: Span, track: dict, samples: int, payload: int) -> dict[str, object]:
-    """Return the fields of an outline."""
-    from goalreel.mp4 import sample_table_reader
+def _outline(moov: Span, track: dict) -> Outline:
+    from goalreel.mp4.sample_table_reader import read_composition, read_durations
 
     media = track[b"mdia"]
     table = media[b"minf"][b"stbl"]
-    frames, durations = sample_table_reader.read_durations(table)
-    if frames != samples:
-        raise ValueError(f"{frames} durations for {samples} samples")
-    offsets, first_offset = sample_table_reader.read_composition(table)
+    frames, durations = read_durations(table)
+    offsets, first_offset = read_composition(table)
     size, configuration = _description(table[b"stsd"])
-    return {
-        "frames": frames,
-        "timescale": _timescale(media[b"mdhd"]),
-        "durations": durations,
-        "reordered": offsets > 1,
-        "first_pts": first_offset - _edit_start(track),
-        "configuration": configuration,
-        "payload": payload,
-        "comment": _comment(moov),
-        "size": size,
-    }
+    return Outline(
+        frames=frames,
+        timescale=_timescale(media[b"mdhd"]),
+        durations=durations,
+        reordered=offsets > 1,
+        first_pts=first_offset - _edit_start(track),
+        configuration=configuration,
+        comment=_comment(moov),
+        size=size,
+    )
 
 
 def _timescale(box: Span) -> int:

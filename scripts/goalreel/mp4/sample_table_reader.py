@@ -6,7 +6,7 @@ Source of the boxes: ISO/IEC 14496-12, 8.6.1 (stts, ctts, stss), 8.7.3 to 8.7.5 
 co64).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,8 +15,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from goalreel.mp4.box_reader import Span
-
-_BLOCK = 1 << 16  # numbers of a table that are read at a time, where none are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +30,6 @@ class Samples:
         """The number of bytes of each chunk, (chunks,) int64."""
         return np.add.reduceat(self.sizes, self._first, dtype=np.int64)
 
-    @cached_property
-    def payload(self) -> int:
-        """The number of bytes of all samples."""
-        return int(self.chunk_bytes.sum())
-
     @property
     def offsets(self) -> np.ndarray:
         """The file's byte that each sample starts at, (samples,) int64."""
@@ -44,15 +37,6 @@ class Samples:
         ends -= self.sizes
         ends += np.repeat(self.chunk_places - ends[self._first], self.chunk_samples)
         return ends
-
-    def inside(self, media: Sequence[range]) -> bool:
-        """Return whether all samples are in these parts of the file, which ascend."""
-        starts = np.array([part.start for part in media], np.int64)
-        stops = np.array([part.stop for part in media], np.int64)
-        part = np.searchsorted(starts, self.chunk_places, side="right") - 1
-        if not len(media) or part.min() < 0:
-            return False
-        return bool((self.chunk_places + self.chunk_bytes <= stops[part]).all())
 
     def runs(self) -> list[tuple[int, int]]:
         """Return the (start, length) of all stretches of the file that hold the samples in turn."""
@@ -106,37 +90,6 @@ def read_keyframes(table: Mapping[bytes, "Span"], frames: int) -> Sequence[int]:
     if numbers[0] != 1 or (np.diff(numbers, append=frames + 1) < 1).any():
         raise ValueError("a table of keyframes that does not ascend through the samples")
     return tuple((numbers - 1).tolist())
-
-
-def count_samples(table: Mapping[bytes, "Span"]) -> tuple[int, int]:
-    """Return the number of samples and the sum of their bytes, in bounded memory."""
-    box = table[b"stsz"]
-    head = box.read(0, 12)
-    same, count = int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:12], "big")
-    if same:
-        return count, same * count
-    return count, sum(int(sizes.sum(dtype=np.int64)) for sizes in _blocks(box, ">u4", 12, count))
-
-
-def chunks_inside(table: Mapping[bytes, "Span"], media: Sequence[range]) -> bool:
-    """Return whether all chunks begin in these parts of the file, in bounded memory."""
-    wide = b"co64" in table
-    box = table[b"co64" if wide else b"stco"]
-    inside, count = 0, int.from_bytes(box.read(4, 4), "big")
-    for places in _blocks(box, ">u8" if wide else ">u4", 8, count):
-        for part in media:
-            inside += int(((places >= part.start) & (places < part.stop)).sum())
-    return inside == count
-
-
-def _blocks(box: "Span", kind: str, start: int, count: int) -> Iterator[np.ndarray]:
-    """Yield the numbers of a table, a block at a time."""
-    size = np.dtype(kind).itemsize
-    if start + count * size > len(box):
-        raise ValueError("a table of samples is cut short")
-    for first in range(0, count, _BLOCK):
-        length = min(count - first, _BLOCK) * size
-        yield np.frombuffer(box.read(start + first * size, length), kind)
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:

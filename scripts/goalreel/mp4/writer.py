@@ -6,7 +6,6 @@ are written once. The index is gathered in columns, which a long film keeps on d
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from goalreel.mp4.reader import MOST_FRAMES, TICKS
 from goalreel.mp4.text_tracks import Chapter
 
 _BLOCK = 1 << 20
-_PIECE = 1 << 16  # samples whose places are found at a time
 _NO_LINE = (b"", None)
 
 
@@ -66,26 +64,24 @@ def write_mp4(
 def _gathered(
     parts: Iterable[VideoTrack], chapters: Iterable[Chapter], title: str, comment: str, folder: Path
 ) -> Movie:
-    """Return the index of all parts."""
-    movie, remaining = None, _Chapters(chapters)
+    """Return the index of all parts, each with the chapters that begin in it."""
+    movie, chapters, end = None, iter(chapters), 0
+    following = next(chapters, None)
     for part in parts:
         movie = Movie(part, title, comment, folder) if movie is None else movie
         _check_part(part, movie)
         most = ((1 << 32) - 1) // (TICKS * Fraction(part.fps).denominator)
-        for piece in _pieces(part):
-            movie.add(piece, list(remaining.until(movie.frames + len(piece.sizes), most)))
-    remaining.check(movie.frames)
+        begun: list[Chapter] = []
+        while following is not None and end < movie.frames + len(part.sizes):
+            fits = following.first_frame == end and 0 < following.frames <= most
+            assert fits, f"a chapter of 1 to {most:,} frames from {end} on, not {following}"
+            begun.append(following)
+            end += following.frames
+            following = next(chapters, None)
+        movie.add(part, begun)
+    assert following is None and end in (0, movie.frames), f"chapters of {end} frames"
     movie.end()
     return movie
-
-
-def _pieces(part: VideoTrack) -> Iterator[VideoTrack]:
-    """Yield a part in pieces of bounded length: what is made of each sample takes ten times it."""
-    keyframes = np.asarray(part.keyframes, np.int64)
-    for first in range(0, len(part.sizes), _PIECE):
-        cut = slice(first, first + _PIECE)
-        inside = slice(*np.searchsorted(keyframes, [first, first + _PIECE]).tolist())
-        yield replace(part, sizes=part.sizes[cut], keyframes=keyframes[inside] - first)
 
 
 def _check_part(video: VideoTrack, movie: Movie) -> None:
@@ -100,30 +96,6 @@ def _check_part(video: VideoTrack, movie: Movie) -> None:
     assert np.min(video.sizes) >= 1 and np.max(video.sizes) < 1 << 32, "sizes of 1 byte to 4 GiB"
     assert movie.frames or keyframes[:1].tolist() == [0], "a film begins with a keyframe"
     assert (np.diff(keyframes, prepend=-1, append=samples) > 0).all(), "keyframes ascend"
-
-
-class _Chapters:
-    """Chapters that are taken one after another, and checked."""
-
-    def __init__(self, chapters: Iterable[Chapter]) -> None:
-        self._left = iter(chapters)
-        self._next = next(self._left, None)
-        self._any, self._end = self._next is not None, 0
-
-    def until(self, frame: int, most: int) -> Iterator[Chapter]:
-        """Yield the chapters that begin before a frame; none may have more than `most` frames."""
-        while self._next is not None and self._end < frame:
-            chapter = self._next
-            fits = chapter.first_frame == self._end and 0 < chapter.frames <= most
-            assert fits, f"a chapter of 1 to {most:,} frames from {self._end} on, not {chapter}"
-            self._end += chapter.frames
-            self._next = next(self._left, None)
-            yield chapter
-
-    def check(self, frames: int) -> None:
-        """Check that there were no chapters, or that they cover a film of `frames`."""
-        covered = self._next is None and self._end == frames
-        assert covered or not self._any, f"chapters of {self._end} frames for {frames}"
 
 
 def _media_header(content: int) -> bytes:

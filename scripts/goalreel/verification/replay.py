@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from goalreel.environments.environment import gymnasiums_environment
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.films.scene import open_scene
 from goalreel.films.shards import shard_name
-from goalreel.films.tables import ATTEMPT_COLUMNS, EPISODE_COLUMNS
 from goalreel.pictures.blocks import on_black
 from goalreel.pictures.camera import replayed
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.simulation.episodes import Episode, simulate_episodes
+from goalreel.provenance.spec import Spec
+from goalreel.simulation.episodes import Episode
+from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.recording_file import UNKNOWN_SEED
-from goalreel.simulation.trajectories import Trajectories, read_trajectories
+from goalreel.simulation.trajectories import read_trajectories
 
 
 @dataclass(frozen=True)
@@ -44,38 +44,32 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
     An attempt that was not filmed is simulated again from its seed. Raises GoalreelError if the
     run has no such episode.
     """
-    _, unit = read_run(results)
-    table = results / ("attempts.csv" if unit == "reach" else "episodes.csv")
-    try:
-        rows = pd.read_csv(table, low_memory=False)[
-            ATTEMPT_COLUMNS if unit == "reach" else EPISODE_COLUMNS[unit]
-        ]
-        rows = rows[rows[unit] == number]
-    except FileNotFoundError:
-        raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
-    except (ValueError, KeyError) as error:
-        raise GoalreelError(f"{table}: not a table of episodes ({error}); delete it") from None
-    if rows.empty:
-        raise GoalreelError(f"{table}: no {unit} {number}")
-    name = f"{unit} {number}"
-    if unit == "reach":
-        attempt = int(rows["attempt"].max()) if attempt is None else attempt
-        rows, name = rows[rows["attempt"] == attempt], f"{name}, attempt {attempt}"
-    elif attempt is not None:
-        raise GoalreelError(f"{table}: episodes have no attempts; leave --attempt out")
-    if rows.empty:
-        raise GoalreelError(f"{table}: reach {number} has no attempt {attempt}")
-    row = rows.iloc[0]
-    shard = shard_name(int(row["shard"]))
-    trajectories = read_trajectories(results / "trajectories" / f"{shard}.npz")
-    if not trajectories.spec.reproducible:
+    run = read_run(results)
+    unit, folder = run.config["unit"], results / "trajectories"
+    if number not in range(run.shard["reaches"]):
+        raise GoalreelError(f"{results}: no {unit} {number}")
+    if unit != "reach" and attempt is not None:
+        raise GoalreelError("episodes have no attempts; leave --attempt out")
+    size = read_spec(folder / f"{shard_name(0)}.npz").shard["count"]
+    trajectories = read_trajectories(folder / f"{shard_name(number // size)}.npz")
+    rows, spec = trajectories.attempts, trajectories.spec
+    tried = np.flatnonzero(rows.reach == number)
+    if attempt is not None and attempt not in range(len(tried)):
+        raise GoalreelError(f"{results}: reach {number} has no attempt {attempt}")
+    row = rows.take(tried[[-1 if attempt is None else attempt]])
+    (pair,) = row.pairs()
+    name = f"{unit} {number}" + (f", attempt {pair[1]}" if unit == "reach" else "")
+    if not spec.reproducible:
         raise GoalreelError(
             f"{name}: not reproducible, since check=false plays nothing again. "
             f"Film single episodes: snakemake clips"
         )
-    config, ending = trajectories.spec.config, (bool(row["terminated"]), bool(row["truncated"]))
-    episode = Episode(int(row["seed"]), *_steps(trajectories, config, row, name), *ending)
-    return Recorded(config, name, episode)
+    if pair not in trajectories.episodes.pairs():
+        scene = open_scene(spec.config)
+        trajectories = simulate_attempts(row, scene.env, scene.policy, spec)
+    steps = trajectories.episode(trajectories.episodes.pairs().index(pair))
+    ending = bool(row.terminated[0]), bool(row.truncated[0])
+    return Recorded(spec.config, name, Episode(int(row.seed[0]), *steps, *ending))
 
 
 def last_run(folder: Path) -> Path:
@@ -84,19 +78,12 @@ def last_run(folder: Path) -> Path:
     return max(tables, key=lambda path: path.stat().st_mtime, default=folder / "tables.json").parent
 
 
-def read_run(results: Path) -> tuple[int, str]:
-    """Return the run's frames per second, and what it counts: "reach" or "episode".
-
-    Raises GoalreelError if its tables do not tell.
-    """
-    path = results / "tables.json"
+def read_run(results: Path) -> Spec:
+    """Return the spec of a run's tables. Raises GoalreelError if there is none."""
     try:
-        config = read_spec(path).config
-        return int(config["film.fps"]), config["unit"]
-    except (GoalreelError, ValueError, TypeError) as error:
-        raise GoalreelError(
-            f"{path}: cannot be used ({error}); name the run's folder with --results"
-        ) from None
+        return read_spec(results / "tables.json")
+    except GoalreelError as error:
+        raise GoalreelError(f"{error}; name the run's folder with --results") from None
 
 
 def replay(recorded: Recorded) -> list[np.ndarray]:
@@ -106,7 +93,9 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
     and if the episode ends elsewhere or otherwise.
     """
     config, episode = recorded.config, recorded.episode
-    if episode.seed == UNKNOWN_SEED or _unknown(episode.actions):
+    actions = episode.actions  # recorded_episodes.NO_ACTION stands for none
+    is_unknown = np.isnan(actions) if actions.dtype.kind == "f" else actions < 0
+    if episode.seed == UNKNOWN_SEED or is_unknown.any():
         raise GoalreelError(
             f"{recorded.name} was recorded as states: there are no actions to replay"
         )
@@ -131,26 +120,3 @@ def save_gif(path: Path, frames: list[np.ndarray], fps: int) -> None:
     with replacing(path) as temporary:
         duration = max(round(100 / fps), 2) * 10
         first.save(temporary, "GIF", save_all=True, append_images=others, duration=duration, loop=0)
-
-
-def _unknown(actions: np.ndarray) -> bool:
-    """Tell whether an episode's actions stand for none (recorded.NO_ACTION)."""
-    return bool(np.isnan(actions).any() if actions.dtype.kind == "f" else (actions < 0).any())
-
-
-def _steps(trajectories: Trajectories, config: Mapping, row: pd.Series, name: str):
-    filmed = trajectories.episodes
-    number, attempt = row.get("reach", row.get("episode")), row.get("attempt", 0)
-    (place,) = np.nonzero((filmed.reach == number) & (filmed.attempt == attempt))
-    if len(place):
-        return trajectories.episode(int(place[0]))
-
-    scene = open_scene(config)
-    again = simulate_episodes(np.array([row["seed"]]), scene.env, scene.policy)
-    steps = int(again.steps[0])
-    if (steps, again.returns[0]) != (row["steps"], row["return"]):
-        raise GoalreelError(
-            f"{name} was not filmed, and its policy now takes {steps} steps from seed "
-            f"{row['seed']}, not {row['steps']}"
-        )
-    return again.states[0, : steps + 1], again.actions[0, :steps], again.rewards[0, :steps]

@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 from assembling import byte_stream, packets_of, psnr
-from browser import chromium, picture
+from browser import chromium, play, sought
 from decoders import DECODERS, decode_or_skip
 from frames import drawn, film, layer_of
 
@@ -176,24 +176,11 @@ def test_a_browser_plays_and_seeks(tmp_path):
     made, cache = film(tmp_path / "c.npz", environment, range(4))
     cache = overlaid(cache, made, "CartPole-v1", list("abcd"), hud=False, cards=3)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
-    page = tmp_path / "page.html"
-    page.write_text("<!DOCTYPE html><video id=film src=f.mp4 muted preload=auto></video>")
     with chromium(tmp_path / "profile") as driver:
-        driver.set_script_timeout(60)
-        driver.get(page.as_uri())
-        assert driver.execute_async_script(
-            "const film = document.getElementById('film'), done = arguments[0];"
-            "const play = () => film.play().catch((error) => done(String(error)));"
-            "film.onended = () => done(film.currentTime);"
-            "film.readyState < 3 ? film.oncanplay = play : play();"
-        ) == pytest.approx(len(cache) / 30, abs=1e-3)
+        end = play(driver, tmp_path / "page.html", "f.mp4")
+        assert end == pytest.approx(len(cache) / 30, abs=1e-3)
         for number in (len(cache) - 1, 7, int(cache.offsets[2]) - 1, int(cache.offsets[2]), 0):
-            driver.execute_async_script(
-                "const film = document.getElementById('film'), done = arguments[1];"
-                "film.onseeked = () => done(); film.currentTime = arguments[0];",
-                (number + 0.5) / 30,
-            )
-            seen = picture(driver, "film").astype(int)
+            seen = sought(driver, (number + 0.5) / 30).astype(int)
             # Chroma has half the resolution, so that edges of colours differ.
             assert (np.abs(seen - cache[number]) > 24).mean() < 0.002, number
 

@@ -35,17 +35,7 @@ def rewrite(path: Path, **changes) -> None:
     resealed(path)
 
 
-def test_truncated_at_any_length_is_refused_by_name(made):
-    for path, reader in made:
-        whole = path.read_bytes()
-        for length in [0, 1, 21, 22, 100, *range(500, len(whole), len(whole) // 9), len(whole) - 1]:
-            path.write_bytes(whole[:length])
-            with pytest.raises(GoalreelError, match="delete it") as error:
-                reader(path)
-            assert str(path) in str(error.value)
-
-
-def test_a_flipped_byte_anywhere_is_refused_by_name(made):
+def test_damage_anywhere_is_refused_by_name(made):
     generator = np.random.default_rng(5)
     for path, reader in made:
         whole = path.read_bytes()
@@ -57,8 +47,15 @@ def test_a_flipped_byte_anywhere_is_refused_by_name(made):
             with pytest.raises(Unusable, match="delete it") as error:
                 reader(path)
             assert f"{path}: cannot be used" in str(error.value) and error.value.path == path
+        for length in [0, 1, 21, 22, 100, len(whole) // 2, len(whole) - 1]:
+            path.write_bytes(whole[:length])
+            with pytest.raises(Unusable, match="delete it"):
+                reader(path)
         path.write_bytes(whole)
         reader(path)
+        path.unlink()
+        with pytest.raises(GoalreelError, match="no such file"):
+            reader(path)
 
 
 def test_a_flipped_byte_that_changes_a_summary_is_refused(tmp_path):
@@ -94,19 +91,6 @@ def test_objects_are_refused_and_never_loaded(made, tmp_path):
         with pytest.raises(GoalreelError, match="delete it"):
             reader(path)
     assert not (tmp_path / "exploded").exists()
-
-
-def test_what_is_no_archive_of_ours_is_refused(made, tmp_path):
-    bare, foreign, missing = tmp_path / "bare.npz", tmp_path / "foreign.npz", tmp_path / "no.npz"
-    with bare.open("wb") as stream:
-        np.save(stream, np.arange(3))
-    np.savez(foreign, x=np.arange(3))
-    for _, reader in made:
-        for path in (bare, foreign):
-            with pytest.raises(GoalreelError, match="delete it"):
-                reader(path)
-        with pytest.raises(GoalreelError, match="no such file"):
-            reader(missing)
 
 
 def test_trajectories_come_back_as_they_were(tmp_path):
@@ -179,13 +163,6 @@ def test_a_recording_that_unpacks_to_more_than_memory_takes_is_refused(tmp_path,
     np.savez_compressed(tmp_path / "r.npz", episode=np.zeros(1000), seed=np.zeros(1000))
     with pytest.raises(GoalreelError, match=r"r\.npz .* unpacks to 16,256 bytes; allowed: 1,000"):
         read_recording(str(tmp_path / "r.npz"))
-
-
-def test_temporary_files_of_others_are_left_alone(tmp_path):
-    foreign = tmp_path / ".t.npz.swp"
-    foreign.write_text("an editor's")
-    write_trajectories(tmp_path / "t.npz", simulated())
-    assert foreign.read_text() == "an editor's"
 
 
 def test_npz_files_need_no_goalreel_to_be_read(tmp_path):

@@ -9,7 +9,6 @@ from functools import cache
 import numpy as np
 import pytest
 from assembling import stream_of, strictly
-from decoders import DECODERS, decode_or_skip
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -170,14 +169,6 @@ def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
         for plane, track in zip(planes(decoded), planes(shown(name)), strict=True):
             step = HEIGHT // len(plane)
             assert np.array_equal(plane[~inside[::step, ::step]], track[~inside[::step, ::step]])
-
-
-@pytest.mark.parametrize("decoder", DECODERS[1:])
-@settings(QUICK, max_examples=40)
-@given(cases())
-def test_the_decoders_show_the_same(decoder, case):
-    stream = stream_in_turn(case)
-    assert np.array_equal(decode_or_skip(decoder, stream, SIZE), strictly(stream))
 
 
 @settings(QUICK, max_examples=60)

@@ -141,16 +141,6 @@ def test_recording_by_hand_is_gymnasiums(tmp_path, monkeypatch):
         assert "by hand.mp4" in filmed(folders[0])
 
 
-def test_the_video_is_yuv420p_at_the_environments_frame_rate(tmp_path):
-    env = RecordVideo(gymnasium.make("CartPole-v1", render_mode="rgb_array"), str(tmp_path))
-    for _ in play(env, 5):
-        pass
-    env.close()
-    assert (env.frames_per_sec, len(decoded(tmp_path / "rl-video-episode-0.mp4"))) == (50, 6)
-    assert decoded(tmp_path / "rl-video-episode-0.mp4")[0].shape == (600, 600)
-    assert RecordVideo(Noise(), str(tmp_path / "b")).frames_per_sec == 30
-
-
 def test_warnings_and_refusals_are_gymnasiums(tmp_path):
     for render_mode in (None, "human", "ansi"):
         env = Noise()

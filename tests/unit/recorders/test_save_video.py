@@ -1,7 +1,6 @@
 """save_video writes what Gymnasium's writes: the same files of the same frames."""
 
 import itertools
-import sys
 import warnings
 
 import av
@@ -15,13 +14,10 @@ from hypothesis import strategies as st
 from project import REPOSITORY
 from recordings import (
     BROKEN,
-    PEAK,
     decoded_rgb,
     equal,
     filmed,
     kept,
-    said_by,
-    small_disk,
     stand_in_for_moviepy,
 )
 
@@ -236,13 +232,6 @@ def test_a_broken_encoder_is_an_error_and_leaves_no_file(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_full_disk_is_an_error_and_leaves_no_file(tmp_path):
-    with small_disk(tmp_path / "small") as folder:
-        with pytest.raises(GoalreelError, match="No space left"):
-            save_video(noise(20, 80, 120), folder, fps=30, qp=0)
-        assert list(folder.iterdir()) == []
-
-
 def test_the_bar_goes_to_standard_error_and_without_it_all_is_quiet(tmp_path, capfd):
     for given_frames in (list, iter):
         save_video(given_frames(noise(3)), tmp_path, fps=30)
@@ -250,35 +239,6 @@ def test_the_bar_goes_to_standard_error_and_without_it_all_is_quiet(tmp_path, ca
         save_video(given_frames(noise(3)), tmp_path, fps=30, save_logger="bar")
         said = capfd.readouterr()
         assert said.out == "" and "━" in said.err
-
-
-MEMORY = """
-import numpy as np
-from goalreel import save_video
-
-def frames(count):
-    rng = np.random.default_rng(0)
-    for _ in range(count):
-        yield np.full((64, 64, 3), rng.integers(256), np.uint8)
-
-def save(frames, folder, step):
-    triggers = (lambda _: True, lambda n: n == step)
-    save_video(frames, sys.argv[1] + folder, *triggers, fps=30, preset="ultrafast")
-
-save(frames(300), "/few", 200)
-before = peak()
-save(frames(10000) if sys.argv[2] == "stream" else list(frames(10000)), "/many", 8000)
-print(peak() - before)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak in /proc")
-def test_memory_stays_flat_over_10_000_frames(tmp_path):
-    grown = {k: int(said_by(PEAK + MEMORY, str(tmp_path), k)) for k in ("stream", "list")}
-    size = 10000 * 64 * 64 * 3
-    assert grown["stream"] < size / 10 and grown["list"] > size * 0.8, grown
-    found = {path.name: len(decoded(path)) for path in (tmp_path / "many").iterdir()}
-    assert found == {"rl-video-episode-0.mp4": 10000, "rl-video-step-8000.mp4": 1999}
 
 
 @pytest.mark.parametrize("make", [list, iter])

@@ -119,16 +119,6 @@ def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
             read_sums(folder / SUMS)
 
 
-def test_removed_frame_caches_cause_no_reruns(done):
-    results = done.folder / "results"
-    shutil.rmtree(results / "frames")
-    assert done.jobs(config=BASE) == {}
-    grown = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
-    assert done.jobs(config=BASE | {"reaches": 12}) == grown
-    assert done.jobs("grid", config=BASE) == {"render": 2, "grid": 1}
-    assert not found(verify(results, planned(done), 2))
-
-
 def mine(folder):
     """Put a file of the user's own into a folder; return it."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,39 +14,6 @@ from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.verification.replay_check import difference
 
-# Its pictures depend on the hour of the day, which the test sets.
-SUNDIAL = """
-import os
-
-import gymnasium
-import numpy as np
-from gymnasium import spaces
-
-
-class Sundial(gymnasium.Env):
-    metadata = {"render_modes": ["rgb_array"]}
-    observation_space = action_space = spaces.Discrete(2)
-
-    def __init__(self, render_mode=None):
-        self.render_mode = render_mode
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.at = 0
-        return 0, {}
-
-    def step(self, action):
-        self.at += 1
-        return 0, 1.0, False, False, {}
-
-    def render(self):
-        shadow = int(os.environ["HOUR"]) if self.at == 3 else 0
-        return np.full((32, 48, 3), shadow, np.uint8)
-
-
-gymnasium.register("Sundial-v0", Sundial, max_episode_steps=4)
-"""
-
 
 def with_another_pixel(path, frame: int) -> None:
     """Write a frame cache again, whole but for a channel of one pixel."""
@@ -91,16 +58,6 @@ def test_a_picture_a_reward_and_an_observation_are_found_with_their_step(filmed)
         path, fault = difference(trajectories, frames)
         place = f"seed {made.episodes.seed[row // 6]}, step {row % 6 + (what == 'reward')}: "
         assert path == trajectories and f"{place}Gymnasium gives the {what}" in fault
-
-
-def test_a_picture_that_depends_on_time_is_found(filmed, tmp_path, monkeypatch):
-    (tmp_path / "sundial.py").write_text(SUNDIAL)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("HOUR", "9")
-    made, trajectories, frames = filmed(env="sundial:Sundial-v0")
-    monkeypatch.setenv("HOUR", "10")
-    path, fault = difference(trajectories, frames)
-    assert path == frames and f"seed {made.episodes.seed[0]}, step 3" in fault
 
 
 def test_the_workflow_plays_every_shard_again_and_removes_what_differs(project):

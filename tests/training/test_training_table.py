@@ -114,7 +114,7 @@ def test_metrics_come_back_whole_or_not_at_all(tmp_path):
 def test_the_stage_writes_tables_and_plots(tmp_path):
     paths = [written(tmp_path, metrics) for metrics in TRAININGS]
     made_of = {
-        f"dqn {m.variant} {m.seed}": common_digest(json.loads(path.read_text()))
+        f"{m.variant} {m.seed}": common_digest(json.loads(path.read_text()))
         for m, path in zip(TRAININGS, paths, strict=True)
     }
     config = {"dqn.variants": ["fast", "baseline", "parallel"], "dqn.seeds": [1, 2, 3]}
@@ -141,4 +141,4 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     assert f"{TITLES['fast']} -120.0 (-150.0 to -105.0)" in curves.description
     assert json.loads(curves.spec)["made_of"] == made_of
     with pytest.raises(Unusable, match="other options, code or tools"):
-        run(spec | {"made_of": made_of | {"dqn fast 3": "0" * 64}})
+        run(spec | {"made_of": made_of | {"fast 3": "0" * 64}})

@@ -138,10 +138,11 @@ def _unlisted() -> File:
 def _listed(path: Path) -> list[tuple[Path, str]]:
     """Return the files that a list names, with their checksums; [] if it cannot be read."""
     try:
-        digests = read_digests(path) if path.suffix == ".json" else read_sums(path)
+        if path.suffix == ".json":
+            return [(path.parent / name, sha) for name, sha in read_digests(path).items()]
+        return list(read_sums(path).items())
     except GoalreelError:
         return []
-    return [(path.parent / name, sha) for name, sha in digests.items()]
 
 
 def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None) -> File:

@@ -213,7 +213,7 @@ def test_step_triggers_beyond_the_run_select_nothing():
 def test_a_trigger_that_selects_nothing_is_a_warning_and_no_crash(project):
     config = {"reaches": 2, "shard_size": 2, "clips": "{episode_trigger: [999]}"}
     results = project.folder / "results"
-    assert "0 videos" in project.run("clips", config=config)
+    assert "0 clips of 2 episodes" in project.run("clips", config=config)
     assert "selects none of 2 episodes" in (results / "logs" / "clips.log").read_text()
     files = {path.name for path in (results / "clips").glob("[!.]*")}
     assert files == {"clips.csv", "SHA256SUMS"}

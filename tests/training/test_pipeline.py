@@ -51,8 +51,7 @@ GIVEN = yaml.safe_load("""
      publish_every: 2, target_every: 400, evaluate_every: 500, games: 2, checkpoints: [0, 400]}
 """)
 SECTION = filled({**dict.fromkeys(PRESETS["mountain_car"]), "preset": None, **GIVEN})
-SETTINGS = PipelineSettings(**SECTION)
-HOW = SETTINGS.learner(compile=False, autocast=False)
+SETTINGS = PipelineSettings(**SECTION, autocast=False)
 IDENTITY = {"game": "MountainCar-v0"}
 
 
@@ -107,7 +106,7 @@ class LockStep:
 
 
 def new_trainer() -> Trainer:
-    trainer = Trainer(SETTINGS, PixelLearner(HOW, 3, SETTINGS.seed), HOW.stack)
+    trainer = Trainer(SETTINGS, PixelLearner(SETTINGS, 3, SETTINGS.seed))
     # What else is drawn by a thread, at any time, is drawn when it is needed.
     lazy = Mock(submit=lambda call: Mock(result=call, exception=lambda: None))
     trainer._thread = lazy
@@ -144,7 +143,7 @@ def test_updates_are_due_by_the_replay_ratio():
     trainer.updates = 2
     assert [trainer.learned_from(steps) for steps in (50, 300, 900)] == [50, 300, 356]
     trainer.updates = 0
-    free = Trainer(replace(SETTINGS, replay_ratio=0), trainer.learner, 4)
+    free = Trainer(replace(SETTINGS, replay_ratio=0), trainer.learner)
     assert free.limit() == 1000 and not free.may_learn(99) and free.may_learn(100)
     assert free.done(1000, learned=True) and not free.done(999, learned=False)
     assert not trainer.done(1000, learned=True) and trainer.done(1000, learned=False)
@@ -171,9 +170,8 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
         SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
     )
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
-        trainer = Trainer(
-            replace(settings, decisions=10**12, evaluate_every=10**12), Mock(device="cpu"), 4
-        )
+        endless = replace(settings, decisions=10**12, evaluate_every=10**12)
+        trainer = Trainer(endless, Mock(device="cpu"))
     steps = 0
     for _ in range(60):
         while steps < min(trainer.limit(), trainer._due()):
@@ -188,7 +186,7 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
 def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
     learner = Mock(device="cpu")
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
-        trainer = Trainer(replace(SETTINGS, decisions=2000), learner, 4)
+        trainer = Trainer(replace(SETTINGS, decisions=2000), learner)
     assert list(trainer.due) == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
     for steps, mean in ((0, -200.0), (399, None), (420, -150.0), (1100, -120.0), (2000, -130.0)):
         learner.weights.return_value = {"of": np.array(steps)}

@@ -110,7 +110,12 @@ def test_users_read_it_with_pytorch_and_numpy_alone(path, replay, learner):
     ("game", "changes", "actions", "said"),
     [
         ({"fire": True}, {}, 3, "game.fire is only in this training"),
-        ({}, {"batch": 64, "dueling": True}, 3, "batch is 8, not 64, learner.dueling is False, no"),
+        (
+            {},
+            {"batch": 64, "dueling": True},
+            3,
+            "pixels.batch is 8, not 64, pixels.dueling is False, n",
+        ),
         ({}, {}, 4, "layers.actions is 3, not 4"),
     ],
 )

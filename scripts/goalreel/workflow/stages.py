@@ -149,7 +149,7 @@ _TRAININGS = {
     ),
     "training_table": Stage(
         config=("env", "dqn.decisions", "dqn.double", "dqn.variants", "dqn.seeds"),
-        tools=("matplotlib", "numpy"),
+        tools=("matplotlib", "numpy", "pandas"),
         outputs=tuple(
             f"training/{file}"
             for file in ("runs.csv", "table.csv", "table.md", "bars.svg", "curves.svg", _SUMS)

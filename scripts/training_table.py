@@ -11,7 +11,7 @@ def training_table(spec, metrics, runs, rows, table, bars, curves, sums):
     from goalreel.files.atomic import write_text
     from goalreel.provenance.checksums import write_sums
     from goalreel.provenance.input_checks import check_inputs
-    from goalreel.training.dqn.comparison import as_csv, as_markdown, rows_of, runs_as_csv
+    from goalreel.training.dqn.comparison import as_markdown, table_of_runs, table_of_variants
     from goalreel.training.dqn.metrics import read_metrics
     from goalreel.training.dqn.plots import plot_bars, plot_curves
 
@@ -22,9 +22,10 @@ def training_table(spec, metrics, runs, rows, table, bars, curves, sums):
     }
     check_inputs(spec, paths)
     trainings = [read_metrics(path) for path in paths.values()]
-    variants = rows_of(trainings)
-    write_text(runs, runs_as_csv(trainings))
-    write_text(rows, as_csv(variants))
+    every = table_of_runs(trainings)
+    variants = table_of_variants(every)
+    write_text(runs, every.to_csv(index=False, lineterminator="\n"))
+    write_text(rows, variants.to_csv(index=False, lineterminator="\n"))
     write_text(table, as_markdown(variants))
     plot_bars(bars, variants, spec.text)
     plot_curves(curves, trainings, spec.text)

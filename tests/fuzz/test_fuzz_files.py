@@ -26,7 +26,7 @@ from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories
-from goalreel.training.dqn.comparison import rows_of
+from goalreel.training.dqn.comparison import table_of_runs, table_of_variants
 from goalreel.training.dqn.metrics import Metrics, read_metrics, write_metrics
 
 
@@ -65,7 +65,10 @@ _READERS = {
     "episodes.csv": lambda path: read_table(path, columns("reach")),
     "attempts.csv": partial(reach_rate, policy={"name": "pump"}),
     "tables.json": read_spec,
-    "metrics.json": lambda path: (rows_of([read_metrics(path)]), read_spec(path)),
+    "metrics.json": lambda path: (
+        table_of_variants(table_of_runs([read_metrics(path)])),
+        read_spec(path),
+    ),
     "plots/steps.svg": lambda path: (read_caption(path), read_spec(path)),
     "benchmarks/concat.tsv": lambda path: read_timings(path.parent, ["concat"], 2, 60),
 }

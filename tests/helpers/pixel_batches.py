@@ -5,16 +5,19 @@ import torch
 
 from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.frame_replay_buffer import Batch
-from goalreel.training.pixels.settings import LearnerSettings
+from goalreel.training.pixels.presets import PRESETS, filled
+from goalreel.training.pixels.settings import PipelineSettings
 
 ACTIONS = 3
 
 
-def settings(**changes) -> LearnerSettings:
+def settings(**changes) -> PipelineSettings:
     """Return settings for tests: small batches, float32, not compiled, on the CPU."""
+    section = {**dict.fromkeys(PRESETS["mountain_car"]), "game": "MountainCar-v0", "preset": None}
     plain = {"batch": 8, "accumulation": 4, "autocast": False, "compile": False, "device": "cpu"}
-    plain |= {"network": "small", "normalise": True}
-    return LearnerSettings(**(plain | changes))
+    plain |= {"network": "small", "normalise": True, "dueling": False, "gradient_clip": 0}
+    plain |= {"python": None, "seed": 1, "backpressure": "block", "learning_rate": 1e-4}
+    return PipelineSettings(**(filled(section) | plain | changes))
 
 
 def stacks(count: int, rng: np.random.Generator, stack: int = 4) -> np.ndarray:

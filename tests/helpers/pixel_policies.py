@@ -1,4 +1,4 @@
-"""Files of pixel policies with random weights, as a training leaves them."""
+"""Networks with random weights, as trainings leave them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -42,3 +42,12 @@ def random_policy(
     checkpoints = PixelCheckpoints(ages, means, weights, game=settings, actions=actions, stack=4)
     write_checkpoints(path, checkpoints)
     return path
+
+
+def random_perceptron(seed: int, hidden: tuple[int, ...] = (8, 8)) -> dict[str, np.ndarray]:
+    """Return the weights of a network of Mountain Car's state, as Network.of takes them."""
+    rng, sizes, weights = np.random.default_rng(seed), (2, *hidden, 3), {}
+    for number, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        weights[f"{2 * number}.weight"] = rng.normal(0, 1, (outputs, inputs)).astype(np.float32)
+        weights[f"{2 * number}.bias"] = rng.normal(0, 0.02, outputs).astype(np.float32)
+    return weights

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pixel_policies import random_weights
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.policies.pixel_network import NETWORKS, side_after
 from goalreel.training.games.make_lanes import make_lanes
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import (
@@ -30,7 +30,7 @@ from goalreel.training.pixels.collector import (
 from goalreel.training.pixels.collectors import Collectors, actions_of
 from goalreel.training.shared_memory import blocks
 from goalreel.training.shared_memory.ring import Ring
-from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights, fields_of
+from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
 GAME = asdict(GameSettings("MountainCar-v0").filled())
 SHAPE, STACK, LANES = (84, 84), 4, 3
@@ -39,17 +39,7 @@ PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux
 
 def weights(actions: int = 3) -> dict[str, np.ndarray]:
     """Return random weights of the network, as a learner gives them."""
-    rng, inputs, found = np.random.default_rng(0), STACK, {}
-    convolutions, hidden = NETWORKS["small"]
-    for place, (filters, kernel, _) in enumerate(convolutions):
-        found[f"convolution{place}.weight"] = rng.normal(size=(filters, inputs, kernel, kernel))
-        found[f"convolution{place}.bias"], inputs = rng.normal(size=filters), filters
-    seen = inputs * side_after(tuple(kernel for _, kernel, _ in convolutions)) ** 2
-    found["hidden.weight"] = rng.normal(size=(hidden, seen))
-    found["hidden.bias"] = rng.normal(size=hidden)
-    found["values.weight"] = rng.normal(size=(actions, hidden))
-    found["values.bias"] = rng.normal(size=actions)
-    return {name: (array * 0.01).astype(np.float32) for name, array in found.items()}
+    return random_weights(actions, STACK, 0)
 
 
 def started(
@@ -177,30 +167,6 @@ def test_what_follows_dropped_steps_begins_anew():
     for _ in range(2):
         alone.collector.step()
     assert alone.rows()["age"].tolist() == [0, 0, 0, 1, 1, 1]
-
-
-def test_it_waits_for_no_weights_of_a_trainer_that_is_gone():
-    alone = Alone(100, True, 0.0, alive=lambda: False)
-    alone.collector.step()
-    alone.weights._version[0] += 3  # another set, and the next one half written
-    with pytest.raises(AbandonedError):
-        alone.collector.step()
-
-
-@pytest.mark.slow
-def test_a_full_ring_blocks_or_drops_and_both_are_counted(replay_and_feeder):
-    with started() as collectors:
-        until(lambda: collectors.counted()["blocked"] > 2e8, collectors)
-        held = collectors.counted()
-        assert len(collectors.rings[0]) == 300 and held["drops"] == 0
-        assert 300 - 20 <= held["steps"] <= 300 + LANES
-        _, feeder = replay_and_feeder(collectors.rings, LANES, 2000)
-        while feeder.steps < 2000:
-            feeder.drain()
-        assert collectors.counted()["steps"] >= 2000, "it goes on where there is room"
-    with started(block=False) as collectors:
-        until(lambda: collectors.counted()["drops"] > 600, collectors)
-        assert len(collectors.rings[0]) == 300 and collectors.counted()["blocked"] == 0
 
 
 @pytest.mark.slow

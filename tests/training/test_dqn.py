@@ -1,6 +1,5 @@
 """Deep Q-learning: the same settings and seed give the same weights, and the car learns."""
 
-import itertools
 import time
 from dataclasses import replace
 
@@ -12,9 +11,6 @@ torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
 
 from goalreel.environments.physics import DISCRETE  # noqa: E402
-from goalreel.policies.network import Network  # noqa: E402
-from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints  # noqa: E402
-from goalreel.provenance.spec import parse_spec  # noqa: E402
 from goalreel.training.dqn import training  # noqa: E402
 from goalreel.training.dqn.playing import (  # noqa: E402
     Batch,
@@ -55,26 +51,6 @@ def test_what_only_saves_time_changes_no_weight(changes, same):
         assert np.array_equal(weights, other.weights[0][name])
 
 
-def test_variants_differ_by_the_books_changes_alone():
-    """N environments and a process that plays have larger batches, as Lapan's chapter 9 has them.
-
-    What is learned from a decision stays: 32 transitions, in whatever batches.
-    """
-    baseline = vars(VARIANTS["baseline"])
-    changes = {
-        name: {key: value for key, value in vars(settings).items() if value != baseline[key]}
-        for name, settings in VARIANTS.items()
-    }
-    environments, parallel = {"lanes": 3, "learn_every": 3}, {"parallel": True, "learn_every": 4}
-    assert changes == {
-        **{"baseline": {}, "without_no_grad": {"no_grad": False}},
-        **{"environments_3": environments, "parallel": parallel},
-        "wrappers_environments": environments | {"wrapped": False},
-        "wrappers_parallel": parallel | {"wrapped": False},
-        "fast": {"lanes": 16, "learn_every": 4, "wrapped": False},
-    }
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_each_decision_is_learned_from_as_often(variant, monkeypatch):
     sizes = []
@@ -104,17 +80,6 @@ def test_the_log_has_a_row_for_each_episode():
     assert "baseline, seed 1: not solved in 120 decisions (1,412 frames)" in str(metrics)
 
 
-def test_what_was_trained_is_what_is_played(tmp_path):
-    """The network's greedy choices, and so its evaluation, survive the policy file."""
-    trained = train(SHORT, "baseline", 3)
-    metrics = trained.metrics
-    evaluated = (metrics.checkpoints, metrics.means, trained.weights)
-    write_checkpoints(tmp_path / "p.npz", Checkpoints(*evaluated, parse_spec('{"stage":"dqn"}')))
-    network = Network.of(read_checkpoints(tmp_path / "p.npz").weights[-1])
-    assert np.array_equal(evaluate(network.act), evaluate(Network.of(trained.weights[-1]).act))
-    assert evaluate(network.act).mean() == metrics.last
-
-
 @pytest.mark.slow
 def test_it_learns_to_drive():
     """Of 240,000 frames of the fastest variant less than half is needed."""
@@ -137,12 +102,6 @@ def test_evaluation_is_gymnasiums_episodes():
             seen, reward, terminated, truncated, _ = env.step(2 if seen[1] >= 0 else 0)
             total, over = total + reward, terminated or truncated
         assert total == wanted
-
-
-def test_things_are_due_as_often_as_counts_pass():
-    counts = (0, 3, 6, 9, 12, 28, 30)
-    due = [training.times(*pair, 4) for pair in itertools.pairwise(counts)]
-    assert due == [0, 1, 1, 1, 4, 0]
 
 
 def test_a_training_ends_when_it_is_solved_and_evaluations_take_none_of_its_time(monkeypatch):

@@ -56,15 +56,6 @@ def test_config_edit(driven, edit, jobs):
     assert driven.jobs(config=BASE | edit) == jobs
 
 
-def test_the_shard_size_changes_no_trajectory(driven, tmp_path):
-    """A network's values could differ in a last bit with the number of lanes."""
-    project = driven.copied(tmp_path / "project")
-    project.run(SHARD, config=BASE | {"shard_size": 1})
-    whole, part = (read_trajectories(p.folder / SHARD) for p in (driven, project))
-    count = len(part.states)
-    assert 0 < count < len(whole.states) and np.array_equal(whole.states[:count], part.states)
-
-
 COMPARED = BASE | {"dqn": "{decisions: 1000, variants: [fast], seeds: [7]}"}
 VIEWS = {"learning": 1, "plots": 1, "swarm": 1, "grid": 1, "report": 1}
 TABLE = {"training": 1, "training_table": 1}
@@ -95,27 +86,12 @@ def test_the_comparison_is_verified_and_the_report_shows_the_film_of_learning(co
     assert re.match(r"After [\d,]+ decisions · attempt 1 of 4 · ", title)
     assert "| Wrappers + 16 environments" in (results / "training" / "table.md").read_text()
     output = compared.run("verify", "-j", "2", config=COMPARED)
-    counts = dict(re.findall(r"^ *(dqn|training_table|learning) +(\d+) .* sound", output, re.M))
+    counts = dict(re.findall(r"^ *(dqn|training_table|learning) +(\d+) .* ok", output, re.M))
     assert counts == {"dqn": "2", "training_table": "5", "learning": "2"}
     log = results / "train" / "fast" / "7" / "log.csv"
     log.write_text(log.read_text() + "1\n")
     output = compared.fail("verify", "-j", "2", config=COMPARED)
     assert "log.csv beside it: its sha256" in output
-
-
-@pytest.mark.parametrize(
-    ("edit", "jobs"),
-    [
-        (
-            {"dqn": "{decisions: 1000, variants: [fast, baseline], seeds: [7, 8]}"},
-            {"dqn": 3} | TABLE,
-        ),
-        ({"train": "{attempts: 1}"}, {"learning": 1, "report": 1}),
-    ],
-    ids=str,
-)
-def test_what_the_comparison_reruns(compared, edit, jobs):
-    assert compared.jobs(*TARGETS, config=COMPARED | edit) == jobs
 
 
 @pytest.mark.parametrize(

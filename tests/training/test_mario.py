@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
     reason="takes an interpreter with goalreel[mario]: .venv-mario/bin/python or that of "
     "GOALREEL_MARIO_PYTHON",
 )
-SETTINGS = {"game": "SuperMarioBros-1-1-v0", "noop": 0, "warp": "slice"}
+SETTINGS = {"game": "SuperMarioBros-1-1-v0", "noop": 0}
 
 
 def mario(code: str, *arguments: str):
@@ -64,7 +64,7 @@ with contextlib.redirect_stderr(io.StringIO()):
 from gym_super_mario_bros import SuperMarioBrosEnv
 from gym_super_mario_bros.actions import SIMPLE_MOVEMENT
 from nes_py.wrappers import JoypadSpace
-from goalreel.policies.warp import sliced
+from goalreel.policies.warp import pillow
 env = JoypadSpace(SuperMarioBrosEnv(target=(1, 1)), SIMPLE_MOVEMENT)
 env.reset()
 rows, ended, total, frames, furthest = [], [], 0.0, 0, 0
@@ -76,7 +76,7 @@ for _ in range(60):
         if done:
             break
     total += paid
-    rows.append([paid, done, int(sliced(np.ascontiguousarray(screen)).sum())])
+    rows.append([paid, done, int(pillow(np.ascontiguousarray(screen)).sum())])
     if done:
         ended.append([0, total, frames, furthest])
         env.reset()
@@ -87,22 +87,6 @@ print(json.dumps([rows, ended]))
     wanted = mario(theirs)
     assert rows == wanted[0] and len({row[2] for row in rows}) > 20
     assert [game for game in ended if game[0] == 0] == wanted[1] != []
-
-
-def test_a_whole_game_has_three_lives():
-    code = """
-import json, numpy as np
-from goalreel.training.games.make_lanes import make_lanes
-from goalreel.training.games.settings import GameSettings
-settings = {"game": "SuperMarioBros-v3", "noop": 0, "warp": "slice", "episodic_life": True}
-lanes = make_lanes(GameSettings(**settings), 0, 1)
-lost, ended = 0, ()
-while not ended:
-    step = lanes.step(np.array([1]))
-    lost, ended = lost + int(step.terminated[0]), step.ended
-print(json.dumps(lost))
-"""
-    assert mario(code) == 3
 
 
 def test_a_film_shows_the_packages_own_screens(tmp_path):
@@ -131,7 +115,7 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
 
 def test_a_network_sees_in_a_film_what_its_training_shows(tmp_path):
     """Every fourth screen, warped, after the no-ops that a game begins with."""
-    path = random_policy(tmp_path / "policy.npz", "SuperMarioBros-1-1-v0", 7, warp="slice")
+    path = random_policy(tmp_path / "policy.npz", "SuperMarioBros-1-1-v0", 7)
     assert mario(WATCHED, str(path), json.dumps(SETTINGS)) == 40
 
 
@@ -151,7 +135,7 @@ class Watching:
         return actor.values(stacks)
 policy = make_policy({"name": "pixels", "file": sys.argv[1], "checkpoint": "last"})
 actor, policy = policy.actor, replace(policy, actor=Watching())
-seed = next(s for s in range(99) if not policy.generators(np.array([s])).lanes[0].noops)
+seed = next(s for s in range(99) if not policy.generators(np.array([s]))[0].noops)
 config = {"env": "SuperMarioBros-1-1-v0", "max_steps": 160}
 environment = make_environment(config)
 policy.check(environment)

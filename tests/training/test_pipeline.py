@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock, patch
 
@@ -30,12 +30,10 @@ from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints  #
 from goalreel.policies.pixel_network import Actor  # noqa: E402
 from goalreel.provenance.spec import parse_spec  # noqa: E402
 from goalreel.training.pixels import checkpoint  # noqa: E402
-from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
 from goalreel.training.pixels.monitor import (  # noqa: E402
     COLUMNS,
     Monitor,
-    Sample,
     plot_training,  # noqa: E402
     write_rows,
 )
@@ -51,8 +49,7 @@ GIVEN = yaml.safe_load("""
      publish_every: 2, target_every: 400, evaluate_every: 500, games: 2, checkpoints: [0, 400]}
 """)
 SECTION = filled({**dict.fromkeys(PRESETS["mountain_car"]), "preset": None, **GIVEN})
-SETTINGS = PipelineSettings(**SECTION)
-HOW = SETTINGS.learner(compile=False, autocast=False)
+SETTINGS = PipelineSettings(**SECTION, autocast=False)
 IDENTITY = {"game": "MountainCar-v0"}
 
 
@@ -107,7 +104,7 @@ class LockStep:
 
 
 def new_trainer() -> Trainer:
-    trainer = Trainer(SETTINGS, PixelLearner(HOW, 3, SETTINGS.seed), HOW.stack)
+    trainer = Trainer(SETTINGS, PixelLearner(SETTINGS, 3, SETTINGS.seed))
     # What else is drawn by a thread, at any time, is drawn when it is needed.
     lazy = Mock(submit=lambda call: Mock(result=call, exception=lambda: None))
     trainer._thread = lazy
@@ -144,7 +141,7 @@ def test_updates_are_due_by_the_replay_ratio():
     trainer.updates = 2
     assert [trainer.learned_from(steps) for steps in (50, 300, 900)] == [50, 300, 356]
     trainer.updates = 0
-    free = Trainer(replace(SETTINGS, replay_ratio=0), trainer.learner, 4)
+    free = Trainer(replace(SETTINGS, replay_ratio=0), trainer.learner)
     assert free.limit() == 1000 and not free.may_learn(99) and free.may_learn(100)
     assert free.done(1000, learned=True) and not free.done(999, learned=False)
     assert not trainer.done(1000, learned=True) and trainer.done(1000, learned=False)
@@ -171,9 +168,8 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
         SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
     )
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
-        trainer = Trainer(
-            replace(settings, decisions=10**12, evaluate_every=10**12), Mock(device="cpu"), 4
-        )
+        endless = replace(settings, decisions=10**12, evaluate_every=10**12)
+        trainer = Trainer(endless, Mock(device="cpu"))
     steps = 0
     for _ in range(60):
         while steps < min(trainer.limit(), trainer._due()):
@@ -188,7 +184,7 @@ def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
 def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
     learner = Mock(device="cpu")
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
-        trainer = Trainer(replace(SETTINGS, decisions=2000), learner, 4)
+        trainer = Trainer(replace(SETTINGS, decisions=2000), learner)
     assert list(trainer.due) == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
     for steps, mean in ((0, -200.0), (399, None), (420, -150.0), (1100, -120.0), (2000, -130.0)):
         learner.weights.return_value = {"of": np.array(steps)}
@@ -290,56 +286,42 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
 
 @pytest.mark.slow
 def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatch):
-    """Of the learner; then, of the one that goes on from there, in the thread beside it."""
     pixels = cli.program("pixels")
 
     monkeypatch.setattr("torch.set_num_threads", lambda count: None)
     arguments = command(tmp_path, decisions=10**9, evaluate_every=10**9)[3:]
-    learn, append = Trainer.update, FrameReplay.append
+    learn = Trainer.update
 
     def out_of_memory(self, steps):
         if self.updates == 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return learn(self, steps)
 
-    with monkeypatch.context() as bad:
-        bad.setattr(Trainer, "update", out_of_memory)
-        with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
-            pixels.main(arguments)
+    monkeypatch.setattr(Trainer, "update", out_of_memory)
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        pixels.main(arguments)
     said = capsys.readouterr().err
-    done = re.search(r"the training failed after ([\d,]+) of 1,000,000,000 decisions; it", said)
+    assert re.search(r"the training failed after [\d,]+ of 1,000,000,000 decisions; it is sa", said)
     assert saved(tmp_path)["progress"]["trainer"]["updates"] == 3
     assert len(rows_of(tmp_path / "saved.csv")) >= 1
-
-    def lost(self, rows, first_lane=0):
-        if self.count.sum() > 700:
-            raise IndexError("no such lane")
-        append(self, rows, first_lane)
-
-    with monkeypatch.context() as bad:
-        bad.setattr(FrameReplay, "append", lost)
-        with pytest.raises(IndexError, match="no such lane"):
-            pixels.main(arguments)
-    said = capsys.readouterr().err
-    assert f"saved.pt: resumed after {done[1]} decisions" in said and "it is saved in" in said
-    assert saved(tmp_path)["progress"]["trainer"]["updates"] > 3
 
 
 def saved(folder: Path) -> dict:
     return torch.load(folder / "saved.pt", weights_only=True)
 
 
-def sample(**others) -> Sample:
-    names = {field.name for field in fields(Sample)} - {"collectors", "gpu"}
-    return Sample(**dict.fromkeys(names, 0) | {"collectors": 2, "gpu": None} | others)
+def sample(**others) -> dict:
+    return dict.fromkeys(COLUMNS, 0) | {"gpu": None} | others
 
 
 def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
-    first, table = sample(seconds=10.0, decisions=1000, blocked=3.0), tmp_path / "so_far.csv"
+    first, table = sample(seconds=10.0, decisions=1000, blocked=1.5), tmp_path / "so_far.csv"
     monitor = Monitor(first, 5000, [[0] * len(COLUMNS)], table)
     nan = float("nan")
     monitor.take(
-        sample(seconds=14.0, decisions=3000, updates=8, blocked=7.0, learning=3.0, return_=nan)
+        sample(
+            seconds=14.0, decisions=3000, updates=8, blocked=3.5, learning=3.0, **{"return": nan}
+        )
     )
     row = dict(zip(COLUMNS, monitor.rows[-1], strict=True))
     rates = [row[name] for name in ("decisions_per_s", "updates_per_s", "blocked", "learning")]
@@ -378,13 +360,7 @@ def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
     policy = read_checkpoints(files[0], PixelCheckpoints)
     assert (policy.ages, policy.actions) == ((0, 400, 500, 1000), 3)
     assert policy.means == (-200.0, -150.0, -120.0, -130.0)
-    assert [policy.choose(which) for which in ("best", "last", 400)] == [2, 3, 1]
     for age, stored in zip(policy.ages, policy.weights, strict=True):
         assert all(np.array_equal(stored[name], array + age) for name, array in weights.items())
-    with pytest.raises(GoalreelError, match="allowed: best, last, 0, 400, 500, 1000"):
-        policy.choose(3000)
     told = json.loads(files[2].read_text())["metrics"]
     assert told["best"] == 500 and told["evaluations"][1]["returns"] == [-150.0]
-    files[0].write_bytes(files[0].read_bytes()[:-9])
-    with pytest.raises(GoalreelError, match="truncated or corrupt"):
-        read_checkpoints(files[0], PixelCheckpoints)

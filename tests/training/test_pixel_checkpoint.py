@@ -97,20 +97,16 @@ def test_the_replay_is_mapped_not_copied(path):
         assert isinstance(array, np.memmap) and not array.flags.writeable
 
 
-def test_users_read_it_with_pytorch_and_numpy_alone(path, replay, learner):
-    found = torch.load(path, weights_only=True)
-    assert torch.equal(found["learner"]["network"]["hidden.bias"], learner.model.hidden.bias)
-    assert found["identity"]["game.game"] == "MountainCar-v0"
-    with zipfile.ZipFile(path) as archive, archive.open("archive/replay/frame.npy") as stream:
-        assert np.array_equal(np.load(stream), replay["frame"])
-        assert archive.testzip() is None
-
-
 @pytest.mark.parametrize(
     ("game", "changes", "actions", "said"),
     [
         ({"fire": True}, {}, 3, "game.fire is only in this training"),
-        ({}, {"batch": 64, "dueling": True}, 3, "batch is 8, not 64, learner.dueling is False, no"),
+        (
+            {},
+            {"batch": 64, "dueling": True},
+            3,
+            "pixels.batch is 8, not 64, pixels.dueling is False, n",
+        ),
         ({}, {}, 4, "layers.actions is 3, not 4"),
     ],
 )
@@ -167,9 +163,3 @@ def test_one_that_holds_code_is_refused(path, tmp_path):
     assert not made.exists()
     torch.load(path, weights_only=False)
     assert made.exists(), "it would have run"
-
-
-def test_one_of_a_larger_buffer_is_named(path):
-    larger = FrameReplay(2, 30, (84, 84), 4, 2)
-    with pytest.raises(GoalreelError, match="checkpoint.pt: cannot be resumed from: the replay"):
-        resume(path, IDENTITY, PixelLearner(settings(), ACTIONS, 1), larger)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from project import REPOSITORY
 
-from goalreel.training.shared_memory import blocks
 from goalreel.training.shared_memory import ring as rings
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights, fields_of
@@ -104,32 +103,6 @@ def test_the_check_would_see_it():
     """A writer that tells of its items too early is found out by the same reader."""
     _, bad = received("hasty", ITEMS // 10)
     assert bad > 0
-
-
-def test_push_writes_what_fits():
-    ring = Ring({"x": ("<i4", (2,))}, 5)
-    rows = np.arange(16, dtype=np.int32).reshape(8, 2)
-    assert ring.push({"x": rows}) == 5 and ring.push({"x": rows}) == 0 and len(ring) == 5
-    ring.release(len(ring.items(3)["x"]))
-    assert ring.push({"x": rows[5:]}) == 3
-    seen = []
-    while len(ring):
-        seen += ring.items(9)["x"].tolist()
-        ring.release(len(ring.items(9)["x"]))
-    assert seen == rows[3:].tolist()
-    with pytest.raises(ValueError, match="mmap length"):
-        Ring({"x": ("<i4", ())}, 1000, ring.fd)
-
-
-def test_arrays_outlive_their_descriptor():
-    fields = {"a": ("<f8", (3,)), "b": ("u1", (5, 5))}
-    fd, one = blocks.shared(fields)
-    two = blocks.arrays(fd, fields)
-    os.close(fd)
-    one["a"][:], one["b"][:] = 1.5, 7
-    assert two["a"].tolist() == [1.5] * 3 and (two["b"] == 7).all()
-    starts = {name: array.ctypes.data % blocks.LINE for name, array in one.items()}
-    assert set(starts.values()) == {0}
 
 
 SHAPES = {"a": (64, 64), "b": (200_000,)}

@@ -17,6 +17,7 @@ from goalreel.environments.environment import Environment
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
+from goalreel.policies.per_lane import PerLane
 from goalreel.policies.pixel_network import SIDE, Actor
 from goalreel.policies.warp import WARPS, shrunk
 
@@ -32,16 +33,6 @@ class _Game:
     action: int = _NOOP  # that is held
     stack: np.ndarray | None = None  # (stack, 84, 84) uint8, what the last decision was made on
     before: np.ndarray | None = None  # the last frame before that of a decision, if it counts
-
-
-@dataclass(frozen=True)
-class _Games:
-    """The episodes of all lanes."""
-
-    lanes: list[_Game]
-
-    def take(self, lanes: np.ndarray) -> "_Games":
-        return _Games([self.lanes[lane] for lane in np.flatnonzero(lanes)])
 
 
 @dataclass(frozen=True)
@@ -92,18 +83,18 @@ class PixelPolicy:
                 f"actions; {environment.id} takes {space}; leave env_kwargs out",
             )
 
-    def generators(self, seeds: np.ndarray) -> _Games:
+    def generators(self, seeds: np.ndarray) -> PerLane:
         """Return the beginning of each episode."""
         _, draws = action_generators(seeds).random()
         most = self.checkpoints.game["noop"]
-        return _Games([_Game(int(draw * most)) for draw in draws])
+        return PerLane(_Game(int(draw * most)) for draw in draws)
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: _Games
-    ) -> tuple[np.ndarray, _Games]:
+        self, observations: Sequence, environment: Environment, generators: PerLane
+    ) -> tuple[np.ndarray, PerLane]:
         """Return the actions, (lanes,), each from its own episode alone."""
         fire = self._fire(environment)
-        games = zip(generators.lanes, observations, strict=True)
+        games = zip(generators, observations, strict=True)
         actions = [self._act(game, obs, fire) for game, obs in games]
         return np.array(actions, environment.actions.stored_dtype), generators
 

@@ -17,6 +17,7 @@ import numpy as np
 from goalreel.environments.environment import Environment, take_rows
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS
+from goalreel.policies.per_lane import PerLane
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,6 @@ class _Episode:
     starts: bool = True  # whether it has not acted yet
     memory: object = None  # of a recurrent model
     draws: tuple = ()  # the states of the random generators that it draws from
-
-
-@dataclass(frozen=True)
-class _Episodes:
-    """The episodes of all lanes."""
-
-    lanes: list[_Episode]
-
-    def take(self, lanes: np.ndarray) -> "_Episodes":
-        return _Episodes([self.lanes[lane] for lane in np.flatnonzero(lanes)])
 
 
 @dataclass(frozen=True)
@@ -97,24 +88,24 @@ class Sb3Policy:
                 f"; name the file that was saved with {self.path}, or write false for none"
             )
 
-    def generators(self, seeds: np.ndarray) -> _Episodes:
+    def generators(self, seeds: np.ndarray) -> PerLane:
         """Return the beginning of each episode."""
-        return _Episodes([_Episode(seed) for seed in np.asarray(seeds).tolist()])
+        return PerLane(map(_Episode, np.asarray(seeds).tolist()))
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: _Episodes
-    ) -> tuple[np.ndarray, _Episodes]:
+        self, observations: Sequence, environment: Environment, generators: PerLane
+    ) -> tuple[np.ndarray, PerLane]:
         """Return the actions, (lanes, *stored_shape), each from its own episode alone."""
         batch = environment.batch(observations)
         played = [
             self._predict(take_rows(batch, lane), episode)
-            for lane, episode in enumerate(generators.lanes)
+            for lane, episode in enumerate(generators)
         ]
         chosen, episodes = zip(*played, strict=True)
         # Of MultiBinary it predicts floats.
         actions = np.stack(chosen).astype(self.model.action_space.dtype)
         who = f"policy.file: {self.path} ({self.algorithm})"
-        return environment.actions.checked(actions, len(chosen), who), _Episodes(list(episodes))
+        return environment.actions.checked(actions, len(chosen), who), PerLane(episodes)
 
     def _predict(self, observation: object, episode: _Episode) -> tuple[object, _Episode]:
         if self.statistics is not None:

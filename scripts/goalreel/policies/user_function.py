@@ -30,24 +30,12 @@ import numpy as np
 from goalreel.environments.environment import Batch, Environment, take_rows
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
+from goalreel.policies.per_lane import PerLane
 
 FACTORY = "make_policy"
 _OFFERED = ("seed", "env_id", "observation_space", "action_space")  # to a factory
 _MODULE = "goalreel_policy_file"
 _SAMPLE = 16  # observations that a policy is checked on
-
-
-@dataclass(frozen=True)
-class LaneGenerators:
-    """One NumPy generator per lane, of the episode's seed."""
-
-    seeds: np.ndarray  # (lanes,) int64
-    generators: list[np.random.Generator]  # empty where the function takes none
-
-    def take(self, lanes: np.ndarray) -> "LaneGenerators":
-        """Return the generators of the lanes chosen by a (lanes,) boolean mask."""
-        chosen = [rng for rng, going in zip(self.generators, lanes, strict=False) if going]
-        return LaneGenerators(self.seeds[lanes], chosen)
 
 
 def load_policy(path: str, name: str, batch: bool) -> "UserFunction | UserFactory":
@@ -87,8 +75,11 @@ def load_policy(path: str, name: str, batch: bool) -> "UserFunction | UserFactor
             f"its functions: {', '.join(known) or 'none'}"
         )
     if name == FACTORY:
-        return UserFactory(path, function, _taken(path, function))
-    return UserFunction(path, name, function, _takes_generators(path, name, function), batch)
+        taken = _taken(path, name, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
+        return UserFactory(path, function, taken)
+    allowed = f"{name}(observations) or {name}(observations, generators)"
+    taken = _taken(path, name, function, ("generators",), (None,), allowed)
+    return UserFunction(path, name, function, bool(taken), batch)
 
 
 @dataclass(frozen=True)
@@ -130,15 +121,18 @@ class UserFunction:
                 f"differently in a batch: write policy: {{batch: false}} for one row at a time"
             )
 
-    def generators(self, seeds: np.ndarray) -> LaneGenerators:
-        """Return each episode's own generator, if the function takes them."""
-        streams = [np.random.SeedSequence(int(seed), spawn_key=(1,)) for seed in seeds]
-        rngs = [np.random.Generator(np.random.PCG64(s)) for s in streams] if self.random else []
-        return LaneGenerators(np.asarray(seeds), rngs)
+    def generators(self, seeds: np.ndarray) -> PerLane:
+        """Return each episode's seed, and its own generator if the function takes them."""
+        return PerLane((seed, self._generator(seed)) for seed in np.asarray(seeds).tolist())
+
+    def _generator(self, seed: int) -> np.random.Generator | None:
+        if not self.random:
+            return None
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: LaneGenerators
-    ) -> tuple[np.ndarray, LaneGenerators]:
+        self, observations: Sequence, environment: Environment, generators: PerLane
+    ) -> tuple[np.ndarray, PerLane]:
         """Return the actions, (lanes, *stored_shape), and the generators, which have moved on."""
         return self._call(environment.batch(observations), environment, generators), generators
 
@@ -146,44 +140,31 @@ class UserFunction:
     def _who(self) -> str:
         return f"policy.function: {self.path}: {self.name}"
 
-    def _call(self, obs: Batch, environment: Environment, generators: LaneGenerators) -> np.ndarray:
-        lanes, rngs = len(generators.seeds), generators.generators
-        rows = 1 if not self.batch else max(lanes, 1)  # that it gets at once
+    def _call(self, obs: Batch, environment: Environment, generators: PerLane) -> np.ndarray:
+        lanes = len(generators)
+        rows = max(lanes, 1) if self.batch else 1  # that it gets at once
+        parts = (slice(row, row + rows) for row in range(0, lanes, rows))
         try:
-            parts = [self._raw(obs, slice(row, row + rows), rngs) for row in range(0, lanes, rows)]
+            chosen = [self._raw(obs, part, generators) for part in parts]
         except (Exception, SystemExit) as error:
             row = self._first_failing(obs, generators)
-            raise GoalreelError(
-                f"{self._who} raised {type(error).__name__} for the observation "
-                f"{_shown(obs, row)} (episode seed {generators.seeds[row]}):\n"
-                f"{_trace(error, self.path)}"
-            ) from None
-        return np.concatenate([environment.actions.checked(p, rows, self._who) for p in parts])
+            seed, _ = generators[row]
+            raise _raised(self._who, error, self.path, seed, _shown(obs, row)) from None
+        return np.concatenate([environment.actions.checked(c, rows, self._who) for c in chosen])
 
-    def _raw(self, obs: Batch, rows: slice, rngs: list[np.random.Generator]) -> object:
+    def _raw(self, obs: Batch, rows: slice, generators: PerLane) -> object:
         own = copy.deepcopy(take_rows(obs, rows))  # the function may write to it
-        return self.function(own, generators=rngs[rows]) if self.random else self.function(own)
+        drawn = {"generators": [rng for _, rng in generators[rows]]} if self.random else {}
+        return self.function(own, **drawn)
 
-    def _first_failing(self, obs: Batch, generators: LaneGenerators) -> int:
+    def _first_failing(self, obs: Batch, generators: PerLane) -> int:
         """Return the first row that raises alone too, else 0."""
-        for row in range(len(generators.seeds)):
+        for row in range(len(generators)):
             try:
-                self._raw(obs, slice(row, row + 1), generators.generators)
+                self._raw(obs, slice(row, row + 1), generators)
             except (Exception, SystemExit):
                 return row
         return 0
-
-
-@dataclass(frozen=True)
-class _Players:
-    """What acts in each lane."""
-
-    seeds: np.ndarray  # (lanes,) int64
-    players: list[Callable]  # empty before the first step
-
-    def take(self, lanes: np.ndarray) -> "_Players":
-        going = np.flatnonzero(lanes)
-        return _Players(self.seeds[lanes], [self.players[i] for i in going if self.players])
 
 
 @dataclass(frozen=True)
@@ -216,28 +197,27 @@ class UserFactory:
                         f"{_shown(obs, row)}; {self._rule}"
                     )
 
-    def generators(self, seeds: np.ndarray) -> _Players:
-        """Return the beginning of each episode."""
-        return _Players(np.asarray(seeds), [])
+    def generators(self, seeds: np.ndarray) -> PerLane:
+        """Return each episode's seed; the first step makes its player."""
+        return PerLane((seed, None) for seed in np.asarray(seeds).tolist())
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: _Players
-    ) -> tuple[np.ndarray, _Players]:
+        self, observations: Sequence, environment: Environment, generators: PerLane
+    ) -> tuple[np.ndarray, PerLane]:
         """Return the actions, (lanes, *stored_shape), each of its own episode's player."""
-        obs, seeds = environment.batch(observations), generators.seeds.tolist()
-        players = generators.players or [self._make(seed, environment) for seed in seeds]
-        actions = []
-        for lane, player in enumerate(players):
+        obs, actions = environment.batch(observations), []
+        players = PerLane(
+            (seed, self._make(seed, environment) if player is None else player)
+            for seed, player in generators
+        )
+        for lane, (seed, player) in enumerate(players):
             try:
                 actions.append(player(copy.deepcopy(take_rows(obs, lane))))
             except (Exception, SystemExit) as error:
-                raise GoalreelError(
-                    f"{self._who}: its policy raised {type(error).__name__} for the observation "
-                    f"{_shown(obs, lane)} (episode seed {seeds[lane]}):\n"
-                    f"{_trace(error, self.path)}"
-                ) from None
-        checked = environment.actions.checked(actions, len(seeds), f"{self._who}: its policies")
-        return checked, _Players(generators.seeds, players)
+                who = f"{self._who}: its policy"
+                raise _raised(who, error, self.path, seed, _shown(obs, lane)) from None
+        checked = environment.actions.checked(actions, len(players), f"{self._who}: its policies")
+        return checked, players
 
     @property
     def _who(self) -> str:
@@ -259,10 +239,7 @@ class UserFactory:
         try:
             player = self.factory(**{name: offered[name] for name in self.taken})
         except (Exception, SystemExit) as error:
-            raise GoalreelError(
-                f"{self._who} raised {type(error).__name__} (episode seed {seed}):\n"
-                f"{_trace(error, self.path)}"
-            ) from None
+            raise _raised(self._who, error, self.path, seed) from None
         if not callable(player):
             raise GoalreelError(
                 f"{self._who} returned {player!r}; expected: a function of an observation that "
@@ -300,16 +277,24 @@ def _spaces(environment: Environment) -> dict[str, object]:
     return {name: getattr(environment, name) for name in ("observation_space", "action_space")}
 
 
-def _taken(path: str, factory: Callable) -> tuple[str, ...]:
-    """Return which parameters a factory gets; raise GoalreelError if it asks for others."""
-    parameters = inspect.signature(factory).parameters
-    taken = tuple(name for name in _OFFERED if name in parameters)
+def _taken(
+    path: str, name: str, function: Callable, offered: Sequence[str], given: tuple, allowed: str
+) -> tuple[str, ...]:
+    """Return which of the offered parameters a function gets.
+
+    Raises GoalreelError, with what is allowed, if it cannot be called by these and `given`.
+    """
     try:
-        inspect.signature(factory).bind(**dict.fromkeys(taken))
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # written in C
+        return ()
+    taken = tuple(parameter for parameter in offered if parameter in signature.parameters)
+    try:
+        signature.bind(*given, **dict.fromkeys(taken))
     except TypeError:
         raise GoalreelError(
-            f"policy.function: {path}: {FACTORY}{inspect.signature(factory)} has the wrong "
-            f"parameters; allowed: any of {', '.join(_OFFERED)}"
+            f"policy.function: {path}: {name}{signature} has the wrong parameters; allowed: "
+            f"{allowed}"
         ) from None
     return taken
 
@@ -321,21 +306,14 @@ def _shown(obs: Batch, row: int) -> object:
     return obs[row].tolist()
 
 
-def _takes_generators(path: str, name: str, function: Callable) -> bool:
-    """Tell whether a function takes generators; raise GoalreelError unless it can be called."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # written in C
-        return False
-    random = "generators" in signature.parameters
-    try:
-        signature.bind(None, **({"generators": None} if random else {}))
-    except TypeError:
-        raise GoalreelError(
-            f"policy.function: {path}: {name}{signature} has the wrong parameters; allowed: "
-            f"{name}(observations) or {name}(observations, generators)"
-        ) from None
-    return random
+def _raised(
+    who: str, error: BaseException, path: str | None, seed: int, observation: object = None
+) -> GoalreelError:
+    """Return the error of an episode in which the user's code raised one."""
+    seen = "" if observation is None else f" for the observation {observation}"
+    return GoalreelError(
+        f"{who} raised {type(error).__name__}{seen} (episode seed {seed}):\n{_trace(error, path)}"
+    )
 
 
 def _trace(error: BaseException, path: str | None) -> str:

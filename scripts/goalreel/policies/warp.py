@@ -1,8 +1,7 @@
 """Warps: from a picture, (H, W, 3) uint8, to the (84, 84) uint8 that a network takes.
 
 By name: `area` is what Stable-Baselines3's WarpFrame does by OpenCV, byte for byte; `pillow`
-averages boxes too, by Pillow; `slice` takes single pixels in steps. `shrunk` is the second half of
-`area`.
+averages boxes too, by Pillow. `shrunk` is the second half of `area`.
 """
 
 import math
@@ -27,12 +26,6 @@ def pillow(picture: np.ndarray) -> np.ndarray:
     """Grey as Pillow weighs it (ITU-R 601), resized by its box filter."""
     grey = Image.fromarray(picture).convert("L")
     return np.asarray(grey.resize((SIDE, SIDE), Image.Resampling.BOX))
-
-
-def sliced(picture: np.ndarray) -> np.ndarray:
-    """Take the green of single pixels, evenly spaced."""
-    rows, columns = (np.arange(SIDE) * size // SIDE for size in picture.shape[:2])
-    return np.ascontiguousarray(picture[rows[:, None], columns, 1])
 
 
 def shrunk(grey: np.ndarray) -> np.ndarray:
@@ -73,4 +66,4 @@ def _covered(size: int) -> tuple[np.ndarray, np.ndarray]:
     return table[:, :, 0].T.astype(np.int64), table[:, :, 1].T.astype(np.float32)
 
 
-WARPS: dict[str, Warp] = {"area": area, "pillow": pillow, "slice": sliced}
+WARPS: dict[str, Warp] = {"area": area, "pillow": pillow}

@@ -271,7 +271,7 @@ _TRAININGS = {
             "sums": f"training/{_SUMS}",
         },
         config=("env", "dqn.decisions", "dqn.double", "dqn.variants", "dqn.seeds"),
-        tools=("matplotlib", "numpy"),
+        tools=("matplotlib", "numpy", "pandas"),
         scope="any",
         is_of_run=False,
         summary="training/table.md",

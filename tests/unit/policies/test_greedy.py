@@ -1,17 +1,9 @@
 """The greedy choice of a network: the exact one, in any company and however sums are grouped."""
 
 import numpy as np
+from pixel_policies import random_perceptron
 
 from goalreel.policies.network import Network
-
-
-def random_network(seed: int, hidden=(64, 64)) -> Network:
-    rng, sizes = np.random.default_rng(seed), (2, *hidden, 3)
-    weights = {}
-    for number, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
-        weights[f"{2 * number}.weight"] = rng.normal(0, 1, (outputs, inputs)).astype(np.float32)
-        weights[f"{2 * number}.bias"] = rng.normal(0, 0.02, outputs).astype(np.float32)
-    return Network.of(weights)
 
 
 def observations(count: int) -> np.ndarray:
@@ -21,7 +13,7 @@ def observations(count: int) -> np.ndarray:
 
 
 def test_choices_are_those_of_exact_sums():
-    network, obs = random_network(1), observations(300)
+    network, obs = Network.of(random_perceptron(1, (64, 64))), observations(300)
     expected = [int(np.argmax(network.exact(one))) for one in obs]
     assert network.act(obs).tolist() == expected
     assert len(set(expected)) > 1
@@ -30,7 +22,7 @@ def test_choices_are_those_of_exact_sums():
 
 
 def test_values_differ_from_exact_ones_by_less_than_the_bound():
-    network, obs = random_network(2, (256, 256)), observations(200)
+    network, obs = Network.of(random_perceptron(2, (256, 256))), observations(200)
     exact = np.array([network.exact(one) for one in obs])
     off = np.abs(network.values(obs.astype(np.float64)) - exact).max()
     assert off <= network.rounding < 1e-6 * np.abs(exact).max()
@@ -38,7 +30,7 @@ def test_values_differ_from_exact_ones_by_less_than_the_bound():
 
 def test_values_that_rounding_could_exchange_are_summed_exactly():
     """Two actions of alike weights, summed in another order: they are equal, the first is taken."""
-    network = random_network(3)
+    network = Network.of(random_perceptron(3, (64, 64)))
     matrix, bias = network.layers[-1]
     order = np.random.default_rng(0).permutation(matrix.shape[1])
     inner, inner_bias = network.layers[-2]

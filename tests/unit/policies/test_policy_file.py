@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pixel_policies import random_policy
+from pixel_policies import random_perceptron, random_policy
 
 from goalreel.errors import GoalreelError, Unusable
 from goalreel.files import npz
@@ -19,18 +19,9 @@ from goalreel.provenance.spec import parse_spec
 SPEC = '{"config":{},"shard":{},"stage":"dqn"}'
 
 
-def weights(seed: int, hidden=(8, 8)) -> dict[str, np.ndarray]:
-    rng, sizes = np.random.default_rng(seed), (2, *hidden, 3)
-    found = {}
-    for number, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
-        found[f"{2 * number}.weight"] = rng.normal(size=(outputs, inputs)).astype(np.float32)
-        found[f"{2 * number}.bias"] = rng.normal(size=outputs).astype(np.float32)
-    return found
-
-
 @pytest.fixture
 def kept() -> Checkpoints:
-    every = tuple(weights(seed) for seed in range(3))
+    every = tuple(map(random_perceptron, range(3)))
     return Checkpoints((5000, 10000, 15000), (-150.0, -101.0, -120.0), every, parse_spec(SPEC))
 
 

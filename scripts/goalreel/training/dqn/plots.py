@@ -11,11 +11,12 @@ import statistics
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
-from goalreel.training.dqn.comparison import TITLES, Row, by_variant, explained, seconds_in_words
+from goalreel.training.dqn.comparison import TITLES, explained, seconds_in_words
 from goalreel.training.dqn.metrics import SOLVED, Metrics
 
 # M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind; with the dashes
@@ -25,21 +26,21 @@ _DASHES = ("-", "--", "-.", ":")
 DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
 
 
-def plot_bars(path: str | os.PathLike, rows: Sequence[Row], spec: str) -> None:
+def plot_bars(path: str | os.PathLike, rows: pd.DataFrame, spec: str) -> None:
     """Draw each variant's decisions per second and seconds to solve."""
     with styled():
         figure = Figure((9, 1.4 + 0.45 * len(rows)))
         left, right = figure.subplots(1, 2, sharey=True)
-        places, titles = range(len(rows)), [TITLES[row.variant] for row in rows]
-        _bars(left, places, [row.rate for row in rows], [f"{row.rate:,.0f}" for row in rows])
-        labels = [seconds_in_words(row.seconds) for row in rows]
-        _bars(right, places, [row.seconds or 0 for row in rows], labels)
+        places, titles = range(len(rows)), rows.variant.map(TITLES)
+        rates, labels = rows.rate.map("{:,.0f}".format), rows.seconds.map(seconds_in_words)
+        _bars(left, places, rows.rate, rates)
+        _bars(right, places, rows.seconds.fillna(0), labels)
         left.set(yticks=places, yticklabels=titles, ylim=(len(rows) - 0.4, -0.6))
         left.set_xlabel("decisions per second")
         right.set_xlabel("seconds to solve")
         figures = ", ".join(
-            f"{title}: {row.rate:,.0f} decisions/s, {label}{' seconds' if row.seconds else ''}"
-            for title, row, label in zip(titles, rows, labels, strict=True)
+            f"{title}: {rate} decisions/s, {label}{'' if label == 'not solved' else ' seconds'}"
+            for title, rate, label in zip(titles, rates, labels, strict=True)
         )
         save(figure, path, Caption("Speed of training", f"{figures}. {explained(rows)}", spec))
 
@@ -63,7 +64,10 @@ def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str
     with styled():
         figure, ends = Figure((9, 4.9)), []
         left, right = figure.subplots(1, 2, sharey=True)
-        for number, (variant, group) in enumerate(by_variant(trainings).items()):
+        groups: dict[str, list[Metrics]] = {}
+        for metrics in trainings:
+            groups.setdefault(metrics.variant, []).append(metrics)
+        for number, (variant, group) in enumerate(groups.items()):
             decisions = np.array(max((one.checkpoints for one in group), key=len))
             means = np.stack([_lengthened(one.means, len(decisions)) for one in group])
             seconds = decisions / statistics.median(one.rate for one in group)

@@ -26,21 +26,23 @@ from goalreel.errors import GoalreelError, Unusable
 from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
 from goalreel.policies.pixel_network import NETWORKS
-from goalreel.training.pixels.settings import LearnerSettings
+from goalreel.training.pixels.settings import PipelineSettings
 
 KIND, VERSION = "goalreel pixels", 1
 _REPLAY = "archive/replay/"  # PyTorch refuses members outside of the folder
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LOCAL_HEADER = 30  # bytes; then the member's name and its extra field (APPNOTE.TXT, 4.3.7)
-_FREE = ("autocast", "compile", "device")  # how it is computed: may change on the way
+# Options that may change on the way: how long to train, what to tell, how to compute.
+_FREE = ("decisions", "replay_ratio", "backpressure", "python", "evaluate_every", "games")
+_FREE += ("autocast", "compile", "device")
 
 
-def identity_of(game: Mapping, settings: LearnerSettings, actions: int) -> dict:
+def identity_of(game: Mapping, settings: PipelineSettings, actions: int, code: str = "") -> dict:
     """Return what two trainings must share for one to resume the other; plain values."""
     identity = {f"game.{name}": value for name, value in game.items()}
-    identity |= {f"learner.{n}": v for n, v in asdict(settings).items() if n not in _FREE}
-    layers = {"network": NETWORKS[settings.network], "actions": actions}
-    return identity | {f"layers.{name}": value for name, value in layers.items()}
+    identity |= {f"pixels.{n}": v for n, v in asdict(settings).items() if n not in _FREE}
+    layers = {"layers.network": NETWORKS[settings.network], "layers.actions": actions}
+    return identity | layers | {"code": code}
 
 
 def write_checkpoint(

@@ -25,7 +25,7 @@ from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.checkpoint import changed
 from goalreel.training.pixels.frame_replay_buffer import Batch
 from goalreel.training.pixels.network import PixelNetwork, weights_for_acting
-from goalreel.training.pixels.settings import LearnerSettings
+from goalreel.training.pixels.settings import PipelineSettings
 
 _HALF = {"cpu": torch.bfloat16, "cuda": torch.float16}
 
@@ -48,7 +48,7 @@ class PixelLearner:
         updates: how many there were.
     """
 
-    def __init__(self, settings: LearnerSettings, actions: int, seed: int):
+    def __init__(self, settings: PipelineSettings, actions: int, seed: int):
         """Begin with random weights, the same for the same seed."""
         self._settings, self.updates = settings, 0
         self._latest: list[Batch] = []  # of the latest update

@@ -8,8 +8,7 @@ import csv
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from goalreel.cli import say
@@ -29,30 +28,8 @@ _PANELS = (
 )
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The state of a training at a time."""
-
-    seconds: float  # of work
-    decisions: int  # whose outcome has reached the replay buffer
-    updates: int  # of the learner
-    samples: int  # learned from
-    drops: int  # steps that full rings did not take
-    buffer: int  # steps in the replay buffer
-    queue: int  # steps in the rings
-    ahead: int  # the most that rings and one batch of the replay feeder hold, the same always
-    loss: float  # of the latest update
-    td_error: float  # of the latest update
-    episodes: int  # games that have ended
-    return_: float  # mean over the latest of them, nan for none
-    distance: float  # as return_
-    evaluation: float  # mean return of the latest evaluation, nan before the first
-    epsilon: float
-    blocked: float  # seconds that collectors waited for room, of all together
-    learning: float  # seconds that the learner learned
-    collectors: int  # how many share `blocked`
-    restarts: int  # of them
-    gpu: float | None  # percent, None where there is none or it is unknown
+_DIGITS = {"seconds": 3, "decisions_per_s": 1, "updates_per_s": 3}
+_DIGITS |= dict.fromkeys(("epsilon", "blocked", "learning"), 4)
 
 
 class Monitor:
@@ -62,7 +39,7 @@ class Monitor:
         rows: the table so far, cells below COLUMNS.
     """
 
-    def __init__(self, first: Sample, total: int, rows: Sequence[Sequence], table: Path):
+    def __init__(self, first: Mapping, total: int, rows: Sequence[Sequence], table: Path):
         """Begin the file `table` with the rows of a training that is resumed; total: decisions."""
         self.rows, self._table = [list(row) for row in rows], table
         write_rows(table, rows)
@@ -72,8 +49,11 @@ class Monitor:
         """Return whether it is time for another sample."""
         return time.monotonic() - self._at >= EVERY
 
-    def take(self, sample: Sample) -> None:
-        """Write the line and the row."""
+    def take(self, sample: Mapping) -> None:
+        """Write the line and the row of a sample.
+
+        sample: the columns without rates; `blocked` and `learning` are the seconds up to now.
+        """
         row = _row(self._before, sample)
         self._before, self._at = sample, time.monotonic()
         self.rows.append(row)
@@ -92,24 +72,22 @@ def _write(stream, rows: Sequence[Sequence]) -> None:
     csv.writer(stream, lineterminator="\n").writerows(rows)  # None is an empty cell
 
 
-def _row(before: Sample, sample: Sample) -> list[float | int | None]:
-    passed = max(sample.seconds - before.seconds, 1e-9)
-    rate = (sample.decisions - before.decisions) / passed
-    speed = (sample.updates - before.updates) / passed
-    blocked = (sample.blocked - before.blocked) / passed / sample.collectors
-    learning = (sample.learning - before.learning) / passed
-    return [
-        *(round(sample.seconds, 3), sample.decisions, round(rate, 1)),
-        *(sample.updates, round(speed, 3), sample.samples, sample.drops),
-        *(sample.buffer, sample.queue, sample.ahead),
-        *(_known(sample.loss), _known(sample.td_error), sample.episodes),
-        *(_known(sample.return_), _known(sample.distance), _known(sample.evaluation)),
-        round(sample.epsilon, 4),
-        *(round(min(blocked, 1.0), 4), round(min(learning, 1.0), 4), sample.restarts, sample.gpu),
-    ]
+def _row(before: Mapping, sample: Mapping) -> list[float | int | None]:
+    passed = max(sample["seconds"] - before["seconds"], 1e-9)
+
+    def rate(name: str) -> float:
+        return (sample[name] - before[name]) / passed
+
+    row = sample | {f"{name}_per_s": rate(name) for name in ("decisions", "updates")}
+    row |= {name: min(rate(name), 1.0) for name in ("blocked", "learning")}
+    return [_rounded(name, row[name]) for name in COLUMNS]
 
 
-def _known(value: float) -> float | None:
+def _rounded(name: str, value: float | None) -> float | int | None:
+    if not isinstance(value, float):
+        return value
+    if name in _DIGITS:
+        return round(value, _DIGITS[name])
     return None if math.isnan(value) else float(f"{value:.6g}")
 
 

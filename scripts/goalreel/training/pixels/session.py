@@ -18,7 +18,7 @@ from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.collector import Assignment
 from goalreel.training.pixels.collectors import Collectors
 from goalreel.training.pixels.evaluator import Evaluator
-from goalreel.training.pixels.monitor import Monitor, Sample, gpu_use
+from goalreel.training.pixels.monitor import Monitor, gpu_use
 from goalreel.training.pixels.replay_feeder import ReplayFeeder
 from goalreel.training.pixels.settings import BATCH, PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
@@ -163,8 +163,8 @@ class Session:
                 collectors.publish(weights)
         return learned
 
-    def _sample(self, collectors: Collectors, feeder: ReplayFeeder) -> Sample:
-        """Return the present state, and keep the sums."""
+    def _sample(self, collectors: Collectors, feeder: ReplayFeeder) -> dict:
+        """Return the present state as the monitor takes it, and keep the sums."""
         before, trainer, counted = self._before, self.trainer, collectors.counted()
         self.sums = sums = Sums(
             sessions=before.sessions + 1,
@@ -178,16 +178,20 @@ class Session:
             restarts=before.restarts + collectors.restarts,
         )
         learned, (return_, distance) = trainer.learner.learned, trainer.means()
-        evaluations = trainer.evaluations
-        settings, lanes = self.settings, self.settings.lanes
-        return Sample(
-            *(sums.seconds, sums.steps, trainer.updates, trainer.samples, sums.drops),
-            *(len(trainer.replay), feeder.queued()),
-            settings.ring * settings.collectors + max(BATCH, lanes),
-            *(learned.loss, learned.td_error, trainer.games, return_, distance),
-            *(evaluations[-1].mean if evaluations else math.nan, settings.epsilon(sums.steps)),
-            *(sums.blocked, sums.learning, settings.collectors, sums.restarts, self._gpu()),
-        )
+        settings, evaluations = self.settings, trainer.evaluations
+        return {
+            **{"seconds": sums.seconds, "decisions": sums.steps, "updates": trainer.updates},
+            **{"samples": trainer.samples, "drops": sums.drops, "buffer": len(trainer.replay)},
+            # Steps in the rings; the most that rings and one batch of the feeder hold.
+            **{"queue": feeder.queued()},
+            "ahead": settings.ring * settings.collectors + max(BATCH, settings.lanes),
+            **{"loss": learned.loss, "td_error": learned.td_error, "episodes": trainer.games},
+            **{"return": return_, "distance": distance},
+            "evaluation": evaluations[-1].mean if evaluations else math.nan,
+            "epsilon": settings.epsilon(sums.steps),
+            **{"blocked": sums.blocked / settings.collectors, "learning": sums.learning},
+            **{"restarts": sums.restarts, "gpu": self._gpu()},
+        }
 
 
 def _cpu_seconds() -> float:

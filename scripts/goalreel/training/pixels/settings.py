@@ -8,34 +8,16 @@ _RING = 16  # steps of each environment that a collector may be ahead of the rep
 
 
 @dataclass(frozen=True)
-class LearnerSettings:
-    """How to learn."""
-
-    batch: int = 32
-    accumulation: int = 1  # batches of an update, which follows their mean gradient
-    autocast: bool = True  # bfloat16 on a CPU that computes in it; float16, scaled, on CUDA
-    compile: bool = False  # torch.compile; on a CPU an update was measured to take as long without
-    gradient_clip: float = 0.0  # the most that the gradient's norm may be, 0 for no limit
-    learning_rate: float = 1e-4  # of Adam
-    double: bool = True  # Double DQN (H. van Hasselt et al., 2016)
-    device: str | None = None  # of PyTorch, None for CUDA where it is
-    stack: int = 4  # frames of an observation
-    network: str = "nature"  # its name in pixel_network.NETWORKS
-    normalise: bool = False  # BatchNorm after each convolution; without it they have biases
-    dueling: bool = False  # separate values of states and advantages of actions
-
-
-@dataclass(frozen=True)
 class PipelineSettings:
-    """How to train: the options of the configuration's section `pixels`."""
+    """How to train: the options of the configuration's section `pixels`, and how to compute."""
 
     game: str
     preset: str
     frame_skip: int
-    network: str
-    normalise: bool
-    dueling: bool
-    double: bool
+    network: str  # its name in pixel_network.NETWORKS
+    normalise: bool  # BatchNorm after each convolution; without it they have biases
+    dueling: bool  # separate values of states and advantages of actions
+    double: bool  # Double DQN (H. van Hasselt et al., 2016)
     n_step: int
     collectors: int
     environments: int  # of each collector
@@ -49,15 +31,19 @@ class PipelineSettings:
     seed: int
     replay_ratio: float  # samples learned for each decision taken in; 0: no side waits
     batch: int
-    accumulation: int
-    learning_rate: float
+    accumulation: int  # batches of an update, which follows their mean gradient
+    learning_rate: float  # of Adam
     discount: float  # of what follows an action, however many frames it lasts
-    gradient_clip: float  # 0 for no limit
+    gradient_clip: float  # the most that the gradient's norm may be, 0 for no limit
     publish_every: int  # updates
     target_every: int  # decisions
     evaluate_every: int  # decisions
     games: int  # of an evaluation
     checkpoints: list[int]  # decisions
+    stack: int = 4  # frames of an observation
+    autocast: bool = True  # bfloat16 on a CPU that computes in it; float16, scaled, on CUDA
+    compile: bool = False  # torch.compile; on a CPU an update was measured to take as long without
+    device: str | None = None  # of PyTorch, None for CUDA where it is
 
     @property
     def interpreter(self) -> str:
@@ -85,12 +71,6 @@ class PipelineSettings:
         every = range(self.evaluate_every, self.decisions, self.evaluate_every)
         kept = (age for age in self.checkpoints if age < self.decisions)
         return sorted({*every, *kept, self.decisions})
-
-    def learner(self, **others) -> LearnerSettings:
-        """Return how to learn; others: fields that the configuration does not set."""
-        names = ("batch", "accumulation", "learning_rate", "gradient_clip", "double")
-        names += ("network", "normalise", "dueling")
-        return LearnerSettings(**{name: getattr(self, name) for name in names}, **others)
 
     def epsilon(self, decisions: int) -> float:
         """Return the share of random actions after so many decisions."""

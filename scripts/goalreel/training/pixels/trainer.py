@@ -53,7 +53,7 @@ class Trainer:
         kept: weights by their age: of the checkpoints, of the best evaluation, and of the latest.
     """
 
-    def __init__(self, settings: PipelineSettings, learner, stack: int):
+    def __init__(self, settings: PipelineSettings, learner):
         """Begin with an empty buffer.
 
         Raises GoalreelError for a buffer that the machine's memory does not hold.
@@ -62,7 +62,8 @@ class Trainer:
         size = settings.buffer // settings.lanes
         margin = max(1, min(_MARGIN, size // 8))
         n_step = settings.n_step, settings.discount, learner.device
-        self.replay = FrameReplay(settings.lanes, size, (SIDE, SIDE), stack, margin, *n_step)
+        shape = (SIDE, SIDE), settings.stack
+        self.replay = FrameReplay(settings.lanes, size, *shape, margin, *n_step)
         self._rng = torch.Generator(self.replay.device).manual_seed(settings.seed)
         self._drawn = self._rng.get_state()  # before the samples that are drawn ahead
         self._ahead: Future | None = None

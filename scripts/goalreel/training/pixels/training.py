@@ -5,7 +5,7 @@ the same settings and code resumes from there. The monitor's table so far is bes
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -24,15 +24,6 @@ from goalreel.training.pixels.session import Session, Sums, interrupts
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 from goalreel.training.shared_memory import child_process
-
-_FREE = (
-    "decisions",
-    "replay_ratio",
-    "backpressure",
-    "python",
-    "evaluate_every",
-    "games",
-)  # options that may change on the way
 
 
 @dataclass(frozen=True)
@@ -83,12 +74,9 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Trained:
     with interrupts() as asked:
         actions = actions_of(settings.interpreter, asdict(game))
         # On a CPU compiling takes a minute and gains little.
-        how = settings.learner(compile=torch.cuda.is_available())
-        learner = PixelLearner(how, actions, settings.seed)
-        trainer = Trainer(settings, learner, how.stack)
-        options = {n: value for n, value in asdict(settings).items() if n not in _FREE}
-        identity = checkpoint.identity_of(asdict(game), how, actions)
-        identity |= {f"pixels.{name}": value for name, value in options.items()} | {"code": code}
+        settings = replace(settings, compile=torch.cuda.is_available())
+        trainer = Trainer(settings, PixelLearner(settings, actions, settings.seed))
+        identity = checkpoint.identity_of(asdict(game), settings, actions, code)
         sums, rows = _resumed(saved, identity, trainer)
         session = Session(settings, asdict(game), trainer, sums, rows, table_of(saved))
         failure = _run(session, asked)
@@ -157,7 +145,7 @@ def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, sp
             spec,
             game=trained.game,
             actions=trained.actions,
-            stack=trainer.replay.stack,
+            stack=trained.settings.stack,
         ),
     )
     write_rows(table, trained.rows)

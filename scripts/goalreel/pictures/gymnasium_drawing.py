@@ -1,101 +1,88 @@
-"""Drawing a Mountain Car picture from its key, with the pygame calls of Gymnasium's renderer.
+"""Gymnasium's style: Mountain Car's frames by the pygame calls of Gymnasium's renderer.
 
 Source: `render` in gymnasium/envs/classic_control/mountain_car.py (1.4.0): the same calls in the
-same order, but on one surface that is mended where the car stood, not painted anew. pygame-ce's
-version shapes the pixels.
+same order. pygame-ce's version shapes the pixels.
 """
 
-import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.registry import Description
-from goalreel.pictures.mountain_car_scene import (
-    HEIGHT,
-    MAX_POSITION,
-    MIN_POSITION,
-    SCALE,
-    WHEEL_RADIUS,
-    WIDTH,
-    flag_foot,
-    height,
-)
+from goalreel.environments.drawing.kept_surface import KeptSurface
+from goalreel.environments.registry import Description, describe
+from goalreel.pictures import mountain_car_scene as scene
 
-_BLACK, _GREY, _YELLOW, _WHITE = (0, 0, 0), (128, 128, 128), (204, 204, 0), (255, 255, 255)
+_BLACK, _GREY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
 
 
-def draw(
-    car: Description, keys: np.ndarray
-) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
-    """Draw the empty track and the car at each of `keys`, (n, 12) integers.
+@dataclass(frozen=True)
+class GymnasiumStyle:
+    """Pixel for pixel what `env.render()` draws; see styles.Style."""
 
-    Returns the track, (H, W, 3) uint8, and an iterator of (top, left, pixels): a box of the
-    picture, (h, w, 3) uint8, outside of which it equals the track.
-    """
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
-    import pygame
+    env: str
 
-    hill = pygame.Surface((WIDTH, HEIGHT))
-    hill.fill(_WHITE)
-    across = np.linspace(MIN_POSITION, MAX_POSITION, 100)
-    points = zip((across - MIN_POSITION) * SCALE, height(across) * SCALE, strict=True)
-    pygame.draw.aalines(hill, points=list(points), closed=False, color=_BLACK)
-    track = hill.copy()
-    _draw_flag(track, car)
-    return _upright(track, track.get_rect()), _boxes(car, hill, keys)
+    @property
+    def float32_states(self) -> bool:
+        """Whether states turn float32 at the first step."""
+        return describe(self.env).float32_states
+
+    def keys(self, positions: np.ndarray) -> np.ndarray:
+        """Return the keys, (n, 12) int64; see mountain_car_scene."""
+        return scene.keys(positions)
+
+    def all_keys(self) -> np.ndarray:
+        """Return every key, (pictures, 12) int64, sorted."""
+        return scene.all_keys(describe(self.env))
+
+    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
+        """Draw pictures; see Style.draw."""
+        kept, car = KeptSurface((scene.HEIGHT, scene.WIDTH)), describe(self.env)
+        from pygame import draw
+
+        across = np.linspace(scene.MIN_POSITION, scene.MAX_POSITION, 100)
+        x, y = (across - scene.MIN_POSITION) * scene.SCALE, scene.height(across) * scene.SCALE
+        draw.aalines(kept.surface, points=list(zip(x, y, strict=True)), closed=False, color=_BLACK)
+        kept.keep()
+        # A flag drawn over itself would have a darker edge, which is antialiased.
+        flag = _draw_flag(kept, car)
+        track = kept.read(kept.surface.get_rect())
+        kept.mend([flag])
+        return track, _boxes(kept, car, keys)
 
 
-def _boxes(car: Description, hill, keys: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-    canvas = hill.copy()
+def _boxes(
+    kept: KeptSurface, car: Description, keys: np.ndarray
+) -> Iterator[tuple[int, int, np.ndarray]]:
     for key in keys.tolist():
-        _draw_car(canvas, key)
-        flag = _draw_flag(canvas, car)
-        box = _bounds(key).clip(canvas.get_rect())
-        yield HEIGHT - box.bottom, box.left, _upright(canvas, box)
-        # The flag goes too: drawn over itself, its antialiased edge would turn darker.
-        canvas.blit(hill, box, box)
-        canvas.blit(hill, flag, flag)
+        box, flag = _draw_car(kept, key), _draw_flag(kept, car)
+        yield scene.HEIGHT - box.bottom, box.left, kept.read(box)
+        kept.mend([box, flag])
 
 
-def _draw_car(surface, key: list[int]) -> None:
+def _draw_car(kept: KeptSurface, key: list[int]):
+    """Draw the car and return the box around it."""
     from pygame import gfxdraw
 
     points = list(zip(key[0::2], key[1::2], strict=True))
-    corners, wheels = points[:4], points[4:]
-    gfxdraw.aapolygon(surface, corners, _BLACK)
-    gfxdraw.filled_polygon(surface, corners, _BLACK)
+    corners, wheels, radius = points[:4], points[4:], scene.WHEEL_RADIUS
+    gfxdraw.aapolygon(kept.surface, corners, _BLACK)
+    gfxdraw.filled_polygon(kept.surface, corners, _BLACK)
     for x, y in wheels:
-        gfxdraw.aacircle(surface, x, y, WHEEL_RADIUS, _GREY)
-        gfxdraw.filled_circle(surface, x, y, WHEEL_RADIUS, _GREY)
+        gfxdraw.aacircle(kept.surface, x, y, radius, _GREY)
+        gfxdraw.filled_circle(kept.surface, x, y, radius, _GREY)
+        corners += [(x - radius, y - radius), (x + radius, y + radius)]
+    return kept.box(corners)
 
 
-def _draw_flag(surface, car: Description):
-    """Draw the flag and return a rectangle around it."""
-    from pygame import Rect, gfxdraw
+def _draw_flag(kept: KeptSurface, car: Description):
+    """Draw the flag and return the box around it."""
+    from pygame import gfxdraw
 
-    x, foot = flag_foot(car)
+    x, foot = scene.flag_foot(car)
     top = foot + 50
     cloth = [(x, top), (x, top - 10), (x + 25, top - 5)]
-    gfxdraw.vline(surface, x, foot, top, _BLACK)
-    gfxdraw.aapolygon(surface, cloth, _YELLOW)
-    gfxdraw.filled_polygon(surface, cloth, _YELLOW)
-    return Rect(x - 1, foot - 1, 28, top - foot + 3)
-
-
-def _bounds(key: list[int]):
-    """Return a rectangle around all that the car's calls can touch."""
-    from pygame import Rect
-
-    margin = WHEEL_RADIUS + 2  # antialiasing reaches a pixel beyond the wheel
-    left, top = min(key[0::2]) - margin, min(key[1::2]) - margin
-    return Rect(left, top, max(key[0::2]) + margin - left + 1, max(key[1::2]) + margin - top + 1)
-
-
-def _upright(surface, box) -> np.ndarray:
-    """Return a box of the surface as (h, w, 3) uint8; the scene is drawn upside down."""
-    from pygame import surfarray
-
-    pixels = surfarray.pixels3d(surface)[box.left : box.right, box.top : box.bottom]
-    return np.ascontiguousarray(pixels.transpose(1, 0, 2)[::-1])
+    gfxdraw.vline(kept.surface, x, foot, top, _BLACK)
+    gfxdraw.aapolygon(kept.surface, cloth, _YELLOW)
+    gfxdraw.filled_polygon(kept.surface, cloth, _YELLOW)
+    return kept.box([(x, foot), *cloth])

@@ -7,20 +7,27 @@ text stands in bands of its own, so that all of the picture is seen. Everywhere 
 the episode alone.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError
 from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.captions import caption
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.hud import hud_at_reset, hud_layers
 from goalreel.pictures.layers import NOTHING, Layer, Patches, join
 from goalreel.pictures.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
 _TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 600x400
+# The HUD's, in pixels of such a picture, rows from its lower border; the lowest point of the hill's
+# line is 33 rows above it.
+_HUD_TOP, _HUD_SIZE = 26, 15
+_STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # columns
+_BAR_WIDTH, _BAR_HEIGHT = 120, 11
+_SMALLEST = 8 / _HUD_SIZE  # scale of the smallest letters that can be read
 _PAPER = (33, 37, 43)  # of bands
 _SMALL, _LARGE, _WIDE = 320, 480, 1920  # rows and columns of pictures, see `fitting_scale`
 
@@ -118,8 +125,7 @@ class Bands:
 
     def caption(self, canvas: Canvas, text: str) -> Patches:
         """Return a caption in the band above."""
-        room = max(self.width - self.size, 2)
-        return canvas.line(text, self._top(), self.size, room)
+        return canvas.text(text, self._top(), self.size, room=self.width - self.size)
 
     def hud(self, canvas: Canvas) -> tuple[int, float]:
         """Return the first row of the HUD in the band below, and its font's size."""
@@ -151,7 +157,7 @@ def framed(
 def empty_card(background: np.ndarray, env: str, hud: bool) -> np.ndarray:
     """Return the title card without its caption, (H, W, 3) uint8, given the empty track."""
     card = background.copy()
-    for patch in hud_at_reset(Canvas(background), env) if hud else ():
+    for patch in _hud_at_reset(Canvas(background), env) if hud else ():
         patch.paste(card, 0)
     return card
 
@@ -160,7 +166,7 @@ def clear_rows(background: np.ndarray, env: str, hud: bool) -> tuple[int, int]:
     """Return which rows of pixels, from and to, no overlay touches, whatever it says."""
     canvas = Canvas(background)
     top, _, height, _ = canvas.centred("Ag", _TOP, _SIZE).boxes[0].tolist()
-    lowest = [int(patch.boxes[0, 0]) for patch in hud_at_reset(canvas, env) if hud]
+    lowest = [int(patch.boxes[0, 0]) for patch in _hud_at_reset(canvas, env) if hud]
     return top + height, min(lowest, default=len(background))
 
 
@@ -177,3 +183,88 @@ def _with_cards(
     moved = np.repeat(cards * (episodes + 1), np.diff(offsets))
     index[np.arange(len(layer.index)) + moved] = layer.index
     return replace(layer, index=index)
+
+
+def hud_layers(
+    canvas: Canvas, trajectories: Trajectories, env: str, place: tuple[int, float] | None = None
+) -> list[Layer]:
+    """Return the HUD's layers, an index per state of the shard, each reset state included.
+
+    Patch 0 of each is that of any reset state, whether a state of the shard has it or not.
+    A picture too narrow for all of it shows the first of step, return, velocity.
+    place: its first row and the size of its letters, both in pixels; None for Mountain Car's.
+    """
+    layers = []
+    for name, (values_of, draw) in _hud_parts(canvas, env, place).items():
+        values = values_of(trajectories)
+        distinct = np.setdiff1d(values, [0])
+        index = np.where(values == 0, 0, np.searchsorted(distinct, values) + 1)
+        patches = join(map(draw, [0, *distinct.tolist()]))
+        layers.append(Layer(name, patches, index.astype(np.int32)))
+    return layers
+
+
+def _hud_at_reset(canvas: Canvas, env: str) -> list[Patches]:
+    """Return the HUD of every reset state, a patch for each layer: nothing is done or moves yet."""
+    return [draw(0) for _, draw in _hud_parts(canvas, env).values()]
+
+
+def _hud_parts(
+    canvas: Canvas, env: str, place: tuple[int, float] | None = None
+) -> dict[str, tuple[Callable[[Trajectories], np.ndarray], Callable[[int], Patches]]]:
+    """Return each layer's values, whole numbers per state, and what draws one of them."""
+    rows, columns = canvas.background.shape[:2]
+    if place:
+        top, scale = place[0], place[1] / _HUD_SIZE
+    else:
+        scale = max(canvas.scale, _SMALLEST)
+        top = max(rows - round(_HUD_TOP * scale), 0)
+
+    def write(text: str, left: float) -> Patches:
+        return canvas.text(text, top, _HUD_SIZE * scale, round(left * scale))
+
+    parts = {"step": (_steps, lambda step: write(f"step {step}", _STEP))}
+    if columns >= _VELOCITY * scale:
+        parts["return"] = (
+            _tenths,
+            lambda tenths: write(f"return {f'{tenths / 10:.1f}'.removesuffix('.0')}", _RETURN),
+        )
+    if describe(env).is_mountain_car and columns >= (_BAR + _BAR_WIDTH + _STEP) * scale:
+        half = round(_BAR_WIDTH / 2 * max(canvas.scale, _SMALLEST))
+        height = max(round(_BAR_HEIGHT * scale), 4)
+        place = top + round(4 * scale), round(_BAR * scale)
+        parts["velocity_label"] = (
+            lambda shown: np.zeros(len(shown.states), np.int64),
+            lambda _: write("velocity", _VELOCITY),
+        )
+        parts["velocity"] = (
+            lambda shown: np.round(shown.states[:, 1] / MAX_SPEED * half).astype(np.int64),
+            lambda pixel: canvas.stamp(_bar(pixel, half, height), *place),
+        )
+    return parts
+
+
+def _steps(trajectories: Trajectories) -> np.ndarray:
+    """Return each state's step, (states,) int64."""
+    return np.concatenate([np.arange(length) for length in np.diff(trajectories.offsets)])
+
+
+def _tenths(trajectories: Trajectories) -> np.ndarray:
+    """Return ten times the sum of the rewards up to each state, (states,) int64."""
+    rewards = (trajectories.episode(i)[2] for i in range(len(trajectories)))
+    sums = np.concatenate([np.append(0.0, np.cumsum(episode)) for episode in rewards])
+    return np.round(sums * 10).astype(np.int64)
+
+
+def _shown(tenths: int) -> str:
+    return f"{tenths / 10:.1f}".removesuffix(".0")
+
+
+def _bar(pixel: int, half: int, height: int) -> np.ndarray:
+    """Return a bar from the middle to `pixel`, in a frame that is `half` wide on either side."""
+    mask = np.zeros((height, 2 * half + 1), np.uint8)
+    mask[[0, -1], :] = mask[:, [0, -1]] = 90
+    mask[1:-1, half] = 150
+    low, high = sorted((half, half + pixel))
+    mask[2:-2, low : high + 1] = 255
+    return mask

@@ -5,15 +5,13 @@ pictures from their keys.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from goalreel.environments.registry import MOUNTAIN_CARS, describe
 from goalreel.errors import GoalreelError
-from goalreel.pictures import gymnasium_drawing, mountain_car_scene
-from goalreel.pictures.mountain_car_scene import HEIGHT, WIDTH
+from goalreel.pictures.gymnasium_drawing import GymnasiumStyle
 from goalreel.pictures.vector_style import VectorStyle
 
 
@@ -21,18 +19,11 @@ class Style(Protocol):
     """What the pictures of an environment look like.
 
     env: the environment
-    size: width and height of a picture in pixels, both even
-    ink, paper: (red, green, blue) of text and of what lies under it
-    clear_rows: how many rows of pixels at the top and at the bottom the car never touches
     float32_states: whether a key depends on the precision of Gymnasium's state, which turns
     float32 at the first step in MountainCarContinuous-v0
     """
 
     env: str
-    size: tuple[int, int]
-    ink: tuple[int, int, int]
-    paper: tuple[int, int, int]
-    clear_rows: tuple[int, int]
     float32_states: bool
 
     def keys(self, positions: np.ndarray) -> np.ndarray:
@@ -47,35 +38,6 @@ class Style(Protocol):
         Returns the track, (H, W, 3) uint8, and an iterator of (top, left, pixels): a box of the
         picture, (h, w, 3) uint8, outside of which it equals the track.
         """
-
-
-@dataclass(frozen=True)
-class GymnasiumStyle:
-    """Pixel for pixel what `env.render()` draws."""
-
-    env: str
-
-    size: ClassVar = (WIDTH, HEIGHT)
-    ink: ClassVar = (0, 0, 0)
-    paper: ClassVar = (255, 255, 255)
-    clear_rows: ClassVar = (35, 35)
-
-    @property
-    def float32_states(self) -> bool:
-        """Whether states turn float32 at the first step."""
-        return describe(self.env).float32_states
-
-    def keys(self, positions: np.ndarray) -> np.ndarray:
-        """Return the keys, (n, 12) int64; see mountain_car_scene."""
-        return mountain_car_scene.keys(positions)
-
-    def all_keys(self) -> np.ndarray:
-        """Return every key, (pictures, 12) int64, sorted."""
-        return mountain_car_scene.all_keys(describe(self.env))
-
-    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
-        """Draw pictures; see Style.draw."""
-        return gymnasium_drawing.draw(describe(self.env), keys)
 
 
 def make_style(env: str, render: Mapping) -> Style:

@@ -5,6 +5,7 @@ for a picture of 600x400 and scaled as Mountain Car's scene is, which is in the 
 of another shape.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,38 +23,17 @@ Colour = tuple[int, int, int]
 
 
 def draw_text(
-    text: str, size: float, ink: Colour, paper: Colour, width: int | None = None
+    text: str, size: float, ink: Colour | int, paper: Colour | int, width: int | None = None
 ) -> np.ndarray:
-    """Return one line of text as (h, w, 3) uint8, `ink` on `paper`.
+    """Return one line of text as (h, w, 3) uint8, `ink` on `paper`; (h, w) for shades of grey.
 
     size: the font's, in pixels. The height depends on it alone, so that lines of one size stand on
     one baseline. width: at most so wide; longer text is set smaller and, at 8 pixels, cut with an
     ellipsis. Raises GoalreelError if the font lacks a character.
     """
-    text, fitting, across = _fitted(text, size, width)
-    ascent, descent = _font(size).getmetrics()
-    return _drawn(text, fitting, (ascent + descent, across), (0, ascent), "RGB", ink, paper)
+    from PIL import Image, ImageDraw
 
-
-def text_mask(text: str, size: float, width: int | None = None) -> np.ndarray:
-    """Return one line of text as (h, w) uint8, the ink's share in 255; see draw_text.
-
-    A thousand captions take 0.25 s of letters that are drawn once, and 0.7 s by Pillow.
-    """
-    text, fitting, across = _fitted(text, size, width)
-    ascent, descent = _font(size).getmetrics()
-    shape = ascent + descent, across
-    joined = _joined(text, fitting, shape, ascent)
-    return _drawn(text, fitting, shape, (0, ascent), "L", 255, 0) if joined is None else joined
-
-
-def _fitted(text: str, size: float, width: int | None) -> tuple[str, float, int]:
-    """Return what is drawn of a text, the font's size for it, and how wide it is.
-
-    Raises GoalreelError if the font lacks a character.
-    """
-    missing = sorted(set(text) - set(CHARACTERS))
-    if missing:
+    if missing := sorted(set(text) - set(CHARACTERS)):
         raise GoalreelError(
             f"the font has no {', '.join(map(repr, missing))} for {text!r}; "
             f"allowed: ASCII and · ° …"
@@ -68,56 +48,11 @@ def _fitted(text: str, size: float, width: int | None) -> tuple[str, float, int]
             shown = shown[:-1]
             text = shown.rstrip(" ·") + "…"
             length = _font(fitting).getlength(text)
-    return text, fitting, max(int(np.ceil(length)), 1)
-
-
-def _drawn(
-    text: str, size: float, shape: tuple[int, int], base: tuple[int, int], mode: str, ink, paper
-) -> np.ndarray:
-    """Return a text in a picture of `shape`, (height, width); base: where its baseline begins."""
-    from PIL import Image, ImageDraw
-
-    image = Image.new(mode, shape[::-1], paper)
-    ImageDraw.Draw(image).text(base, text, fill=ink, font=_font(size), anchor="ls")
+    ascent, descent = _font(size).getmetrics()
+    shape = max(math.ceil(length), 1), ascent + descent
+    image = Image.new("L" if isinstance(ink, int) else "RGB", shape, paper)
+    ImageDraw.Draw(image).text((0, ascent), text, fill=ink, font=_font(fitting), anchor="ls")
     return np.asarray(image)
-
-
-def _joined(text: str, size: float, shape: tuple[int, int], ascent: int) -> np.ndarray | None:
-    """Return what _drawn would, put together from letters that are drawn once.
-
-    None where letters overlap, which Pillow blends, or stand too near the right border.
-    """
-    left, ink, room = 0.0, 0, _room(size)
-    joined = np.zeros((shape[0], shape[1] + 2 * room), np.uint8)
-    for letter, following in zip(text, text[1:] + " ", strict=True):
-        pixels, total = _letter(letter, size, shape[0], ascent)
-        place = joined[:, int(left) : int(left) + pixels.shape[1]]
-        if place.shape != pixels.shape:
-            return None
-        np.maximum(place, pixels, out=place)
-        ink += total
-        left += _advance(letter, following, size)
-    return joined[:, room:-room] if int(joined.sum()) == ink else None
-
-
-@cache
-def _letter(letter: str, size: float, height: int, ascent: int) -> tuple[np.ndarray, int]:
-    """Return a letter with room on both sides, and the sum of its pixels."""
-    room = _room(size)
-    across = int(np.ceil(_font(size).getlength(letter))) + 2 * room
-    pixels = _drawn(letter, size, (height, across), (room, ascent), "L", 255, 0)
-    return pixels, int(pixels.sum())
-
-
-def _room(size: float) -> int:
-    """Return pixels that are enough for what reaches over a letter's place on either side."""
-    return int(size) // 2
-
-
-@cache
-def _advance(letter: str, following: str, size: float) -> float:
-    """Return how far the next letter stands from a letter, in pixels, kerning included."""
-    return _font(size).getlength(letter + following) - _font(size).getlength(following)
 
 
 @cache
@@ -139,9 +74,17 @@ class Canvas:
         height, width = self.background.shape[:2]
         return min(height / _ROWS, width / _COLUMNS)
 
-    def scaled(self, length: float) -> int:
-        """Return a length of the 600x400 picture in pixels of this one."""
-        return round(length * self.scale)
+    def text(
+        self, text: str, top: int, size: float, left: int | None = None, room: int | None = None
+    ) -> Patches:
+        """Return one patch with a line of text, all in this picture's pixels.
+
+        left: None for the middle; room: how wide it may be, None for up to the right border.
+        """
+        columns = self.background.shape[1]
+        room = max(columns - (left or 0) if room is None else room, 2)
+        mask = draw_text(text, max(size, _SMALLEST), 255, 0, room)
+        return self.stamp(mask, top, (columns - mask.shape[1]) // 2 if left is None else left)
 
     def centred(self, text: str, top: float, size: float) -> Patches:
         """Return one patch with a line of text in the middle: its top row, the font's size.
@@ -149,24 +92,8 @@ class Canvas:
         It stays clear of Mountain Car's flag, and in the picture: long text is set smaller, then
         cut.
         """
-        room = max(self.scaled(_COLUMNS - 80), 2)
-        return self.line(text, self.scaled(top), size * self.scale, room)
-
-    def line(self, text: str, top: int, size: float, room: int) -> Patches:
-        """Return one patch with a line of text in the middle, all in this picture's pixels.
-
-        room: how wide it may be.
-        """
-        mask = self._line(text, size, room)
-        return self.stamp(mask, top, (self.background.shape[1] - mask.shape[1]) // 2)
-
-    def text(self, text: str, top: int, left: int, size: float) -> Patches:
-        """Return one patch with a line of text at a place, all in this picture's pixels."""
-        room = max(self.background.shape[1] - left, 2)
-        return self.stamp(self._line(text, size, room), top, left)
-
-    def _line(self, text: str, size: float, room: int) -> np.ndarray:
-        return text_mask(text, max(size, _SMALLEST), room)
+        room = round((_COLUMNS - 80) * self.scale)
+        return self.text(text, round(top * self.scale), size * self.scale, room=room)
 
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
         """Return one patch that lays ink over the background: mask (h, w) uint8, 255 is all ink.

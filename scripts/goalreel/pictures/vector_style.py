@@ -96,16 +96,6 @@ class VectorStyle:
 
     float32_states: ClassVar[bool] = False  # no picture here hangs on a float32's rounding
 
-    @property
-    def ink(self) -> Colour:
-        """The colour of text."""
-        return self._colours.ink
-
-    @property
-    def paper(self) -> Colour:
-        """The colour under text."""
-        return self._colours.paper
-
     @cached_property
     def clear_rows(self) -> tuple[int, int]:
         """Rows at the top and at the bottom that neither the car nor the hill touches."""
@@ -205,7 +195,7 @@ class VectorStyle:
         (top, bottom), tall = self.clear_rows, self.size[1]
         depth = np.clip((np.arange(tall)[:, None] + 1 - top) / (tall - top - bottom), 0, 1)
         depth = np.ceil(depth * _BANDS) / _BANDS
-        paper, sky = np.array(self.paper), np.array(self._colours.sky)
+        paper, sky = np.array(self._colours.paper), np.array(self._colours.sky)
         return np.round(paper + (sky - paper) * depth).astype(np.uint8)
 
     def _ground(self, left: float, right: float) -> list[Shape]:
@@ -218,7 +208,7 @@ class VectorStyle:
         above, below = (np.stack([x, y]) + across).T, (np.stack([x, y]) - across).T
         depths = np.array([(x[-1], -1e4), (x[0], -1e4)])
         return [
-            (np.concatenate([np.stack([x, y]).T, depths]), self.paper),
+            (np.concatenate([np.stack([x, y]).T, depths]), self._colours.paper),
             (np.concatenate([above, below[::-1]]), self._colours.line),
         ]
 

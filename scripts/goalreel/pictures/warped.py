@@ -7,7 +7,8 @@ import numpy as np
 
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
-from goalreel.pictures.styles import GymnasiumStyle, Style
+from goalreel.pictures.gymnasium_drawing import GymnasiumStyle
+from goalreel.pictures.styles import Style
 from goalreel.policies.warp import WARPS, Warp
 
 

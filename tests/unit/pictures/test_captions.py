@@ -6,7 +6,7 @@ from PIL import ImageFont
 
 from goalreel.errors import GoalreelError
 from goalreel.pictures.captions import CHARACTERS, caption, check_template
-from goalreel.pictures.text import draw_text, text_mask
+from goalreel.pictures.text import draw_text
 
 
 def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn():
@@ -18,22 +18,6 @@ def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn(
     for text in ("é", "雪", "–", "a\nb"):
         with pytest.raises(GoalreelError, match="the font has no"):
             draw_text(text, 16, (0, 0, 0), (255, 255, 255))
-
-
-def texts(count):
-    draw = np.random.default_rng(2025)
-    for _ in range(count):
-        yield "".join(draw.choice(list(CHARACTERS), draw.integers(1, 40)))
-        reach, seed, steps = draw.integers([10**6, 2**53, 200]).tolist()
-        yield f"Reach {reach} · seed {seed} · {steps} steps"
-
-
-@pytest.mark.parametrize("size", [8, 13.5, 15.0, 18.0, 36.0])
-@pytest.mark.parametrize("width", [None, 90])
-def test_letters_that_are_drawn_once_make_the_same_text_as_pillow_draws(size, width):
-    for text in texts(100):
-        drawn = draw_text(text, size, (255, 255, 255), (0, 0, 0), width)[:, :, 0]
-        assert np.array_equal(text_mask(text, size, width), drawn), text
 
 
 def test_a_long_line_is_set_smaller_and_never_wider_than_its_room():

@@ -15,8 +15,7 @@ from gymnasium_frames import played
 from goalreel.encoding.choice import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.hud import hud_layers
-from goalreel.pictures.overlay import captions, fitting_scale, overlaid
+from goalreel.pictures.overlay import captions, fitting_scale, hud_layers, overlaid
 from goalreel.pictures.text import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, STYLES, rendered, simulated
+from conftest import CONTINUOUS, DISCRETE, rendered, simulated
 from gymnasium_frames import drawn, played
 
 from goalreel.environments.physics import ENVIRONMENTS
@@ -83,7 +83,7 @@ def test_the_car_never_touches_the_rows_for_text(env, atlases):
         touched[box[0]] |= (frame[box] != atlas.background[box]).any(axis=(1, 2))
         frame[box] = atlas.background[box]
     rows = np.flatnonzero(touched)
-    assert (rows[0], 399 - rows[-1]) == STYLES[env].clear_rows
+    assert (rows[0], 399 - rows[-1]) == (35, 35)
 
 
 def one_episode(states: np.ndarray) -> Trajectories:

@@ -153,9 +153,9 @@ def test_pictures_have_the_size_and_nothing_but_the_flag_in_the_rows_for_text(si
     for rows, least in ((slice(above), 33), (slice(size[1] - below, None), 30)):
         assert len(track[rows]) >= least * scale - 1
         assert not changed[rows].any()
-        drawn = (track[rows] != np.array(style.paper)).any(axis=(0, 2))
+        drawn = (track[rows] != np.array(PALETTES[palette].paper)).any(axis=(0, 2))
         assert not drawn[: int(size[0] / 2 + (560 - 300) * scale)].any()
-    assert not (track[size[1] - below :] != np.array(style.paper)).any()
+    assert not (track[size[1] - below :] != np.array(PALETTES[palette].paper)).any()
     # One row closer to the middle there is the car: the rows are all that there are, to 3 pixels.
     assert changed[: above + 3].any() or size[0] > 600
 
@@ -183,8 +183,8 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("palette", PALETTES)
 def test_text_and_shapes_stand_out(palette):
-    style, colours = vector(palette=palette), PALETTES[palette]
-    assert contrast(style.ink, style.paper) >= 4.5
+    colours = PALETTES[palette]
+    assert contrast(colours.ink, colours.paper) >= 4.5
     for part in (colours.line, colours.body, colours.tyre, colours.cloth):
         for under in (colours.paper, colours.sky):
             assert contrast(part, under) >= 3 or part == colours.cloth and under == colours.sky

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.errors import GoalreelError
 from goalreel.files.svg_plot import GRID, mark_x, styled
-from goalreel.simulation.trajectories import read_summary
-from goalreel.views.run_shards import read_shards
+from goalreel.simulation.trajectories import read_summary, read_trajectories
 
 MOST = 2000  # trajectories that are drawn: more would cost, and show nothing more
 SIZE = (600, 400)  # width and height in pixels
@@ -122,7 +121,7 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
     taken = np.arange(count) * total // max(count, 1)
     shards = np.searchsorted(ends, taken, side="right")
     episodes = []
-    for shard, trajectories in enumerate(read_shards(paths)):
+    for shard, trajectories in enumerate(map(read_trajectories, paths)):
         first = ends[shard] - len(reached[shard])
         chosen = reached[shard][taken[shards == shard] - first]
         if trajectories.states.shape[1] != plane.width:

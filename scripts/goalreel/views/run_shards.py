@@ -1,24 +1,13 @@
-"""What views share: the trajectories of a run's shards, and the way into video.
-
-A view of pictures takes `filmed_episodes.read_filmed`, one of states `read_shards`; both leave RGB
-frames, which `write_video` encodes.
-"""
+"""The way of a view's frames into video."""
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.trajectories import Trajectories, read_trajectories
-
-
-def read_shards(paths: Iterable[Path]) -> Iterator[Trajectories]:
-    """Yield the trajectories of the shards, of which one is in memory at a time."""
-    return map(read_trajectories, paths)
 
 
 def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spec) -> int:

@@ -16,7 +16,6 @@ from PIL import Image
 from goalreel.encoding.yuv import planar
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.mp4.reader import read_index
 from goalreel.pictures.blocks import Drawn
 from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
 from goalreel.pictures.layers import NOTHING, Layer, cut_patches
@@ -66,53 +65,42 @@ def filmed(files):
     return read_filmed(*files, DISCRETE, "reach")
 
 
-def page_of(filmed, shape, *captions) -> list[np.ndarray]:
-    """Return the frames of a page of all episodes."""
-    scaled = ScaledPictures((600, 400), shape.cell).episodes(filmed, 1)
-    cells = [Cell(cache, e.frames, shape.corner(n)) for n, (e, cache) in enumerate(scaled)]
-    parts = page_parts(captioned_page(shape, captions), cells)
-    return [frame for part in parts for frame in part]
-
-
-def caches_of(filmed) -> list[FrameCache]:
-    return [open_cache(path) for path in filmed.frames]
-
-
-def spec_of(fps=30, encoder=QP):
+def spec_of(encoder=QP):
     """Return the spec of a grid."""
-    config = {
-        "env": DISCRETE,
-        "film.fps": fps,
-        "view_encoder": encoder,
-        "grid": GRID,
-        "unit": "reach",
-    }
-    spec = {"stage": "grid", "config": config, "shard": {"shards": 2}}
+    config = {"env": DISCRETE, "film.fps": 30, "view_encoder": encoder, "unit": "reach"}
+    spec = {"stage": "grid", "config": config | {"grid": GRID}, "shard": {"shards": 2}}
     return parse_spec(canonical(spec))
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS, CARTPOLE])
-def test_at_full_size_a_cell_is_what_env_render_draws_and_stays_at_the_end(tmp_path, atlases, env):
-    files = run_of(tmp_path, atlases, [range(1), range(1, 2)], env)
-    filmed = read_filmed(*files, env, "reach")
-    shape = layout(2, 1, (600, 400), captions=True)
-    assert shape.cell == (600, 400) and shape.size == (600, 854)
-    frames = page_of(filmed, shape, "Reach 0 0", "Reach 1 0")
+@pytest.mark.parametrize(("rows", "columns", "cell"), [(2, 1, (600, 400)), (3, 4, (478, 318))])
+def test_a_cell_is_what_env_render_draws_and_stays_at_the_end(
+    tmp_path, atlases, env, rows, columns, cell
+):
+    """At full size, or as Pillow scales it; each episode is in a shard of its own."""
+    filmed = read_filmed(*run_of(tmp_path, atlases, [range(1), range(1, 2)], env), env, "reach")
+    shape = layout(rows, columns, (600, 400), captions=True)
+    assert shape.cell == cell
+    scaled = ScaledPictures((600, 400), cell).episodes(filmed, 1)
+    cells = [Cell(cache, e.frames, shape.corner(n)) for n, (e, cache) in enumerate(scaled)]
+    page = captioned_page(shape, ["Reach 0", "Reach 1"])
+    frames = [frame for part in page_parts(page, cells) for frame in part]
     assert len(frames) == max(filmed.rows.steps) + 1
-    for cell, path in enumerate(files[0]):
-        shard = read_trajectories(path)
+    for number in range(2):
+        shard = read_trajectories(tmp_path / "trajectories" / f"{number:05d}.npz")
         wanted = [*played(env, int(shard.episodes.seed[0]), shard.episode(0)[1])]
-        words = band(f"Reach {cell} 0", shape)
+        words, (top, left) = band(f"Reach {number}", shape), shape.corner(number)
         assert np.count_nonzero(words.min(axis=2) > 200) > 50
         for frame, expected in itertools.zip_longest(frames, wanted, fillvalue=wanted[-1]):
-            assert np.array_equal(frame[cell * 428 :][:26], words)
-            assert np.array_equal(frame[cell * 428 + 26 :][:400], expected)
+            column = frame[top - shape.band : top + cell[1], left : left + cell[0]]
+            assert np.array_equal(column, np.concatenate([words, whole(expected, cell)]))
 
 
-def test_the_video_shows_the_pages_in_order_with_a_keyframe_at_each_start(filmed, tmp_path):
-    """The pages are built again here, from whole frames that Pillow scales."""
-    spec = spec_of(encoder=LOSSLESS)
-    frames, pages = film_grid(filmed, tmp_path / "g.mp4", spec)
+def test_the_program_films_pages_in_order_with_a_keyframe_at_each_start(files, filmed, tmp_path):
+    """The pages are built again here, from whole frames."""
+    spec = spec_of(LOSSLESS)
+    arguments = ["--trajectories", str(files[0][0]), "--frames", str(files[1][0])]
+    program.main(["--spec", spec.text, *arguments, "--output", str(tmp_path / "g.mp4")])
     episodes = [(e.cache, e.frames, e.row) for e in filmed.episodes()]
     lengths = [len(numbers) for _, numbers, _ in episodes]
     assert len(set(lengths[:4])) > 1, "one is held"
@@ -120,7 +108,7 @@ def test_the_video_shows_the_pages_in_order_with_a_keyframe_at_each_start(filmed
     assert shape.cell == (600, 400)
     found = decoded(tmp_path / "g.mp4")
     starts = [0, max(lengths[:4])]
-    assert len(found) == frames == starts[1] + lengths[4] and pages == 2
+    assert len(found) == starts[1] + lengths[4]
     for start, first in zip(starts, (0, 4), strict=True):
         length = max(lengths[first : first + 4])
         for step in {*range(0, length, 13), *lengths[first : first + 4]} - {length}:
@@ -196,54 +184,6 @@ def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share
     scaled = ScaledCache(cache, ScaledPictures((width, height), size, room))
     for frame in range(len(cache)):
         assert np.array_equal(pasted(scaled, frame), whole(cache[frame], size))
-
-
-def test_a_scaled_page_equals_pillows_frames_on_each_shards_own_background(filmed):
-    shape = layout(3, 4, (600, 400), captions=False)
-    assert shape.cell == (478, 318) and shape.size == (1918, 958)
-    caches = caches_of(filmed)
-    dark = replace(caches[1], background=caches[1].background // 2)
-    pictures = ScaledPictures((600, 400), shape.cell)
-    cells = [
-        Cell(ScaledCache(c, pictures), c.episode(1), shape.corner(n))
-        for n, c in enumerate((caches[0], dark))
-    ]
-    (part,) = page_parts(captioned_page(shape, []), cells)
-    for step in (0, 17, 60, len(part) - 1):
-        for left, cache in ((0, caches[0]), (480, dark)):
-            numbers = cache.episode(1)
-            expected = whole(cache[numbers[min(step, len(numbers) - 1)]], shape.cell)
-            assert np.array_equal(part[step][:318, left : left + 478], expected)
-        assert (part[step][318:] == PAPER).all() and (part[step][:, 960:] == PAPER).all()
-
-
-def test_a_scaled_page_of_what_gymnasium_draws_is_what_pillow_makes_of_env_render(
-    tmp_path, atlases
-):
-    files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
-    filmed = read_filmed(*files, CARTPOLE, "reach")
-    shape = layout(3, 4, (600, 400), captions=False)
-    frames = page_of(filmed, shape)
-    episodes = [
-        (path, e) for path, count in zip(files[0], (2, 1), strict=True) for e in range(count)
-    ]
-    for cell, (path, e) in enumerate(episodes):
-        shard, left = read_trajectories(path), 480 * cell
-        wanted = [*played(CARTPOLE, int(shard.episodes.seed[e]), shard.episode(e)[1])]
-        for frame, expected in itertools.zip_longest(frames, wanted, fillvalue=wanted[-1]):
-            shown = frame[:318, left : left + 478]
-            assert np.array_equal(shown, whole(expected, shape.cell))
-
-
-def test_equal_pictures_of_drawn_frames_are_scaled_once():
-    one, other = np.random.default_rng(3).integers(0, 256, (2, 40, 60, 3), dtype=np.uint8)
-    frames = [one, other, one, other, other]
-    layer = Layer("all", cut_patches(one, [(0, 0, f) for f in frames]), np.arange(5))
-    cache = as_drawn(FrameCache(one, (layer,), np.array([0, 5])))
-    scaled = ScaledCache(cache, ScaledPictures((60, 40), (30, 20)))
-    first, *others = map(scaled.picture, range(5))
-    assert [first is picture for picture in others] == [False, True, False, False]
-    assert others[0] is others[2] is others[3]
 
 
 @settings(max_examples=300, deadline=None)
@@ -358,12 +298,3 @@ def test_neither_shards_nor_memory_change_a_byte(filmed, tmp_path, atlases, monk
         "goalreel.views.grid.page_parts", lambda *a: (parts.append(p) or p for p in cut(*a))
     )
     assert film(filmed, "d.mp4") == first and len(parts) > 10
-
-
-def test_the_program_films_the_run_that_its_spec_names(files, filmed, tmp_path):
-    spec = spec_of(fps=25)
-    arguments = ["--trajectories", str(files[0][0]), "--frames", str(files[1][0])]
-    program.main(["--spec", spec.text, *arguments, "--output", str(tmp_path / "p.mp4")])
-    film_grid(filmed, tmp_path / "g.mp4", spec)
-    assert (tmp_path / "p.mp4").read_bytes() == (tmp_path / "g.mp4").read_bytes()
-    assert read_index(tmp_path / "p.mp4").comment == spec.text

@@ -1,6 +1,8 @@
 """The phase plane shows each state from its step on, at its place."""
 
 from collections import deque
+from dataclasses import replace
+from unittest.mock import patch
 
 import gymnasium
 import numpy as np
@@ -33,15 +35,24 @@ def portrait(trails) -> np.ndarray:
 
 
 def words(trails) -> set[str]:
-    """Return the texts on the page."""
-    return {text.get_text() for text in phase._figure(trails).findobj(Text)}
+    """Return the texts that are drawn, in all frames."""
+    found, draw = set(), Text.draw
+
+    def note(text, renderer):
+        found.add(text.get_text())
+        draw(text, renderer)
+
+    with patch.object(Text, "draw", note):
+        deque(portraits(trails), maxlen=0)
+    return found
 
 
 def inked(trails) -> np.ndarray:
     """Return where the plots differ from an empty one: (frames, 288, 510) bool."""
-    empty = phase._draw_page(trails, [])[0][54:342, 72:582].astype(int)
+    nowhere = replace(trails, states=np.full_like(trails.states, 99))
+    empty, *_ = portraits(nowhere)
     plots = (frame[54:342, 72:582].astype(int) for frame in portraits(trails))
-    return np.array([np.abs(plot - empty).max(axis=2) > 24 for plot in plots])
+    return np.array([np.abs(p - empty[54:342, 72:582]).max(axis=2) > 24 for p in plots])
 
 
 def around(points: np.ndarray, radius: float) -> np.ndarray:
@@ -100,11 +111,11 @@ def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, m
     assert np.array_equal(trails.states, whole.states) and trails.total == whole.total == 9
     chosen = [shards[i // 3].episode(i % 3)[0][0].tolist() for i in (0, 2, 4, 6)]
     assert trails.states[:, 0].tolist() == chosen
-    assert phase._count(trails) == "4 of 9 trajectories"
+    assert "4 of 9 trajectories · step 0" in words(trails)
     few = read_trails(written(tmp_path, shards[0]), DISCRETE)
     low, high = few.steps.min(), few.steps.max()
-    assert low < high and {f"{low}", f"{high} steps to the goal"} <= words(few)
-    assert phase._count(few) == "3 trajectories"
+    texts = {f"{low}", f"{high} steps to the goal", f"3 trajectories · step {high}"}
+    assert low < high and texts <= words(few)
 
 
 def test_colours_tell_the_steps_by_lightness_alone():
@@ -148,7 +159,10 @@ def test_angles_of_gymnasiums_states_are_inked_at_their_places(env, columns, rea
     assert words(trails) >= {"angle", "angular velocity"}
 
 
-def test_wrapped_states_are_refused(tmp_path):
+def test_states_of_unknown_meaning_are_refused(tmp_path):
+    paths = written(tmp_path, simulated(reaches=range(1)))
+    with pytest.raises(GoalreelError, match=r"knows those of MountainCar-v0, .*; not of Froz"):
+        read_trails(paths, "FrozenLake-v1")
     wrapped = {"env": "Pendulum-v1", "env_wrappers": ["gymnasium.wrappers:FlattenObservation"]}
     environment = make_environment(wrapped | {"max_steps": 3})
     policy = make_policy({"name": "random"})

@@ -1,28 +1,23 @@
 """The views show what the trajectories say: the swarm on the track, the phase plane as it grows."""
 
 import itertools
-import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import av
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, LOSSLESS, QP, STYLES, simulated
+from conftest import CONTINUOUS, DISCRETE, LOSSLESS, STYLES, simulated
 from gymnasium_frames import drawn
 from PIL import Image, ImageDraw, ImageFont
-from project import REPOSITORY
 
-from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
 from goalreel.pictures.layers import Patches
 from goalreel.pictures.mountain_car_scene import keys
 from goalreel.provenance.spec import canonical, parse_spec
-from goalreel.simulation.trajectories import Trajectories, write_trajectories
+from goalreel.simulation.trajectories import Trajectories, read_trajectories, write_trajectories
 from goalreel.views.phase import portraits, read_trails
-from goalreel.views.run_shards import read_shards, write_video
+from goalreel.views.run_shards import write_video
 from goalreel.views.swarm import count_cars, opacity
 
 ENVS = [DISCRETE, CONTINUOUS]
@@ -53,12 +48,9 @@ def states_at(trajectories: Trajectories, step: int):
 
 def gymnasium_pictures(env: str, trajectories: Trajectories, step: int) -> list[np.ndarray]:
     """Return what Gymnasium draws of each episode at a step."""
-    single = env == CONTINUOUS and step > 0  # as Gymnasium has all states but the reset's
-    return [
-        *drawn(
-            env, (s.astype(np.float32 if single else float) for s in states_at(trajectories, step))
-        )
-    ]
+    # As Gymnasium has all states but the reset's.
+    precision = np.float32 if env == CONTINUOUS and step > 0 else float
+    return [*drawn(env, (state.astype(precision) for state in states_at(trajectories, step)))]
 
 
 def says(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255)) -> bool:
@@ -148,7 +140,7 @@ def test_on_a_dark_and_larger_picture_the_counter_is_light_and_larger(atlases):
 def test_frames_do_not_depend_on_the_shards(atlases, tmp_path):
     whole = swarm_of(simulated(reaches=range(6)), atlases=atlases)
     parts = written(tmp_path, *(simulated(reaches=range(i, i + 2)) for i in (0, 2, 4)))
-    sharded = swarm_of(*read_shards(parts), atlases=atlases)
+    sharded = swarm_of(*map(read_trajectories, parts), atlases=atlases)
     assert len(whole) == len(sharded)
     assert all(np.array_equal(a, b) for a, b in zip(whole.frames(), sharded.frames(), strict=True))
     (one,) = written(tmp_path / "one", simulated(reaches=range(6)))
@@ -202,36 +194,3 @@ def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
     assert (tmp_path / "again.mp4").read_bytes() == path.read_bytes()
     with pytest.raises(GoalreelError, match="even width and height, not 600x401"):
         write_video(path, iter([np.zeros((401, 600, 3), np.uint8)]), spec)
-
-
-@pytest.mark.parametrize("view", ["swarm", "phase"])
-def test_the_stages_programs_film_all_shards(view, filmed, tmp_path):
-    results = filmed.folder / "results"
-    config = {"env": DISCRETE, "film.fps": 30, "view_encoder": QP}
-    config |= {"render": GYMNASIUM} if view == "swarm" else {}
-    tools = {"ffmpeg": ffmpeg.version()}
-    spec = {"stage": view, "config": config, "shard": {"shards": 2}, "tools": tools}
-    arguments = ["--trajectories", results / "trajectories" / "00000.npz"]
-    arguments += ["--output", tmp_path / "view.mp4"]
-    arguments += ["--atlas", results / "atlas.npz"] if view == "swarm" else []
-    command = [sys.executable, REPOSITORY / "scripts" / f"{view}.py", *arguments]
-    said = subprocess.run(
-        [*command, "--spec", canonical(spec)], capture_output=True, text=True, check=True
-    ).stderr
-    steps = np.concatenate([t.episodes.steps for t in read_shards(trajectories(results))])
-    assert len(steps) == 8
-    assert len(rgb_frames(tmp_path / "view.mp4")) == steps.max() + 1 + 30
-    assert said.startswith(f"{steps.max() + 31} frames of 8 ")
-    assert json.loads(read_index(tmp_path / "view.mp4").comment) == spec
-
-
-def trajectories(results):
-    return [results / "trajectories" / f"{number:05d}.npz" for number in range(2)]
-
-
-def test_the_phase_plane_of_another_environment_is_refused(tmp_path):
-    paths = written(tmp_path, simulated(reaches=range(1)))
-    with pytest.raises(
-        GoalreelError, match=r"knows those of MountainCar-v0, .*; not of FrozenLake-v1"
-    ):
-        read_trails(paths, "FrozenLake-v1")

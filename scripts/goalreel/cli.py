@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Stopped, Unusable
+from goalreel.errors import GoalreelError, Stopped, UnusableFileError
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 _RESULTS = "GOALREEL_RESULTS"
@@ -117,7 +117,7 @@ def results_folders() -> list[Path]:
     return list(map(Path, filter(None, os.environ.get(_RESULTS, "").split(os.pathsep))))
 
 
-def _deleted(error: Unusable) -> bool:
+def _deleted(error: UnusableFileError) -> bool:
     """Delete a useless file of the workflow, so that the next run makes it; tell whether it is."""
     path = error.path.resolve()
     if not any(map(path.is_relative_to, results_folders())):
@@ -176,7 +176,7 @@ def run(main: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         main()
-    except Unusable as error:
+    except UnusableFileError as error:
         faults = (error, *error.others)
         lines = [
             f"{e.path}: could not be used and is deleted: {e.fault}; run snakemake again"

@@ -27,7 +27,7 @@ class Stopped(GoalreelError):  # noqa: N818 - a stop is no error
     """A signal has stopped a program that has saved its work."""
 
 
-class Unusable(GoalreelError):  # noqa: N818 - it is said of the file
+class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
     """A file of the run that is not what goalreel wrote there, or not for this run.
 
     path: the file, or a folder that is made as a whole; fault: what is wrong with it; files: what
@@ -43,7 +43,7 @@ class Unusable(GoalreelError):  # noqa: N818 - it is said of the file
         self.path = Path(path)
         self.fault = fault
         self.files = [self.path] if files is None else list(files)
-        self.others: tuple[Unusable, ...] = ()
+        self.others: tuple[UnusableFileError, ...] = ()
 
 
 def blames_the_machine(error: BaseException) -> bool:

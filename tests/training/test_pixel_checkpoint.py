@@ -12,7 +12,7 @@ torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 from conftest import resealed  # noqa: E402
 from pixel_batches import ACTIONS, batch, largest_difference, settings  # noqa: E402
 
-from goalreel.errors import GoalreelError, Unusable  # noqa: E402
+from goalreel.errors import GoalreelError, UnusableFileError  # noqa: E402
 from goalreel.training.pixels.checkpoint import (  # noqa: E402
     identity_of,
     read_checkpoint,
@@ -115,7 +115,7 @@ def test_one_of_another_training_is_refused(path, game, changes, actions, said):
         read_checkpoint(path, identity_of(GAME | game, settings(**changes), actions))
     assert str(error.value).startswith(f"{path}: cannot be resumed from: it is of another training")
     assert "delete it to begin the training again" in str(error.value)
-    assert path.exists() and not isinstance(error.value, Unusable), "the workflow keeps it"
+    assert path.exists() and not isinstance(error.value, UnusableFileError), "the workflow keeps it"
 
 
 def test_another_device_may_go_on(path):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.spec import canonical, common_digest, parse_spec
 from goalreel.training.dqn.comparison import (
@@ -113,7 +113,7 @@ def test_metrics_come_back_whole_or_not_at_all(tmp_path):
     assert read_metrics(path) == TRAININGS[2]
     text = path.read_text()
     path.write_text(text.replace("48000", "98000"))
-    with pytest.raises(Unusable, match="corrupt"):
+    with pytest.raises(UnusableFileError, match="corrupt"):
         read_metrics(path)
     with pytest.raises(GoalreelError, match="no such file"):
         read_metrics(tmp_path / "none.json")
@@ -148,5 +148,5 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     # Trainings of different lengths keep their last mean return: -105, -105 and -150.
     assert f"{TITLES['fast']} -120.0 (-150.0 to -105.0)" in curves.description
     assert json.loads(curves.spec)["made_of"] == made_of
-    with pytest.raises(Unusable, match="other options, code or tools"):
+    with pytest.raises(UnusableFileError, match="other options, code or tools"):
         run(spec | {"made_of": made_of | {"fast 3": "0" * 64}})

@@ -9,7 +9,7 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
 
 from goalreel.environments.environment import make_environment
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
 from goalreel.simulation.episodes import Episode, simulate_episodes
@@ -170,7 +170,7 @@ def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
         for episodes in (range(1), range(10, 11), range(140, 150), range(30, 90), range(150)):
             first, end = ends[episodes.start] - lengths[episodes.start], ends[episodes.stop - 1]
             if content is damaged and first < 2**17 and end > 2**16:
-                with pytest.raises(Unusable, match="truncated or corrupt"):
+                with pytest.raises(UnusableFileError, match="truncated or corrupt"):
                     read_blocks(path, episodes, "")
                 continue
             for one, number in zip(read_blocks(path, episodes, ""), episodes, strict=True):

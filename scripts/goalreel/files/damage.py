@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from tokenize import TokenError
 
-from goalreel.errors import GoalreelError, Unusable, blames_the_machine
+from goalreel.errors import GoalreelError, UnusableFileError, blames_the_machine
 
 # What readers of zip, zlib, NumPy's headers, MP4 boxes, JSON and XML raise at damaged content.
 BROKEN = (
@@ -25,7 +25,7 @@ def reporting_damage(
 
     Raises:
         GoalreelError: there is no such file, or the machine cannot read it.
-        Unusable: its content is damaged.
+        UnusableFileError: its content is damaged.
     """
     try:
         yield
@@ -34,4 +34,4 @@ def reporting_damage(
     except (OSError, *BROKEN) as error:
         if blames_the_machine(error):
             raise GoalreelError(f"{path}: cannot be read: {error}") from None
-        raise Unusable(path, f"{damage} ({str(error)[:200]})") from None
+        raise UnusableFileError(path, f"{damage} ({str(error)[:200]})") from None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
-from goalreel.errors import Unusable
+from goalreel.errors import UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.files.damage import reporting_damage
 from goalreel.files.seal import LENGTH, check_seal, write_seal
@@ -58,7 +58,7 @@ def read(
 
     Raises:
         GoalreelError: there is no such file, or it cannot be read.
-        Unusable: it is truncated, corrupt, of another kind or version, or holds objects.
+        UnusableFileError: it is truncated, corrupt, of another kind or version, or holds objects.
     """
     with reporting_damage(path), zipfile.ZipFile(path) as archive:
         _check_kind(path, archive, kind, version)
@@ -117,7 +117,7 @@ def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 def _check_kind(path, archive: zipfile.ZipFile, kind: str, version: int) -> None:
     actual = tuple(str(read_array(archive, name)) for name in _HEADER)
     if actual != (kind, str(version)):
-        raise Unusable(
+        raise UnusableFileError(
             path, f"it is a {actual[0]} file of version {actual[1]}, not {kind} version {version}"
         )
 
@@ -128,6 +128,6 @@ def header(kind: str, version: int) -> dict[str, np.ndarray]:
 
 
 def check(path: str | os.PathLike, holds: bool, what: str) -> None:
-    """Raise Unusable about the file unless `holds`; `what` says what is wrong with it."""
+    """Raise UnusableFileError about the file unless `holds`; `what` says what is wrong with it."""
     if not holds:
-        raise Unusable(path, what)
+        raise UnusableFileError(path, what)

@@ -34,7 +34,7 @@ def seal_mp4(path: str | os.PathLike) -> None:
 
 
 def check_seal(path: str | os.PathLike) -> None:
-    """Raise Unusable, naming the file, unless its every byte is as it was written.
+    """Raise UnusableFileError, naming the file, unless its every byte is as it was written.
 
     Raises GoalreelError if it cannot be read.
     """

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.mp4.movie_box import FileRange, VideoTrack
 from goalreel.mp4.reader import TICKS, VideoIndex, read_index, read_outline
@@ -53,7 +53,7 @@ def concatenate(
             index, summary = read_index(segment), read_summary(trajectory)
             frames = int((summary.episodes.steps + 1 + cards).sum())
             if index.frames != frames:
-                raise Unusable(
+                raise UnusableFileError(
                     segment,
                     f"it holds {index.frames} frames, the episodes of its shard with their title "
                     f"cards {frames}",
@@ -106,10 +106,12 @@ def _write(
         for segment, index in segments:
             timing = index.durations, index.timescale, index.first_pts, index.reordered
             if timing != ((TICKS,), TICKS * fps, 0, False):
-                raise Unusable(segment, f"it was not made at a constant {fps} fps")
+                raise UnusableFileError(segment, f"it was not made at a constant {fps} fps")
             first, like = first or segment, like or (index.size, index.configuration)
             if (index.size, index.configuration) != like:
-                raise Unusable(segment, f"its size or its coding differs from that of {first}")
+                raise UnusableFileError(
+                    segment, f"its size or its coding differs from that of {first}"
+                )
             payload.extend(FileRange(segment, *run) for run in index.samples.runs())
             frames += index.frames
             sizes, keyframes = index.samples.sizes, index.keyframes

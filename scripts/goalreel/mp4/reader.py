@@ -53,7 +53,7 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
 
     Raises:
         GoalreelError: the file is missing.
-        Unusable: it is not whole.
+        UnusableFileError: it is not whole.
     """
     from goalreel.mp4.sample_table_reader import read_keyframes, read_samples
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.seal import seal_mp4
 from goalreel.mp4 import box_writer as boxes
 from goalreel.mp4.movie_box import FileRange, Movie, VideoTrack
@@ -136,6 +136,6 @@ def _blocks(payload: Iterable) -> Iterator[memoryview]:
             while left:
                 taken = source.readinto(buffer[: min(left, _BLOCK)])
                 if not taken:
-                    raise Unusable(piece.path, "it is shorter than its index says")
+                    raise UnusableFileError(piece.path, "it is shorter than its index says")
                 yield buffer[:taken]
                 left -= taken

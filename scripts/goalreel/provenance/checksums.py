@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.files.damage import reporting_damage
 from goalreel.files.seal import LENGTH
@@ -37,7 +37,7 @@ def fault_of(path: Path, digest: str) -> str:
     try:
         with reporting_damage(path):
             actual = sha256_of(path)
-    except Unusable as error:  # it is no file
+    except UnusableFileError as error:  # it is no file
         return error.fault
     return "" if actual == digest else "its sha256 is not the one in the list"
 
@@ -82,7 +82,7 @@ def with_digests(spec: Spec, files: Iterable[Path]) -> str:
 def read_digests(path: Path) -> dict[str, str]:
     """Return the sha256 of each file that such a JSON file names.
 
-    Raises GoalreelError if there is no such file, Unusable unless it is as it was written.
+    Raises GoalreelError if there is no such file, UnusableFileError unless it is as it was written.
     """
     with reporting_damage(path, "it is corrupt or holds no checksums"):
         text = path.read_bytes().decode("ascii")
@@ -130,7 +130,7 @@ def _digest(value: dict) -> str:
 def read_sums(sums: Path) -> dict[Path, str]:
     """Return the files that `sums` lists, and their sha256.
 
-    Raises GoalreelError if it cannot be read, Unusable if it is no checksum file or names others'
+    Raises GoalreelError if it cannot be read, UnusableFileError if it is no checksum file or names others'
     files.
     """
     found = {}
@@ -147,24 +147,24 @@ def read_sums(sums: Path) -> dict[Path, str]:
 
 
 def check_digests(path: Path) -> None:
-    """Raise Unusable unless a .json file, and those whose checksums it has, are as written."""
+    """Raise UnusableFileError unless a .json file, and those whose checksums it has, are as written."""
     for name, digest in read_digests(path).items():
         if fault := fault_of(path.parent / name, digest):
-            raise Unusable(path, f"{name} beside it: {fault}")
+            raise UnusableFileError(path, f"{name} beside it: {fault}")
 
 
 def check_folder(folder: Path) -> list[Path]:
     """Return the files of a folder that is made as a whole, each as its list has it.
 
-    Raises Unusable, naming the folder, for the first that is not.
+    Raises UnusableFileError, naming the folder, for the first that is not.
     """
     try:
         digests = read_sums(folder / SUMS)
-    except Unusable as error:  # which files are its own is not known
-        raise Unusable(folder, f"{SUMS}: {error.fault}", ()) from None
+    except UnusableFileError as error:  # which files are its own is not known
+        raise UnusableFileError(folder, f"{SUMS}: {error.fault}", ()) from None
     for path, digest in digests.items():
         if fault := fault_of(path, digest):
-            raise Unusable(
+            raise UnusableFileError(
                 folder, f"{path.name}: {fault}", [*digests, folder / SUMS, folder / STAMP]
             )
     return list(digests)

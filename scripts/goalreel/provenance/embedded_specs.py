@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from goalreel.errors import Unusable
+from goalreel.errors import UnusableFileError
 from goalreel.files import npz
 from goalreel.files.damage import reporting_damage
 from goalreel.files.svg_plot import read_caption
@@ -46,12 +46,12 @@ def read_spec(path: Path) -> Spec:
 
     Raises:
         GoalreelError: there is no such file, or it cannot be read.
-        Unusable: it carries no spec.
+        UnusableFileError: it carries no spec.
     """
     with reporting_damage(path, "it is truncated or corrupt: it holds no spec"):
         spec = parse_spec(_READERS[path.suffix](path), path)
     if not spec.stage:
-        raise Unusable(path, "its spec names no stage")
+        raise UnusableFileError(path, "its spec names no stage")
     return spec
 
 

@@ -153,7 +153,7 @@ def _write(node: ast.AST, put: Callable[[str], None], imported: set[str], raised
 
 
 def _is_error(function: ast.expr) -> bool:
-    return isinstance(function, ast.Name) and function.id.endswith(("Error", "Unusable"))
+    return isinstance(function, ast.Name) and function.id.endswith("Error")
 
 
 def _is_text(node: ast.AST | None) -> bool:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.seal import check_seal
 from goalreel.provenance.checksums import check_digests, check_folder
 from goalreel.provenance.embedded_specs import read_spec
@@ -27,9 +27,9 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
             options are passed over.
 
     Raises:
-        Unusable: one of them was made otherwise; it names all such files.
+        UnusableFileError: one of them was made otherwise; it names all such files.
     """
-    faults: list[Unusable] = []
+    faults: list[UnusableFileError] = []
     for name, paths in inputs.items():
         if name in spec.made_of and paths is not None:
             faults += _unusable(spec, name, paths)
@@ -38,7 +38,7 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
         raise faults[0]
 
 
-def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusable]:
+def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[UnusableFileError]:
     """Return what is wrong with the files of an input."""
     all_shards, faults = not isinstance(paths, Path), []
     reach: int | None = spec.shard.get("first", 0)
@@ -55,11 +55,11 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
             elif path.is_dir():
                 whole = check_folder(path)[0]
             reach = _reach_after(spec, name, whole, reach)
-        except Unusable as fault:
+        except UnusableFileError as fault:
             faults.append(fault)
             reach = None  # where the next shard is to begin is not known
     if all_shards and reach not in (None, end := spec.shard["reaches"]):
-        faults.append(Unusable(path, f"it holds reaches up to {reach}, not {end}"))
+        faults.append(UnusableFileError(path, f"it holds reaches up to {reach}, not {end}"))
     return faults
 
 
@@ -95,12 +95,14 @@ def _reach_after(spec: Spec, name: str, path: Path, reach: int | None) -> int | 
     """
     actual = read_spec(path)
     if actual.digest != spec.made_of[name]:
-        raise Unusable(path, _difference(spec, actual))
+        raise UnusableFileError(path, _difference(spec, actual))
     if "first" not in actual.shard:
         return reach
     first, count = actual.shard["first"], actual.shard.get("count", 0)
     expected, begin = spec.shard.get("count", count), first if reach is None else reach
     if (first, count) != (begin, expected):
         reaches = "1 reach" if count == 1 else f"{count} reaches"
-        raise Unusable(path, f"it holds {reaches} from {first} on, not {expected} from {begin} on")
+        raise UnusableFileError(
+            path, f"it holds {reaches} from {first} on, not {expected} from {begin} on"
+        )
     return first + count

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 
 # What differs among files of one plan: the shard, its seeds where they are given, and what the spec
 # says of the file itself.
@@ -76,7 +76,7 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
 
     Raises:
         GoalreelError: it is no spec.
-        Unusable: it is no spec, and a file holds it.
+        UnusableFileError: it is no spec, and a file holds it.
     """
     try:
         value = json.loads(text, object_hook=_Section, parse_constant=_refuse)
@@ -94,7 +94,7 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         if path is None:
             raise GoalreelError(f"--spec is not a spec ({error}): {text[:200]}") from None
-        raise Unusable(path, f"it holds no spec ({str(error)[:200]})") from None
+        raise UnusableFileError(path, f"it holds no spec ({str(error)[:200]})") from None
     stage, code, source = words
     return Spec(text, value, stage, config, shard, tools, code, without, made_of, source)
 

@@ -48,7 +48,7 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[Re
 
     Raises:
         GoalreelError: there is no such file, or the recording has fewer episodes.
-        Unusable: the file is corrupt, or another.
+        UnusableFileError: the file is corrupt, or another.
     """
     whole = npz.read(path, _KIND, VERSION, ("offsets", "seeds", "columns"))
     offsets, seeds = whole["offsets"], whole["seeds"]

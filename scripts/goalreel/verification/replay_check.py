@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.environments.environment import gymnasiums_environment
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.pictures.blocks import on_black
 from goalreel.pictures.camera import replayed
 from goalreel.pictures.frame_cache import open_cache
@@ -43,7 +43,7 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
                 if not np.array_equal(on_black(step.picture, frame.shape), frame):
                     place = f"the episode of seed {seed}, step {step.step}"
                     return frames, f"{place}: Gymnasium draws another picture"
-    except Unusable as error:
+    except UnusableFileError as error:
         return error.path, error.fault
     except GoalreelError as error:
         return trajectories, str(error)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from goalreel.encoding import ffmpeg
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.seal import check_seal
 from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
@@ -148,12 +148,12 @@ def _listed(path: Path) -> list[tuple[Path, str]]:
 def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None) -> File:
     """Return what a file holds that has its checksum in itself.
 
-    Raises Unusable unless it is intact, by the stage and of the shard that are planned.
+    Raises UnusableFileError unless it is intact, by the stage and of the shard that are planned.
     """
     check_seal(path)
     spec = _check_spec(path, "simulate" if stage == "render" and plan.is_drawn else stage, plan)
     if shard is not None and spec.shard != shard:
-        raise Unusable(path, f"it is of {spec.shard}, not of {dict(shard)}")
+        raise UnusableFileError(path, f"it is of {spec.shard}, not of {dict(shard)}")
     file = File(path.stat().st_size, is_planned=plan.has_made(spec))
     if stage == "simulate":
         made = read_trajectories(path)
@@ -186,16 +186,16 @@ def _read_listed(path: Path, digest: str) -> File:
     if not path.exists():
         raise GoalreelError("missing")
     if error := fault_of(path, digest):
-        raise Unusable(path, error)
+        raise UnusableFileError(path, error)
     return File(path.stat().st_size)
 
 
 def _check_spec(path: Path, stage: str, plan: Plan) -> Spec:
     spec = read_spec(path)
     if spec.stage != stage:
-        raise Unusable(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
+        raise UnusableFileError(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
     if stage in _FILM and not plan.has_made(spec):
-        raise Unusable(path, f"it was {OTHER} than this run's")
+        raise UnusableFileError(path, f"it was {OTHER} than this run's")
     return spec
 
 
@@ -203,9 +203,9 @@ def _decode(film: Path, planned: int | None, threads: int) -> File:
     """Return what a film holds, every frame decoded; planned: frames of the segments, if known."""
     frames, complaints = ffmpeg.decoded(film, threads)
     if complaints:
-        raise Unusable(film, f"the decoder reports: {complaints.splitlines()[0]}")
+        raise UnusableFileError(film, f"the decoder reports: {complaints.splitlines()[0]}")
     if planned not in (None, frames):
-        raise Unusable(film, f"it has {frames} frames, not {planned}")
+        raise UnusableFileError(film, f"it has {frames} frames, not {planned}")
     return File(film.stat().st_size, frames=frames)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, Unusable, counted, file_size
+from goalreel.errors import GoalreelError, UnusableFileError, counted, file_size
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import STAMP, SUMS
 
@@ -42,7 +42,7 @@ def inspect(path: Path, read: Callable[[], File]) -> File:
     """Return what `read` finds in a file, or the error that it raises."""
     try:
         return read()
-    except Unusable as error:
+    except UnusableFileError as error:
         return File(status="damaged", error=error.fault, listed=error.files)
     except GoalreelError as error:
         if not path.exists():

@@ -13,7 +13,7 @@ from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import class_fps, environment_faults, may_never_end
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
-from goalreel.errors import OptionError, Unusable, counted
+from goalreel.errors import OptionError, UnusableFileError, counted
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
 from goalreel.policies.minari_files import read_header
@@ -182,7 +182,7 @@ def _policy_file_faults(config: Mapping) -> Faults:
             from goalreel.simulation.recording_file import check_env  # it takes NumPy
 
             check_env(policy["file"], config["env"])
-    except Unusable as error:
+    except UnusableFileError as error:
         yield "policy.file", f"{error.path} cannot be used: {error.fault}"
     except OptionError as error:
         yield error.key, error.message

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, resealed, simulated
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.pictures.atlas import read_atlas, write_atlas
 from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
 from goalreel.pictures.layers import Layer, Patches
@@ -44,12 +44,12 @@ def test_damage_anywhere_is_refused_by_name(made):
         ends = len(whole) - np.arange(1, 180, 6)  # the zip's directory and the seal
         for place in [*starts, *ends.tolist(), *generator.integers(len(whole), size=30).tolist()]:
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
-            with pytest.raises(Unusable, match="delete it") as error:
+            with pytest.raises(UnusableFileError, match="delete it") as error:
                 reader(path)
             assert f"{path}: cannot be used" in str(error.value) and error.value.path == path
         for length in [0, 1, 21, 22, 100, len(whole) // 2, len(whole) - 1]:
             path.write_bytes(whole[:length])
-            with pytest.raises(Unusable, match="delete it"):
+            with pytest.raises(UnusableFileError, match="delete it"):
                 reader(path)
         path.write_bytes(whole)
         reader(path)
@@ -66,7 +66,7 @@ def test_a_flipped_byte_that_changes_a_summary_is_refused(tmp_path):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
         try:
             found = read_summary(path)
-        except Unusable:
+        except UnusableFileError:
             continue
         assert str(found) == str(summary)  # it lies in what a summary does not read
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
-from goalreel.errors import Unusable
+from goalreel.errors import UnusableFileError
 from goalreel.files.seal import check_seal
 from goalreel.films.concatenate import join
 from goalreel.mp4 import writer
@@ -256,7 +256,7 @@ def test_a_file_cut_at_any_length_is_refused_by_name(source, tmp_path):
     for length in sorted({*range(0, len(whole), 7), *range(moov - 9, moov + 9), len(whole) - 1}):
         path.write_bytes(whole[:length])
         for read in (check_seal, read_index) if length < moov else (check_seal,):
-            with pytest.raises(Unusable, match=r"f\.mp4"):
+            with pytest.raises(UnusableFileError, match=r"f\.mp4"):
                 read(path)
 
 
@@ -264,7 +264,7 @@ def test_a_segment_cut_while_it_is_joined_is_refused(source, tmp_path):
     made, payload = track(source, [0, 1, 2])
     (tmp_path / "short").write_bytes(b"".join(payload)[:-1])
     pieces = [FileRange(tmp_path / "short", 0, len(b"".join(payload)))]
-    with pytest.raises(Unusable, match="short: .* shorter than its index says"):
+    with pytest.raises(UnusableFileError, match="short: .* shorter than its index says"):
         write_mp4(tmp_path / "f.mp4", made, pieces)
 
 

@@ -8,7 +8,7 @@ import pytest
 from pixel_policies import random_policy
 
 from goalreel.environments.environment import make_environment
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files import npz
 from goalreel.pictures.warped import watched
 from goalreel.policies.parameters import pixel_kwargs
@@ -131,8 +131,8 @@ def test_wrong_files_and_checkpoints_are_told(tmp_path):
     said(f"p.npz was trained on {CAR}, and env is CartPole-v1; set env={CAR}", env="CartPole-v1")
     said("trained to choose from 4 actions", random_policy(tmp_path / "4.npz", CAR, 4))
     npz.write(tmp_path / "a.npz", npz.header("atlas", 1))
-    said("it is a atlas file", tmp_path / "a.npz", error=Unusable)
+    said("it is a atlas file", tmp_path / "a.npz", error=UnusableFileError)
     (tmp_path / "d.npz").write_bytes(path.read_bytes()[:-1000])
-    said("d.npz: cannot be used", tmp_path / "d.npz", error=Unusable)
+    said("d.npz: cannot be used", tmp_path / "d.npz", error=UnusableFileError)
     with pytest.raises(GoalreelError, match="must be trained first"):
         make_policy({"name": "pixels", "file": None, "checkpoint": "best"})

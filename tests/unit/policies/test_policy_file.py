@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pixel_policies import random_perceptron, random_policy
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files import npz
 from goalreel.policies.network import Network
 from goalreel.policies.network_file import (
@@ -59,12 +59,14 @@ def test_pytorch_takes_the_weights_as_they_are(kept, tmp_path):
 
 def test_a_file_of_another_kind_or_of_objects_is_refused(tmp_path, kept):
     path = random_policy(tmp_path / "p.npz", "MountainCar-v0", 3)
-    with pytest.raises(Unusable, match="goalreel pixel policy file .*, not goalreel dqn") as error:
+    with pytest.raises(
+        UnusableFileError, match="goalreel pixel policy file .*, not goalreel dqn"
+    ) as error:
         read_checkpoints(path)
     assert error.value.path == path
     write_checkpoints(path, kept)
-    with pytest.raises(Unusable, match="goalreel dqn file .*, not goalreel pixel policy"):
+    with pytest.raises(UnusableFileError, match="goalreel dqn file .*, not goalreel pixel policy"):
         read_checkpoints(path, PixelCheckpoints)
     np.savez(path, **npz.header(*Checkpoints.KIND), ages=np.array([print], object))
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableFileError):
         read_checkpoints(path)

@@ -11,7 +11,7 @@ from conftest import FEW, of_shard, resealed, simulated
 from project import REPOSITORY
 
 from goalreel import cli
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.seal import check_seal, seal_mp4
 from goalreel.films.shards import shard_paths
 from goalreel.provenance.input_checks import check_inputs
@@ -52,7 +52,9 @@ def test_what_was_planned_is_taken(shards):
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
 def test_shards_of_another_run_are_refused_by_name(shards, change):
     spec = parse_spec(specs_of(**change).spec("concat", {}))
-    with pytest.raises(Unusable, match="other options|reaches from|reaches up to") as error:
+    with pytest.raises(
+        UnusableFileError, match="other options|reaches from|reaches up to"
+    ) as error:
         check_inputs(spec, {"trajectories": shards})
     assert error.value.path in shards
 
@@ -72,11 +74,11 @@ def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch, capsys
 
 def test_shards_in_another_order_are_refused(shards):
     spec = parse_spec(specs_of().spec("concat", {}))
-    with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
+    with pytest.raises(UnusableFileError, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
         check_inputs(spec, {"trajectories": shards[::-1]})
-    with pytest.raises(Unusable, match="up to 3, not 6"):
+    with pytest.raises(UnusableFileError, match="up to 3, not 6"):
         check_inputs(spec, {"trajectories": shards[:1]})
-    with pytest.raises(Unusable, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
+    with pytest.raises(UnusableFileError, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
         check_inputs(
             parse_spec(specs_of().spec("render", of_shard(0))), {"trajectories": shards[1]}
         )
@@ -84,10 +86,10 @@ def test_shards_in_another_order_are_refused(shards):
 
 def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
     spec = parse_spec(specs_of().spec("encode", of_shard(0)))
-    with pytest.raises(Unusable, match="by other options, code or tools"):
+    with pytest.raises(UnusableFileError, match="by other options, code or tools"):
         check_inputs(spec, {"frames": shards[0]})
     (tmp_path / "empty.npz").write_bytes(b"")
-    with pytest.raises(Unusable, match="holds no spec"):
+    with pytest.raises(UnusableFileError, match="holds no spec"):
         check_inputs(spec, {"trajectories": tmp_path / "empty.npz"})
     with pytest.raises(GoalreelError, match="no such file"):
         check_inputs(spec, {"trajectories": tmp_path / "missing.npz"})
@@ -98,7 +100,7 @@ def test_a_file_of_other_tools_is_refused_with_their_names(shards):
     spec["tools"]["numpy"] = "1.0"
     played = dataclasses.replace(simulated(), spec=forged(spec))
     write_trajectories(shards[0], played)
-    with pytest.raises(Unusable, match=r"made with numpy 1\.0, and this run is with"):
+    with pytest.raises(UnusableFileError, match=r"made with numpy 1\.0, and this run is with"):
         check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
 
 
@@ -112,7 +114,7 @@ def test_a_file_of_other_tools_is_refused_with_their_names(shards):
 def test_a_spec_of_another_form_is_refused(shards, change):
     spec = json.loads(specs_of().spec("simulate", of_shard(0))) | change
     write_trajectories(shards[0], dataclasses.replace(simulated(), spec=forged(spec)))
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableFileError):
         check_inputs(parse_spec(specs_of().spec("concat", {})), {"trajectories": shards})
 
 
@@ -133,18 +135,18 @@ def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
 def test_any_changed_byte_breaks_a_videos_seal(tmp_path):
     path = tmp_path / "v.mp4"
     path.write_bytes(bytes(range(256)) * 3)
-    with pytest.raises(Unusable, match="the seal at its end is missing"):
+    with pytest.raises(UnusableFileError, match="the seal at its end is missing"):
         check_seal(path)
     seal_mp4(path)
     check_seal(path)
     whole = path.read_bytes()
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(Unusable, match="truncated or corrupt"):
+        with pytest.raises(UnusableFileError, match="truncated or corrupt"):
             check_seal(path)
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(Unusable, match="truncated or corrupt"):
+        with pytest.raises(UnusableFileError, match="truncated or corrupt"):
             check_seal(path)
 
 

@@ -14,7 +14,7 @@ from conftest import hashes
 from project import Project
 
 from goalreel.encoding import ffmpeg
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.provenance.spec import parse_spec
 from goalreel.verification.run import Plan, verify
@@ -109,13 +109,13 @@ def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
     line = whole.splitlines(keepends=True)[-1]
     for other in ("", line, whole.removesuffix(line), whole + line):
         (folder / SUMS).write_text(other, errors="surrogateescape")
-        with pytest.raises(Unusable, match="cannot be used: it is truncated"):
+        with pytest.raises(UnusableFileError, match="cannot be used: it is truncated"):
             read_sums(folder / SUMS)
     for name in ("../x", "/etc/passwd"):
         text = f"{0:064d}  {name}\n"
         head = f"# sha256 of the lines below: {hashlib.sha256(text.encode()).hexdigest()}\n"
         (folder / SUMS).write_text(head + text)
-        with pytest.raises(Unusable, match="names another folder's file"):
+        with pytest.raises(UnusableFileError, match="names another folder's file"):
             read_sums(folder / SUMS)
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from goalreel import cli
-from goalreel.errors import Unusable
+from goalreel.errors import UnusableFileError
 from goalreel.workflow.failure_summary import cause_of, failure_summary
 from goalreel.workflow.job_events import Job, JobEvents, is_plan
 from goalreel.workflow.object_storage import fetch_logs
@@ -240,8 +240,8 @@ def test_a_program_notes_its_failure_for_the_workflow_alone(planned, tmp_path, m
     inside.touch()
 
     def main():
-        error = Unusable(inside, "it is odd")
-        error.others = (Unusable("b.npz", "it is even"),)
+        error = UnusableFileError(inside, "it is odd")
+        error.others = (UnusableFileError("b.npz", "it is even"),)
         raise error
 
     with pytest.raises(SystemExit) as ended:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from goalreel.errors import Unusable
+from goalreel.errors import UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import read_digests, with_digests
 from goalreel.provenance.spec import Spec
@@ -69,14 +69,14 @@ def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: Spec, log: Pa
 
 
 def read_metrics(path: Path) -> Metrics:
-    """Read metrics.json. Raises GoalreelError if there is none, Unusable if it is damaged."""
+    """Read metrics.json. Raises GoalreelError if there is none, UnusableFileError if it is damaged."""
     read_digests(path)  # which checks that it is as it was written
     try:
         values = json.loads(path.read_text(encoding="ascii"))["metrics"]
         lists = {name: tuple(values[name]) for name in ("checkpoints", "means")}
         return Metrics(**{**values, **lists})
     except (KeyError, TypeError, ValueError) as error:
-        raise Unusable(path, f"it holds no metrics ({error!r})") from None
+        raise UnusableFileError(path, f"it holds no metrics ({error!r})") from None
 
 
 def csv_of(header: Iterable[str], rows: Iterable[Iterable]) -> str:

@@ -10,7 +10,7 @@ One file, an archive as `torch.save` writes it (weights and plain values alone):
 beside which the archive has a member replay/NAME.npy for each array of the replay buffer, not
 compressed, so that it is written from memory and read by a memory map, never copied whole. It ends
 with a seal. It is read with `weights_only=True`, which refuses anything that could run. A bad one
-is no `Unusable`, which the workflow would delete: hours of training may be in it.
+is no `UnusableFileError`, which the workflow would delete: hours of training may be in it.
 """
 
 import io
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.errors import GoalreelError, Unusable
+from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
 from goalreel.files.seal import LENGTH, check_seal, write_seal
 from goalreel.policies.pixel_network import NETWORKS
@@ -100,7 +100,7 @@ def read_checkpoint(
         replay = {n: _mapped(path, member) for n, member in zip(names, members, strict=True)}
         progress = changed(content["progress"], torch.Tensor, lambda tensor: tensor.numpy())
         return content["learner"], replay, progress
-    except Unusable as error:
+    except UnusableFileError as error:
         raise _refused(path, error.fault) from None
     except GoalreelError as error:
         raise _refused(path, str(error)) from None

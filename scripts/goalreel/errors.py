@@ -46,7 +46,7 @@ class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
         self.others: tuple[UnusableFileError, ...] = ()
 
 
-def blames_the_machine(error: BaseException) -> bool:
+def is_system_error(error: BaseException) -> bool:
     """Tell whether a file that could not be read may be sound: no right, no handles, a bad disk.
 
     An EINVAL comes of a place in the file that cannot be, EISDIR of a folder in its stead; zipfile

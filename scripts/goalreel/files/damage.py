@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from tokenize import TokenError
 
-from goalreel.errors import GoalreelError, UnusableFileError, blames_the_machine
+from goalreel.errors import GoalreelError, UnusableFileError, is_system_error
 
 # What readers of zip, zlib, NumPy's headers, MP4 boxes, JSON and XML raise at damaged content.
 BROKEN = (
@@ -32,6 +32,6 @@ def reporting_damage(
     except FileNotFoundError:
         raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
     except (OSError, *BROKEN) as error:
-        if blames_the_machine(error):
+        if is_system_error(error):
             raise GoalreelError(f"{path}: cannot be read: {error}") from None
         raise UnusableFileError(path, f"{damage} ({str(error)[:200]})") from None

@@ -56,7 +56,7 @@ def is_system_error(error: BaseException) -> bool:
     return number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
 
 
-def nearest(word: object, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return a question that names the most similar known word, "" if none is similar."""
     import difflib
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from goalreel.configuration.options import Options
 from goalreel.configuration.schema import allowed, schema, words_of
-from goalreel.errors import GoalreelError, nearest
+from goalreel.errors import GoalreelError, did_you_mean
 
 _MOST_LEVELS = 20
 _LONGEST = 300  # characters of a value that a message repeats
@@ -109,11 +109,11 @@ def _message(error: Mapping, place: tuple) -> str:
     kind, value = error["type"], error["input"]
     if kind in _UNKNOWN:
         known = _part(option, "properties")
-        return f"unknown key{nearest(place[-1], known)}; allowed: {', '.join(known)}"
+        return f"unknown key{did_you_mean(place[-1], known)}; allowed: {', '.join(known)}"
     if kind == "value_error":  # which says itself what is allowed
         return str(error["ctx"]["error"])
     if kind == "literal_error" and isinstance(value, str):
-        what = f"unknown value {_shown(value)}{nearest(value, words_of(option))}"
+        what = f"unknown value {_shown(value)}{did_you_mean(value, words_of(option))}"
     elif _is_of_type(error):
         what = f"{_shown(value)} is {_type(value)}"
     elif kind == "too_short":

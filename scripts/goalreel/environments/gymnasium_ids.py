@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from goalreel.environments.registry import MAX_SPEED, describe
-from goalreel.errors import GoalreelError, nearest
+from goalreel.errors import GoalreelError, did_you_mean
 
 # Families of ids, by how they begin, that a module registers when it is imported.
 FAMILIES = {
@@ -130,7 +130,7 @@ def _instead(module: str, name: str, registry: Mapping) -> str:
         needs = "" if importlib.util.find_spec("shimmy") else f", after {_pip('shimmy')}"
         return f"; if it is one of dm_control's tasks, type env=dm_control/{task[1]}-v0{needs}"
     known = [f"{module}:{n}" if module else n for n in registry]
-    hint = nearest(f"{module}:{name}" if module else name, known)
+    hint = did_you_mean(f"{module}:{name}" if module else name, known)
     return (
         f"{hint}; allowed: an id that Gymnasium knows, or module:Name-v0 for one that a module "
         "registers when it is imported"

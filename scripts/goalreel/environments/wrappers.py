@@ -18,7 +18,7 @@ from goalreel.environments.gymnasium_ids import (
     unfit,
 )
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError, OptionError, nearest
+from goalreel.errors import GoalreelError, OptionError, did_you_mean
 
 _FORM = (
     "module:callable or {module:callable: {argument: value}}, such as "
@@ -49,7 +49,7 @@ def find_wrapper(name: str) -> Callable:
     if not callable(wrapper):
         known = [n for n, value in vars(module).items() if n[0] != "_" and callable(value)]
         raise GoalreelError(
-            f"{module_name} has no callable {attribute!r}{nearest(attribute, known)}"
+            f"{module_name} has no callable {attribute!r}{did_you_mean(attribute, known)}"
         )
     return wrapper
 
@@ -163,7 +163,7 @@ def _misfit(name: str, wrapper: Callable, kwargs: Mapping) -> str:
         kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
         known = [p.name for p in signature.parameters.values() if p.kind in kinds][1:]
         wrong = [key for key in kwargs if key not in known]
-        reason = f"no argument {wrong[0]!r}{nearest(wrong[0], known)}" if wrong else str(error)
+        reason = f"no argument {wrong[0]!r}{did_you_mean(wrong[0], known)}" if wrong else str(error)
         return f"{name}: {reason}; allowed: {', '.join(known) or 'none'}"
     return ""
 

@@ -8,7 +8,7 @@ import re
 import string
 from collections.abc import Mapping
 
-from goalreel.errors import GoalreelError, nearest
+from goalreel.errors import GoalreelError, did_you_mean
 
 # An episode of this kind fills the template when it is checked.
 _SAMPLE = {
@@ -40,7 +40,7 @@ def _template_fault(template: str) -> str | None:
         return f"{template!r} is not a template: {error}; write {{{{ and }}}} for literal braces"
     for _, name, width, _ in parts:
         if name is not None and name not in COLUMNS:
-            hint = nearest(name, COLUMNS)
+            hint = did_you_mean(name, COLUMNS)
             return f"unknown field {name!r}{hint}; allowed: {', '.join(COLUMNS)}"
         if "{" in (width or ""):
             return f"{{{name}:{width}}} has a field in its width; write a number there"

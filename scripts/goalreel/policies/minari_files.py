@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import id_with_module
-from goalreel.errors import OptionError, nearest
+from goalreel.errors import OptionError, did_you_mean
 
 _METADATA = "metadata.json"
 
@@ -35,7 +35,7 @@ def data_folder(dataset: str) -> Path:
     raise OptionError(
         "policy.dataset",
         f"{dataset!r} is neither a folder of a Minari data set nor the id of one "
-        f"in {root}{nearest(dataset, _ids(root))}; to fetch one: minari download {dataset}",
+        f"in {root}{did_you_mean(dataset, _ids(root))}; to fetch one: minari download {dataset}",
     )
 
 

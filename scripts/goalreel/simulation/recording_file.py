@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.errors import OptionError, nearest
+from goalreel.errors import OptionError, did_you_mean
 from goalreel.files import npz
 from goalreel.files.damage import BROKEN
 
@@ -83,7 +83,7 @@ def read_recording(path: str) -> Recording:
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in ("position", "velocity") if name in columns]
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
-        hints = (nearest(name, _NAMES) for name in names if not _is_known(name))
+        hints = (did_you_mean(name, _NAMES) for name in names if not _is_known(name))
         told = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
         raise _fault(path, f"{told}; allowed: {_COLUMNS}")
     numbers = [f"action_{i}" for i in range(len(actions))]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import MARIO_GAMES
-from goalreel.errors import GoalreelError, OptionError, nearest
+from goalreel.errors import GoalreelError, OptionError, did_you_mean
 
 CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
@@ -67,7 +67,7 @@ def family_of(game: str) -> str:
     formed = isinstance(game, str) and game.startswith("ALE/") and game.endswith("-v5")
     if formed and (not ale or game in ale):
         return ALE
-    hint = nearest(game, [CAR_GAME, *MARIO_GAMES, *ale])
+    hint = did_you_mean(game, [CAR_GAME, *MARIO_GAMES, *ale])
     raise OptionError(
         "game",
         f"unknown value {game!r}{hint}; allowed: {CAR_GAME}, an id of ale-py "

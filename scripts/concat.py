@@ -8,14 +8,14 @@ from goalreel.stage_program import Shards, stage
 
 @stage
 def concat(spec, segments: Shards, trajectories: Shards, output):
-    from goalreel.errors import counted
+    from goalreel.errors import pluralize
     from goalreel.films.concatenate import concatenate
     from goalreel.films.padding import padded
 
     config, unit = spec.config, spec.config["unit"]
     first, end = spec.shard.get("first"), spec.shard["reaches"]
     what = "goal reach" if unit == "reach" else unit
-    told = counted(end, what) if first is None else f"{what} {first:,} to {end - 1:,}"
+    told = pluralize(end, what) if first is None else f"{what} {first:,} to {end - 1:,}"
     title = f"{config['env']}: {told}" + ("" if spec.reproducible else ", not reproducible")
     with padded(segments, trajectories, output.parent) as (whole, sizes):
         text = (spec.extended(sizes=sizes) if sizes else spec).text

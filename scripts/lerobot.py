@@ -5,7 +5,7 @@ from goalreel.stage_program import Shards, stage
 
 @stage
 def lerobot(spec, frames: Shards, trajectories: Shards, output, threads: int = 1):
-    from goalreel.errors import counted
+    from goalreel.errors import pluralize
     from goalreel.files.atomic import replacing_folder
     from goalreel.provenance.checksums import write_folder_sums
     from goalreel.report.lerobot import write_dataset
@@ -15,4 +15,4 @@ def lerobot(spec, frames: Shards, trajectories: Shards, output, threads: int = 1
     with replacing_folder(output) as folder:
         written = write_dataset(folder, filmed, trajectories, spec, threads)
         write_folder_sums(folder)
-    return f"{counted(written, 'frame')} of {counted(len(filmed.places), 'episode')}"
+    return f"{pluralize(written, 'frame')} of {pluralize(len(filmed.places), 'episode')}"

@@ -5,7 +5,7 @@ from goalreel.stage_program import stage
 
 @stage
 def recording(spec, output):
-    from goalreel.errors import counted
+    from goalreel.errors import pluralize
     from goalreel.policies.watched_files import check_files, policy_files
     from goalreel.simulation.recording_blocks import write_blocks
     from goalreel.simulation.recording_file import read_recording
@@ -14,4 +14,4 @@ def recording(spec, output):
     played = read_recording(policy["file"])
     check_files(spec, policy_files(policy))
     write_blocks(output, played, spec)
-    return f"{counted(len(played), 'episode')} of {counted(int(played.offsets[-1]), 'row')}"
+    return f"{pluralize(len(played), 'episode')} of {pluralize(int(played.offsets[-1]), 'row')}"

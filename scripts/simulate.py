@@ -11,7 +11,7 @@ from goalreel.stage_program import stage
 def simulate(spec, trajectories, frames=None, policy=None, max_attempts: int = 100):
     from functools import partial
 
-    from goalreel.errors import counted
+    from goalreel.errors import pluralize
     from goalreel.films.scene import check_sources, open_scene
     from goalreel.simulation.minari_episodes import read_episodes
     from goalreel.simulation.reaches import simulate_reaches
@@ -37,6 +37,6 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts: int = 1
         play = partial(simulate_reaches, reaches, *who, *rules, seeds=spec.value.get("seeds"))
     played = scene.film(frames, play, spec, None if show == "attempts" else success)
     write_trajectories(trajectories, played)
-    reached = "" if success is None else f"{counted(count, 'reach')} in "
+    reached = "" if success is None else f"{pluralize(count, 'reach')} in "
     episodes, steps = len(played.attempts.reach), len(played.states)
-    return f"{reached}{counted(episodes, 'episode')}, {counted(steps, 'frame')}"
+    return f"{reached}{pluralize(episodes, 'episode')}, {pluralize(steps, 'frame')}"

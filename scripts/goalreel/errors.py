@@ -64,7 +64,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def counted(number: int, word: str) -> str:
+def pluralize(number: int, word: str) -> str:
     """Return a number with a word in its plural: "1 reach", "1,000 reaches"."""
     plural = "" if number == 1 else "es" if word.endswith("ch") else "s"
     return f"{number:,} {word}{plural}"

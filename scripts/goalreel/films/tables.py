@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from goalreel.errors import counted
+from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
 from goalreel.simulation.trajectories import Attempts, read_summary
 
@@ -72,13 +72,13 @@ def write_tables(
                 _append(tried[ATTEMPT_COLUMNS + mark], attempts_part, shard == 0)
             first_frame += int(shown.sum())
             played.append(table[[name for name in _COUNTED if name in columns]])
-    return f"{_in_words(pd.concat(played))}, {counted(first_frame, 'frame')}"
+    return f"{_in_words(pd.concat(played))}, {pluralize(first_frame, 'frame')}"
 
 
 def _in_words(played: pd.DataFrame) -> str:
-    episodes = counted(len(played), "episode")
+    episodes = pluralize(len(played), "episode")
     if "reached" in played:
-        return f"{counted(int(played['reached'].sum()), 'goal reach')} in {episodes}"
+        return f"{pluralize(int(played['reached'].sum()), 'goal reach')} in {episodes}"
     mean, spread = played["return"].mean(skipna=False), played["return"].std(ddof=0, skipna=False)
     return f"{episodes}, return {mean:.4g} ± {spread:.3g}, {played['truncated'].sum():,} truncated"
 

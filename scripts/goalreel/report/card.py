@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from goalreel.errors import counted
+from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import RECORDED
 
@@ -76,7 +76,7 @@ def page(
         options = f"\nThese options reproduce the episodes.{derived}\n\n```yaml\n{block}```\n"
     return (
         f"---\n{head}---\n\n# {player} plays {env}\n\n"
-        f"Mean return over {counted(count, 'episode')}: {value.replace('+/-', '±')}.\n\n"
+        f"Mean return over {pluralize(count, 'episode')}: {value.replace('+/-', '±')}.\n\n"
         f"`replay.mp4` shows:\n\n{replay}\n{options}"
     )
 

@@ -13,7 +13,7 @@ import pandas as pd
 from goalreel.arrays import paste
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
-from goalreel.errors import GoalreelError, counted
+from goalreel.errors import GoalreelError, pluralize
 from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_paths
 from goalreel.pictures.captions import CHARACTERS, outcome
@@ -100,7 +100,7 @@ def write_differences(path: Path, pairs: pd.DataFrame) -> str:
     with replacing(path) as temporary:
         pairs.to_csv(temporary, columns=COLUMNS, index=False, lineterminator="\n")
     mean = pairs["difference"].mean()
-    return f"{counted(len(pairs), 'seed')}, the second returns {mean:+.4g} on average"
+    return f"{pluralize(len(pairs), 'seed')}, the second returns {mean:+.4g} on average"
 
 
 def film_pairs(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from goalreel.errors import GoalreelError, counted, file_size
+from goalreel.errors import GoalreelError, file_size, pluralize
 from goalreel.files.atomic import place, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import Outline, read_outline
@@ -67,7 +67,7 @@ def _check(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> None:
     unit = spec.config["unit"]
     listed = rows.outcomes["reached"] if unit == "reach" else rows.episodes
     if listed != expected:
-        raise GoalreelError(f"{sources.episodes}: lists {counted(listed, unit)}, not {expected}")
+        raise GoalreelError(f"{sources.episodes}: lists {pluralize(listed, unit)}, not {expected}")
     if film.timescale != fps * film.durations[0] or rows.end > film.frames:
         raise GoalreelError(
             f"{sources.film}: is of another run than {sources.episodes}, which lists {rows.end} "
@@ -92,7 +92,7 @@ def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
         policy=policy_label(policy),
         unit=unit,
         reproducible=spec.reproducible,
-        title=counted(spec.shard["reaches"], "goal reach" if unit == "reach" else unit),
+        title=pluralize(spec.shard["reaches"], "goal reach" if unit == "reach" else unit),
         rows=rows,
         spreads=[("Return", rows.returns, rows.decimals), ("Steps", rows.steps, 0)],
         mean=_mean,

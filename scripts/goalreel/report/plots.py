@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from goalreel.errors import counted
+from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, save, styled
 from goalreel.report.page_rows import outcomes
 from goalreel.report.plot_style import axes_of, numbered, whole
@@ -39,7 +39,7 @@ class Run:
     rate: ReachRate | None  # of reaches
 
     @property
-    def counted(self) -> pd.DataFrame:
+    def pluralize(self) -> pd.DataFrame:
         """The episodes that count: all of them, or those that reached."""
         return self.episodes[self.episodes["reached"]] if self.unit == "reach" else self.episodes
 
@@ -99,7 +99,7 @@ def plot_steps(run: Run) -> Plot | None:
     mark_x(axes, median, f"median {median:g}")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(whole())
-    text = f"{counted(len(steps), run.unit)} took {low:,} to {high:,} steps; the median is "
+    text = f"{pluralize(len(steps), run.unit)} took {low:,} to {high:,} steps; the median is "
     text += f"{median:g}."
     if _constant(returns):
         text += f" Every return is {numbered(returns.min())}."
@@ -219,10 +219,10 @@ def _bars(episodes: int) -> int:
 
 
 def _plural(unit: str) -> str:
-    return counted(2, unit).split()[1]
+    return pluralize(2, unit).split()[1]
 
 
 def _chosen(values, run: Run) -> str:
     """Return how many episodes are shown, in words."""
-    words, total = counted(len(values), run.unit), len(run.episodes)
+    words, total = pluralize(len(values), run.unit), len(run.episodes)
     return words if len(values) == total else f"{words} of {total:,}, evenly chosen,"

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from goalreel.errors import counted
+from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL
 from goalreel.report.plot_style import axes_of, panels, whole
 from goalreel.simulation.trajectories import read_trajectories
@@ -92,7 +92,7 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
             axes.set_xlabel("step", size=9)
     if varied:
         figure.colorbar(lines, ax=grid, label="return", fraction=0.05)
-    words = counted(len(states), unit)
+    words = pluralize(len(states), unit)
     words += f", evenly chosen of {total:,}" if len(states) < total else ""
     numbers = "number" if width == 1 else f"{width} numbers"
     text = f"The {numbers} of the state over the steps of {words}, a line each"

@@ -13,7 +13,7 @@ import os
 
 import numpy as np
 
-from goalreel.errors import GoalreelError, counted
+from goalreel.errors import GoalreelError, pluralize
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.recording_file import RecordedEpisode, Recording
@@ -54,7 +54,7 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[Re
     offsets, seeds = whole["offsets"], whole["seeds"]
     if episodes.stop > len(seeds):
         raise GoalreelError(
-            f"{label} has {counted(len(seeds), 'episode')}, and {episodes.stop} were asked for; "
+            f"{label} has {pluralize(len(seeds), 'episode')}, and {episodes.stop} were asked for; "
             f"set episodes to {len(seeds)} or fewer"
         )
     first, end = int(offsets[episodes.start]), int(offsets[episodes.stop])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goalreel.errors import counted
+from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
 from goalreel.pictures.captions import default_captions
 from goalreel.views.contact_sheet import draw_sheet, sheet_row
@@ -22,7 +22,7 @@ def save_poster(filmed: FilmedEpisodes, path: str | os.PathLike, comment: str) -
     episode, count = filmed.median(), len(filmed.ranked())
     kind = filmed.unit if episode.row["reached"] else "episode"
     template, _ = default_captions(filmed.unit)
-    text = f"{episode.caption(template)} · the median of {counted(count, kind)}"
+    text = f"{episode.caption(template)} · the median of {pluralize(count, kind)}"
     poster = draw_poster(episode.cache, episode.frames, filmed.env, text)
     _save_png(path, poster, comment)
 

@@ -13,7 +13,7 @@ from goalreel.encoding.choice import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import class_fps, environment_faults, may_never_end
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
-from goalreel.errors import OptionError, UnusableFileError, counted
+from goalreel.errors import OptionError, UnusableFileError, pluralize
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.pictures.captions import default_captions
 from goalreel.policies.minari_files import read_header
@@ -300,7 +300,7 @@ def _shard_faults(config: Mapping) -> Faults:
     if shards > _MOST_SHARDS:
         yield (
             "shard_size",
-            f"{size} divides {counted(count, selection.unit(config))} into {shards:,} shards, and "
+            f"{size} divides {pluralize(count, selection.unit(config))} into {shards:,} shards, and "
             f"Snakemake plans at most {_MOST_SHARDS:,}; allowed: {-(-count // _MOST_SHARDS)} or "
             f"more",
         )
@@ -313,7 +313,7 @@ def _film_faults(config: Mapping) -> Faults:
     if count * least > MOST_FRAMES:
         yield (
             next(key for key in selection.CHOICES if config[key] is not None),
-            f"A film of {counted(count, selection.unit(config))} has at least {count * least:,} "
+            f"A film of {pluralize(count, selection.unit(config))} has at least {count * least:,} "
             f"frames, title cards included, and a file holds {MOST_FRAMES:,}. Make several runs of "
             f"at most {MOST_FRAMES // least:,}.",
         )

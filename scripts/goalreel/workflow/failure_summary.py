@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from goalreel.cli import read_log
-from goalreel.errors import counted, shortened
+from goalreel.errors import pluralize, shortened
 from goalreel.workflow.job_events import Job
 
 _CAUSES, _LINES = 2, 8  # that are shown, so that the summary has at most 15 lines
@@ -46,8 +46,8 @@ def failure_summary(failed: Sequence[Job], messages: Sequence[str], done: int, j
     if messages and not failures:  # else they repeat these
         lines += shortened(messages[0], 2)
     more = len(causes) - len(shown)
-    more = f" ({counted(more, 'more cause')} in their logs)" if more else ""
-    first = f"{counted(len(culprits), 'job')} failed" if culprits else "run stopped"
+    more = f" ({pluralize(more, 'more cause')} in their logs)" if more else ""
+    first = f"{pluralize(len(culprits), 'job')} failed" if culprits else "run stopped"
     return "\n".join([f"{first}, {done:,} of {jobs:,} done{more}", *lines])
 
 

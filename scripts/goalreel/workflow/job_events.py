@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from goalreel.cli import read_failure, read_log, read_progress
-from goalreel.errors import clock, counted
+from goalreel.errors import clock, pluralize
 
 _ROUTINE = re.compile(
     "Building DAG|Using shell|Provided |Rules claiming|Select jobs|Execute |host:|"
@@ -164,7 +164,7 @@ class JobEvents(logging.Handler):
             progress = sum((job.progress() for job in running), self._progress)
             done, total = {s: progress[s, "episodes"] for s in planned}, sum(self._sizes.values())
             stages = (f"{stage} {total - planned[stage] + done[stage]:,}" for stage in planned)
-            parts.append(f"{', '.join(stages)} of {counted(total, self._unit)}")
+            parts.append(f"{', '.join(stages)} of {pluralize(total, self._unit)}")
             if frames := progress[next(iter(planned)), "frames"]:
                 parts.append(f"{frames / (time.monotonic() - self._start):,.0f} frames/s")
             started = [stage for stage in planned if done[stage]]

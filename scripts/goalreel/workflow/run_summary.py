@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from goalreel.cli import read_log
-from goalreel.errors import clock, counted, file_size
+from goalreel.errors import clock, file_size, pluralize
 from goalreel.mp4.reader import read_outline
 from goalreel.report.timings import read_timings
 from goalreel.workflow.plan import Plan
@@ -33,7 +33,7 @@ def _film(plan: Plan, film: Path) -> dict[str, str]:
     seconds = index.frames * index.durations[0] / index.timescale
     lines = {"film": f"{film}, {clock(seconds)}, {file_size(film.stat().st_size)}"}
     shown = _last_words(results, "episodes")
-    if shown.endswith(f" {counted(index.frames, 'frame')}"):  # else the tables show another film
+    if shown.endswith(f" {pluralize(index.frames, 'frame')}"):  # else the tables show another film
         tables = (results / table for table in ("episodes.csv", "attempts.csv"))
         lines |= {"shows": shown, "encoder": plan.run.encoder.label}
         lines["tables"] = ", ".join(str(table) for table in tables if table.is_file())

@@ -70,7 +70,7 @@ def pluralize(number: int, word: str) -> str:
     return f"{number:,} {word}{plural}"
 
 
-def file_size(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Return a number of bytes as "312 kB" or "4.1 MB"."""
     return f"{size / 1e6:,.1f} MB" if size >= 999_500 else f"{max(size / 1e3, 1):.0f} kB"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from goalreel.errors import GoalreelError, file_size, pluralize
+from goalreel.errors import GoalreelError, format_bytes, pluralize
 from goalreel.files.atomic import place, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import Outline, read_outline
@@ -101,7 +101,7 @@ def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
         fps=fps,
         size=film.size,
         clock=_clock(film.frames / fps),
-        film_size=file_size(sources.film.stat().st_size),
+        film_size=format_bytes(sources.film.stat().st_size),
         film=sources.film.name,
         tables=[path.name for path in _tables(sources)],
         views=[(title, path.name) for title, path in sources.views.items()],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, UnusableFileError, file_size, pluralize
+from goalreel.errors import GoalreelError, UnusableFileError, format_bytes, pluralize
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import STAMP, SUMS
 
@@ -88,7 +88,7 @@ class Verdict:
         stage, files, frames, size, status = self.row
         count = pluralize(files, "file") if files else ""
         shown = f"{frames:,} frames" if frames else ""
-        bytes_ = file_size(size) if files else ""
+        bytes_ = format_bytes(size) if files else ""
         return f"{stage:>11}  {count:>14}  {shown:>18}  {bytes_:>12}  {status}" if status else ""
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from goalreel.cli import read_log
-from goalreel.errors import clock, file_size, pluralize
+from goalreel.errors import clock, format_bytes, pluralize
 from goalreel.mp4.reader import read_outline
 from goalreel.report.timings import read_timings
 from goalreel.workflow.plan import Plan
@@ -31,7 +31,7 @@ def run_summary(plan: Plan, since: float) -> str:
 def _film(plan: Plan, film: Path) -> dict[str, str]:
     index, results = read_outline(film), film.parent
     seconds = index.frames * index.durations[0] / index.timescale
-    lines = {"film": f"{film}, {clock(seconds)}, {file_size(film.stat().st_size)}"}
+    lines = {"film": f"{film}, {clock(seconds)}, {format_bytes(film.stat().st_size)}"}
     shown = _last_words(results, "episodes")
     if shown.endswith(f" {pluralize(index.frames, 'frame')}"):  # else the tables show another film
         tables = (results / table for table in ("episodes.csv", "attempts.csv"))

@@ -197,7 +197,7 @@ def quality(folder: Path, options) -> None:
     """Compare assembled films of Mountain Car with x264's, at the same quality."""
     from goalreel.encoding.assembling.code_atlas import code_atlas
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas, write_coded_atlas
-    from goalreel.encoding.choice import choose, x264
+    from goalreel.encoding.encoder_selection import choose, x264
     from goalreel.films.segment import assemble_segment, encode_segment
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.frame_cache import open_cache

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goalreel.configuration.schema import schema
-from goalreel.encoding.choice import cards, choose
+from goalreel.encoding.encoder_selection import cards, choose
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs

@@ -226,9 +226,9 @@ def test_snakemake_reruns_what_the_specs_say_after_an_edit_of_the_config(done, s
     [
         ("films/tables.py", "index=False", "index=True", {"episodes": 1}),
         # What the workflow itself runs while it plans.
-        ("encoding/choice.py", '"balanced": (34, 20)', '"balanced": (33, 20)', CODED),
-        ("encoding/choice.py", "max(round(", "1 + max(round(", ENCODE | {"episodes": 1}),
-        ("encoding/choice.py", "round(", "int(", NOTHING),  # as many frames
+        ("encoding/encoder_selection.py", '"balanced": (34, 20)', '"balanced": (33, 20)', CODED),
+        ("encoding/encoder_selection.py", "max(round(", "1 + max(round(", ENCODE | {"episodes": 1}),
+        ("encoding/encoder_selection.py", "round(", "int(", NOTHING),  # as many frames
     ],
 )
 def test_snakemake_reruns_what_an_edited_module_affects(done, name, old, new, jobs):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.encoding.choice import card_frames
+from goalreel.encoding.encoder_selection import card_frames
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing

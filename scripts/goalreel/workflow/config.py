@@ -9,7 +9,7 @@ from pathlib import Path
 
 from goalreel.configuration.errors import config_error, read_options
 from goalreel.configuration.options import Policy, Render
-from goalreel.encoding.choice import cards, choose, obstacles
+from goalreel.encoding.encoder_selection import cards, choose, obstacles
 from goalreel.environments.gymnasium_ids import class_fps, environment_faults, may_never_end
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_faults

@@ -6,7 +6,7 @@ Imported while the Snakefile is parsed, so it makes no environment and imports l
 from collections.abc import Mapping
 from functools import cached_property
 
-from goalreel.encoding.choice import Choice, cards, choose, x264
+from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
 from goalreel.environments.registry import CLASSIC_CONTROL, Description, describe
 from goalreel.policies.parameters import LEARNERS, is_trained_here
 from goalreel.workflow import selection
@@ -33,7 +33,7 @@ class Run:
         return self.config["env"] in CLASSIC_CONTROL
 
     @cached_property
-    def encoder(self) -> Choice:
+    def encoder(self) -> EncoderChoice:
         """How the film is encoded."""
         return choose(self.config)
 

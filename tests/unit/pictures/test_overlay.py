@@ -12,7 +12,7 @@ from conftest import DISCRETE, rendered, simulated
 from frames import drawn
 from gymnasium_frames import played
 
-from goalreel.encoding.choice import card_frames
+from goalreel.encoding.encoder_selection import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.pictures.frame_cache import FrameCache
 from goalreel.pictures.overlay import captions, fitting_scale, hud_layers, overlaid

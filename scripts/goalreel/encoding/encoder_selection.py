@@ -31,7 +31,7 @@ _HIGHEST, _CAPTION_ROWS, _LETTERS, _SMALLEST_LETTERS = 34, 7, 12, 8 / 18
 
 
 @dataclass(frozen=True)
-class Choice:
+class EncoderChoice:
     """How a film is encoded."""
 
     assembled: bool  # whether it is joined from a coded atlas's pictures, not coded shard by shard
@@ -40,7 +40,7 @@ class Choice:
     label: str  # all that in a few words
 
 
-def choose(config: Mapping) -> Choice:
+def choose(config: Mapping) -> EncoderChoice:
     """Return how the film of a complete, checked configuration is encoded."""
     encode, reason, environment = config["encode"], "", describe(config["env"])
     if encode["encoder"] != "x264":
@@ -52,11 +52,11 @@ def choose(config: Mapping) -> Choice:
             qp, card = (_ASSEMBLED if has_atlas else _BLOCKS)[encode["quality"]]
             settings = {"encoder": "assemble" if has_atlas else "blocks", "qp": qp, "card_qp": card}
             what = "pictures" if has_atlas else "blocks"
-            return Choice(has_atlas, settings, "", f"assembled from H.264 {what}, qp {qp}")
+            return EncoderChoice(has_atlas, settings, "", f"assembled from H.264 {what}, qp {qp}")
     settings = x264(config)
     values = ", ".join(f"{key} {value}" for key, value in settings.items() if key != "encoder")
     why = f" (not assembled: {reason})" if reason else ""
-    return Choice(False, settings, reason, f"x264, {values}{why}")
+    return EncoderChoice(False, settings, reason, f"x264, {values}{why}")
 
 
 def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
@@ -101,7 +101,7 @@ def x264(config: Mapping) -> dict:
     return settings | {"qp": qp if encode["qp"] is None else encode["qp"]}
 
 
-def cards(config: Mapping, choice: Choice) -> int:
+def cards(config: Mapping, choice: EncoderChoice) -> int:
     """Return the frames of each title card: the reference of an assembled episode is always one."""
     frames = card_frames(config["overlay"]["title_card"], config["film"]["fps"])
     return max(frames, 1) if choice.assembled else frames

@@ -195,8 +195,8 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
 
 def quality(folder: Path, options) -> None:
     """Compare assembled films of Mountain Car with x264's, at the same quality."""
-    from goalreel.encoding.assembling.code_atlas import code_atlas
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas, write_coded_atlas
+    from goalreel.encoding.assembling.encode_atlas import code_atlas
     from goalreel.encoding.encoder_selection import choose, x264
     from goalreel.films.segment import assemble_segment, encode_segment
     from goalreel.pictures.atlas import read_atlas

@@ -7,8 +7,8 @@ import av
 import numpy as np
 from av.bitstream import BitStreamFilterContext
 
-from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
+from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.encoder_selection import choose
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.films.render import render_states

@@ -166,7 +166,7 @@ CODE_EDITS = [
     ("encode.py", "frames in", "pictures in", ENCODE),
     ("goalreel/pictures/overlay.py", "_TOP, _SIZE = 7, 18", "_TOP, _SIZE = 8, 18", CODED),
     ("goalreel/h264/cavlc.py", "_ESCAPE_BITS = 12", "_ESCAPE_BITS = 11", CODED),
-    ("goalreel/encoding/assembling/code_atlas.py", "_COLOURS = 2", "_COLOURS = 1", CODED),
+    ("goalreel/encoding/assembling/encode_atlas.py", "_COLOURS = 2", "_COLOURS = 1", CODED),
     ("goalreel/encoding/assembling/hud_slices.py", "not layers", "layers == []", ENCODE),
     ("goalreel/encoding/assembling/block_samples.py", "_PCM = 25", "_PCM = 26", NOTHING),
     ("goalreel/mp4/box_writer.py", 'b"Arial"', 'b"Serif"', ENCODE),

@@ -35,8 +35,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goalreel.encoding import ffmpeg
-from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
+from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.h264.inter import skip_run

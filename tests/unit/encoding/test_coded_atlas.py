@@ -9,8 +9,8 @@ from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, STYLES, simulated
 
 from encode import encode as program
 from goalreel.encoding import choice
-from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
+from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.encoder_selection import choose, obstacles
 from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states

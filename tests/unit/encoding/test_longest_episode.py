@@ -8,8 +8,8 @@ from assembling import byte_stream, quantisers
 from decoders import DECODERS, decode_or_skip
 
 from goalreel.encoding import choice
-from goalreel.encoding.assembling.code_atlas import code_atlas
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
+from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.assembling.sample_parts import MOST_PICTURES
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import assemble_segment

@@ -14,7 +14,7 @@ def dqn(spec, policy, table, metrics):
 
     import torch
 
-    from goalreel.environments.physics import DISCRETE
+    from goalreel.environments.mountain_car import DISCRETE
     from goalreel.errors import GoalreelError
     from goalreel.files.atomic import write_text
     from goalreel.policies.network_file import Checkpoints, write_checkpoints

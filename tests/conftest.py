@@ -15,7 +15,7 @@ from project import Project
 from reruns import Sources
 
 from goalreel.encoding import ffmpeg
-from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.files.seal import LENGTH, write_seal
 from goalreel.films.render import render_states
 from goalreel.films.segment import encode_segment

@@ -198,7 +198,7 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
 
 def seeded() -> Iterator[tuple[str, Taken]]:
     """Draw the first positions of episodes with everyone. Raises MismatchError."""
-    from goalreel.environments.physics import reset
+    from goalreel.environments.mountain_car import reset
 
     seeds = np.random.default_rng(2025).integers(2**53, size=_SEEDS)
     start = time.perf_counter()

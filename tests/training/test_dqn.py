@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
 
-from goalreel.environments.physics import DISCRETE  # noqa: E402
+from goalreel.environments.mountain_car import DISCRETE  # noqa: E402
 from goalreel.training.dqn import training  # noqa: E402
 from goalreel.training.dqn.playing import (  # noqa: E402
     Batch,

@@ -54,7 +54,9 @@ def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project
     process = project.start("-j", "1", config=config)
     trajectories = project.folder / "results" / "trajectories"
     wait_for(lambda: list(trajectories.glob("[0-9]*.npz")), seconds=120)
-    project.edit("scripts/goalreel/environments/physics.py", "gravity = 0.001", "gravity = 0.002")
+    project.edit(
+        "scripts/goalreel/environments/mountain_car.py", "gravity = 0.001", "gravity = 0.002"
+    )
     output, _ = process.communicate(timeout=BOUND)
     assert process.returncode != 0 and "has changed since the run started" in output
     project.restore("scripts")

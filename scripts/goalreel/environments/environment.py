@@ -77,7 +77,7 @@ def make_environment(config: Mapping) -> Environment:
     """
     env, kwargs = config["env"], config.get("env_kwargs") or {}
     if describe(env).computed:
-        from goalreel.environments.physics import ENVIRONMENTS
+        from goalreel.environments.mountain_car import ENVIRONMENTS
 
         return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
     return gymnasiums_environment(config)

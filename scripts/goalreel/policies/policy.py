@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from goalreel.environments.environment import Environment
-from goalreel.environments.physics import MountainCar
+from goalreel.environments.mountain_car import MountainCar
 from goalreel.environments.seeding import Pcg64, action_generators
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import LEARNERS

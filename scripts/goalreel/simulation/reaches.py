@@ -15,7 +15,7 @@ import numpy as np
 
 from goalreel.arrays import ranges
 from goalreel.environments.environment import Environment
-from goalreel.environments.physics import probe
+from goalreel.environments.mountain_car import probe
 from goalreel.environments.registry import describe
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError

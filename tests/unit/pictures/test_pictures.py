@@ -8,7 +8,7 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, simulated
 from gymnasium_frames import drawn, played
 
-from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.environments.registry import describe
 from goalreel.pictures.mountain_car_scene import distinct_positions, keys
 from goalreel.provenance.spec import NO_SPEC

@@ -9,7 +9,7 @@ from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
 
 from goalreel.environments import physics
 from goalreel.environments.environment import make_environment
-from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.episodes import simulate_episodes
@@ -165,7 +165,7 @@ def test_lots_of_lanes_do_not_change_a_shard(monkeypatch):
     policy = {"name": "pump", "epsilon": 0.4}
     whole = simulated(reaches=range(30), policy=policy, show="attempts")
     monkeypatch.setattr("goalreel.simulation.reaches._SLOTS", 7)
-    monkeypatch.setattr("goalreel.environments.physics.MountainCar.most_lanes", 3)
+    monkeypatch.setattr("goalreel.environments.mountain_car.MountainCar.most_lanes", 3)
     monkeypatch.setattr("goalreel.simulation.episodes._ROWS", 50)
     lots = simulated(reaches=range(30), policy=policy, show="attempts")
     assert np.array_equal(whole.states, lots.states)

@@ -16,7 +16,7 @@ from frames import film, layer_of
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
-from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.pictures.atlas import write_atlas
 from goalreel.pictures.frame_cache import FrameCache, write_cache
 from goalreel.policies.policy import make_policy

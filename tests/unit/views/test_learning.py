@@ -14,7 +14,7 @@ from pixel_policies import random_policy
 
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
-from goalreel.environments.physics import ENVIRONMENTS
+from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.pictures.atlas import write_atlas

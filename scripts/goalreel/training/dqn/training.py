@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.physics import DISCRETE, reset
+from goalreel.environments.mountain_car import DISCRETE, reset
 from goalreel.policies.network import Network
 from goalreel.training.dqn.learner import Learner
 from goalreel.training.dqn.metrics import SOLVED, Metrics

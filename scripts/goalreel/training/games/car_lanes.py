@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.physics import DISCRETE, State, reset
+from goalreel.environments.mountain_car import DISCRETE, State, reset
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.environments.seeding import SEED_BITS
 

@@ -208,7 +208,7 @@ CODE_EDITS = [
     ("workflow/in_process.py", "episodes: int = 10", "episodes: int = 11", NOTHING),
     # What plays and draws others than Mountain Car.
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
-    ("environments/drawing/picture_memo.py", "1 << 13", "1 << 12", NOTHING),
+    ("environments/drawing/frame_memo.py", "1 << 13", "1 << 12", NOTHING),
     ("environments/drawing/lunar_lander.py", "_SCALE = 30.0", "_SCALE = 31.0", NOTHING),
     ("environments/atari_loading.py", "_BY_TIME = -1", "_BY_TIME = -2", NOTHING),
     ("pictures/classic_control.py", "_THICK = 0.1", "_THICK = 0.2", NOTHING),
@@ -237,7 +237,7 @@ LEARNER_CODE = [
     ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1", PLAYED),
     ("policies/network.py", "argmax(", "argmin(", NOTHING),
     ("views/learning_film.py", "attempt {number}", "try {number}", {"learning": 1}),
-    ("environments/drawing/picture_memo.py", "1 << 13", "1 << 12", PLAYED),
+    ("environments/drawing/frame_memo.py", "1 << 13", "1 << 12", PLAYED),
     ("environments/atari_loading.py", "_BY_TIME = -1", "_BY_TIME = -2", PLAYED),
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
     ("pictures/classic_control.py", "_THICK = 0.1", "_THICK = 0.2", NOTHING),

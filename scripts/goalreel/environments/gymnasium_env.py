@@ -20,7 +20,7 @@ from goalreel.arrays import to_rgb
 from goalreel.environments.action_space import ActionSpace, action_space
 from goalreel.environments.atari_loading import Loading
 from goalreel.environments.drawing.block_store import BlockFrame
-from goalreel.environments.drawing.picture_memo import PictureMemo
+from goalreel.environments.drawing.frame_memo import FrameMemo
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.environments.opengl import choose_opengl, close_at_exit
 from goalreel.environments.registry import describe
@@ -90,7 +90,7 @@ class Pool:
     used: list = field(default_factory=list)  # those that have
     trusted: bool | None = None  # whether these may play again, None as long as it was not tried
     making: float = 0.0  # seconds that it took to make instances for episodes
-    memo: PictureMemo = field(default_factory=PictureMemo)
+    memo: FrameMemo = field(default_factory=FrameMemo)
     loading: Loading = field(default_factory=Loading)  # of Atari's games
 
 
@@ -281,7 +281,7 @@ class GymnasiumEnvironment:
     def picture(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` draws of an instance of `make`, drawn before or now.
 
-        As a BlockFrame if the environment is one that `PictureMemo` knows, and is not wrapped.
+        As a BlockFrame if the environment is one that `FrameMemo` knows, and is not wrapped.
         """
         if self.wrappers:
             return to_rgb(env.render())

@@ -30,7 +30,7 @@ _TOY_TEXTS: dict[str, Callable[[object], Hashable]] = {
 }
 
 
-class PictureMemo:
+class FrameMemo:
     """The frames of the instances of one environment, without wrappers of the user's."""
 
     def __init__(self):

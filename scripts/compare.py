@@ -5,7 +5,7 @@ from goalreel.stage_program import stage
 
 @stage
 def compare(spec, video, table, sums):
-    from goalreel.policies.watched_files import check_files
+    from goalreel.policies.policy_dependencies import check_files
     from goalreel.provenance.checksums import results_files, write_sums
     from goalreel.report.compare import film_pairs, pairs_of, read_run, write_differences
 

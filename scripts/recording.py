@@ -6,7 +6,7 @@ from goalreel.stage_program import stage
 @stage
 def recording(spec, output):
     from goalreel.errors import pluralize
-    from goalreel.policies.watched_files import check_files, policy_files
+    from goalreel.policies.policy_dependencies import check_files, policy_files
     from goalreel.simulation.recording_blocks import write_blocks
     from goalreel.simulation.recording_file import read_recording
 

@@ -17,7 +17,7 @@ from goalreel.files.seal import check_seal
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_index
 from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints
-from goalreel.policies.watched_files import policy_files
+from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import NO_SPEC, parse_spec
 from goalreel.report.page_rows import columns

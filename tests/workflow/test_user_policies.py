@@ -14,7 +14,7 @@ from conftest import DISCRETE
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
-from goalreel.policies.watched_files import policy_files
+from goalreel.policies.policy_dependencies import policy_files
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 

@@ -10,7 +10,7 @@ from goalreel.environments.gymnasium_ids import environment_files
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.policies.parameters import RECORDED
 from goalreel.policies.policy import Policy, make_policy
-from goalreel.policies.watched_files import check_files, policy_files
+from goalreel.policies.policy_dependencies import check_files, policy_files
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Camera
 from goalreel.simulation.trajectories import Trajectories

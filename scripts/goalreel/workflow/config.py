@@ -24,8 +24,8 @@ from goalreel.policies.parameters import (
     parameters,
     pixel_kwargs,
 )
+from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.policies.sb3_files import misfit, with_files
-from goalreel.policies.watched_files import policy_files, policy_tools
 from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
 from goalreel.workflow import selection

@@ -27,7 +27,7 @@ from platformdirs import user_cache_path
 from goalreel.cli import note_results
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.policies.watched_files import policy_files
+from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.checksums import STAMP, SUMS, read_sums
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
 from goalreel.provenance.spec import canonical

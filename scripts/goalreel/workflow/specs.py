@@ -19,7 +19,7 @@ from goalreel.environments.gymnasium_ids import environment_files, environment_t
 from goalreel.environments.wrappers import wrapper_modules
 from goalreel.errors import GoalreelError
 from goalreel.films.shards import shard_name
-from goalreel.policies.watched_files import policy_files, policy_tools
+from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.provenance.checksums import results_files
 from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.provenance.spec import canonical, common_digest, package_version

@@ -11,7 +11,7 @@ import test_mario
 from test_collectors import SHAPE, started, until
 
 from goalreel.errors import GoalreelError
-from goalreel.policies.warp import WARPS
+from goalreel.policies.preprocessing import WARPS
 from goalreel.training.games import settings as game_settings
 from goalreel.training.games.car_lanes import Lanes, WrappedCars
 from goalreel.training.games.make_lanes import make_lanes

@@ -64,7 +64,7 @@ with contextlib.redirect_stderr(io.StringIO()):
 from gym_super_mario_bros import SuperMarioBrosEnv
 from gym_super_mario_bros.actions import SIMPLE_MOVEMENT
 from nes_py.wrappers import JoypadSpace
-from goalreel.policies.warp import pillow
+from goalreel.policies.preprocessing import pillow
 env = JoypadSpace(SuperMarioBrosEnv(target=(1, 1)), SIMPLE_MOVEMENT)
 env.reset()
 rows, ended, total, frames, furthest = [], [], 0.0, 0, 0

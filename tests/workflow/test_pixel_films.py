@@ -97,7 +97,7 @@ def test_an_edit_reruns_what_it_changes(sources, tmp_path):
     for module, old, new in (
         ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1"),
         ("policies/pixel_network.py", "SIDE = 84", "SIDE = 80"),
-        ("policies/warp.py", "1e-3", "1e-4"),
+        ("policies/preprocessing.py", "1e-3", "1e-4"),
         ("pictures/warped.py", "background.copy()", "background"),
     ):
         with sources.edited(f"scripts/goalreel/{module}", old, new):

@@ -9,7 +9,7 @@ from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
 from goalreel.pictures.gymnasium_drawing import GymnasiumStyle
 from goalreel.pictures.styles import Style
-from goalreel.policies.warp import WARPS, Warp
+from goalreel.policies.preprocessing import WARPS, Warp
 
 
 class WarpedPictures:

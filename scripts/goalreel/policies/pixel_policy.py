@@ -19,7 +19,7 @@ from goalreel.errors import OptionError
 from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
 from goalreel.policies.per_lane import PerLane
 from goalreel.policies.pixel_network import SIDE, Actor
-from goalreel.policies.warp import WARPS, shrunk
+from goalreel.policies.preprocessing import WARPS, shrunk
 
 _NOOP = 0
 

@@ -499,7 +499,7 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
         (
             "goalreel.policies.pixel_policy",
             "goalreel.policies.pixel_network",
-            "goalreel.policies.warp",
+            "goalreel.policies.preprocessing",
         ),
         _plays("pixels"),
     ),

@@ -13,7 +13,7 @@ from goalreel.files import npz
 from goalreel.pictures.warped import watched
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
-from goalreel.policies.warp import WARPS
+from goalreel.policies.preprocessing import WARPS
 from goalreel.simulation.episodes import simulate_episodes
 
 CAR, BREAKOUT, FREEWAY = "MountainCar-v0", "ALE/Breakout-v5", "ALE/Freeway-v5"

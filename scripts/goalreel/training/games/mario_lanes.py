@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from goalreel.policies.warp import WARPS
+from goalreel.policies.preprocessing import WARPS
 from goalreel.training.games.lanes import Episode, PixelStep
 from goalreel.training.games.settings import GameSettings
 

@@ -33,7 +33,9 @@ class GameSettings:
     game: str  # "MountainCar-v0", "ALE/Breakout-v5", "SuperMarioBros-1-1-v0", ...
     frame_skip: int = 4  # frames that an action lasts
     maximum: bool | None = None  # an observation is the maximum of the last two of them
-    warp: str | None = None  # how pictures become (84, 84) uint8, by its name in policies.warp
+    warp: str | None = (
+        None  # how pictures become (84, 84) uint8, by its name in policies.preprocessing
+    )
     noop: int | None = None  # the most frames that a game begins with doing nothing, 0 for none
     episodic_life: bool | None = None  # the learner's episode ends with each life
     fire: bool | None = None  # the fire button starts the game

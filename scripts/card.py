@@ -22,7 +22,7 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     from goalreel.provenance.checksums import write_sums
     from goalreel.report.card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
-    from goalreel.views.run_shards import write_video
+    from goalreel.views.shard_files import write_video
 
     config, policy = spec.config, spec.config["policy"]
     filmed = read_filmed(trajectories, frames, config["env"], config["unit"])

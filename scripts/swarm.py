@@ -8,7 +8,7 @@ def swarm(spec, atlas, trajectories: Shards, output):
     from goalreel.pictures.atlas import read_atlas
     from goalreel.pictures.styles import make_style
     from goalreel.simulation.trajectories import read_trajectories
-    from goalreel.views.run_shards import write_video
+    from goalreel.views.shard_files import write_video
     from goalreel.views.swarm import count_cars
 
     style = make_style(spec.config["env"], spec.config["render"])

@@ -17,7 +17,7 @@ from goalreel.pictures.mountain_car_scene import keys
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.simulation.trajectories import Trajectories, read_trajectories, write_trajectories
 from goalreel.views.phase import portraits, read_trails
-from goalreel.views.run_shards import write_video
+from goalreel.views.shard_files import write_video
 from goalreel.views.swarm import count_cars, opacity
 
 ENVS = [DISCRETE, CONTINUOUS]

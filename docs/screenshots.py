@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from goalreel import open_cache, read_trajectories  # noqa: E402
 from goalreel.environments.environment import make_environment  # noqa: E402
-from goalreel.pictures.camera import filming  # noqa: E402
+from goalreel.pictures.frame_recorder import filming  # noqa: E402
 from goalreel.pictures.overlay import captions, overlaid  # noqa: E402
 from goalreel.pictures.styles import make_style  # noqa: E402
 from goalreel.pictures.text import Canvas  # noqa: E402

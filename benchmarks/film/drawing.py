@@ -59,7 +59,7 @@ def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
     from goalreel import open_cache
     from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-    from goalreel.pictures.camera import filming
+    from goalreel.pictures.frame_recorder import filming
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import NO_SPEC
     from goalreel.simulation.reaches import simulate_reaches

@@ -165,8 +165,8 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     """
     from goalreel.environments.environment import make_environment
     from goalreel.environments.registry import describe
-    from goalreel.pictures.camera import filming
     from goalreel.pictures.frame_cache import open_cache
+    from goalreel.pictures.frame_recorder import filming
     from goalreel.pictures.overlay import overlaid
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import NO_SPEC

@@ -6,8 +6,8 @@ import numpy as np
 
 from goalreel.files import npz
 from goalreel.pictures.blocks import Recorder
-from goalreel.pictures.camera import filming
 from goalreel.pictures.frame_cache import DrawnFrames, FrameCache, open_cache
+from goalreel.pictures.frame_recorder import filming
 from goalreel.pictures.layers import Layer, cut_patches, join
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC

@@ -27,7 +27,7 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import encode_segment
 from goalreel.mp4.reader import read_outline
-from goalreel.pictures.camera import replayed
+from goalreel.pictures.frame_recorder import replayed
 from goalreel.pictures.overlay import framed
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec

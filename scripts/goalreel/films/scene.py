@@ -12,7 +12,7 @@ from goalreel.policies.parameters import RECORDED
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.policies.policy_dependencies import check_files, policy_files
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import Camera
+from goalreel.simulation.episodes import FrameRecorder
 from goalreel.simulation.trajectories import Trajectories
 
 
@@ -33,16 +33,16 @@ class Scene:
 
     def recorder(
         self, path: Path, success: str | float | None = None
-    ) -> contextlib.AbstractContextManager[Camera]:
-        """Return what films episodes into a frame cache; see pictures.camera.filming."""
-        from goalreel.pictures.camera import filming
+    ) -> contextlib.AbstractContextManager[FrameRecorder]:
+        """Return what films episodes into a frame cache; see pictures.frame_recorder.filming."""
+        from goalreel.pictures.frame_recorder import filming
 
         return filming(path, self.env, success)
 
     def film(
         self,
         path: Path | None,
-        play: Callable[[Camera | None], Trajectories],
+        play: Callable[[FrameRecorder | None], Trajectories],
         spec: Spec,
         success: str | float | None = None,
     ) -> Trajectories:

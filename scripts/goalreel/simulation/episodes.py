@@ -31,7 +31,7 @@ class Episode:
     truncated: bool
 
 
-class Camera(Protocol):
+class FrameRecorder(Protocol):
     """Films episodes while they are played, a batch at a time."""
 
     def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
@@ -69,7 +69,7 @@ def simulate_episodes(
     environment: Environment,
     policy: Policy,
     most_steps: np.ndarray | None = None,
-    camera: Camera | None = None,
+    camera: FrameRecorder | None = None,
 ) -> Episodes:
     """Play one episode from each seed, many of them side by side.
 

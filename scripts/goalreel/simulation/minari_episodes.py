@@ -7,7 +7,7 @@ import numpy as np
 from goalreel.environments.environment import Lanes
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
-from goalreel.simulation.episodes import Camera, Episode
+from goalreel.simulation.episodes import Episode, FrameRecorder
 from goalreel.simulation.recording_file import RecordedEpisode
 
 
@@ -72,7 +72,7 @@ def _has_pictures(space) -> bool:
 class Comparison:
     """Compares what is played with what was recorded, step by step; a camera behind it films."""
 
-    def __init__(self, recorded: Sequence[RecordedEpisode], camera: Camera | None):
+    def __init__(self, recorded: Sequence[RecordedEpisode], camera: FrameRecorder | None):
         """Compare the episodes of a batch; camera: what films them, None for nothing."""
         self._recorded, self._camera = recorded, camera
         self._is_filming, self._step = False, 0

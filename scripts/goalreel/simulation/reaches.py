@@ -21,7 +21,7 @@ from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
+from goalreel.simulation.episodes import Episodes, FrameRecorder, simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
 _SLOTS = 4096  # that are filled together, which bounds the memory
@@ -36,7 +36,7 @@ def simulate_reaches(
     show: str = "reaches",
     spec: Spec = NO_SPEC,
     success: str | float | None = "terminated",
-    camera: Camera | None = None,
+    camera: FrameRecorder | None = None,
     seeds: Sequence[int] | None = None,
 ) -> Trajectories:
     """Fill the slots of a shard.
@@ -89,7 +89,7 @@ def simulate_attempts(
     environment: Environment,
     policy: Policy,
     spec: Spec,
-    camera: Camera | None = None,
+    camera: FrameRecorder | None = None,
 ) -> Trajectories:
     """Simulate attempts again from their seeds; the result films them all, in their order.
 
@@ -166,7 +166,10 @@ def to_batch(rows: Attempts, episodes: Episodes, show: str = "attempts") -> Batc
 
 
 def assemble(
-    batches: Sequence[Batch], spec: Spec, camera: Camera | None = None, is_sorted: bool = False
+    batches: Sequence[Batch],
+    spec: Spec,
+    camera: FrameRecorder | None = None,
+    is_sorted: bool = False,
 ) -> Trajectories:
     """Return the trajectories of all batches: every row, and the episodes that are kept.
 

@@ -15,7 +15,7 @@ from goalreel.environments.environment import Environment
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import Camera, Episodes, simulate_episodes
+from goalreel.simulation.episodes import Episodes, FrameRecorder, simulate_episodes
 from goalreel.simulation.minari_episodes import Comparison
 from goalreel.simulation.reaches import assemble, outcomes, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
@@ -30,7 +30,7 @@ def play_recording(
     environment: Environment,
     spec: Spec,
     success: str | float | None,
-    camera: Camera | None = None,
+    camera: FrameRecorder | None = None,
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
 
@@ -99,7 +99,7 @@ class _Script:
 
 
 def _played(
-    recorded: Sequence[RecordedEpisode], environment: Environment, camera: Camera | None
+    recorded: Sequence[RecordedEpisode], environment: Environment, camera: FrameRecorder | None
 ) -> Episodes:
     """Return recorded actions as the environment plays them from their seeds."""
     parts = [_actions(one, environment) for one in recorded]

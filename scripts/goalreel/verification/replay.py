@@ -15,7 +15,7 @@ from goalreel.files.atomic import replacing
 from goalreel.films.scene import open_scene
 from goalreel.films.shards import shard_name
 from goalreel.pictures.blocks import on_black
-from goalreel.pictures.camera import replayed
+from goalreel.pictures.frame_recorder import replayed
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episode

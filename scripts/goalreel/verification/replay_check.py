@@ -10,8 +10,8 @@ import numpy as np
 from goalreel.environments.environment import gymnasiums_environment
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.pictures.blocks import on_black
-from goalreel.pictures.camera import replayed
 from goalreel.pictures.frame_cache import open_cache
+from goalreel.pictures.frame_recorder import replayed
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.trajectories import read_trajectories
 

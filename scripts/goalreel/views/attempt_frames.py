@@ -21,7 +21,7 @@ from goalreel.pictures.frame_cache import FrameCache, largest, open_cache
 from goalreel.pictures.overlay import captions, overlaid
 from goalreel.pictures.styles import make_style
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.simulation.episodes import Camera
+from goalreel.simulation.episodes import FrameRecorder
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import (
     Attempts,
@@ -127,7 +127,7 @@ class RunAttempts:
 
 @contextlib.contextmanager
 def drawn(
-    play: Callable[[Camera | None], Trajectories],
+    play: Callable[[FrameRecorder | None], Trajectories],
     scene: Scene,
     render: Mapping,
     atlas: Atlas | None,

@@ -28,7 +28,7 @@ from goalreel.policies.network_file import Checkpoints, PixelCheckpoints, read_c
 from goalreel.policies.parameters import MOST_AGES
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import Camera, simulate_episodes
+from goalreel.simulation.episodes import FrameRecorder, simulate_episodes
 from goalreel.simulation.reaches import assemble, outcomes, to_batch
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.views.attempt_frames import drawn
@@ -134,7 +134,7 @@ def play(
     scene: Scene,
     attempts: int,
     spec: Spec,
-    camera: Camera | None = None,
+    camera: FrameRecorder | None = None,
 ) -> Trajectories:
     """Return the first attempt at each of `attempts` reaches, for each checkpoint.
 

@@ -514,7 +514,7 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     ),
     # Which shows what goalreel plays to a network.
     "goalreel.pictures.warped": lambda run: run.env.computed and run.policy == "pixels",
-    "goalreel.pictures.camera": _plays_gymnasium,
+    "goalreel.pictures.frame_recorder": _plays_gymnasium,
     # A user's function is told Gymnasium's spaces.
     "goalreel.environments.gymnasium_env": lambda run: (
         _plays_gymnasium(run) or run.policy == "file"

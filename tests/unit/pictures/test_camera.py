@@ -84,7 +84,7 @@ class Stubborn(Walk):
 
 
 for made in (Walk, *Walk.__subclasses__()):
-    gymnasium.register(f"Camera{made.__name__}-v0", made)
+    gymnasium.register(f"FrameRecorder{made.__name__}-v0", made)
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,7 @@ def slow_to_make(monkeypatch):
 def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
     """Return the environment, the trajectories and the frames, and what was called."""
     CALLS.update(dict.fromkeys(CALLS, 0))
-    config = {"env": f"Camera{name}-v0", "env_kwargs": {"share": share}, "check": check}
+    config = {"env": f"FrameRecorder{name}-v0", "env_kwargs": {"share": share}, "check": check}
     environment = make_environment(config)
     made, cache = film(path / "f.npz", environment, reaches, success, attempts=attempts)
     return environment, made, cache, dict(CALLS)
@@ -106,7 +106,7 @@ def check(made, cache, name="Walk", share=1.0):
     """Compare every frame with what a new instance draws."""
     frames = iter(cache)
     for e in range(len(made)):
-        env = gymnasium.make(f"Camera{name}-v0", render_mode="rgb_array", share=share)
+        env = gymnasium.make(f"FrameRecorder{name}-v0", render_mode="rgb_array", share=share)
         env.reset(seed=int(made.episodes.seed[e]))
         assert np.array_equal(env.render(), next(frames))
         for action in made.episode(e)[1]:

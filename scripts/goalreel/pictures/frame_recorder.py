@@ -41,8 +41,8 @@ _SHARE = 0.1
 _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a temporary file
 
 
-class Camera:
-    """Films the episodes of a shard; see simulation.episodes.Camera.
+class FrameRecorder:
+    """Films the episodes of a shard; see simulation.episodes.FrameRecorder.
 
     The shard's first episode is played once more by Gymnasium, in a new instance, and everything is
     compared; what is drawn here, with every sixteenth picture of Gymnasium's. Only the beginning of
@@ -219,16 +219,16 @@ def filming(
     path: str | os.PathLike,
     environment: Environment,
     success: str | float | None = None,
-) -> Iterator[Camera]:
-    """Yield a camera that writes a frame cache to `path`, which `Camera.write` completes.
+) -> Iterator[FrameRecorder]:
+    """Yield a camera that writes a frame cache to `path`, which `FrameRecorder.write` completes.
 
-    environment, success: see Camera. Raises GoalreelError for an environment that Gymnasium does
+    environment, success: see FrameRecorder. Raises GoalreelError for an environment that Gymnasium does
     not draw.
     """
     if describe(environment.id).has_atlas:
         raise GoalreelError(f"{environment.id} is drawn from an atlas, by scripts/render.py")
     with npz.writing(path) as add:
-        yield Camera(environment, DrawnFrames(add, Path(path).parent), success)
+        yield FrameRecorder(environment, DrawnFrames(add, Path(path).parent), success)
 
 
 class _Take:

@@ -115,7 +115,7 @@ BLOCK_EDITS = [
     ({"overlay": {"caption": "Seed {seed}"}}, ENCODE),
     (("encoding/assembling/block_samples.py", "_PCM = 25", "_PCM = 26"), ENCODE),
     (("encoding/x264.py", "subme=6", "subme=7"), ENCODE),
-    (("pictures/classic_control.py", "_THICK = 0.1", "_THICK = 0.2"), PLAYED),
+    (("pictures/classic_control_scene.py", "_THICK = 0.1", "_THICK = 0.2"), PLAYED),
     (("pictures/blocks.py", "_MOST_PICTURES, _MOST_BLOCKS = 256", "_MOST_PICTURES, _MOST_BLOCKS = 128"),
      PLAYED),
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.pictures.blocks import Group, Recorder, SizedGroup
-from goalreel.pictures.classic_control import Artist
+from goalreel.pictures.classic_control_scene import Artist
 from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episode

@@ -520,7 +520,7 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
         _plays_gymnasium(run) or run.policy == "file"
     ),
     "goalreel.environments.classic_control": lambda run: run.is_classic_control,
-    "goalreel.pictures.classic_control": lambda run: run.is_classic_control,
+    "goalreel.pictures.classic_control_scene": lambda run: run.is_classic_control,
     "goalreel.encoding.assembling.block_samples": lambda run: (
         run.encoder.settings["encoder"] == "blocks"
     ),

@@ -5,9 +5,9 @@ from goalreel.stage_program import stage
 
 @stage
 def atlas(spec, output):
-    from goalreel.pictures.atlas import draw_atlas, read_atlas, write_atlas
-    from goalreel.pictures.styles import make_style
     from goalreel.provenance.user_cache import from_cache
+    from goalreel.rendering.atlas import draw_atlas, read_atlas, write_atlas
+    from goalreel.rendering.styles import make_style
 
     def make() -> None:
         style = make_style(spec.config["env"], spec.config["render"])

@@ -17,9 +17,9 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     import numpy as np
 
     from goalreel.errors import GoalreelError
-    from goalreel.pictures.captions import default_captions
     from goalreel.policies.parameters import RECORDED
     from goalreel.provenance.checksums import write_sums
+    from goalreel.rendering.captions import default_captions
     from goalreel.report.card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.shard_files import write_video

@@ -7,9 +7,9 @@ from goalreel.stage_program import stage
 def coded_atlas(spec, atlas, output):
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas, write_coded_atlas
     from goalreel.encoding.assembling.encode_atlas import code_atlas
-    from goalreel.pictures.atlas import read_atlas
-    from goalreel.pictures.overlay import clear_rows, empty_card
     from goalreel.provenance.user_cache import from_cache
+    from goalreel.rendering.atlas import read_atlas
+    from goalreel.rendering.overlay import clear_rows, empty_card
 
     config, encode = spec.config, spec.config["film_encoder"]
 

@@ -12,8 +12,8 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
     from goalreel.errors import GoalreelError
     from goalreel.films.segment import assemble_blocks, assemble_segment, encode_segment
-    from goalreel.pictures.frame_cache import open_cache
-    from goalreel.pictures.overlay import captions, overlaid
+    from goalreel.rendering.frame_cache import open_cache
+    from goalreel.rendering.overlay import captions, overlaid
     from goalreel.simulation.trajectories import read_trajectories
 
     config, images = spec.config, open_cache(frames, (height, width))

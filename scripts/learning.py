@@ -6,8 +6,8 @@ from goalreel.stage_program import stage
 @stage
 def learning(spec, film, table, sums, policy=None, atlas=None):
     from goalreel.films.scene import check_sources
-    from goalreel.pictures.atlas import read_atlas
     from goalreel.provenance.checksums import write_sums
+    from goalreel.rendering.atlas import read_atlas
     from goalreel.views.learning_film import learning_film, read_learner, write_film, write_table
 
     env, player = spec.config["env"], spec.config["learner"]

@@ -59,9 +59,9 @@ def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
     from goalreel import open_cache
     from goalreel.environments.environment import make_environment
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-    from goalreel.pictures.frame_recorder import filming
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import NO_SPEC
+    from goalreel.rendering.frame_recorder import filming
     from goalreel.simulation.reaches import simulate_reaches
 
     environment = make_environment({"env": name, "max_steps": MOST})

@@ -133,11 +133,11 @@ def mountain_car(folder: Path, reaches: int):
     """Play and render Mountain Car; return the trajectories' and the frame cache's paths."""
     from goalreel.environments.environment import make_environment
     from goalreel.films.render import render_states
-    from goalreel.pictures.atlas import draw_atlas, write_atlas
-    from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.styles import make_style
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import parse_spec
+    from goalreel.rendering.atlas import draw_atlas, write_atlas
+    from goalreel.rendering.frame_cache import write_cache
+    from goalreel.rendering.styles import make_style
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.trajectories import write_trajectories
 
@@ -165,11 +165,11 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     """
     from goalreel.environments.environment import make_environment
     from goalreel.environments.registry import describe
-    from goalreel.pictures.frame_cache import open_cache
-    from goalreel.pictures.frame_recorder import filming
-    from goalreel.pictures.overlay import overlaid
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import NO_SPEC
+    from goalreel.rendering.frame_cache import open_cache
+    from goalreel.rendering.frame_recorder import filming
+    from goalreel.rendering.overlay import overlaid
     from goalreel.simulation.reaches import simulate_reaches
 
     if film.id == ENV:
@@ -199,9 +199,9 @@ def quality(folder: Path, options) -> None:
     from goalreel.encoding.assembling.encode_atlas import code_atlas
     from goalreel.encoding.encoder_selection import choose, x264
     from goalreel.films.segment import assemble_segment, encode_segment
-    from goalreel.pictures.atlas import read_atlas
-    from goalreel.pictures.frame_cache import open_cache
-    from goalreel.pictures.overlay import captions, clear_rows, empty_card, overlaid
+    from goalreel.rendering.atlas import read_atlas
+    from goalreel.rendering.frame_cache import open_cache
+    from goalreel.rendering.overlay import captions, clear_rows, empty_card, overlaid
     from goalreel.simulation.trajectories import read_trajectories
 
     episodes = options.episodes or 100

@@ -163,10 +163,10 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
     """
     import goalreel
     from goalreel.films.render import render_states
-    from goalreel.pictures.atlas import read_atlas
-    from goalreel.pictures.frame_cache import write_cache
-    from goalreel.pictures.styles import make_style
     from goalreel.provenance.spec import NO_SPEC
+    from goalreel.rendering.atlas import read_atlas
+    from goalreel.rendering.frame_cache import write_cache
+    from goalreel.rendering.styles import make_style
 
     path = results / "frames" / "00000.npz"
     cache = goalreel.open_cache(path)

@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def prepare() -> None:
     """Render and warp all frames of the atlas."""
-    from goalreel.pictures.warped import warped_pictures
+    from goalreel.rendering.warped import warped_pictures
 
     pictures = warped_pictures(ENV, "area")
     for positions in np.array_split(np.linspace(-1.2, 0.6, 200_000), 200):

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.files import npz
-from goalreel.pictures.blocks import Recorder
-from goalreel.pictures.frame_cache import DrawnFrames, FrameCache, open_cache
-from goalreel.pictures.frame_recorder import filming
-from goalreel.pictures.layers import Layer, cut_patches, join
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
+from goalreel.rendering.blocks import Recorder
+from goalreel.rendering.frame_cache import DrawnFrames, FrameCache, open_cache
+from goalreel.rendering.frame_recorder import filming
+from goalreel.rendering.layers import Layer, cut_patches, join
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import Trajectories
 

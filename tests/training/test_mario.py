@@ -157,7 +157,7 @@ with contextlib.redirect_stderr(io.StringIO()):
 from gym_super_mario_bros import SuperMarioBrosEnv
 from gym_super_mario_bros.actions import SIMPLE_MOVEMENT
 from nes_py.wrappers import JoypadSpace
-from goalreel.pictures.frame_cache import open_cache
+from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
 played, cache = read_trajectories(sys.argv[1]), open_cache(sys.argv[2])
 env = JoypadSpace(SuperMarioBrosEnv(target=(1, 1)), SIMPLE_MOVEMENT)

@@ -16,7 +16,7 @@ OFFERED = {"hub", "sb3", "vector"}  # modules of public names, as the package it
 STARTS = {"__main__", "stage_program"}  # what starts a program uses all rooms
 # A room imports from itself and from those before it; the modules at the top are before all.
 ROOMS = ["files", "mp4", "h264", "provenance", "environments", "policies", "simulation"]
-ROOMS += ["pictures", "encoding", "films", "recorders", "views", "report", "verification"]
+ROOMS += ["rendering", "encoding", "films", "recorders", "views", "report", "verification"]
 ROOMS += ["training", "configuration", "workflow"]
 LEARNS = {"dqn", "pixels", "training_table"}  # the programs that train
 

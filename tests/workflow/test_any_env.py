@@ -27,10 +27,10 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import encode_segment
 from goalreel.mp4.reader import read_outline
-from goalreel.pictures.frame_recorder import replayed
-from goalreel.pictures.overlay import framed
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
+from goalreel.rendering.frame_recorder import replayed
+from goalreel.rendering.overlay import framed
 from goalreel.simulation import episodes
 from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches

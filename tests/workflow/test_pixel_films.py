@@ -11,9 +11,9 @@ from reruns import FILM, rerun
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.pictures.frame_cache import open_cache
-from goalreel.pictures.warped import watched
 from goalreel.policies.policy import make_policy
+from goalreel.rendering.frame_cache import open_cache
+from goalreel.rendering.warped import watched
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.workflow.config import load_config
@@ -98,7 +98,7 @@ def test_an_edit_reruns_what_it_changes(sources, tmp_path):
         ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1"),
         ("policies/pixel_network.py", "SIDE = 84", "SIDE = 80"),
         ("policies/preprocessing.py", "1e-3", "1e-4"),
-        ("pictures/warped.py", "background.copy()", "background"),
+        ("rendering/warped.py", "background.copy()", "background"),
     ):
         with sources.edited(f"scripts/goalreel/{module}", old, new):
             assert rerun(before, sources.specs(base)) == played, module

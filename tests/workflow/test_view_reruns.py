@@ -211,7 +211,7 @@ CODE_EDITS = [
     ("environments/drawing/frame_memo.py", "1 << 13", "1 << 12", NOTHING),
     ("environments/drawing/lunar_lander.py", "_SCALE = 30.0", "_SCALE = 31.0", NOTHING),
     ("environments/atari_loading.py", "_BY_TIME = -1", "_BY_TIME = -2", NOTHING),
-    ("pictures/classic_control_scene.py", "_THICK = 0.1", "_THICK = 0.2", NOTHING),
+    ("rendering/classic_control_scene.py", "_THICK = 0.1", "_THICK = 0.2", NOTHING),
 ]
 
 
@@ -240,7 +240,7 @@ LEARNER_CODE = [
     ("environments/drawing/frame_memo.py", "1 << 13", "1 << 12", PLAYED),
     ("environments/atari_loading.py", "_BY_TIME = -1", "_BY_TIME = -2", PLAYED),
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),
-    ("pictures/classic_control_scene.py", "_THICK = 0.1", "_THICK = 0.2", NOTHING),
+    ("rendering/classic_control_scene.py", "_THICK = 0.1", "_THICK = 0.2", NOTHING),
     (
         "environments/gymnasium_env.py",
         "else 4",

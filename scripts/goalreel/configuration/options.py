@@ -24,8 +24,8 @@ from goalreel.configuration.values import (
     number,
     text,
 )
-from goalreel.pictures.captions import check_template
 from goalreel.policies.parameters import ALGORITHMS, PARAMETERS
+from goalreel.rendering.captions import check_template
 from goalreel.training.dqn.settings import VARIANTS
 from goalreel.training.games.settings import family_of
 from goalreel.training.pixels.presets import PRESETS

@@ -12,9 +12,9 @@ import numpy as np
 
 from goalreel.arrays import ranges
 from goalreel.environments.drawing.block_store import SIDE, grid
-from goalreel.pictures.blocks import Drawn
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, Layer, Patches
+from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import NOTHING, Layer, Patches
 
 _KR, _KB = 0.2126, 0.0722
 _KG = 1 - _KR - _KB

@@ -14,7 +14,7 @@ from goalreel.mp4.movie_box import FileRange, VideoTrack
 from goalreel.mp4.reader import TICKS, VideoIndex, read_index, read_outline
 from goalreel.mp4.text_tracks import Chapter
 from goalreel.mp4.writer import write_mp4
-from goalreel.pictures.captions import outcome
+from goalreel.rendering.captions import outcome
 from goalreel.simulation.trajectories import Summary, read_summary
 
 

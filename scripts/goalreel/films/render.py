@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from goalreel.pictures.atlas import Atlas, state_keys
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import Layer, cut_patches, join
-from goalreel.pictures.styles import Style
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.atlas import Atlas, state_keys
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import Layer, cut_patches, join
+from goalreel.rendering.styles import Style
 from goalreel.simulation.trajectories import Trajectories
 
 

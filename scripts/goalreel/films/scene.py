@@ -27,7 +27,7 @@ class Scene:
         """Return the scene with another policy. One of pixels sees them in a Mountain Car, too."""
         if not hasattr(policy, "warp"):
             return Scene(self.env, policy)
-        from goalreel.pictures.warped import watched
+        from goalreel.rendering.warped import watched
 
         return Scene(watched(self.env, policy.warp), policy)
 
@@ -35,7 +35,7 @@ class Scene:
         self, path: Path, success: str | float | None = None
     ) -> contextlib.AbstractContextManager[FrameRecorder]:
         """Return what films episodes into a frame cache; see pictures.frame_recorder.filming."""
-        from goalreel.pictures.frame_recorder import filming
+        from goalreel.rendering.frame_recorder import filming
 
         return filming(path, self.env, success)
 

@@ -16,7 +16,7 @@ from goalreel.files.atomic import replacing
 from goalreel.h264.parameter_sets import Stream, configuration
 from goalreel.mp4.movie_box import FileRange, VideoTrack
 from goalreel.mp4.writer import write_mp4
-from goalreel.pictures.frame_cache import FrameCache
+from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import Trajectories
 
 

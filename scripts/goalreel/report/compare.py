@@ -16,12 +16,12 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError, pluralize
 from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_paths
-from goalreel.pictures.captions import CHARACTERS, outcome
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.overlay import framed
-from goalreel.pictures.text import Colour, draw_text
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.captions import CHARACTERS, outcome
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.overlay import framed
+from goalreel.rendering.text import Colour, draw_text
 from goalreel.report.reach_rate import policy_label
 from goalreel.views.filmed_episodes import FilmedEpisodes, read_filmed
 from goalreel.views.grid_page import Cell, page_parts

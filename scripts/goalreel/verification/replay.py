@@ -14,10 +14,10 @@ from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.films.scene import open_scene
 from goalreel.films.shards import shard_name
-from goalreel.pictures.blocks import on_black
-from goalreel.pictures.frame_recorder import replayed
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.blocks import on_black
+from goalreel.rendering.frame_recorder import replayed
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.recording_file import UNKNOWN_SEED

@@ -9,9 +9,9 @@ import numpy as np
 
 from goalreel.environments.environment import gymnasiums_environment
 from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.pictures.blocks import on_black
-from goalreel.pictures.frame_cache import open_cache
-from goalreel.pictures.frame_recorder import replayed
+from goalreel.rendering.blocks import on_black
+from goalreel.rendering.frame_cache import open_cache
+from goalreel.rendering.frame_recorder import replayed
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.trajectories import read_trajectories
 

@@ -19,10 +19,10 @@ from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.seal import check_seal
 from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
-from goalreel.pictures.frame_cache import open_cache
 from goalreel.provenance.checksums import SUMS, check_folder, fault_of, read_digests, read_sums
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.verification.replay_check import difference
 from goalreel.verification.verdict import OTHER, File, Verdict, inspect

@@ -16,11 +16,11 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
 from goalreel.films.scene import Scene, open_scene
-from goalreel.pictures.atlas import Atlas, read_atlas
-from goalreel.pictures.frame_cache import FrameCache, largest, open_cache
-from goalreel.pictures.overlay import captions, overlaid
-from goalreel.pictures.styles import make_style
 from goalreel.provenance.spec import NO_SPEC, Spec
+from goalreel.rendering.atlas import Atlas, read_atlas
+from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
+from goalreel.rendering.overlay import captions, overlaid
+from goalreel.rendering.styles import make_style
 from goalreel.simulation.episodes import FrameRecorder
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import (

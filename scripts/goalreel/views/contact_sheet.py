@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.arrays import paste
-from goalreel.pictures.blocks import enlarged
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.text import Colour, draw_text
+from goalreel.rendering.blocks import enlarged
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.text import Colour, draw_text
 
 _WIDEST, _HIGHEST = 320, 480  # pixels of a thumbnail; in these small frames are enlarged whole
 _NARROWEST = 120  # of a column, for what is written below

@@ -10,8 +10,8 @@ import numpy as np
 
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
-from goalreel.pictures.captions import caption
-from goalreel.pictures.frame_cache import FrameCache, largest, open_cache
+from goalreel.rendering.captions import caption
+from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
 from goalreel.simulation.trajectories import Attempts, Summary, concatenate, read_summary
 from goalreel.views.triggers import EpisodeTrigger, chosen_episodes
 

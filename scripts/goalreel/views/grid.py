@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.overlay import fitting_scale, framed
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.overlay import fitting_scale, framed
 from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
 from goalreel.views.grid_page import GUTTER, Cell, Layout, band_rows, captioned_page, page_parts
 from goalreel.views.scaled_frames import ScaledCache, ScaledPictures

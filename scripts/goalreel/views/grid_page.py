@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.arrays import paste
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, Layer, Patches
-from goalreel.pictures.text import Colour, draw_text
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import NOTHING, Layer, Patches
+from goalreel.rendering.text import Colour, draw_text
 from goalreel.views.scaled_frames import Picture, ScaledCache
 
 GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels

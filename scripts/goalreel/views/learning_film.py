@@ -20,14 +20,14 @@ from goalreel.files.atomic import replacing
 from goalreel.films.concatenate import Chapter, join
 from goalreel.films.scene import Scene, open_scene
 from goalreel.films.segment import encode_segment
-from goalreel.pictures.atlas import Atlas
-from goalreel.pictures.captions import caption
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.overlay import overlaid
 from goalreel.policies.network_file import Checkpoints, PixelCheckpoints, read_checkpoints
 from goalreel.policies.parameters import MOST_AGES
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.atlas import Atlas
+from goalreel.rendering.captions import caption
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.overlay import overlaid
 from goalreel.simulation.episodes import FrameRecorder, simulate_episodes
 from goalreel.simulation.reaches import assemble, outcomes, to_batch
 from goalreel.simulation.trajectories import Trajectories

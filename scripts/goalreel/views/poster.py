@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from goalreel.arrays import paste
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.overlay import fitting_scale
-from goalreel.pictures.text import Colour, draw_text
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.overlay import fitting_scale
+from goalreel.rendering.text import Colour, draw_text
 from goalreel.views.filmed_episodes import spread
 
 _FAINTEST, _STRONGEST = 0.12, 0.7  # opacity of the earliest and of the last but one

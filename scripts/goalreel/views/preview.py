@@ -7,8 +7,8 @@ tried again with loss, then smaller, then with fewer frames a second.
 import io
 
 from goalreel.errors import GoalreelError
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.overlay import fitting_scale
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.overlay import fitting_scale
 from goalreel.views.filmed_episodes import spread
 
 LIMIT = 500_000  # bytes: the file has fewer

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.pictures.blocks import Drawn
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, cut_patches
-from goalreel.pictures.overlay import framed
+from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import NOTHING, cut_patches
+from goalreel.rendering.overlay import framed
 from goalreel.views.filmed_episodes import Episode, FilmedEpisodes, Place
 
 _REACH = 3  # pixels to each side of a scaled one that Lanczos takes into account

@@ -10,7 +10,7 @@ import numpy as np
 
 from goalreel.errors import pluralize
 from goalreel.files.atomic import replacing
-from goalreel.pictures.captions import default_captions
+from goalreel.rendering.captions import default_captions
 from goalreel.views.contact_sheet import draw_sheet, sheet_row
 from goalreel.views.filmed_episodes import FilmedEpisodes, Place
 from goalreel.views.poster import draw_poster

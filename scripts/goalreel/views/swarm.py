@@ -14,10 +14,10 @@ import numpy as np
 from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
 from goalreel.films.render import find_pictures
-from goalreel.pictures.atlas import Atlas, state_keys
-from goalreel.pictures.layers import Patches
-from goalreel.pictures.styles import Style
-from goalreel.pictures.text import draw_text
+from goalreel.rendering.atlas import Atlas, state_keys
+from goalreel.rendering.layers import Patches
+from goalreel.rendering.styles import Style
+from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
 
 _FAINTEST = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen

@@ -15,7 +15,6 @@ from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
 from goalreel.errors import OptionError, UnusableFileError, pluralize
 from goalreel.mp4.reader import MOST_FRAMES
-from goalreel.pictures.captions import default_captions
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import (
     PARAMETERS,
@@ -26,6 +25,7 @@ from goalreel.policies.parameters import (
 )
 from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.policies.sb3_files import misfit, with_files
+from goalreel.rendering.captions import default_captions
 from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
 from goalreel.workflow import selection

@@ -513,14 +513,14 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
         _plays("minari", "recorded"),
     ),
     # Which shows what goalreel plays to a network.
-    "goalreel.pictures.warped": lambda run: run.env.computed and run.policy == "pixels",
-    "goalreel.pictures.frame_recorder": _plays_gymnasium,
+    "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
+    "goalreel.rendering.frame_recorder": _plays_gymnasium,
     # A user's function is told Gymnasium's spaces.
     "goalreel.environments.gymnasium_env": lambda run: (
         _plays_gymnasium(run) or run.policy == "file"
     ),
     "goalreel.environments.classic_control": lambda run: run.is_classic_control,
-    "goalreel.pictures.classic_control_scene": lambda run: run.is_classic_control,
+    "goalreel.rendering.classic_control_scene": lambda run: run.is_classic_control,
     "goalreel.encoding.assembling.block_samples": lambda run: (
         run.encoder.settings["encoder"] == "blocks"
     ),

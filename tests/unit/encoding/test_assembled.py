@@ -43,10 +43,10 @@ from goalreel.h264.inter import skip_run
 from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.slices import SliceHeader, poc_position, slice_nal
 from goalreel.mp4.reader import read_index
-from goalreel.pictures.atlas import state_keys
-from goalreel.pictures.layers import NOTHING
-from goalreel.pictures.overlay import clear_rows, empty_card
-from goalreel.pictures.vector_style import VectorStyle
+from goalreel.rendering.atlas import state_keys
+from goalreel.rendering.layers import NOTHING
+from goalreel.rendering.overlay import clear_rows, empty_card
+from goalreel.rendering.vector_style import VectorStyle
 
 SIZE = (600, 400)
 CASES = {

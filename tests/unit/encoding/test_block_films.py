@@ -19,7 +19,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import assemble_blocks
 from goalreel.mp4.reader import read_index
-from goalreel.pictures.overlay import framed, overlaid
+from goalreel.rendering.overlay import framed, overlaid
 
 ENCODE = {"qp": 25, "card_qp": 12}
 # Pictures, how many times they are enlarged, whether there is a caption.
@@ -80,7 +80,7 @@ def decoded(path, cache, decoder="FFmpeg") -> np.ndarray:
 @pytest.mark.parametrize(("size", "scale", "caption"), CASES)
 def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, caption, decoder):
     """What changes is seen; a row of which nothing changes stays as it was, bit for bit."""
-    monkeypatch.setattr("goalreel.pictures.blocks._MOST_PICTURES", 7)  # groups end in between
+    monkeypatch.setattr("goalreel.rendering.blocks._MOST_PICTURES", 7)  # groups end in between
     cache = cache_of(tmp_path / "c.npz", size, scale, caption)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown, wanted = decoded(tmp_path / "f.mp4", cache, decoder), list(Yuv420p(cache))

@@ -14,11 +14,11 @@ from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.encoder_selection import choose, obstacles
 from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
-from goalreel.pictures.atlas import Atlas, state_keys
-from goalreel.pictures.frame_cache import write_cache
-from goalreel.pictures.overlay import clear_rows, empty_card
-from goalreel.pictures.vector_style import VectorStyle
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
+from goalreel.rendering.atlas import Atlas, state_keys
+from goalreel.rendering.frame_cache import write_cache
+from goalreel.rendering.overlay import clear_rows, empty_card
+from goalreel.rendering.vector_style import VectorStyle
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.workflow.config import load_config
 

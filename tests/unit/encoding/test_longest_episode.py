@@ -14,10 +14,10 @@ from goalreel.encoding.assembling.sample_parts import MOST_PICTURES
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import assemble_segment
 from goalreel.mp4.reader import read_index
-from goalreel.pictures.atlas import Atlas
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, Layer, Patches, cut_patches, join
-from goalreel.pictures.overlay import Canvas
+from goalreel.rendering.atlas import Atlas
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import NOTHING, Layer, Patches, cut_patches, join
+from goalreel.rendering.overlay import Canvas
 
 WIDTH, HEIGHT = SIZE = (48, 48)
 PICTURES = 6

@@ -9,9 +9,9 @@ import pytest
 from conftest import CONTINUOUS, DISCRETE, rendered, resealed, simulated
 
 from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.pictures.atlas import read_atlas, write_atlas
-from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
-from goalreel.pictures.layers import Layer, Patches
+from goalreel.rendering.atlas import read_atlas, write_atlas
+from goalreel.rendering.frame_cache import FrameCache, open_cache, write_cache
+from goalreel.rendering.layers import Layer, Patches
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories, write_trajectories
 

@@ -16,7 +16,7 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import encode_segment
 from goalreel.mp4.reader import read_index
-from goalreel.pictures.frame_cache import FrameCache
+from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import write_trajectories
 
 DEAD = f"{socket.gethostname()}-99999999"  # a process that lives no more

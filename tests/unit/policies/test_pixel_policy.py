@@ -10,10 +10,10 @@ from pixel_policies import random_policy
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files import npz
-from goalreel.pictures.warped import watched
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
 from goalreel.policies.preprocessing import WARPS
+from goalreel.rendering.warped import watched
 from goalreel.simulation.episodes import simulate_episodes
 
 CAR, BREAKOUT, FREEWAY = "MountainCar-v0", "ALE/Breakout-v5", "ALE/Freeway-v5"

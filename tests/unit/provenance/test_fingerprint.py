@@ -204,9 +204,9 @@ def reworded(text: str) -> str:
         ("workflow/resources.py", more, PUMP, set()),
         ("simulation/reaches.py", more, PUMP, {"simulate"}),
         ("arrays.py", more, PUMP, {"simulate", "render", "coded_atlas", "encode"}),
-        ("pictures/frame_recorder.py", more, PUMP, set()),
-        ("pictures/frame_recorder.py", more, DRAWN, {"simulate"}),
-        ("pictures/blocks.py", more, DRAWN, {"simulate", "encode"}),
+        ("rendering/frame_recorder.py", more, PUMP, set()),
+        ("rendering/frame_recorder.py", more, DRAWN, {"simulate"}),
+        ("rendering/blocks.py", more, DRAWN, {"simulate", "encode"}),
         ("encoding/yuv.py", more, DRAWN, {"encode"}),
         ("films/render.py", more, DRAWN, set()),
     ],
@@ -219,7 +219,7 @@ def test_a_film_follows_what_shapes_it(scripts, name, edit, config, stages):
 
 
 @pytest.mark.parametrize(
-    "name", ["render.py", "goalreel/pictures/layers.py", "goalreel/new/module.py"]
+    "name", ["render.py", "goalreel/rendering/layers.py", "goalreel/new/module.py"]
 )
 def test_any_change_of_a_source_is_seen(scripts, name):
     assert sources_as_noted(scripts) is None

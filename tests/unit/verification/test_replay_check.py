@@ -9,8 +9,8 @@ from frames import film, groups_of
 
 from goalreel.environments.environment import make_environment
 from goalreel.files import npz
-from goalreel.pictures.frame_cache import DrawnFrames, open_cache
 from goalreel.provenance.spec import canonical, parse_spec
+from goalreel.rendering.frame_cache import DrawnFrames, open_cache
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.verification.replay_check import difference
 

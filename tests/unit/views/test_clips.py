@@ -17,10 +17,10 @@ from frames import film, layer_of
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
-from goalreel.pictures.atlas import write_atlas
-from goalreel.pictures.frame_cache import FrameCache, write_cache
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, parse_spec
+from goalreel.rendering.atlas import write_atlas
+from goalreel.rendering.frame_cache import FrameCache, write_cache
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.views.attempt_frames import RunAttempts

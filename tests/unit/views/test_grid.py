@@ -16,11 +16,11 @@ from PIL import Image
 from goalreel.encoding.yuv import planar
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.pictures.blocks import Drawn
-from goalreel.pictures.frame_cache import FrameCache, open_cache, write_cache
-from goalreel.pictures.layers import NOTHING, Layer, cut_patches
-from goalreel.pictures.overlay import fitting_scale
 from goalreel.provenance.spec import canonical, parse_spec
+from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.frame_cache import FrameCache, open_cache, write_cache
+from goalreel.rendering.layers import NOTHING, Layer, cut_patches
+from goalreel.rendering.overlay import fitting_scale
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
 from goalreel.views import grid_page
 from goalreel.views.filmed_episodes import read_filmed

@@ -17,14 +17,14 @@ from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
-from goalreel.pictures.atlas import write_atlas
-from goalreel.pictures.layers import Patches
-from goalreel.pictures.overlay import Bands
-from goalreel.pictures.text import Canvas
 from goalreel.policies.network_file import Checkpoints, write_checkpoints
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import RulePolicy, pump
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
+from goalreel.rendering.atlas import write_atlas
+from goalreel.rendering.layers import Patches
+from goalreel.rendering.overlay import Bands
+from goalreel.rendering.text import Canvas
 from goalreel.views.learning_film import Learner, learning_film, read_learner, write_film
 from learning import learning as stage
 

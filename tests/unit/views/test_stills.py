@@ -12,8 +12,8 @@ from gymnasium_frames import played as played_by_gymnasium
 from PIL import Image, ImageSequence
 from test_grid import CARTPOLE, run_of
 
-from goalreel.pictures.frame_cache import FrameCache
 from goalreel.provenance.spec import canonical
+from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views import contact_sheet
 from goalreel.views.filmed_episodes import read_filmed, spread

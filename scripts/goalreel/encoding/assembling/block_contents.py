@@ -13,9 +13,9 @@ import numpy as np
 
 from goalreel.environments.drawing.block_store import SIDE, BlockStore, grid
 from goalreel.errors import GoalreelError
-from goalreel.pictures.blocks import Drawn
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import Layer
+from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import Layer
 
 # FFmpeg's decoder warns of more than 32 slices that begin within four rows of macroblocks.
 _MOST_OF_A_ROW = 7

@@ -27,7 +27,7 @@ from goalreel.h264.bits import BitStrings, escape, joined, ue_codewords
 from goalreel.h264.nal import IDR, SLICE
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits
-from goalreel.pictures.frame_cache import FrameCache
+from goalreel.rendering.frame_cache import FrameCache
 
 _REF_IDC = 2  # nal_ref_idc of all pictures
 _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5

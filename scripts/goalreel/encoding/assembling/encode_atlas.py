@@ -14,8 +14,8 @@ from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import Stream, pps, sps
 from goalreel.h264.prediction import plain
 from goalreel.h264.slices import SliceHeader, slice_nal
-from goalreel.pictures.atlas import Atlas
 from goalreel.provenance.spec import NO_SPEC, Spec
+from goalreel.rendering.atlas import Atlas
 
 _COLOURS = 2  # beside the track; more would cost more in every slice header than they save
 

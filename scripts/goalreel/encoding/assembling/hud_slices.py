@@ -13,7 +13,7 @@ from goalreel.encoding.yuv import pad16, patch_planes, planar, planes
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Patch, Planes, Region
 from goalreel.h264.slices import SliceHeader
-from goalreel.pictures.layers import Layer
+from goalreel.rendering.layers import Layer
 
 
 def hud_slices(

@@ -24,8 +24,8 @@ from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Region
 from goalreel.h264.nal import length_prefixed
 from goalreel.h264.slices import SliceHeader, slice_nal
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, Layer
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import NOTHING, Layer
 from goalreel.simulation.trajectories import Trajectories
 
 _PICTURE, _CAPTION = "car", "caption"  # layers; all others are the HUD's

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from goalreel.pictures.warped import warped_pictures
+from goalreel.rendering.warped import warped_pictures
 from goalreel.training.games.car_lanes import Lanes
 from goalreel.training.games.lanes import Episode, PixelStep
 from goalreel.training.games.settings import CAR_GAME, GameSettings

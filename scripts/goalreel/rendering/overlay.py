@@ -14,11 +14,11 @@ import numpy as np
 
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError
-from goalreel.pictures.blocks import Drawn
-from goalreel.pictures.captions import caption
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.layers import NOTHING, Layer, Patches, join
-from goalreel.pictures.text import Canvas
+from goalreel.rendering.blocks import Drawn
+from goalreel.rendering.captions import caption
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.layers import NOTHING, Layer, Patches, join
+from goalreel.rendering.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
 _TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 600x400

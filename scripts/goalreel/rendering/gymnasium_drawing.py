@@ -11,7 +11,7 @@ import numpy as np
 
 from goalreel.environments.drawing.kept_surface import KeptSurface
 from goalreel.environments.registry import Description, describe
-from goalreel.pictures import mountain_car_scene as scene
+from goalreel.rendering import mountain_car_scene as scene
 
 _BLACK, _GREY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
 

@@ -38,9 +38,9 @@ import numpy as np
 
 from goalreel.arrays import ranges
 from goalreel.files import npz
-from goalreel.pictures.blocks import Drawn, Group, SizedGroup
-from goalreel.pictures.layers import Layer, Patches
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
+from goalreel.rendering.blocks import Drawn, Group, SizedGroup
+from goalreel.rendering.layers import Layer, Patches
 
 VERSION = 2
 _KIND = "frames"

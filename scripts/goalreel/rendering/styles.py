@@ -11,8 +11,8 @@ import numpy as np
 
 from goalreel.environments.registry import MOUNTAIN_CARS, describe
 from goalreel.errors import GoalreelError
-from goalreel.pictures.gymnasium_drawing import GymnasiumStyle
-from goalreel.pictures.vector_style import VectorStyle
+from goalreel.rendering.gymnasium_drawing import GymnasiumStyle
+from goalreel.rendering.vector_style import VectorStyle
 
 
 class Style(Protocol):

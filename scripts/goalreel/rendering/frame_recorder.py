@@ -25,10 +25,10 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
-from goalreel.pictures.blocks import Group, Recorder, SizedGroup
-from goalreel.pictures.classic_control_scene import Artist
-from goalreel.pictures.frame_cache import DrawnFrames
 from goalreel.provenance.spec import Spec
+from goalreel.rendering.blocks import Group, Recorder, SizedGroup
+from goalreel.rendering.classic_control_scene import Artist
+from goalreel.rendering.frame_cache import DrawnFrames
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.reaches import has_reached
 

@@ -14,9 +14,9 @@ from gymnasium_frames import played
 
 from goalreel.encoding.encoder_selection import card_frames
 from goalreel.errors import GoalreelError
-from goalreel.pictures.frame_cache import FrameCache
-from goalreel.pictures.overlay import captions, fitting_scale, hud_layers, overlaid
-from goalreel.pictures.text import Canvas
+from goalreel.rendering.frame_cache import FrameCache
+from goalreel.rendering.overlay import captions, fitting_scale, hud_layers, overlaid
+from goalreel.rendering.text import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 CARDS = 15

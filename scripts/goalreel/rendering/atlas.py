@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from goalreel.files import npz
-from goalreel.pictures.layers import Patches, cut_patches
-from goalreel.pictures.styles import Style
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
+from goalreel.rendering.layers import Patches, cut_patches
+from goalreel.rendering.styles import Style
 
 VERSION = 1
 _KIND = "atlas"

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from goalreel import cli
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.pictures import camera
+from goalreel.rendering import camera
 
 CALLS = {"step": 0, "render": 0, "made": 0}
 

@@ -7,8 +7,8 @@ from frames import film, groups_of
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.pictures import classic_control
-from goalreel.pictures.classic_control_scene import Artist
+from goalreel.rendering import classic_control
+from goalreel.rendering.classic_control_scene import Artist
 from goalreel.simulation.episodes import Episode
 
 IDS = ["CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1"]

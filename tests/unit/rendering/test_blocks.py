@@ -8,8 +8,8 @@ from frames import drawn, groups_of
 
 from goalreel.encoding.yuv import Yuv420p, planar
 from goalreel.environments.drawing.block_store import BlockReader, BlockStore
-from goalreel.pictures import blocks
-from goalreel.pictures.overlay import framed
+from goalreel.rendering import blocks
+from goalreel.rendering.overlay import framed
 
 SIZES = [(31, 45), (16, 16), (1, 1), (17, 33), (64, 80), (50, 500)]
 

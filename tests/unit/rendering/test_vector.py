@@ -10,12 +10,12 @@ from gymnasium_frames import drawn
 from project import REPOSITORY
 
 from goalreel.films.render import render_states
-from goalreel.pictures.atlas import draw_atlas, read_atlas, write_atlas
-from goalreel.pictures.frame_cache import open_cache, write_cache
-from goalreel.pictures.mountain_car_scene import MIN_POSITION, SCALE
-from goalreel.pictures.styles import make_style
-from goalreel.pictures.vector_style import PALETTES
 from goalreel.provenance.spec import canonical, parse_spec
+from goalreel.rendering.atlas import draw_atlas, read_atlas, write_atlas
+from goalreel.rendering.frame_cache import open_cache, write_cache
+from goalreel.rendering.mountain_car_scene import MIN_POSITION, SCALE
+from goalreel.rendering.styles import make_style
+from goalreel.rendering.vector_style import PALETTES
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
-from goalreel.pictures.gymnasium_drawing import GymnasiumStyle
-from goalreel.pictures.styles import Style
 from goalreel.policies.preprocessing import WARPS, Warp
+from goalreel.rendering.gymnasium_drawing import GymnasiumStyle
+from goalreel.rendering.styles import Style
 
 
 class WarpedPictures:

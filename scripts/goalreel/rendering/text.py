@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.pictures.captions import CHARACTERS
-from goalreel.pictures.layers import Patches
+from goalreel.rendering.captions import CHARACTERS
+from goalreel.rendering.layers import Patches
 
 _SMALLEST = 8  # pixels; below, nothing can be read
 _COLUMNS, _ROWS = 600, 400

@@ -5,8 +5,8 @@ import pytest
 from PIL import ImageFont
 
 from goalreel.errors import GoalreelError
-from goalreel.pictures.captions import CHARACTERS, caption, check_template
-from goalreel.pictures.text import draw_text
+from goalreel.rendering.captions import CHARACTERS, caption, check_template
+from goalreel.rendering.text import draw_text
 
 
 def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn():

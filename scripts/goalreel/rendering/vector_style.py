@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from goalreel.environments.registry import describe
-from goalreel.pictures.mountain_car_scene import (
+from goalreel.rendering.mountain_car_scene import (
     CLEARANCE,
     HEIGHT,
     MIN_POSITION,

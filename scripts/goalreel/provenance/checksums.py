@@ -130,8 +130,8 @@ def _digest(value: dict) -> str:
 def read_sums(sums: Path) -> dict[Path, str]:
     """Return the files that `sums` lists, and their sha256.
 
-    Raises GoalreelError if it cannot be read, UnusableFileError if it is no checksum file or names others'
-    files.
+    Raises GoalreelError if it cannot be read, UnusableFileError if it is no checksum file or names
+    others' files.
     """
     found = {}
     with reporting_damage(sums):
@@ -147,7 +147,7 @@ def read_sums(sums: Path) -> dict[Path, str]:
 
 
 def check_digests(path: Path) -> None:
-    """Raise UnusableFileError unless a .json file, and those whose checksums it has, are as written."""
+    """Raise UnusableFileError unless a .json file, and those that it lists, are as written."""
     for name, digest in read_digests(path).items():
         if fault := fault_of(path.parent / name, digest):
             raise UnusableFileError(path, f"{name} beside it: {fault}")

@@ -222,8 +222,8 @@ def filming(
 ) -> Iterator[FrameRecorder]:
     """Yield a camera that writes a frame cache to `path`, which `FrameRecorder.write` completes.
 
-    environment, success: see FrameRecorder. Raises GoalreelError for an environment that Gymnasium does
-    not draw.
+    environment, success: see FrameRecorder. Raises GoalreelError for an environment that Gymnasium
+    does not draw.
     """
     if describe(environment.id).has_atlas:
         raise GoalreelError(f"{environment.id} is drawn from an atlas, by scripts/render.py")

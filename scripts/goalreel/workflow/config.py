@@ -300,9 +300,9 @@ def _shard_faults(config: Mapping) -> Faults:
     if shards > _MOST_SHARDS:
         yield (
             "shard_size",
-            f"{size} divides {pluralize(count, selection.unit(config))} into {shards:,} shards, and "
-            f"Snakemake plans at most {_MOST_SHARDS:,}; allowed: {-(-count // _MOST_SHARDS)} or "
-            f"more",
+            f"{size} divides {pluralize(count, selection.unit(config))} into {shards:,} shards, "
+            f"and Snakemake plans at most {_MOST_SHARDS:,}; "
+            f"allowed: {-(-count // _MOST_SHARDS)} or more",
         )
 
 

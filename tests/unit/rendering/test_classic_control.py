@@ -7,7 +7,7 @@ from frames import film, groups_of
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.rendering import classic_control
+from goalreel.rendering import classic_control_scene
 from goalreel.rendering.classic_control_scene import Artist
 from goalreel.simulation.episodes import Episode
 
@@ -44,7 +44,7 @@ def test_the_frames_of_a_film_are_those_of_gymnasium(tmp_path, name):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", IDS)
 def test_pictures_are_those_of_gymnasium_from_the_reset_to_the_end(name, monkeypatch):
-    monkeypatch.setattr(classic_control, "_MOST", 40)  # plans are forgotten, and drawn anew
+    monkeypatch.setattr(classic_control_scene, "_MOST", 40)  # plans are forgotten, and drawn anew
     env, artist = (
         gymnasium.make(name, render_mode="rgb_array"),
         Artist(make_environment({"env": name})),
@@ -89,13 +89,13 @@ def test_any_state_is_drawn_as_gymnasium_draws_it(name):
 
 
 def test_a_picture_that_gymnasium_draws_otherwise_is_no_film(tmp_path, monkeypatch):
-    plan, paint, size = classic_control._SCENES["CartPole-v1"]
+    plan, paint, size = classic_control_scene._SCENES["CartPole-v1"]
 
     def paler(surface, drawn):
         points = paint(surface, drawn)
         surface.fill((250, 250, 250), (10, 10, 2, 2))
         return [*points, (10, 10), (12, 12)]
 
-    monkeypatch.setitem(classic_control._SCENES, "CartPole-v1", (plan, paler, size))
+    monkeypatch.setitem(classic_control_scene._SCENES, "CartPole-v1", (plan, paler, size))
     with pytest.raises(GoalreelError, match="step 0: Gymnasium draws another picture when it play"):
         film(tmp_path / "c.npz", make_environment({"env": "CartPole-v1"}), range(2))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
 
-from goalreel.environments import physics
+from goalreel.environments import mountain_car
 from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.errors import GoalreelError
@@ -72,7 +72,9 @@ def test_a_step_from_any_state_equals_gymnasium(env, goal_velocity):
     positions[5000:] = dtype(environment.goal_position) - velocities[5000:]
     actions = rng.integers(0, 3, 6000) if env == DISCRETE else rng.uniform(-1.5, 1.5, 6000)
     actions = actions.astype(environment.action_dtype)
-    state, rewards, terminated = environment.step(physics.State(positions, velocities), actions)
+    state, rewards, terminated = environment.step(
+        mountain_car.State(positions, velocities), actions
+    )
     stopped = limited = 0
     for i in range(6000):
         given = positions[i], velocities[i]
@@ -113,12 +115,12 @@ def test_random_actions_are_drawn_as_documented(env, policy):
 
 def test_cosine_is_the_c_librarys():
     samples = np.random.default_rng(0).uniform(-3.6, 1.8, 500_000)
-    assert physics._cos(samples).tolist() == [math.cos(x) for x in samples.tolist()]
+    assert mountain_car._cos(samples).tolist() == [math.cos(x) for x in samples.tolist()]
 
 
 def test_where_numpys_cosine_differs_the_c_librarys_is_taken(monkeypatch):
     monkeypatch.setattr(np, "cos", lambda x: np.sin(x + math.pi / 2))
-    chosen = physics._agreeing_cos()
+    chosen = mountain_car._agreeing_cos()
     samples = np.linspace(-3, 3, 1001)
     assert chosen(samples).tolist() == [math.cos(x) for x in samples.tolist()]
 

@@ -69,7 +69,7 @@ def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: Spec, log: Pa
 
 
 def read_metrics(path: Path) -> Metrics:
-    """Read metrics.json. Raises GoalreelError if there is none, UnusableFileError if it is damaged."""
+    """Read metrics.json. Raises GoalreelError without one, UnusableFileError if it is damaged."""
     read_digests(path)  # which checks that it is as it was written
     try:
         values = json.loads(path.read_text(encoding="ascii"))["metrics"]

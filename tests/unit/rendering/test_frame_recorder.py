@@ -11,7 +11,7 @@ from gymnasium import spaces
 from goalreel import cli
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
-from goalreel.rendering import camera
+from goalreel.rendering import frame_recorder
 
 CALLS = {"step": 0, "render": 0, "made": 0}
 
@@ -90,7 +90,7 @@ for made in (Walk, *Walk.__subclasses__()):
 @pytest.fixture(autouse=True)
 def slow_to_make(monkeypatch):
     """Take making an instance for slow, so that used ones are tried."""
-    monkeypatch.setattr(camera, "_LONG", -1)
+    monkeypatch.setattr(frame_recorder, "_LONG", -1)
 
 
 def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
@@ -131,7 +131,7 @@ def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
 
 
 def test_an_instance_that_is_quickly_made_plays_one_episode(tmp_path, monkeypatch):
-    monkeypatch.setattr(camera, "_LONG", 1e9)
+    monkeypatch.setattr(frame_recorder, "_LONG", 1e9)
     environment, made, cache, calls = filmed(tmp_path, "Walk")
     assert environment.pool.trusted is False and calls["made"] == 9 + 1
     assert calls["step"] == (9 + 1) * 8
@@ -145,12 +145,12 @@ def test_a_picture_that_no_seed_decides_is_refused_with_its_step(tmp_path):
 
 
 def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(camera, "_LONG", 1e9)
-    monkeypatch.setattr(camera, "_SURE", 3)
+    monkeypatch.setattr(frame_recorder, "_LONG", 1e9)
+    monkeypatch.setattr(frame_recorder, "_SURE", 3)
     _, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == 9 * 8 + 3
-    monkeypatch.setattr(camera, "_SURE", 8)
+    monkeypatch.setattr(frame_recorder, "_SURE", 8)
     with pytest.raises(GoalreelError, match="step 8: Gymnasium draws another"):
         filmed(tmp_path, "Moody")
 
@@ -166,7 +166,7 @@ def test_camera_logs_how_many_frames_are_drawn(tmp_path, monkeypatch, capsys):
 
 def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):
     """Even where drawing what fails takes longer than playing again what is kept."""
-    monkeypatch.setattr(camera.time, "perf_counter", lambda: 100 * CALLS["render"])
+    monkeypatch.setattr(frame_recorder.time, "perf_counter", lambda: 100 * CALLS["render"])
     _, made, cache, calls = filmed(tmp_path, "Moody", share=0.3, check=False)
     attempts = len(made.attempts.reach)
     assert attempts > 20 and len(cache) == 9 * 9
@@ -188,7 +188,7 @@ def test_what_fails_is_drawn_only_where_drawing_costs_less_than_stepping_again(
     """Time is counted in calls, so that the test does not depend on the machine."""
     cost = {"drawing": (100, 1), "stepping": (1, 100)}[slow]
     clock = lambda: cost[0] * CALLS["render"] + cost[1] * CALLS["step"]  # noqa: E731
-    monkeypatch.setattr(camera.time, "perf_counter", clock)
+    monkeypatch.setattr(frame_recorder.time, "perf_counter", clock)
     _, made, cache, calls = filmed(tmp_path, "Walk", range(20), share=0.2)
     check(made, cache, share=0.2)
     attempts = len(made.attempts.reach)
@@ -198,6 +198,6 @@ def test_what_fails_is_drawn_only_where_drawing_costs_less_than_stepping_again(
     else:
         assert calls["step"] == 8 * (attempts + 1) and calls["render"] == 9 * (attempts + 1)
     bytes_made = (tmp_path / "f.npz").read_bytes()
-    monkeypatch.setattr(camera.time, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(frame_recorder.time, "perf_counter", lambda: 0.0)
     filmed(tmp_path, "Walk", range(20), share=0.2)
     assert (tmp_path / "f.npz").read_bytes() == bytes_made

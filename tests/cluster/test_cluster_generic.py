@@ -1,5 +1,8 @@
 """Films by way of any command that submits job scripts: here a qsub with an empty environment."""
 
+import os
+import subprocess
+
 import pytest
 from conftest import FEW, hashes
 from project import Project
@@ -7,6 +10,27 @@ from slurm_cluster import cluster_python
 
 pytestmark = pytest.mark.slow
 PROFILE = ("--workflow-profile", "profiles/cluster-generic", "--latency-wait", "10")
+
+# Two runs in one workflow.
+TWO = """
+module cars:
+    snakefile: "{snakefile}"
+    config: {{"reaches": 2, "results": "cars"}}
+
+use rule * from cars as cars_*
+
+module poles:
+    snakefile: "{snakefile}"
+    config: {{"env": "CartPole-v1", "episodes": 2, "results": "poles"}}
+
+use rule * from poles as poles_*
+
+rule both:
+    default_target: True
+    input:
+        "cars/film.mp4",
+        "poles/film.mp4",
+"""
 
 # Grid Engine's options come first and the job script last; it prints the job's id.
 QSUB = """#!/bin/sh
@@ -56,3 +80,19 @@ def test_a_job_refuses_options_that_were_edited_since_it_was_submitted(project, 
     assert "the configuration has changed since the run that submitted this job began" in log
     assert "Traceback" not in log
     assert not (project.folder / target).exists()
+
+
+def test_jobs_of_two_modules_of_one_workflow_find_their_own_plan(project, tmp_path):
+    snakefile = project.folder / "Snakefile"
+    (tmp_path / "Snakefile").write_text(TWO.format(snakefile=snakefile))
+    profile = "--workflow-profile", str(project.folder / PROFILE[1]), *PROFILE[2:]
+    (tmp_path / "alone").mkdir()
+    for folder, how in ((tmp_path, profile), (tmp_path / "alone", ("-j", "2"))):
+        command = [project.python, "-m", "snakemake", "-s", str(tmp_path / "Snakefile"), *how]
+        environment = os.environ | {"XDG_CACHE_HOME": str(project.cache)}
+        environment |= with_qsub(tmp_path) if how is profile else {}
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "submitted").read_text().count("\n") >= 4
+    for film in ("cars/film.mp4", "poles/film.mp4"):
+        assert (tmp_path / film).read_bytes() == (tmp_path / "alone" / film).read_bytes()

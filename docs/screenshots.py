@@ -24,12 +24,12 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from goalreel import open_cache, read_trajectories  # noqa: E402
 from goalreel.environments.environment import make_environment  # noqa: E402
+from goalreel.policies.policy import make_policy  # noqa: E402
+from goalreel.provenance.spec import NO_SPEC  # noqa: E402
 from goalreel.rendering.frame_recorder import filming  # noqa: E402
 from goalreel.rendering.overlay import captions, overlaid  # noqa: E402
 from goalreel.rendering.styles import make_style  # noqa: E402
 from goalreel.rendering.text import Canvas  # noqa: E402
-from goalreel.policies.policy import make_policy  # noqa: E402
-from goalreel.provenance.spec import NO_SPEC  # noqa: E402
 from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
 
 ENV, CAPTION = "MountainCar-v0", "Reach {reach} · seed {seed} · {steps} steps"

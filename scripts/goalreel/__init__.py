@@ -33,7 +33,7 @@ _HOME = {
     "GoalreelError": "errors",
     "RecordVideo": "recorders.record_video",
     "film": "workflow.in_process",
-    "open_cache": "pictures.frame_cache",
+    "open_cache": "rendering.frame_cache",
     "read_trajectories": "simulation.trajectories",
     "save_video": "recorders.save_video",
 }

@@ -34,7 +34,7 @@ class Scene:
     def recorder(
         self, path: Path, success: str | float | None = None
     ) -> contextlib.AbstractContextManager[FrameRecorder]:
-        """Return what films episodes into a frame cache; see pictures.frame_recorder.filming."""
+        """Return what films episodes into a frame cache; see rendering.frame_recorder.filming."""
         from goalreel.rendering.frame_recorder import filming
 
         return filming(path, self.env, success)

@@ -39,7 +39,7 @@ class Run:
     rate: ReachRate | None  # of reaches
 
     @property
-    def pluralize(self) -> pd.DataFrame:
+    def counted(self) -> pd.DataFrame:
         """The episodes that count: all of them, or those that reached."""
         return self.episodes[self.episodes["reached"]] if self.unit == "reach" else self.episodes
 

@@ -8,7 +8,7 @@ from assembling import CAPTION, atlas_of, quantisers
 from conftest import CONTINUOUS, DISCRETE, GYMNASIUM, STYLES, simulated
 
 from encode import encode as program
-from goalreel.encoding import choice
+from goalreel.encoding import encoder_selection
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
 from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.encoder_selection import choose, obstacles
@@ -206,7 +206,7 @@ def test_x264_takes_its_settings_from_the_options_or_else_from_the_quality():
     chosen = choose(config(encode={"encoder": "x264", "crf": 20.0, "preset": "slow"}))
     assert chosen.label == "x264, preset slow, crf 20.0" and chosen.reason == ""
     for quality in ("small", "balanced", "best"):
-        settings = choice.x264(config(encode={"quality": quality}))
+        settings = encoder_selection.x264(config(encode={"quality": quality}))
         assert settings["preset"] == "veryfast" and 0 < settings["qp"] < 30
 
 
@@ -237,7 +237,7 @@ def test_a_hud_and_a_caption_fit_only_where_the_car_leaves_them_room(width):
         render = {"style": "vector", "width": width, "height": height}
         atlas = extremes((width, height))
         clear, boxes = clear_rows(atlas.background, DISCRETE, True), atlas.patches.boxes
-        hud_fits, caption_fits = choice._hud_fits(render), choice._caption_fits(render)
+        hud_fits, caption_fits = encoder_selection._hud_fits(render), choice._caption_fits(render)
         slices = clear[1] // 16 * 16
         room = (boxes[:, 0] + boxes[:, 2]).max() <= slices and -(-clear[0] // 16) < clear[1] // 16
         assert room or not hud_fits, height

@@ -7,7 +7,7 @@ import pytest
 from assembling import byte_stream, quantisers
 from decoders import DECODERS, decode_or_skip
 
-from goalreel.encoding import choice
+from goalreel.encoding import encoder_selection
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.assembling.sample_parts import MOST_PICTURES
@@ -76,5 +76,7 @@ def test_a_longer_episode_is_refused_by_its_reach(coded_atlas, tmp_path):
     ):
         cache = frames(5, MOST_PICTURES + 1)
         assemble_segment(cache, coded_atlas, NAMED, tmp_path / "long.mp4", 30, "{}")
-    assert choice.MOST_PICTURES == MOST_PICTURES, "so that the configuration allows what fits"
+    assert encoder_selection.MOST_PICTURES == MOST_PICTURES, (
+        "so that the configuration allows what fits"
+    )
     assert not list(tmp_path.iterdir())

@@ -99,7 +99,7 @@ class Collectors:
         """Set the share of random actions."""
         self._control["epsilon"][0] = epsilon
 
-    def pluralize(self) -> dict[str, int]:
+    def counted(self) -> dict[str, int]:
         """Return the sums of all collectors' counters (collector.COUNTERS)."""
         return {
             name: sum(int(handle.counters[name][0]) for handle in self._handles)

@@ -237,7 +237,10 @@ def test_a_hud_and_a_caption_fit_only_where_the_car_leaves_them_room(width):
         render = {"style": "vector", "width": width, "height": height}
         atlas = extremes((width, height))
         clear, boxes = clear_rows(atlas.background, DISCRETE, True), atlas.patches.boxes
-        hud_fits, caption_fits = encoder_selection._hud_fits(render), choice._caption_fits(render)
+        hud_fits, caption_fits = (
+            encoder_selection._hud_fits(render),
+            encoder_selection._caption_fits(render),
+        )
         slices = clear[1] // 16 * 16
         room = (boxes[:, 0] + boxes[:, 2]).max() <= slices and -(-clear[0] // 16) < clear[1] // 16
         assert room or not hud_fits, height

@@ -25,8 +25,8 @@ HEADER = ("step", "FPS", "ratio", "range")
 _SECONDS = 0.7  # of CPU time, for a sample
 SKIP = 4
 FRAMES = 4
-LANES = (1, 16, 64)
-COMPARED = (4, 250)  # lanes and steps
+NUM_ENVS = (1, 16, 64)
+COMPARED = (4, 250)  # sub-environments and steps
 EACH, SKIPPED = "an action each frame", f"an action for {SKIP} frames"
 DRAWN = {1: "in wrappers", SKIP: "of the shown frames only, in wrappers"}
 
@@ -65,9 +65,9 @@ def prepare() -> None:
 def contenders(skip: int) -> dict[str, Callable[[], int]]:
     """Return Gymnasium's way and goalreel's."""
     rows = {f"Gymnasium's render {DRAWN[skip]}": random_play(skip)}
-    for count in LANES:
-        name = f"goalreel's atlas, {count} lane{'s' * (count > 1)}"
-        rows[name] = random_lanes(Stacked(count, skip), count)
+    for count in NUM_ENVS:
+        name = f"goalreel's atlas, {count} environment{'s' * (count > 1)}"
+        rows[name] = random_steps(Stacked(count, skip), count)
     return rows
 
 
@@ -114,32 +114,32 @@ def random_play(skip: int) -> Callable[[], int]:
 
 
 class Stacked:
-    """goalreel's lanes with their stacks, (lanes, frames, 84, 84) uint8, oldest first."""
+    """goalreel's environments and their stacks, (num_envs, frames, 84, 84) uint8, oldest first."""
 
     def __init__(self, count: int, skip: int):
-        """Begin with what lanes show, again and again, as FrameStackObservation does."""
-        from goalreel.training.games.make_lanes import make_lanes
+        """Begin with what sub-environments show, again and again, as FrameStackObservation does."""
+        from goalreel.training.games.make_envs import make_envs
         from goalreel.training.games.settings import GameSettings
 
-        self._lanes = make_lanes(GameSettings(ENV, skip, warp="area"), 0, count)
-        self.stacks = np.repeat(self._lanes.obs[:, None], FRAMES, axis=1)
+        self._envs = make_envs(GameSettings(ENV, skip, warp="area"), 0, count)
+        self.stacks = np.repeat(self._envs.obs[:, None], FRAMES, axis=1)
 
     def step(self, actions: np.ndarray):
-        """Step the lanes, and their stacks with them."""
+        """Step the sub-environments, and their stacks with them."""
         from goalreel.training.pixels.collector import next_stacks
 
-        step = self._lanes.step(actions)
+        step = self._envs.step(actions)
         ended = step.terminated | step.truncated
-        self.stacks = next_stacks(self.stacks, self._lanes.obs, ended)
+        self.stacks = next_stacks(self.stacks, self._envs.obs, ended)
         return step
 
 
-def random_lanes(lanes: Stacked, count: int) -> Callable[[], int]:
-    """Return what takes ten random actions of each lane."""
+def random_steps(envs: Stacked, count: int) -> Callable[[], int]:
+    """Return what takes ten random actions of each sub-environment."""
     rng = np.random.default_rng(0)
 
     def run() -> int:
-        return sum(lanes.step(row).frames for row in rng.integers(3, size=(10, count)))
+        return sum(envs.step(row).frames for row in rng.integers(3, size=(10, count)))
 
     return run
 
@@ -158,10 +158,10 @@ class Begun(gymnasium.Wrapper):
 
 def compare(skip: int) -> int:
     """Return how many stacks were compared. Raises MismatchError if any differ."""
-    from goalreel.training.games.car_lanes import Lanes
+    from goalreel.training.games.car_envs import Cars
 
     count, steps = COMPARED
-    ours, cars = Stacked(count, skip), Lanes(0, count, skip)
+    ours, cars = Stacked(count, skip), Cars(0, count, skip)
     bare = [Begun(gymnasium.make(ENV, render_mode="rgb_array")) for _ in range(count)]
     envs = [wrapped(Skipping(env, skip)) for env in bare]
     for env, position in zip(bare, cars.positions, strict=True):
@@ -174,11 +174,11 @@ def compare(skip: int) -> int:
         actions = dice.integers(3, size=count)
         ours.step(actions)
         cars.step(actions)
-        for lane, action in enumerate(actions.tolist()):
-            theirs[lane], _, terminated, truncated, _ = envs[lane].step(action)
+        for index, action in enumerate(actions.tolist()):
+            theirs[index], _, terminated, truncated, _ = envs[index].step(action)
             if terminated or truncated:
-                bare[lane].start = cars.positions[lane]
-                theirs[lane] = envs[lane].reset()[0]
+                bare[index].start = cars.positions[index]
+                theirs[index] = envs[index].reset()[0]
     return count * (steps // skip)
 
 

@@ -14,7 +14,7 @@ from pixel_policies import random_weights
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import (
     CONTROL,
@@ -33,7 +33,7 @@ from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
 GAME = asdict(GameSettings("MountainCar-v0").filled())
-SHAPE, STACK, LANES = (84, 84), 4, 3
+SHAPE, STACK, NUM_ENVS = (84, 84), 4, 3
 PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux tells it there")
 
 
@@ -50,7 +50,7 @@ def started(
     **others,
 ):
     """Return the collectors of a few cars, to be entered."""
-    told = {"game": GAME, "seed": (1, 0), "lanes": LANES, "shape": SHAPE, "stack": STACK}
+    told = {"game": GAME, "seed": (1, 0), "num_envs": NUM_ENVS, "shape": SHAPE, "stack": STACK}
     told = Assignment(**told | {"capacity": 300, "block": True} | others)
     return Collectors(python, collectors, told, weights(actions), epsilon)
 
@@ -62,8 +62,8 @@ def replay_and_feeder():
     from goalreel.training.pixels.frame_replay_buffer import FrameReplay
     from goalreel.training.pixels.replay_feeder import ReplayFeeder
 
-    def make(rings, lanes, size, shape=SHAPE, margin=32, environments=LANES):
-        replay = FrameReplay(lanes, size, shape, STACK, margin)
+    def make(rings, num_envs, size, shape=SHAPE, margin=32, environments=NUM_ENVS):
+        replay = FrameReplay(num_envs, size, shape, STACK, margin)
         return replay, ReplayFeeder(rings, replay, environments)
 
     return make
@@ -83,7 +83,7 @@ class Alone:
     """A collector in this process, and the other ends of what it writes to."""
 
     def __init__(self, capacity: int, block: bool, epsilon: float, alive=lambda: True):
-        """Make memory, car lanes and collector."""
+        """Make memory, car sub-environments and collector."""
         self.ring, self.episodes = Ring(step_fields(SHAPE), capacity), Ring(EPISODE, EPISODES)
         fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
         fds |= {n: blocks.create(blocks.layout(f)[1]) for n, f in
@@ -91,13 +91,13 @@ class Alone:
         self.weights = SharedWeights(fields_of(weights()))
         self.weights.write(weights())
         told = Assignment(
-            *(GAME, [5], LANES, SHAPE, STACK, capacity, block, fields_of(weights())),
+            *(GAME, [5], NUM_ENVS, SHAPE, STACK, capacity, block, fields_of(weights())),
             fds | {"weights": self.weights.fd},
         )
         told = Assignment.of(told.to_json())
         blocks.arrays(fds["control"], CONTROL)["epsilon"][0] = epsilon
         self.counters = blocks.arrays(fds["counters"], COUNTERS)
-        self.collector = Collector(told, make_lanes(GameSettings(**GAME), 9, LANES), alive)
+        self.collector = Collector(told, make_envs(GameSettings(**GAME), 9, NUM_ENVS), alive)
 
     def rows(self) -> dict[str, np.ndarray]:
         """Take all rows out of the ring."""
@@ -117,28 +117,28 @@ def test_rows_are_what_was_played():
     rows = alone.rows()
     assert int(alone.counters["drops"][0]) == 0
     assert int(alone.counters["steps"][0]) == (rows["action"] != END).sum()
-    lanes = make_lanes(GameSettings(**GAME), 9, LANES)
-    mine = [{n: c[rows["env"] == lane] for n, c in rows.items()} for lane in range(LANES)]
-    at, frames, ended, ages = [0] * LANES, 0, 0, np.zeros(LANES, int)
+    envs = make_envs(GameSettings(**GAME), 9, NUM_ENVS)
+    mine = [{n: c[rows["env"] == index] for n, c in rows.items()} for index in range(NUM_ENVS)]
+    at, frames, ended, ages = [0] * NUM_ENVS, 0, 0, np.zeros(NUM_ENVS, int)
     while at[0] < len(mine[0]["env"]):
-        obs = lanes.obs
-        actions = np.array([mine[lane]["action"][at[lane]] for lane in range(LANES)])
-        step = lanes.step(actions)
+        obs = envs.obs
+        actions = np.array([mine[index]["action"][at[index]] for index in range(NUM_ENVS)])
+        step = envs.step(actions)
         frames += step.frames
         ended += len(step.ended)
-        for lane, own in enumerate(mine):
-            place = at[lane]
-            assert np.array_equal(own["frame"][place], obs[lane])
-            assert (own["age"][place], own["reward"][place]) == (ages[lane], step.rewards[lane])
-            assert own["terminated"][place] == step.terminated[lane]
-            at[lane] += 1
-            if step.truncated[lane] and not step.terminated[lane]:
-                assert own["action"][place + 1] == END and own["age"][place + 1] == ages[lane] + 1
-                assert np.array_equal(own["frame"][place + 1], step.next_obs[lane])
-                at[lane] += 1
+        for index, own in enumerate(mine):
+            place = at[index]
+            assert np.array_equal(own["frame"][place], obs[index])
+            assert (own["age"][place], own["reward"][place]) == (ages[index], step.rewards[index])
+            assert own["terminated"][place] == step.terminated[index]
+            at[index] += 1
+            if step.truncated[index] and not step.terminated[index]:
+                assert own["action"][place + 1] == END and own["age"][place + 1] == ages[index] + 1
+                assert np.array_equal(own["frame"][place + 1], step.next_obs[index])
+                at[index] += 1
         ages = np.where(step.terminated | step.truncated, 0, ages + 1)
     assert int(alone.counters["frames"][0]) == frames and ended == len(alone.episodes)
-    assert ended >= 4 * LANES
+    assert ended >= 4 * NUM_ENVS
 
 
 def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
@@ -151,18 +151,18 @@ def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
     for _ in range(120):
         alone.collector.step()
     rows = alone.rows()
-    for lane in range(LANES):
-        own = {n: c[(rows["env"] == lane) & (rows["action"] != END)] for n, c in rows.items()}
+    for index in range(NUM_ENVS):
+        own = {n: c[(rows["env"] == index) & (rows["action"] != END)] for n, c in rows.items()}
         for step, stacks in enumerate(given):
             back = np.minimum(np.arange(STACK)[::-1], own["age"][step])
-            assert np.array_equal(stacks[lane], own["frame"][step - back])
+            assert np.array_equal(stacks[index], own["frame"][step - back])
 
 
 def test_what_follows_dropped_steps_begins_anew():
     alone = Alone(10, False, 1.0)
     for _ in range(8):
         alone.collector.step()
-    assert len(alone.ring) == 10 and int(alone.counters["drops"][0]) == 8 * LANES - 10
+    assert len(alone.ring) == 10 and int(alone.counters["drops"][0]) == 8 * NUM_ENVS - 10
     assert alone.rows()["age"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
     for _ in range(2):
         alone.collector.step()
@@ -254,15 +254,15 @@ def is_alive(pid: int) -> bool:
 
 def test_feeder_moves_batches_and_stops_at_its_limit(replay_and_feeder):
     rings = [Ring(step_fields(SHAPE), 3000) for _ in range(2)]
-    columns = (np.zeros((2400, *SHAPE), np.uint8), np.arange(2400) % LANES, np.arange(2400) % 3)
-    ages = np.arange(2400) // LANES
+    columns = (np.zeros((2400, *SHAPE), np.uint8), np.arange(2400) % NUM_ENVS, np.arange(2400) % 3)
+    ages = np.arange(2400) // NUM_ENVS
     fields = step_fields(SHAPE)
     rows = dict(zip(fields, (*columns, ages, ages, ages * 0), strict=True))
     rows = {name: column.astype(fields[name][0]) for name, column in rows.items()}
     rows["action"][5::100] = END
     for ring in rings:
         ring.push(rows)
-    replay, feeder = replay_and_feeder(rings, 2 * LANES, 2000)
+    replay, feeder = replay_and_feeder(rings, 2 * NUM_ENVS, 2000)
     feeder.limit = 2500
     feeder.start()
     until(lambda: feeder.steps >= 2500)

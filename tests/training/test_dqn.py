@@ -21,7 +21,7 @@ from goalreel.training.dqn.playing import (  # noqa: E402
 )
 from goalreel.training.dqn.settings import VARIANTS, settings_of  # noqa: E402
 from goalreel.training.dqn.training import evaluate, train  # noqa: E402
-from goalreel.training.games.car_lanes import Step  # noqa: E402
+from goalreel.training.games.car_envs import Step  # noqa: E402
 
 SHORT = replace(settings_of("baseline", 120), hidden=(16, 16), start=40)
 
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_weights(variant):
     [
         ({}, {"no_grad": False}),  # which saves time alone: the targets are detached either way
         pytest.param({}, {"wrapped": False}, marks=pytest.mark.slow),
-        pytest.param({"lanes": 3}, {"wrapped": False}, marks=pytest.mark.slow),
+        pytest.param({"num_envs": 3}, {"wrapped": False}, marks=pytest.mark.slow),
     ],
 )
 def test_what_only_saves_time_changes_no_weight(changes, same):
@@ -63,7 +63,7 @@ def test_each_decision_is_learned_from_as_often(variant, monkeypatch):
     settings = replace(settings_of(variant, 480), hidden=(16, 16), start=240)
     metrics = train(settings, variant, 1).metrics
     # An environment or two more or less at the start, and those of a step that all take together.
-    assert metrics.decisions in range(480, 480 + settings.lanes)
+    assert metrics.decisions in range(480, 480 + settings.num_envs)
     assert set(sizes) == {32 * settings.learn_every}
     assert abs(sum(sizes) - 240 * 32) <= 2 * 16 * 32
 

@@ -1,4 +1,4 @@
-"""Environments as pixels: what lanes show, pay and count, and what is said of wrong settings."""
+"""Environments as pixels: what sub-environments show, pay and count, and what is said of wrong settings."""
 
 import dataclasses
 import importlib.util
@@ -13,8 +13,8 @@ from test_collectors import SHAPE, started, until
 from goalreel.errors import GoalreelError
 from goalreel.policies.preprocessing import WARPS
 from goalreel.training.games import settings as game_settings
-from goalreel.training.games.car_lanes import Lanes, WrappedCars
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.car_envs import Cars, WrappedCars
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import END
 from goalreel.training.pixels.collectors import actions_of
@@ -28,7 +28,7 @@ NEEDS_ALE = pytest.mark.skipif(
 @pytest.mark.parametrize("warp", ["area", "pillow"])
 def test_the_car_is_seen_as_gymnasium_draws_it(warp):
     """The cars' states are held against Gymnasium's below."""
-    lanes, cars = make_lanes(GameSettings(CAR, warp=warp), 7, 3), Lanes(7, 3, 4)
+    envs, cars = make_envs(GameSettings(CAR, warp=warp), 7, 3), Cars(7, 3, 4)
     env = gymnasium.make(CAR, render_mode="rgb_array")
     env.reset()
 
@@ -40,13 +40,13 @@ def test_the_car_is_seen_as_gymnasium_draws_it(warp):
         return np.stack(pictures)
 
     rng = np.random.default_rng(0)
-    assert np.array_equal(lanes.obs, drawn(cars.positions))
+    assert np.array_equal(envs.obs, drawn(cars.positions))
     ended, frames, running = [], 0, np.zeros(3, int)
     velocities = cars.obs[:, 1]
     for number in range(60):
         actions = np.where(velocities >= 0, 2, 0)
         actions = np.where(rng.random(3) < 0.2, 1, actions)
-        step, wanted = lanes.step(actions), cars.step(actions)
+        step, wanted = envs.step(actions), cars.step(actions)
         velocities = cars.obs[:, 1]
         over = wanted.terminated | wanted.truncated
         assert np.array_equal(wanted.next_obs[:, 0], cars.reached.astype(np.float32))
@@ -57,14 +57,14 @@ def test_the_car_is_seen_as_gymnasium_draws_it(warp):
         assert np.array_equal(step.truncated, wanted.truncated)
         if number % 10 == 0 or over.any():
             assert np.array_equal(step.next_obs, drawn(cars.reached))
-            assert np.array_equal(lanes.obs, drawn(cars.positions))
-        assert [episode.lane for episode in step.ended] == np.flatnonzero(over).tolist()
+            assert np.array_equal(envs.obs, drawn(cars.positions))
+        assert [episode.index for episode in step.ended] == np.flatnonzero(over).tolist()
         ended += step.ended
         frames += step.frames
         running = np.where(over, 0, running + 1)
         assert step.frames == wanted.frames
     env.close()
-    lanes.close()
+    envs.close()
     assert len(ended) > 2 and all(e.return_ == -e.frames for e in ended)
     assert all(e.distance >= 0.5 for e in ended if e.frames < 200)
     assert sum(e.frames for e in ended) + 4 * running.sum() == frames
@@ -73,20 +73,20 @@ def test_the_car_is_seen_as_gymnasium_draws_it(warp):
 @NEEDS_ALE
 def test_a_games_return_is_what_the_game_paid():
     """Lives, clipping and no-ops lie between the learner and the game; its frames count all."""
-    lanes = make_lanes(GameSettings(BREAKOUT), 3, 2)
-    assert lanes.actions == 4 and lanes.obs.shape == (2, 84, 84)
+    envs = make_envs(GameSettings(BREAKOUT), 3, 2)
+    assert envs.actions == 4 and envs.obs.shape == (2, 84, 84)
     rng, lost, ended, frames, seen = np.random.default_rng(1), np.zeros(2), [], 0, set()
     while len(ended) < 2:
-        step = lanes.step(rng.integers(4, size=2))
+        step = envs.step(rng.integers(4, size=2))
         assert not step.truncated.any() and set(step.rewards) <= {0.0, 1.0}
         lost += step.terminated
         frames += step.frames
         ended += step.ended
         seen.add(step.next_obs.tobytes())
-        begun = [episode.lane for episode in step.ended]
-        assert all(lost[lane] >= 3 for lane in begun), "a game has five lives"
+        begun = [episode.index for episode in step.ended]
+        assert all(lost[index] >= 3 for index in begun), "a game has five lives"
         lost[begun] = 0
-    lanes.close()
+    envs.close()
     assert len(seen) > 50 and frames > 4 * len(seen)
     assert all(e.return_ >= 0 and e.frames > 200 and np.isnan(e.distance) for e in ended)
 
@@ -95,12 +95,12 @@ def test_a_games_return_is_what_the_game_paid():
 @NEEDS_ALE
 def test_a_game_that_does_not_end_is_truncated_after_five_minutes():
     """Nobody serves: the first ball falls, and no other comes."""
-    lanes = make_lanes(GameSettings(BREAKOUT), 3, 1)
+    envs = make_envs(GameSettings(BREAKOUT), 3, 1)
     ended = []
     for number in range(1, 4_600):
-        step = lanes.step(np.array([0]))
+        step = envs.step(np.array([0]))
         ended += [(number, bool(step.truncated[0]), episode.frames) for episode in step.ended]
-    lanes.close()
+    envs.close()
     ((number, truncated, frames),) = ended
     assert truncated and 18_000 - 60 <= frames <= 18_000 and number >= 4_400
 
@@ -125,8 +125,8 @@ def test_ales_games_are_named_as_gymnasium_registers_them():
 def test_a_collectors_process_plays_the_game(python, values):
     """Half of the actions are the network's, which such an interpreter computes with NumPy."""
     game = dataclasses.asdict(GameSettings(**values).filled())
-    actions, lanes = actions_of(python, game), 2
-    with started(python, 1, 0.5, actions, game=game, lanes=lanes) as collectors:
+    actions, num_envs = actions_of(python, game), 2
+    with started(python, 1, 0.5, actions, game=game, num_envs=num_envs) as collectors:
         (ring,) = collectors.rings
         until(lambda: len(ring) >= 120, collectors)
         rows = {name: column.copy() for name, column in ring.items(120).items()}
@@ -135,8 +135,8 @@ def test_a_collectors_process_plays_the_game(python, values):
         process = collectors._handles[0].process
     assert process.returncode == 0
     assert rows["frame"].shape == (120, *SHAPE) and rows["frame"].std(axis=(1, 2)).min() > 1
-    for lane in range(lanes):
-        own = {name: column[rows["env"] == lane] for name, column in rows.items()}
+    for index in range(num_envs):
+        own = {name: column[rows["env"] == index] for name, column in rows.items()}
         assert len(np.unique(own["frame"], axis=0)) > 20
         played = own["action"][own["action"] != END]
         assert set(played.tolist()) <= set(range(actions)) and len(set(played.tolist())) > 1
@@ -163,32 +163,32 @@ def test_unknown_games_are_named(game, message):
 
 @NEEDS_ALE
 def test_a_game_without_lives_or_fire_has_neither_wrapper():
-    lanes = make_lanes(GameSettings("ALE/Freeway-v5"), 0, 1)
-    ends = [lanes.step(np.array([1])).terminated[0] for _ in range(50)]
-    lanes.close()
+    envs = make_envs(GameSettings("ALE/Freeway-v5"), 0, 1)
+    ends = [envs.step(np.array([1])).terminated[0] for _ in range(50)]
+    envs.close()
     assert not any(ends)
 
 
 def test_a_missing_package_is_named(monkeypatch):
     with pytest.raises(GoalreelError, match=r"goalreel\[mario\]' .*NumPy 2"):
-        make_lanes(GameSettings("SuperMarioBros-1-1-v0"), 0, 1)
+        make_envs(GameSettings("SuperMarioBros-1-1-v0"), 0, 1)
     monkeypatch.setattr(np, "__version__", "1.26.4")
     monkeypatch.setitem(sys.modules, "gym_super_mario_bros", None)
     with pytest.raises(GoalreelError, match=rf"goalreel\[mario\]' .*{sys.executable} cannot"):
-        make_lanes(GameSettings("SuperMarioBros-1-1-v0"), 0, 1)
+        make_envs(GameSettings("SuperMarioBros-1-1-v0"), 0, 1)
 
 
 @pytest.mark.parametrize("skip", [1, 12])
-@pytest.mark.parametrize("lanes", [1, 5])
-def test_lanes_are_gymnasiums_environments(lanes, skip):
-    ours, theirs = Lanes(7, lanes, skip), WrappedCars(7, lanes, skip)
+@pytest.mark.parametrize("num_envs", [1, 5])
+def test_sub_environments_are_gymnasiums_environments(num_envs, skip):
+    ours, theirs = Cars(7, num_envs, skip), WrappedCars(7, num_envs, skip)
     rng = np.random.default_rng(1)
     assert np.array_equal(ours.obs, theirs.obs)
     seen, ended = ours.obs, 0
     for _ in range(900 // skip):
         # Along the velocity, so that some episodes terminate and others are truncated.
         along = np.where(seen[:, 1] >= 0, 2, 0)
-        actions = np.where(rng.random(lanes) < 0.6, along, rng.integers(3, size=lanes))
+        actions = np.where(rng.random(num_envs) < 0.6, along, rng.integers(3, size=num_envs))
         one, other = ours.step(actions.astype(np.int8)), theirs.step(actions.astype(np.int8))
         for name, value in vars(one).items():
             assert np.array_equal(value, getattr(other, name)), name

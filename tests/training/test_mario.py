@@ -40,20 +40,20 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
     return said
 
 
-def test_lanes_are_the_packages_own_game_four_frames_a_step():
+def test_sub_environments_are_the_packages_own_game_four_frames_a_step():
     """Mario runs to the right, meets his first enemy, and begins anew."""
     ours = f"""
 import json, numpy as np
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings
-lanes = make_lanes(GameSettings(**{SETTINGS}), 0, 2)
-assert lanes.actions == 7 and lanes.obs.shape == (2, 84, 84) and lanes.obs.dtype == np.uint8
+envs = make_envs(GameSettings(**{SETTINGS}), 0, 2)
+assert envs.actions == 7 and envs.obs.shape == (2, 84, 84) and envs.obs.dtype == np.uint8
 rows, ended = [], []
 for number in range(60):
-    step = lanes.step(np.array([1, 0 if number % 3 else 2]))
+    step = envs.step(np.array([1, 0 if number % 3 else 2]))
     rows.append([float(step.rewards[0]), bool(step.terminated[0]), int(step.next_obs[0].sum())])
-    ended += [[e.lane, e.return_, e.frames, e.distance] for e in step.ended]
-lanes.close()
+    ended += [[e.index, e.return_, e.frames, e.distance] for e in step.ended]
+envs.close()
 print(json.dumps([rows, ended]))
 """
     theirs = """
@@ -126,7 +126,7 @@ import numpy as np
 from goalreel.environments.environment import make_environment
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.episodes import simulate_episodes
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings
 class Watching:
     stacks = []
@@ -141,10 +141,10 @@ environment = make_environment(config)
 policy.check(environment)
 actions = simulate_episodes(np.array([seed]), environment, policy).actions[0].reshape(-1, 4)
 assert (actions == actions[:, :1]).all() and len(np.unique(actions)) > 1
-lanes = make_lanes(GameSettings(**json.loads(sys.argv[2])), 0, 1)
+envs = make_envs(GameSettings(**json.loads(sys.argv[2])), 0, 1)
 for stack, action in zip(Watching.stacks, actions[:, 0], strict=True):
-    assert np.array_equal(stack[-1], lanes.obs[0])
-    lanes.step(np.array([action]))
+    assert np.array_equal(stack[-1], envs.obs[0])
+    envs.step(np.array([action]))
 print(json.dumps(len(actions)))
 """
 

@@ -17,7 +17,7 @@ from goalreel.errors import GoalreelError
 from goalreel.training.dqn.player_process import PlayerProcess
 from goalreel.training.dqn.playing import transitions
 from goalreel.training.dqn.settings import Settings
-from goalreel.training.games.car_lanes import WrappedCars
+from goalreel.training.games.car_envs import WrappedCars
 
 SETTINGS = Settings(hidden=(16, 16), wrapped=False, parallel=True, learn_every=4)
 GREEDY = replace(SETTINGS, exploration=1, final_epsilon=0.0)  # from the second step on
@@ -33,7 +33,7 @@ def weights(action: int) -> dict[str, np.ndarray]:
 def test_steps_arrive_as_gymnasium_makes_them():
     """Through the ring none is lost, and none comes twice or in another order."""
     theirs, ended = WrappedCars(5, 3, 4), 0
-    settings = replace(SETTINGS, lanes=3, frame_skip=4)
+    settings = replace(SETTINGS, num_envs=3, frame_skip=4)
     with contextlib.closing(PlayerProcess(settings, 5, weights(2))) as player:
         for _ in range(300):
             played, obs = player.next(), theirs.obs

@@ -225,7 +225,7 @@ def test_no_frame_and_no_number_depends_on_the_shard(monkeypatch, tmp_path):
         return film(tmp_path / name, make_environment({"env": "CartPole-v1"}), reaches)
 
     whole, frames = made("whole.npz", range(7))
-    monkeypatch.setattr(GymnasiumEnvironment, "most_lanes", 3)
+    monkeypatch.setattr(GymnasiumEnvironment, "max_envs", 3)
     monkeypatch.setattr(episodes, "_ROWS", 8)
     parts = [made(f"{i}.npz", range(i, min(i + 4, 7))) for i in (0, 4)]
     for name in ("states", "actions", "rewards"):

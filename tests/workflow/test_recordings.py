@@ -68,7 +68,7 @@ def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, su
     path = tmp_path / f"r{suffix}"
     given = record(path, env, 3, steps, max_episode_steps=120)
     environment = make_environment({"env": env, "max_steps": 120})
-    monkeypatch.setattr(type(environment), "most_lanes", 2)
+    monkeypatch.setattr(type(environment), "max_envs", 2)
     made = played(path, environment, 3)
     assert len(made) == 3 == len(made.attempts.reach)
     for e, (seed, states, rewards, ends) in enumerate(given):

@@ -72,7 +72,7 @@ def test_a_policy_of_ones_own_plays_what_it_plays_in_gymnasium(policy):
 
 @pytest.mark.parametrize("env", [DISCRETE, "Pendulum-v1", "CartPole-v1"])
 def test_a_policys_generators_are_the_episodes_own(policy, env):
-    """Written as documented, the policy `random` comes out again: no lane's draw is another's."""
+    """Written as documented, the policy `random` comes out again: no sub-environment's draw is another's."""
     shape = {DISCRETE: "int(3 * u)", "CartPole-v1": "int(2 * u)"}.get(env, "[4 * u - 2]")
     mine = policy(f"""
         def act(observations, generators):
@@ -235,7 +235,7 @@ def test_a_policy_that_raises_shows_its_own_traceback_and_the_observation(policy
     lines = said.splitlines()
     assert "mine.py: act raised KeyError for the observation" in lines[0]
     angle = json.loads(lines[0].split("observation ")[1].split(" (")[0])[2]
-    assert angle <= 0, "the lane that raises, not the first"
+    assert angle <= 0, "the sub-environment that raises, not the first"
     assert lines[2].endswith('mine.py", line 8, in act')
     assert "return {True: 1}[angle > 0]" in said and "KeyError" in lines[-1]
     assert "goalreel/" not in said.split("\n", 1)[1]

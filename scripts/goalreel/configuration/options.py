@@ -72,8 +72,8 @@ class Policy(Section):
     """Further files that the policy of `file` reads, such as weights. If their content changes, the
     shards are made again."""
     batch: Boolean = True
-    """Whether the function of `file` gets the observations of all lanes at once. `false` calls it
-    with one row at a time, for networks that round differently in a batch."""
+    """Whether the function of `file` gets the observations of all environments at once. `false`
+    calls it with one row at a time, for networks that round differently in a batch."""
     algorithm: Literal[tuple(ALGORITHMS)] | None = None
     """The algorithm that trained the model of `sb3`. `null` reads it from the model's file. Those
     from TQC on need sb3-contrib. MaskablePPO plays without masks."""

@@ -1,1 +1,1 @@
-"""Mountain Cars in lanes, any other environment by Gymnasium; seeds and action spaces."""
+"""Environments that are stepped side by side, drawing, seeds and action spaces."""

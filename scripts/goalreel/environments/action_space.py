@@ -52,9 +52,9 @@ class ActionSpace:
             )
 
     def scaled(self, draws: Sequence[np.ndarray]) -> np.ndarray:
-        """Return uniformly random actions, (lanes, *stored_shape).
+        """Return uniformly random actions, (num_envs, *stored_shape).
 
-        draws: for each number of an action, (lanes,) doubles in [0, 1).
+        draws: for each number of an action, (num_envs,) doubles in [0, 1).
         """
         unit = np.stack(draws, axis=1)
         if self.whole:
@@ -63,27 +63,28 @@ class ActionSpace:
             chosen = self.low + unit * (self.high - self.low)
         return chosen.astype(self.stored_dtype).reshape(len(unit), *self.stored_shape)
 
-    def checked(self, actions: object, lanes: int, who: str) -> np.ndarray:
-        """Return a batch of actions from elsewhere as (lanes, *stored_shape) of `stored_dtype`.
+    def checked(self, actions: object, num_envs: int, who: str) -> np.ndarray:
+        """Return a batch of actions from elsewhere as (num_envs, *stored_shape) of `stored_dtype`.
 
         Args:
-            actions: should be (lanes, *shape) of a fitting kind within the bounds.
-            lanes: how many actions are expected.
+            actions: should be (num_envs, *shape) of a fitting kind within the bounds.
+            num_envs: how many actions are expected.
             who: what the actions came from, which begins the error's message.
 
         Raises:
             GoalreelError: they are not.
         """
-        expected = f"expected: {lanes} actions, {self}, as an array of shape {(lanes, *self.shape)}"
+        shape = (num_envs, *self.shape)
+        expected = f"expected: {num_envs} actions, {self}, as an array of shape {shape}"
         try:
             array = np.asarray(actions)
         except ValueError as error:  # rows of unlike lengths
             raise GoalreelError(f"{who} returned no array ({error}); {expected}") from None
-        if array.shape != (lanes, *self.shape):
+        if array.shape != shape:
             raise GoalreelError(f"{who} returned an array of shape {array.shape}; {expected}")
         if array.dtype.kind not in ("iub" if self.whole else "iuf"):
             raise GoalreelError(f"{who} returned {array.dtype}; {expected}")
-        rows = array.astype(np.int64 if self.whole else self.dtype).reshape(lanes, -1)
+        rows = array.astype(np.int64 if self.whole else self.dtype).reshape(num_envs, -1)
         wrong = ~((rows >= self.low) & (rows <= self.high)).all(axis=1)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -91,7 +92,7 @@ class ActionSpace:
                 f"{who} returned {array[row].tolist()} in row {row}, which is not in the action "
                 f"space; {expected}"
             )
-        return rows.astype(self.stored_dtype).reshape(lanes, *self.stored_shape)
+        return rows.astype(self.stored_dtype).reshape(num_envs, *self.stored_shape)
 
     def taken(self, action: np.ndarray) -> object:
         """Return a stored action as the environment's `step` takes it."""

@@ -1,4 +1,4 @@
-"""CartPole, Acrobot and Pendulum in lanes, bit for bit as Gymnasium 1.4.0 steps them.
+"""CartPole, Acrobot and Pendulum in sub-environments, bit for bit as Gymnasium 1.4.0 steps them.
 
 Sources: gymnasium/envs/classic_control/{cartpole,acrobot,pendulum}.py, whose order of operations is
 kept. Gymnasium takes sines, cosines and remainders of NumPy's scalars, which are those of arrays;
@@ -17,7 +17,7 @@ import numpy as np
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.environments.seeding import uniform
 
-# States are (width, lanes), a row for each number of Gymnasium's `state`.
+# States are (width, num_envs), a row for each number of Gymnasium's `state`.
 _Step = Callable[[np.ndarray, np.ndarray, Mapping], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
@@ -42,7 +42,7 @@ def _pow2_float32(x: np.ndarray) -> np.ndarray:
 def _step_cartpole(
     states: np.ndarray, actions: np.ndarray, kwargs: Mapping
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CartPole. actions: (lanes,) of 0 (push left) and 1 (right)."""
+    """CartPole. actions: (num_envs,) of 0 (push left) and 1 (right)."""
     gravity, pole_mass, length, tau = 9.8, 0.1, 0.5, 0.02
     mass, moment = pole_mass + 1.0, pole_mass * length
     x, x_dot, theta, theta_dot = states
@@ -63,7 +63,7 @@ _SPEED_1, _SPEED_2 = 4 * math.pi, 9 * math.pi  # the most, of Acrobot's joints
 def _step_acrobot(
     states: np.ndarray, actions: np.ndarray, kwargs: Mapping
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Acrobot-v1, by a step of Runge and Kutta. actions: (lanes,) of 0, 1 and 2, torque - 1."""
+    """Acrobot-v1, by a step of Runge and Kutta. actions: (num_envs,) of 0, 1 and 2, torque - 1."""
     torque, step = np.array([-1.0, 0.0, 1.0])[actions], 0.2
     before = states.astype(np.float64)  # those of the reset are float32
     k1 = _acrobot_change(before, torque)
@@ -79,7 +79,7 @@ def _step_acrobot(
 
 
 def _acrobot_change(states: np.ndarray, torque: np.ndarray) -> np.ndarray:
-    """Return how fast Acrobot's states change, (4, lanes), all masses and lengths 1."""
+    """Return how fast Acrobot's states change, (4, num_envs), all masses and lengths 1."""
     half, moment, g = 0.5, 1.0, 9.8  # a link's centre of mass, and its moment of inertia
     theta1, theta2, speed1, speed2 = states
     cos2, sin2 = np.cos(theta2), np.sin(theta2)
@@ -112,7 +112,7 @@ def _wrapped(angles: np.ndarray) -> np.ndarray:
 def _step_pendulum(
     states: np.ndarray, actions: np.ndarray, kwargs: Mapping
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pendulum-v1. actions: (lanes, 1) float32, the torque; clamped to -2 to 2.
+    """Pendulum-v1. actions: (num_envs, 1) float32, the torque; clamped to -2 to 2.
 
     Its mass and length are 1. A torque and what it is multiplied with stay float32.
     """
@@ -169,7 +169,7 @@ def is_computed(config: Mapping) -> bool:
 class ClassicControl(GymnasiumEnvironment):
     """One of Gymnasium's environments that is stepped here; its recorded state is the whole one."""
 
-    most_lanes: ClassVar = 1 << 12
+    max_envs: ClassVar = 1 << 12
     idle_share: ClassVar = 0.0
 
     @property
@@ -193,27 +193,27 @@ class ClassicControl(GymnasiumEnvironment):
 
         return self.max_steps or gymnasium.spec(self.id).max_episode_steps
 
-    def lanes(self, seeds: np.ndarray) -> "_Lanes":
-        """Return lanes as `env.reset(seed=seed)` leaves them."""
+    def sub_envs(self, seeds: np.ndarray) -> "_SubEnvs":
+        """Return sub-environments as `env.reset(seed=seed)` leaves them."""
         high = np.array(self._rules.reach)
         states = uniform(seeds, -high, high)
-        return _Lanes(self, states.astype(self.reset_dtype))
+        return _SubEnvs(self, states.astype(self.reset_dtype))
 
     def recorded(self, env, observation: object) -> np.ndarray:
         """Return an instance's state, (width,) float64."""
         return np.array(env.unwrapped.state, np.float64)
 
     def batch(self, observations) -> np.ndarray:
-        """Return observations as one array, (lanes, numbers) float32."""
+        """Return observations as one array, (num_envs, numbers) float32."""
         return np.asarray(observations)
 
 
 @dataclass
-class _Lanes:
-    """Lanes after the same number of steps; see environment.Lanes."""
+class _SubEnvs:
+    """Sub-environments after the same number of steps; see environment.SubEnvs."""
 
     environment: ClassicControl
-    now: np.ndarray  # (width, lanes)
+    now: np.ndarray  # (width, num_envs)
     steps: int = 0
 
     def observations(self) -> np.ndarray:
@@ -230,8 +230,8 @@ class _Lanes:
         truncated = np.full(len(rewards), self.steps >= self.environment.limit)
         return rewards, terminated, truncated
 
-    def take(self, lanes: np.ndarray) -> "_Lanes":
-        return _Lanes(self.environment, self.now[:, lanes], self.steps)
+    def take(self, mask: np.ndarray) -> "_SubEnvs":
+        return _SubEnvs(self.environment, self.now[:, mask], self.steps)
 
     def close(self) -> None:
         pass

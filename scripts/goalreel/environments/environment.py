@@ -11,36 +11,36 @@ from goalreel.environments.registry import describe
 if TYPE_CHECKING:
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
-# Observations of several lanes: an array (lanes, ...), or of a Dict space one for each key.
+# Observations of several environments: an array (num_envs, ...), of a Dict space one for each key.
 Batch = np.ndarray | dict[str, "Batch"]
 
 
-class Lanes(Protocol):
-    """Episodes that are played side by side, one in each lane."""
+class SubEnvs(Protocol):
+    """Episodes that are played side by side, one in each sub-environment."""
 
     def observations(self) -> Sequence:
-        """Return what the policy sees, one item per lane."""
+        """Return what the policy sees, one item per sub-environment."""
 
     def states(self) -> Sequence[np.ndarray]:
-        """Return what is recorded of the state: `width` arrays, (lanes,) floats each."""
+        """Return what is recorded of the state: `width` arrays, (num_envs,) floats each."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take an action in each lane: (lanes, *actions.stored_shape).
+        """Take an action in each sub-environment: (num_envs, *actions.stored_shape).
 
-        Returns rewards (lanes,) float64, terminated and truncated (lanes,) bool.
+        Returns rewards (num_envs,) float64, terminated and truncated (num_envs,) bool.
         """
 
     def pictures(self) -> Sequence:
-        """Return what `env.render()` draws of each lane, an array or a BlockFrame.
+        """Return what `env.render()` draws of each sub-environment, an array or a BlockFrame.
 
         Only of what Gymnasium plays.
         """
 
-    def take(self, lanes: np.ndarray) -> "Lanes":
-        """Return the lanes chosen by a (lanes,) boolean mask."""
+    def take(self, mask: np.ndarray) -> "SubEnvs":
+        """Return the sub-environments chosen by a (num_envs,) boolean mask."""
 
     def close(self) -> None:
-        """Release what the lanes hold, also those that `take` left out."""
+        """Release what the sub-environments hold, also those that `take` left out."""
 
 
 class Environment(Protocol):
@@ -50,14 +50,14 @@ class Environment(Protocol):
     actions: ActionSpace
     max_steps: int | None  # the time limit; None for the one that Gymnasium has registered
     width: int  # numbers of a recorded state
-    most_lanes: int  # how many episodes are played side by side
-    idle_share: float  # of the lanes that may be stepped on after their end, which is ignored
+    max_envs: int  # how many episodes are played side by side
+    idle_share: float  # of those that may be stepped on after their end, which is ignored
 
-    def lanes(self, seeds: np.ndarray) -> Lanes:
-        """Return lanes as `env.reset(seed=seed)` leaves them; seeds: (lanes,) int64."""
+    def sub_envs(self, seeds: np.ndarray) -> SubEnvs:
+        """Return environments as `env.reset(seed=seed)` leaves them; seeds: (num_envs,) int64."""
 
     def batch(self, observations: Sequence) -> Batch:
-        """Return the lanes' observations as one array, (lanes, ...), or one for each key."""
+        """Return observations as one array, (num_envs, ...), or one for each key."""
 
     def sample_observations(self, count: int) -> Batch:
         """Return observations, (count, ...), that a policy may see."""

@@ -115,7 +115,7 @@ class GymnasiumEnvironment:
         return cls(config["env"], kwargs, config.get("max_steps"), wrappers, check)
 
     @property
-    def most_lanes(self) -> int:
+    def max_envs(self) -> int:
         """How many episodes are played side by side.
 
         A policy may work on a batch; Gymnasium steps them one by one, and some instances take
@@ -206,7 +206,7 @@ class GymnasiumEnvironment:
         size = int(np.prod(space.shape)) if isinstance(space, spaces.Box) else 0
         return size if size <= _MOST_NUMBERS else 0
 
-    def lanes(self, seeds: np.ndarray) -> "_Instances":
+    def sub_envs(self, seeds: np.ndarray) -> "_Instances":
         """Return an instance for each seed, reset with it."""
         return _Instances(self, [_Instance(self, seed) for seed in seeds.tolist()])
 
@@ -219,7 +219,7 @@ class GymnasiumEnvironment:
         return np.array(state, np.float64).reshape(-1)  # a copy: some keep writing to theirs
 
     def batch(self, observations: list) -> np.ndarray | dict:
-        """Return observations as one array, (lanes, *shape), in the dtype of their space.
+        """Return observations as one array, (num_envs, *shape), in the dtype of their space.
 
         Of a Dict space it is an array for each key, and of texts an array of strings.
 
@@ -330,7 +330,7 @@ class _Instance:
 
 @dataclass(frozen=True)
 class _Instances:
-    """Lanes of Gymnasium's instances; see environment.Lanes."""
+    """Sub-environments of Gymnasium's instances; see environment.SubEnvs."""
 
     environment: GymnasiumEnvironment
     instances: list[_Instance]
@@ -351,8 +351,8 @@ class _Instances:
             endings.append([bool(ending) for ending in over])
         return np.array(rewards), *np.array(endings).T
 
-    def take(self, lanes: np.ndarray) -> "_Instances":
-        chosen = [self.instances[lane] for lane in np.flatnonzero(lanes)]
+    def take(self, mask: np.ndarray) -> "_Instances":
+        chosen = [self.instances[index] for index in np.flatnonzero(mask)]
         return _Instances(self.environment, chosen)
 
     def pictures(self) -> list:

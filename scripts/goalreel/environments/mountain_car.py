@@ -1,4 +1,4 @@
-"""Mountain Car for many lanes at a time, bit for bit as Gymnasium 1.4.0 computes one.
+"""Mountain Car for many sub-environments at a time, bit for bit as Gymnasium 1.4.0 computes one.
 
 Source: gymnasium/envs/classic_control/mountain_car.py and continuous_mountain_car.py, whose order
 of operations is kept (regrouping the sum changes one sample in eight).
@@ -49,22 +49,22 @@ def probe() -> str:
 
 @dataclass(frozen=True)
 class State:
-    """The cars' states, one per lane.
+    """The cars' states, one per sub-environment.
 
     In MountainCarContinuous-v0 they are float64 after the reset and float32 from the first step on,
     as in Gymnasium.
     """
 
-    positions: np.ndarray  # (lanes,) float64
-    velocities: np.ndarray  # (lanes,) float64
+    positions: np.ndarray  # (num_envs,) float64
+    velocities: np.ndarray  # (num_envs,) float64
 
     def observations(self) -> np.ndarray:
-        """Return what the policy sees: (lanes, 2) float32, position and velocity."""
+        """Return what the policy sees: (num_envs, 2) float32, position and velocity."""
         return np.stack([self.positions, self.velocities], axis=1).astype(np.float32)
 
-    def take(self, lanes: np.ndarray) -> "State":
-        """Return the chosen lanes (a boolean mask or indices)."""
-        return State(self.positions[lanes], self.velocities[lanes])
+    def take(self, mask: np.ndarray) -> "State":
+        """Return the chosen sub-environments (a boolean mask or indices)."""
+        return State(self.positions[mask], self.velocities[mask])
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,16 @@ class MountainCar:
     action_dtype: type  # int8 or float32, of a stored action
     rule: Callable[["MountainCar", State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
     goal_velocity: float = 0.0  # the least at the goal, `gymnasium.make(..., goal_velocity=)`
-    observe: Callable[[State], np.ndarray] = State.observations  # what a policy sees of the lanes
+    observe: Callable[[State], np.ndarray] = State.observations  # what a policy sees
 
     width: ClassVar = 2  # a recorded state is a position and a velocity
-    most_lanes: ClassVar = 1 << 16  # a batch's memory; more are no faster
-    idle_share: ClassVar = 0.25  # dropping a lane costs more than stepping some on
+    max_envs: ClassVar = 1 << 16  # a batch's memory; more are no faster
+    idle_share: ClassVar = 0.25  # dropping a sub-environment costs more than stepping some on
 
     def step(self, state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
-        """Return the states, the rewards (lanes,) float64 and who terminated (lanes,) bool.
+        """Return the states, the rewards (num_envs,) float64 and who terminated (num_envs,) bool.
 
-        actions: (lanes,) of `action_dtype`
+        actions: (num_envs,) of `action_dtype`
         """
         return self.rule(self, state, actions)
 
@@ -107,7 +107,7 @@ class MountainCar:
         """Return it with another time limit (None: its own) and least velocity at the goal."""
         return replace(self, max_steps=max_steps or self.max_steps, goal_velocity=goal_velocity)
 
-    def lanes(self, seeds: np.ndarray) -> "_Cars":
+    def sub_envs(self, seeds: np.ndarray) -> "_Cars":
         """Return cars as `env.reset(seed=seed)` leaves them."""
         return _Cars(self, reset(seeds))
 
@@ -122,7 +122,7 @@ class MountainCar:
 
 @dataclass
 class _Cars:
-    """Lanes of cars after the same number of steps; see environment.Lanes."""
+    """Sub-environments of cars after the same number of steps; see environment.SubEnvs."""
 
     environment: MountainCar
     state: State
@@ -141,15 +141,15 @@ class _Cars:
         truncated = np.full(len(rewards), self.steps >= self.environment.max_steps)
         return rewards, terminated, truncated
 
-    def take(self, lanes: np.ndarray) -> "_Cars":
-        return _Cars(self.environment, self.state.take(lanes), self.steps)
+    def take(self, mask: np.ndarray) -> "_Cars":
+        return _Cars(self.environment, self.state.take(mask), self.steps)
 
     def close(self) -> None:
         pass
 
 
 def reset(seeds: np.ndarray) -> State:
-    """Return the states after `env.reset(seed=seed)` for (lanes,) seeds; the same in both."""
+    """Return the states after `env.reset(seed=seed)` for (num_envs,) seeds; the same in both."""
     positions = uniform(seeds, np.array([-0.6]), np.array([-0.4]))[0]
     return State(positions, np.zeros(len(seeds)))
 
@@ -157,7 +157,7 @@ def reset(seeds: np.ndarray) -> State:
 def _step_discrete(
     environment: MountainCar, state: State, actions: np.ndarray
 ) -> tuple[State, np.ndarray, np.ndarray]:
-    """MountainCar-v0. actions: (lanes,) of 0 (push left), 1 (coast), 2 (push right)."""
+    """MountainCar-v0. actions: (num_envs,) of 0 (push left), 1 (coast), 2 (push right)."""
     force, gravity = 0.001, 0.0025
     push = (actions.astype(np.int64) - 1) * force  # signed: an unsigned 0 - 1 would wrap
     velocities = state.velocities + (push + _cos(3 * state.positions) * (-gravity))
@@ -172,7 +172,7 @@ def _step_discrete(
 def _step_continuous(
     environment: MountainCar, state: State, actions: np.ndarray
 ) -> tuple[State, np.ndarray, np.ndarray]:
-    """MountainCarContinuous-v0. actions: (lanes,) float32, the force; clamped to -1 to 1.
+    """MountainCarContinuous-v0. actions: (num_envs,) float32, the force; clamped to -1 to 1.
 
     Gymnasium's scalars follow NumPy 2's promotion: a force inside the clamp stays float32 and so
     does the pull that is summed with it; a clamped one is a Python float and the sum float64.

@@ -28,22 +28,22 @@ _ACTION_STREAM = 1
 def episode_seeds(root_seed: int, reaches: np.ndarray, attempt: int) -> np.ndarray:
     """Return the seeds of attempt number `attempt` of each reach.
 
-    reaches: (lanes,) integers below 2**32. Returns (lanes,) int64 in [0, 2**53): the top 53 bits
+    reaches: (n,) integers below 2**32. Returns (n,) int64 in [0, 2**53): the top 53 bits
     of `SeedSequence(root_seed, spawn_key=(reach, attempt)).generate_state(1, np.uint64)`.
     """
-    lanes = len(reaches)
+    count = len(reaches)
     words = [root_seed & _WORD, root_seed >> 32, 0, 0]  # a spawn key pads the entropy to the pool
-    entropy = [np.full(lanes, word, np.uint32) for word in words]
-    entropy += [np.asarray(reaches, np.uint32), np.full(lanes, attempt, np.uint32)]
+    entropy = [np.full(count, word, np.uint32) for word in words]
+    entropy += [np.asarray(reaches, np.uint32), np.full(count, attempt, np.uint32)]
     state = _generate_state(_pool(entropy), 1)
     return (state[0] >> _U64(64 - SEED_BITS)).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Pcg64:
-    """The states of one PCG64 generator per lane: 128-bit state and increment in halves.
+    """The states of many PCG64 generators: 128-bit state and increment in halves.
 
-    Every field is (lanes,) uint64. Drawing returns a new object; nothing is changed in place.
+    Every field is (n,) uint64. Drawing returns a new object; nothing is changed in place.
     """
 
     state_high: np.ndarray
@@ -52,7 +52,7 @@ class Pcg64:
     inc_low: np.ndarray
 
     def random(self) -> tuple["Pcg64", np.ndarray]:
-        """Return the advanced generators and one double in [0, 1) per lane, as `rng.random()`."""
+        """Return the advanced generators and one double in [0, 1) each, as `rng.random()`."""
         high, low = _advance(self.state_high, self.state_low, self.inc_high, self.inc_low)
         rotation = high >> _U64(58)
         folded = high ^ low
@@ -60,10 +60,10 @@ class Pcg64:
         doubles = (word >> _U64(11)).astype(np.float64) * (1.0 / 9007199254740992.0)
         return Pcg64(high, low, self.inc_high, self.inc_low), doubles
 
-    def take(self, lanes: np.ndarray) -> "Pcg64":
-        """Return the generators of the chosen lanes (a boolean mask or indices)."""
+    def take(self, mask: np.ndarray) -> "Pcg64":
+        """Return the chosen generators (a boolean mask or indices)."""
         return Pcg64(
-            self.state_high[lanes], self.state_low[lanes], self.inc_high[lanes], self.inc_low[lanes]
+            self.state_high[mask], self.state_low[mask], self.inc_high[mask], self.inc_low[mask]
         )
 
 
@@ -117,7 +117,7 @@ def _generators(entropy: list[np.ndarray]) -> Pcg64:
 
 
 def _pool(entropy: list[np.ndarray]) -> list[np.ndarray]:
-    """SeedSequence.mix_entropy: hash words of (lanes,) uint32 into a pool of four."""
+    """SeedSequence.mix_entropy: hash words of (n,) uint32 into a pool of four."""
     constant = _INIT_A
 
     def hashed(value):
@@ -146,7 +146,7 @@ def _mix(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _generate_state(pool: list[np.ndarray], count: int) -> list[np.ndarray]:
-    """SeedSequence.generate_state(count, np.uint64): `count` arrays of (lanes,) uint64."""
+    """SeedSequence.generate_state(count, np.uint64): `count` arrays of (n,) uint64."""
     constant = _INIT_B
     words = []
     for i in range(2 * count):

@@ -42,8 +42,8 @@ class Network:
         best = values.argmax(axis=1)
         ordered = np.sort(values, axis=1)
         close = ordered[:, -1] - ordered[:, -2] <= 2 * self.rounding
-        for lane in np.flatnonzero(close):
-            best[lane] = int(np.argmax(self.exact(observations[lane])))
+        for index in np.flatnonzero(close):
+            best[index] = int(np.argmax(self.exact(observations[index])))
         return best.astype(np.int8)
 
     def values(self, obs: np.ndarray) -> np.ndarray:

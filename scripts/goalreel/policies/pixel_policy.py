@@ -17,7 +17,7 @@ from goalreel.environments.environment import Environment
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
-from goalreel.policies.per_lane import PerLane
+from goalreel.policies.per_env import PerEnv
 from goalreel.policies.pixel_network import SIDE, Actor
 from goalreel.policies.preprocessing import WARPS, shrunk
 
@@ -26,7 +26,7 @@ _NOOP = 0
 
 @dataclass
 class _Game:
-    """What the policy knows of the episode of a lane."""
+    """What the policy knows of the episode of a sub-environment."""
 
     noops: int  # frames that its start lasts, at least
     frames: int = 0  # that the policy has seen
@@ -83,16 +83,16 @@ class PixelPolicy:
                 f"actions; {environment.id} takes {space}; leave env_kwargs out",
             )
 
-    def generators(self, seeds: np.ndarray) -> PerLane:
+    def generators(self, seeds: np.ndarray) -> PerEnv:
         """Return the beginning of each episode."""
         _, draws = action_generators(seeds).random()
         most = self.checkpoints.game["noop"]
-        return PerLane(_Game(int(draw * most)) for draw in draws)
+        return PerEnv(_Game(int(draw * most)) for draw in draws)
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: PerLane
-    ) -> tuple[np.ndarray, PerLane]:
-        """Return the actions, (lanes,), each from its own episode alone."""
+        self, observations: Sequence, environment: Environment, generators: PerEnv
+    ) -> tuple[np.ndarray, PerEnv]:
+        """Return the actions, (num_envs,), each from its own episode alone."""
         fire = self._fire(environment)
         games = zip(generators, observations, strict=True)
         actions = [self._act(game, obs, fire) for game, obs in games]

@@ -1,4 +1,4 @@
-"""Who drives: policies over lanes, which see the observation and nothing else.
+"""Who drives: policies over sub-environments, which see the observation and nothing else.
 
 parameters.py says which policy plays which environment; recordings, which need no policy, are
 played by simulation.recorded_episodes.
@@ -18,19 +18,19 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import LEARNERS
 
 LEFT, RIGHT = 0, 2
-# (observations (lanes, 2) float32, environment) -> actions (lanes,) of its `action_dtype`
+# (observations (num_envs, 2) float32, environment) -> actions (num_envs,) of its `action_dtype`
 Rule = Callable[[np.ndarray, MountainCar], np.ndarray]
 
 
 class Generators(Protocol):
-    """Random generators, one for each lane."""
+    """Random generators, one for each sub-environment."""
 
-    def take(self, lanes: np.ndarray) -> "Generators":
-        """Return the generators of the lanes chosen by a (lanes,) boolean mask."""
+    def take(self, mask: np.ndarray) -> "Generators":
+        """Return the generators of the sub-environments chosen by a (num_envs,) boolean mask."""
 
 
 class Policy(Protocol):
-    """What chooses the actions; an action depends on its own lane alone."""
+    """What chooses the actions; an action depends on its own sub-environment alone."""
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the policy cannot play the environment; called once, before."""
@@ -41,7 +41,7 @@ class Policy(Protocol):
     def act(
         self, observations: Sequence, environment: Environment, generators: Generators
     ) -> tuple[np.ndarray, Generators]:
-        """Return the actions, (lanes, *stored_shape), and the generators after their draws."""
+        """Return the actions, (num_envs, *stored_shape), and the generators after their draws."""
 
 
 def _push(right: np.ndarray, environment: MountainCar, force: float) -> np.ndarray:
@@ -90,7 +90,7 @@ class RulePolicy:
     def act(
         self, observations: Sequence, environment: Environment, generators: Pcg64
     ) -> tuple[np.ndarray, Pcg64]:
-        """Return the actions (lanes, ...) and the generators after their draws.
+        """Return the actions (num_envs, ...) and the generators after their draws.
 
         With epsilon > 0 each step draws of the episode's generator one double, which is compared
         with epsilon, and then one for each number of an action, which chooses uniformly.

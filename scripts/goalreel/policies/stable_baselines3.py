@@ -1,7 +1,7 @@
 """A saved Stable-Baselines3 model as a policy.
 
 Stable-Baselines3, sb3-contrib and PyTorch are not among goalreel's dependencies: they are imported
-where a configuration asks for them. A model acts one lane at a time and on one CPU thread, so that
+where a configuration asks for them. A model acts one row at a time and on one CPU thread, so that
 an episode depends on its seed alone: it is what `model.set_random_seed(seed % 2**32)` at its start
 and `model.predict` at each step give.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from goalreel.environments.environment import Environment, take_rows
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS
-from goalreel.policies.per_lane import PerLane
+from goalreel.policies.per_env import PerEnv
 
 
 @dataclass(frozen=True)
@@ -88,24 +88,24 @@ class Sb3Policy:
                 f"; name the file that was saved with {self.path}, or write false for none"
             )
 
-    def generators(self, seeds: np.ndarray) -> PerLane:
+    def generators(self, seeds: np.ndarray) -> PerEnv:
         """Return the beginning of each episode."""
-        return PerLane(map(_Episode, np.asarray(seeds).tolist()))
+        return PerEnv(map(_Episode, np.asarray(seeds).tolist()))
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: PerLane
-    ) -> tuple[np.ndarray, PerLane]:
-        """Return the actions, (lanes, *stored_shape), each from its own episode alone."""
+        self, observations: Sequence, environment: Environment, generators: PerEnv
+    ) -> tuple[np.ndarray, PerEnv]:
+        """Return the actions, (num_envs, *stored_shape), each from its own episode alone."""
         batch = environment.batch(observations)
         played = [
-            self._predict(take_rows(batch, lane), episode)
-            for lane, episode in enumerate(generators)
+            self._predict(take_rows(batch, index), episode)
+            for index, episode in enumerate(generators)
         ]
         chosen, episodes = zip(*played, strict=True)
         # Of MultiBinary it predicts floats.
         actions = np.stack(chosen).astype(self.model.action_space.dtype)
         who = f"policy.file: {self.path} ({self.algorithm})"
-        return environment.actions.checked(actions, len(chosen), who), PerLane(episodes)
+        return environment.actions.checked(actions, len(chosen), who), PerEnv(episodes)
 
     def _predict(self, observation: object, episode: _Episode) -> tuple[object, _Episode]:
         if self.statistics is not None:

@@ -1,8 +1,8 @@
 """The user's own policy, of their Python file, checked once before it plays.
 
-A function takes a batch of observations, (lanes, *shape) in the environment's dtype, of a Dict
-space a dict of such arrays, and returns a batch of actions, (lanes, *action shape). If it has a
-parameter named `generators`, it gets a list of one numpy.random.Generator per lane there, which
+A function takes a batch of observations, (num_envs, *shape) in the environment's dtype, of a Dict
+space a dict of such arrays, and returns a batch of actions, (num_envs, *action shape). If it has a
+parameter named `generators`, it gets a list of one numpy.random.Generator per episode there, which
 goes on from step to step and is seeded by the episode: Generator(PCG64(SeedSequence(seed,
 spawn_key=(1,)))). An action must depend on its own row and generator alone, so that an episode does
 not depend on what is played beside it.
@@ -30,7 +30,7 @@ import numpy as np
 from goalreel.environments.environment import Batch, Environment, take_rows
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
-from goalreel.policies.per_lane import PerLane
+from goalreel.policies.per_env import PerEnv
 
 FACTORY = "make_policy"
 _OFFERED = ("seed", "env_id", "observation_space", "action_space")  # to a factory
@@ -45,7 +45,7 @@ def load_policy(path: str, name: str, batch: bool) -> "UserFunction | UserFactor
         path: of the Python file.
         name: of its function or factory; a file that has no `act`, the default, but a factory is
             played by that.
-        batch: whether a function gets all lanes at once, or one row at a time.
+        batch: whether a function gets all sub-environments at once, or one row at a time.
 
     Raises:
         GoalreelError: the file cannot be imported (with its traceback), or has no such function,
@@ -90,7 +90,7 @@ class UserFunction:
     name: str
     function: Callable
     random: bool  # whether it takes generators
-    batch: bool = True  # whether it gets all lanes at once, or one row at a time
+    batch: bool = True  # whether it gets all sub-environments at once, or one row at a time
 
     def check(self, environment: Environment) -> None:
         """Call the function on sample observations, in a batch and one by one.
@@ -121,9 +121,9 @@ class UserFunction:
                 f"differently in a batch: write policy: {{batch: false}} for one row at a time"
             )
 
-    def generators(self, seeds: np.ndarray) -> PerLane:
+    def generators(self, seeds: np.ndarray) -> PerEnv:
         """Return each episode's seed, and its own generator if the function takes them."""
-        return PerLane((seed, self._generator(seed)) for seed in np.asarray(seeds).tolist())
+        return PerEnv((seed, self._generator(seed)) for seed in np.asarray(seeds).tolist())
 
     def _generator(self, seed: int) -> np.random.Generator | None:
         if not self.random:
@@ -131,19 +131,19 @@ class UserFunction:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: PerLane
-    ) -> tuple[np.ndarray, PerLane]:
-        """Return the actions, (lanes, *stored_shape), and the generators, which have moved on."""
+        self, observations: Sequence, environment: Environment, generators: PerEnv
+    ) -> tuple[np.ndarray, PerEnv]:
+        """Return the actions, (num_envs, *stored_shape), and the advanced generators."""
         return self._call(environment.batch(observations), environment, generators), generators
 
     @property
     def _who(self) -> str:
         return f"policy.function: {self.path}: {self.name}"
 
-    def _call(self, obs: Batch, environment: Environment, generators: PerLane) -> np.ndarray:
-        lanes = len(generators)
-        rows = max(lanes, 1) if self.batch else 1  # that it gets at once
-        parts = (slice(row, row + rows) for row in range(0, lanes, rows))
+    def _call(self, obs: Batch, environment: Environment, generators: PerEnv) -> np.ndarray:
+        num_envs = len(generators)
+        rows = max(num_envs, 1) if self.batch else 1  # that it gets at once
+        parts = (slice(row, row + rows) for row in range(0, num_envs, rows))
         try:
             chosen = [self._raw(obs, part, generators) for part in parts]
         except (Exception, SystemExit) as error:
@@ -152,12 +152,12 @@ class UserFunction:
             raise _raised(self._who, error, self.path, seed, _shown(obs, row)) from None
         return np.concatenate([environment.actions.checked(c, rows, self._who) for c in chosen])
 
-    def _raw(self, obs: Batch, rows: slice, generators: PerLane) -> object:
+    def _raw(self, obs: Batch, rows: slice, generators: PerEnv) -> object:
         own = copy.deepcopy(take_rows(obs, rows))  # the function may write to it
         drawn = {"generators": [rng for _, rng in generators[rows]]} if self.random else {}
         return self.function(own, **drawn)
 
-    def _first_failing(self, obs: Batch, generators: PerLane) -> int:
+    def _first_failing(self, obs: Batch, generators: PerEnv) -> int:
         """Return the first row that raises alone too, else 0."""
         for row in range(len(generators)):
             try:
@@ -197,25 +197,25 @@ class UserFactory:
                         f"{_shown(obs, row)}; {self._rule}"
                     )
 
-    def generators(self, seeds: np.ndarray) -> PerLane:
+    def generators(self, seeds: np.ndarray) -> PerEnv:
         """Return each episode's seed; the first step makes its player."""
-        return PerLane((seed, None) for seed in np.asarray(seeds).tolist())
+        return PerEnv((seed, None) for seed in np.asarray(seeds).tolist())
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: PerLane
-    ) -> tuple[np.ndarray, PerLane]:
-        """Return the actions, (lanes, *stored_shape), each of its own episode's player."""
+        self, observations: Sequence, environment: Environment, generators: PerEnv
+    ) -> tuple[np.ndarray, PerEnv]:
+        """Return the actions, (num_envs, *stored_shape), each of its own episode's player."""
         obs, actions = environment.batch(observations), []
-        players = PerLane(
+        players = PerEnv(
             (seed, self._make(seed, environment) if player is None else player)
             for seed, player in generators
         )
-        for lane, (seed, player) in enumerate(players):
+        for index, (seed, player) in enumerate(players):
             try:
-                actions.append(player(copy.deepcopy(take_rows(obs, lane))))
+                actions.append(player(copy.deepcopy(take_rows(obs, index))))
             except (Exception, SystemExit) as error:
                 who = f"{self._who}: its policy"
-                raise _raised(who, error, self.path, seed, _shown(obs, lane)) from None
+                raise _raised(who, error, self.path, seed, _shown(obs, index)) from None
         checked = environment.actions.checked(actions, len(players), f"{self._who}: its policies")
         return checked, players
 

@@ -20,7 +20,7 @@ import numpy as np
 from goalreel.cli import ProgressLog
 from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.drawing.block_store import BlockFrame
-from goalreel.environments.environment import Environment, Lanes
+from goalreel.environments.environment import Environment, SubEnvs
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
@@ -71,32 +71,32 @@ class FrameRecorder:
         """
         self._environment, self._frames, self._success = environment, frames, success
         self._artist = Artist(environment) if isinstance(environment, ClassicControl) else None
-        self._takes: dict[int, _Take] = {}  # the batch's pictures, by lane
-        self._kept: dict[int, Episode] = {}  # the batch's episodes that are kept, by lane
+        self._takes: dict[int, _Take] = {}  # the batch's pictures, by index
+        self._kept: dict[int, Episode] = {}  # the batch's episodes that are kept, by index
         self._sample: tuple[Episode, _Take | None] | None = None  # the shard's first episode
         self._count = self._attempts = 0
         self._drawing = self._stepping = 0.0  # seconds
         self._order: np.ndarray | None = None
         self._log, self._steps, self._shot = ProgressLog(), 0, 0  # played, drawn
 
-    def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
+    def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
         """Return whether a batch is drawn while it is played."""
         self._takes, self._kept = {}, {}
         failed = self._attempts - self._count
         # One more, so that the first few to fail do not decide.
         drawn = self._drawing * failed <= self._stepping * (self._count + 1)
         drawn = (drawn or not self._environment.check) and not self._artist
-        self._first = int(lanes[0]) if self._attempts == 0 else None
+        self._first = int(indices[0]) if self._attempts == 0 else None
         if drawn:
             takes = map(self._take, seeds)
-            self._takes = dict(zip(lanes.tolist(), takes, strict=True))
+            self._takes = dict(zip(indices.tolist(), takes, strict=True))
         self._since = time.perf_counter()
         return drawn
 
-    def shoot(self, lanes: np.ndarray, batch: Lanes) -> None:
+    def shoot(self, indices: np.ndarray, batch: SubEnvs) -> None:
         """Take the next picture of each episode that goes on."""
         began = time.perf_counter()
-        takes = [self._takes[lane] for lane in lanes.tolist()]
+        takes = [self._takes[index] for index in indices.tolist()]
         for take, picture in zip(takes, batch.pictures(), strict=True):
             take.add(picture)
         now = time.perf_counter()
@@ -106,26 +106,26 @@ class FrameRecorder:
         self._shot += len(takes)
         self._log.update(self._count, self._shot)
 
-    def end(self, lane: int, episode: Episode, returned: float) -> None:
+    def end(self, index: int, episode: Episode, returned: float) -> None:
         """Keep an episode, or drop its pictures at once."""
-        if lane == self._first:
-            self._sample = episode, self._takes.get(lane)
+        if index == self._first:
+            self._sample = episode, self._takes.get(index)
         self._attempts += 1
         self._steps += len(episode.actions)
         ending = episode.terminated, episode.truncated
         if self._success is None or has_reached(self._success, *ending, returned):
             self._count += 1
-            self._kept[lane] = episode
+            self._kept[index] = episode
         else:
-            self._takes.pop(lane, None)
+            self._takes.pop(index, None)
 
     def finish(self) -> None:
         """Write the pictures of the batch's episodes that are kept."""
         if self._sample is not None:
             self._play_again(*self._sample)
             self._sample = None
-        for lane, episode in sorted(self._kept.items(), key=lambda item: item[0]):
-            if take := self._takes.pop(lane, None):
+        for index, episode in sorted(self._kept.items(), key=lambda item: item[0]):
+            if take := self._takes.pop(index, None):
                 self._frames.add(take.groups())
                 continue
             drawn = self._drawn(episode) if self._artist else self._film(episode).groups()

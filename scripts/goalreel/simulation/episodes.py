@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from goalreel.environments.environment import Environment, Lanes
+from goalreel.environments.environment import Environment, SubEnvs
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 
@@ -34,13 +34,13 @@ class Episode:
 class FrameRecorder(Protocol):
     """Films episodes while they are played, a batch at a time."""
 
-    def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
-        """Return whether a batch is filmed while it is played; lanes: (lanes,) its episodes."""
+    def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
+        """Return whether a batch is filmed while played; indices: (num_envs,) its episodes."""
 
-    def shoot(self, lanes: np.ndarray, batch: Lanes) -> None:
+    def shoot(self, indices: np.ndarray, batch: SubEnvs) -> None:
         """Take the next picture of each episode that goes on."""
 
-    def end(self, lane: int, episode: Episode, returned: float) -> None:
+    def end(self, index: int, episode: Episode, returned: float) -> None:
         """Take note that an episode has ended, and what it returned."""
 
     def finish(self) -> None:
@@ -98,22 +98,22 @@ def simulate_episodes(
     steps, returns = np.zeros(count, np.int64), np.zeros(count)
     terminated, truncated = np.zeros(count, bool), np.zeros(count, bool)
 
-    all_lanes, all_generators = np.arange(count), policy.generators(seeds)
-    for first in range(0, count, environment.most_lanes):
-        together = (first <= all_lanes) & (all_lanes < first + environment.most_lanes)
-        lanes, generators = all_lanes[together], all_generators.take(together)
-        everyone = slice(first, first + len(lanes))  # faster than the lanes' numbers
-        filming = camera is not None and camera.begin(lanes, seeds[lanes])
-        with contextlib.closing(environment.lanes(seeds[lanes])) as batch:
+    all_indices, all_generators = np.arange(count), policy.generators(seeds)
+    for first in range(0, count, environment.max_envs):
+        together = (first <= all_indices) & (all_indices < first + environment.max_envs)
+        indices, generators = all_indices[together], all_generators.take(together)
+        everyone = slice(first, first + len(indices))  # faster than the sub-environments' numbers
+        filming = camera is not None and camera.begin(indices, seeds[indices])
+        with contextlib.closing(environment.sub_envs(seeds[indices])) as batch:
             _write(states[0], everyone, batch.states())
             if filming:
-                camera.shoot(lanes, batch)
-            running, t = np.ones(len(lanes), bool), 0
+                camera.shoot(indices, batch)
+            running, t = np.ones(len(indices), bool), 0
             while running.any():
                 if t == (environment.max_steps or _MOST_STEPS):
                     raise GoalreelError(
-                        f"{environment.id}: the episode of seed {seeds[lanes[running][0]]} has not "
-                        f"ended after {t:,} steps; set max_steps, its time limit"
+                        f"{environment.id}: the episode of seed {seeds[indices[running][0]]} has "
+                        f"not ended after {t:,} steps; set max_steps, its time limit"
                     )
                 if t == len(actions):
                     states, actions, rewards = map(_longer, (states, actions, rewards))
@@ -123,23 +123,23 @@ def simulate_episodes(
                 t += 1
                 _write(states[t], everyone, batch.states())
                 if filming:
-                    camera.shoot(lanes, batch)
-                returns[lanes] += np.where(running, reward, 0.0)
+                    camera.shoot(indices, batch)
+                returns[indices] += np.where(running, reward, 0.0)
                 over = running & (goal | limit)
                 if most_steps is not None:
-                    over |= running & (most_steps[lanes] == t)
-                ended = lanes[over]
+                    over |= running & (most_steps[indices] == t)
+                ended = indices[over]
                 steps[ended], terminated[ended], truncated[ended] = t, goal[over], limit[over]
-                for lane in ended if camera is not None else ():
-                    played = states[: t + 1, :, lane], actions[:t, lane], rewards[:t, lane]
-                    over_by = bool(terminated[lane]), bool(truncated[lane])
-                    episode = Episode(int(seeds[lane]), *played, *over_by)
-                    camera.end(int(lane), episode, float(returns[lane]))
+                for index in ended if camera is not None else ():
+                    played = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
+                    over_by = bool(terminated[index]), bool(truncated[index])
+                    episode = Episode(int(seeds[index]), *played, *over_by)
+                    camera.end(int(index), episode, float(returns[index]))
                 running &= ~over
-                if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(lanes):
+                if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(indices):
                     batch, generators = batch.take(running), generators.take(running)
-                    lanes = everyone = lanes[running]
-                    running = np.ones(len(lanes), bool)
+                    indices = everyone = indices[running]
+                    running = np.ones(len(indices), bool)
         if camera is not None:
             camera.finish()
 
@@ -156,10 +156,10 @@ def simulate_episodes(
     )
 
 
-def _write(row: np.ndarray, lanes: np.ndarray | slice, states: Sequence[np.ndarray]) -> None:
-    """Write the lanes' states into a row, (width, episodes)."""
+def _write(row: np.ndarray, indices: np.ndarray | slice, states: Sequence[np.ndarray]) -> None:
+    """Write the sub-environments' states into a row, (width, episodes)."""
     for number, column in zip(row, states, strict=True):
-        number[lanes] = column
+        number[indices] = column
 
 
 def _longer(array: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from goalreel.environments.environment import Lanes
+from goalreel.environments.environment import SubEnvs
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
 from goalreel.simulation.episodes import Episode, FrameRecorder
@@ -77,16 +77,16 @@ class Comparison:
         self._recorded, self._camera = recorded, camera
         self._is_filming, self._step = False, 0
 
-    def begin(self, lanes: np.ndarray, seeds: np.ndarray) -> bool:
-        """Begin with the reset; all lanes are looked at."""
+    def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
+        """Begin with the reset; all sub-environments are looked at."""
         self._step = 0
-        self._is_filming = self._camera is not None and self._camera.begin(lanes, seeds)
+        self._is_filming = self._camera is not None and self._camera.begin(indices, seeds)
         return True
 
-    def shoot(self, lanes: np.ndarray, batch: Lanes) -> None:
+    def shoot(self, indices: np.ndarray, batch: SubEnvs) -> None:
         """Compare the observations of a step. Raises GoalreelError where one is another."""
-        for lane, observation in zip(lanes.tolist(), batch.observations(), strict=True):
-            recorded = self._recorded[lane]
+        for index, observation in zip(indices.tolist(), batch.observations(), strict=True):
+            recorded = self._recorded[index]
             if recorded.observations is not None and self._step <= len(recorded.rewards):
                 expected = _at(recorded.observations, self._step)
                 _compare(
@@ -94,11 +94,11 @@ class Comparison:
                 )
         self._step += 1
         if self._is_filming:
-            self._camera.shoot(lanes, batch)
+            self._camera.shoot(indices, batch)
 
-    def end(self, lane: int, episode: Episode, returned: float) -> None:
+    def end(self, index: int, episode: Episode, returned: float) -> None:
         """Compare an episode's rewards and ending. Raises GoalreelError where one is another."""
-        recorded = self._recorded[lane]
+        recorded = self._recorded[index]
         for step, pair in enumerate(zip(recorded.rewards, episode.rewards, strict=False), 1):
             _compare(recorded, f"the reward of step {step}", *pair)
         if len(episode.rewards) == len(recorded.rewards):
@@ -107,7 +107,7 @@ class Comparison:
             if episode.truncated:
                 _compare(recorded, "whether it is truncated", recorded.truncated, True)
         if self._camera is not None:
-            self._camera.end(lane, episode, returned)
+            self._camera.end(index, episode, returned)
 
     def finish(self) -> None:
         """Have the camera write what it filmed."""

@@ -76,18 +76,18 @@ def _actions(one: RecordedEpisode, environment: Environment) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Cursor:
-    """Each lane's recorded episode, and the step that all are at."""
+    """Each sub-environment's recorded episode, and the step that all are at."""
 
-    lanes: np.ndarray
+    indices: np.ndarray
     step: int
 
-    def take(self, lanes: np.ndarray) -> "_Cursor":
-        return _Cursor(self.lanes[lanes], self.step)
+    def take(self, mask: np.ndarray) -> "_Cursor":
+        return _Cursor(self.indices[mask], self.step)
 
 
 @dataclass(frozen=True)
 class _Script:
-    """A policy that plays (episodes, steps) actions, each lane its own."""
+    """A policy that plays (episodes, steps) actions, each sub-environment its own."""
 
     actions: np.ndarray
 
@@ -95,7 +95,7 @@ class _Script:
         return _Cursor(np.arange(len(seeds)), 0)
 
     def act(self, observations, environment, cursor: _Cursor) -> tuple[np.ndarray, _Cursor]:
-        return self.actions[cursor.lanes, cursor.step], _Cursor(cursor.lanes, cursor.step + 1)
+        return self.actions[cursor.indices, cursor.step], _Cursor(cursor.indices, cursor.step + 1)
 
 
 def _played(

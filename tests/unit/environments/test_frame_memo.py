@@ -23,7 +23,7 @@ CASES = {
 
 
 def compared(environment, count: int, seeds=range(3)) -> int:
-    """Play instances in turns, as lanes are, each beside another that draws; return the pictures.
+    """Play instances in turns, as sub-environments are, each beside another that draws; return the pictures.
 
     The other is an instance that nothing but Gymnasium has touched.
     """

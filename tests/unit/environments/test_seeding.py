@@ -41,7 +41,7 @@ def test_a_million_reaches_have_no_twins():
 
 
 @pytest.mark.parametrize("kept", [[0, 2], [4]])
-def test_dropping_lanes_leaves_the_others_draws(kept):
+def test_dropping_sub_environments_leaves_the_others_draws(kept):
     everyone = reset_generators(np.array(SEEDS))
     _, alone = everyone.take(np.array(kept)).random()
     _, together = everyone.random()

@@ -50,7 +50,7 @@ def test_a_game_is_seen_as_ale_pys_vector_environment_shows_it(game, actions, fi
     obs, info = theirs.reset(seed=3)
     begun = int(info["episode_frame_number"][0])  # frames of FIRE and of no-ops
     policy = make_policy({"name": "pixels", "file": path})
-    starts = [max(lane.noops, fire) for lane in policy.generators(np.arange(100))]
+    starts = [max(game.noops, fire) for game in policy.generators(np.arange(100))]
     seed = starts.index(begun)
     steps = begun + 4 * 150
     kwargs = {"env_kwargs": pixel_kwargs("ALE/"), "max_steps": steps}
@@ -75,7 +75,7 @@ def test_a_game_is_seen_as_ale_pys_vector_environment_shows_it(game, actions, fi
 def test_games_begin_with_as_many_no_ops_as_ale_py_draws(tmp_path):
     path = random_policy(tmp_path / "p.npz", FREEWAY, 3)
     policy = make_policy({"name": "pixels", "file": path})
-    noops = np.array([lane.noops for lane in policy.generators(np.arange(3000))])
+    noops = np.array([game.noops for game in policy.generators(np.arange(3000))])
     assert np.bincount(noops, minlength=30).min() > 60 and noops.max() == 29  # of 100 each
 
 

@@ -218,7 +218,7 @@ def test_without_autoreset_reset_masks_begin_episodes(tmp_path):
 
 
 def test_real_pictures_are_those_of_single_environments(tmp_path):
-    """CartPole in lanes of Gymnasium's own, and one by one from the same seeds."""
+    """CartPole in sub-environments of Gymnasium's own, and one by one from the same seeds."""
     settings = {"record": [0, 2], "name_pattern": "{episode}-{env}-{length}-{return:.0f}"}
     make_vec = functools.partial(gymnasium.make_vec, "CartPole-v1", 3, render_mode="rgb_array")
     envs = make_vec(vectorization_mode="sync")
@@ -242,14 +242,14 @@ def test_real_pictures_are_those_of_single_environments(tmp_path):
     assert np.array_equal(decoded_rgb(path), wanted)
     # What steps all at once draws them all, and seeds them otherwise.
     envs = make_vec(vectorization_mode="vector_entry_point")
-    envs = RecordVideo(envs, tmp_path / "lanes", statistics=True, **LOSSLESS)
+    envs = RecordVideo(envs, tmp_path / "sub_envs", statistics=True, **LOSSLESS)
     envs.reset(seed=5)
     wanted = [envs.render()[1]]
     for row in actions:
         envs.step(row)
         wanted.append(envs.render()[1])
     envs.close()
-    frames = decoded_rgb(tmp_path / "lanes" / "rl-video-episode-1-env-1.mp4")
+    frames = decoded_rgb(tmp_path / "sub_envs" / "rl-video-episode-1-env-1.mp4")
     assert np.array_equal(frames, wanted[: len(frames)]) and 8 < len(frames) < 61
 
 

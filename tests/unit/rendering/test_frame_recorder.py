@@ -120,7 +120,7 @@ def test_nothing_but_the_first_episode_is_stepped_twice(tmp_path):
     check(made, cache)
     assert calls["step"] == (9 + 1) * 8 and calls["render"] == (9 + 1) * 9
     assert environment.pool.trusted
-    assert calls["made"] <= environment.most_lanes
+    assert calls["made"] <= environment.max_envs
 
 
 @pytest.mark.parametrize("name", ["Leaking", "Remembering", "Stubborn"])

@@ -163,11 +163,11 @@ def test_a_reach_does_not_depend_on_its_shard(show):
         assert np.array_equal(joined, column)
 
 
-def test_lots_of_lanes_do_not_change_a_shard(monkeypatch):
+def test_many_sub_environments_do_not_change_a_shard(monkeypatch):
     policy = {"name": "pump", "epsilon": 0.4}
     whole = simulated(reaches=range(30), policy=policy, show="attempts")
     monkeypatch.setattr("goalreel.simulation.reaches._SLOTS", 7)
-    monkeypatch.setattr("goalreel.environments.mountain_car.MountainCar.most_lanes", 3)
+    monkeypatch.setattr("goalreel.environments.mountain_car.MountainCar.max_envs", 3)
     monkeypatch.setattr("goalreel.simulation.episodes._ROWS", 50)
     lots = simulated(reaches=range(30), policy=policy, show="attempts")
     assert np.array_equal(whole.states, lots.states)

@@ -1,8 +1,8 @@
 """A player in a process of its own: it puts steps into a ring, and plays by the latest weights.
 
 It waits while the ring is full. It evaluates the network with NumPy, without PyTorch: for a few
-lanes that takes a fraction of the time of PyTorch's calls, and it starts in a fraction of the
-memory. The memory that both sides share has no name, so none is left behind, however they end.
+environments that takes a fraction of the time of PyTorch's calls, and it starts in a fraction of
+the memory. The memory that both sides share has no name, so none is left behind, however they end.
 """
 
 import contextlib
@@ -33,11 +33,12 @@ _PAUSE = 0.0002  # seconds between two looks at a ring that is full or empty
 
 def ring_of(settings: Settings, fd: int | None = None) -> Ring:
     """Return the ring of a training's steps, which holds those of two gradient steps."""
-    lanes = settings.lanes
+    num_envs = settings.num_envs
     fields = {
-        **{"obs": ("<f4", (lanes, 2)), "actions": ("<i8", (lanes,)), "rewards": ("<f4", (lanes,))},
-        **{"next_obs": ("<f4", (lanes, 2)), "discounts": ("<f4", (lanes,))},
-        **{"frames": ("<i8", ()), "over": ("|b1", (lanes,)), "epsilon": ("<f8", ())},
+        **{"obs": ("<f4", (num_envs, 2)), "actions": ("<i8", (num_envs,))},
+        "rewards": ("<f4", (num_envs,)),
+        **{"next_obs": ("<f4", (num_envs, 2)), "discounts": ("<f4", (num_envs,))},
+        **{"frames": ("<i8", ()), "over": ("|b1", (num_envs,)), "epsilon": ("<f8", ())},
     }
     return Ring(fields, 2 * settings.learn_every, fd)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.training.dqn.settings import Settings
-from goalreel.training.games.car_lanes import Lanes, Step, WrappedCars
+from goalreel.training.games.car_envs import Cars, Step, WrappedCars
 
 Values = Callable[[np.ndarray], np.ndarray]
 """The values of actions, (n, 3), for (n, 2) float32 observations."""
@@ -25,11 +25,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Played:
-    """A decision for each lane, and what it led to."""
+    """A decision for each environment, and what it led to."""
 
-    batch: Batch  # (lanes,) transitions
-    frames: int  # that it took, all lanes' together
-    over: np.ndarray  # (lanes,) bool, which episodes have ended
+    batch: Batch  # (num_envs,) transitions
+    frames: int  # that it took, all environments' together
+    over: np.ndarray  # (num_envs,) bool, which episodes have ended
     epsilon: float  # the share of random actions
 
 
@@ -37,14 +37,14 @@ class Player:
     """Plays in the learner's process; player_process.PlayerProcess has the same methods."""
 
     def __init__(self, settings: Settings, seed: int, values: Values, rng: np.random.Generator):
-        """Reset all lanes."""
+        """Reset all environments."""
         self._settings, self._values, self._rng = settings, values, rng
-        kind = WrappedCars if settings.wrapped else Lanes
-        self._cars, self._decisions = kind(seed, settings.lanes, settings.frame_skip), 0
+        kind = WrappedCars if settings.wrapped else Cars
+        self._cars, self._decisions = kind(seed, settings.num_envs, settings.frame_skip), 0
         self._obs = self._cars.obs
 
     def next(self) -> Played:
-        """Play a step of all lanes."""
+        """Play a step of all environments."""
         epsilon = epsilon_at(self._settings, self._decisions)
         actions = choose(self._values, self._obs, epsilon, self._rng)
         step = self._cars.step(actions)
@@ -66,7 +66,7 @@ def epsilon_at(settings: Settings, decision: int) -> float:
 
 
 def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the lanes' actions, (lanes,) int8, each random with probability epsilon.
+    """Return the environments' actions, (num_envs,) int8, each random with probability epsilon.
 
     `values` is not called where all are random.
     """
@@ -78,7 +78,7 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
 
 
 def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, discount: float) -> Batch:
-    """Return the transitions of a step of all lanes; a time limit ends no episode's value.
+    """Return the transitions of a step of all environments; a time limit ends no episode's value.
 
     The discount is of one frame, so its power for an action that lasted several.
     """

@@ -31,7 +31,7 @@ class Settings:
     hidden: tuple[int, ...] = (128, 128)
     double: bool = False  # Double DQN
     no_grad: bool = True  # no gradients are kept of what is not learned from
-    lanes: int = 1  # environments that are stepped side by side
+    num_envs: int = 1  # environments that are stepped side by side
     wrapped: bool = True  # Gymnasium's environments and wrappers, or the same car computed here
     parallel: bool = False  # playing has a process of its own
 
@@ -41,7 +41,7 @@ class Settings:
         return not self.parallel
 
 
-_ENVIRONMENTS = {"lanes": 3, "learn_every": 3}
+_ENVIRONMENTS = {"num_envs": 3, "learn_every": 3}
 _PARALLEL = {"parallel": True, "learn_every": 4}
 VARIANTS = {
     "baseline": Settings(),
@@ -51,7 +51,7 @@ VARIANTS = {
     "wrappers_environments": Settings(wrapped=False, **_ENVIRONMENTS),
     "wrappers_parallel": Settings(wrapped=False, **_PARALLEL),
     # In one process, since playing takes hardly any of the time, and so the same each time.
-    "fast": Settings(wrapped=False, lanes=16, learn_every=4),
+    "fast": Settings(wrapped=False, num_envs=16, learn_every=4),
 }
 
 

@@ -43,21 +43,21 @@ def train(settings: Settings, variant: str, seed: int) -> Trained:
         if settings.parallel
         else Player(settings, seed, learner.values, rng)
     )
-    decisions, frames, returns, loss = 0, 0, np.zeros(settings.lanes), ""
+    decisions, frames, returns, loss = 0, 0, np.zeros(settings.num_envs), ""
     checkpoints, means, weights, episodes = [], [], [], []
     began = _clocks()  # not before: PyTorch and Gymnasium are imported in parts when they are used
     with contextlib.closing(player):
         while decisions < settings.decisions and not (means and means[-1] >= SOLVED):
             played = player.next()
             replay.append(played.batch)
-            before, decisions = decisions, decisions + settings.lanes
+            before, decisions = decisions, decisions + settings.num_envs
             frames += played.frames
             returns += played.batch.rewards
-            for lane in np.flatnonzero(played.over):
+            for index in np.flatnonzero(played.over):
                 seconds = float((_clocks() - began)[0])
-                row = (decisions, frames, seconds, float(returns[lane]), loss, played.epsilon)
+                row = (decisions, frames, seconds, float(returns[index]), loss, played.epsilon)
                 episodes.append(row)
-                returns[lane] = 0.0
+                returns[index] = 0.0
             if decisions > settings.start and times(before, decisions, settings.learn_every):
                 for _ in range(times(before, decisions, settings.learn_every)):
                     batch = replay.sample(settings.batch * settings.learn_every, rng)

@@ -1,4 +1,4 @@
-"""Lanes of ALE's games by ale-py's AtariVectorEnv, which emulates, warps and resets in C++."""
+"""ALE's games by ale-py's AtariVectorEnv, which emulates, warps and resets in C++."""
 
 import importlib
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.policies.pixel_network import SIDE
-from goalreel.training.games.lanes import Episode, PixelStep
+from goalreel.training.games.pixel_envs import Episode, PixelStep
 from goalreel.training.games.settings import GameSettings, rom_of
 
 _MOST_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
 
 
-class AtariLanes:
-    """Lanes of a game, a PixelLanes; its warp is OpenCV's area interpolation.
+class AtariEnvs:
+    """Environments of a game, a PixelEnvs; its warp is OpenCV's area interpolation.
 
     No action is repeated by chance, as was once called NoFrameskip-v4; ids ending in -v5 would do
     so with probability 1/4 on their own.
     """
 
-    def __init__(self, settings: GameSettings, seed: int, lanes: int):
-        """Make and reset all games; each lane has a seed of its own for all that follows.
+    def __init__(self, settings: GameSettings, seed: int, num_envs: int):
+        """Make and reset all games; each environment has a seed of its own for all that follows.
 
         Raises GoalreelError where ale-py is not installed, and for a game that it does not have.
         """
@@ -31,7 +31,7 @@ class AtariLanes:
         self._clip, self._frame_skip = settings.clip_reward, settings.frame_skip
         self._env = importlib.import_module("ale_py.vector_env").AtariVectorEnv(
             rom_of(settings.game),
-            lanes,
+            num_envs,
             num_threads=1,
             autoreset_mode="SameStep",
             img_height=SIDE,
@@ -47,14 +47,14 @@ class AtariLanes:
             max_num_frames_per_episode=_MOST_FRAMES,
         )
         self.actions = int(self._env.single_action_space.n)
-        seeds = np.random.SeedSequence(seed).generate_state(lanes) >> 1  # they are int32 there
+        seeds = np.random.SeedSequence(seed).generate_state(num_envs) >> 1  # they are int32 there
         obs, info = self._env.reset(seed=seeds.astype(np.int64))
         self.obs = obs[:, -1].copy()
-        self._returns = np.zeros(lanes)
+        self._returns = np.zeros(num_envs)
         self._begun = self._number = info["episode_frame_number"].copy()
 
     def step(self, actions: np.ndarray) -> PixelStep:
-        """Take (lanes,) actions."""
+        """Take (num_envs,) actions."""
         obs, rewards, terminated, truncated, info = self._env.step(actions.astype(np.int64))
         self.obs = obs[:, -1].copy()
         self._returns += rewards
@@ -63,14 +63,14 @@ class AtariLanes:
         (over,) = np.nonzero(truncated | (terminated & (number <= self._number)))
         lasted = self._number - self._begun + self._frame_skip  # its last action may be shorter
         ended = tuple(
-            Episode(int(lane), float(self._returns[lane]), int(lasted[lane]), float("nan"))
-            for lane in over
+            Episode(int(index), float(self._returns[index]), int(lasted[index]), float("nan"))
+            for index in over
         )
         self._returns[over] = 0.0
         self._begun = np.where(np.isin(np.arange(len(number)), over), number, self._begun)
         self._number = number.copy()
         next_obs = self.obs
-        if len(over):  # of other lanes, final_obs is whatever was in its memory
+        if len(over):  # of other environments, final_obs is whatever was in its memory
             next_obs = self.obs.copy()
             next_obs[over] = info["final_obs"][over, -1]
         return PixelStep(

@@ -3,24 +3,24 @@
 import numpy as np
 
 from goalreel.rendering.warped import warped_pictures
-from goalreel.training.games.car_lanes import Lanes
-from goalreel.training.games.lanes import Episode, PixelStep
+from goalreel.training.games.car_envs import Cars
+from goalreel.training.games.pixel_envs import Episode, PixelStep
 from goalreel.training.games.settings import CAR_GAME, GameSettings
 
 
-class CarLanes:
-    """Lanes of the car, a PixelLanes. A picture is Gymnasium's `render()`, warped."""
+class CarPixelEnvs:
+    """Environments of the car, a PixelEnvs. A picture is Gymnasium's `render()`, warped."""
 
     actions = 3
 
-    def __init__(self, settings: GameSettings, seed: int, lanes: int):
+    def __init__(self, settings: GameSettings, seed: int, num_envs: int):
         """Reset all cars."""
         settings = settings.filled()
         self._clip = settings.clip_reward
-        self._cars = Lanes(seed, lanes, settings.frame_skip)
+        self._cars = Cars(seed, num_envs, settings.frame_skip)
         self._pixels = warped_pictures(CAR_GAME, settings.warp)
         self.obs = self._pixels.observe(self._cars.positions)
-        self._returns, self._furthest = np.zeros(lanes), self._cars.positions.copy()
+        self._returns, self._furthest = np.zeros(num_envs), self._cars.positions.copy()
 
     def step(self, actions: np.ndarray) -> PixelStep:
         """Repeat each action for `frame_skip` frames, or until its episode ends."""
@@ -31,8 +31,8 @@ class CarLanes:
         np.maximum(self._furthest, self._cars.reached, out=self._furthest)
         # A frame of an episode gives -1, whatever happens in it.
         ended = tuple(
-            Episode(lane, float(total), round(-total), float(self._furthest[lane]))
-            for lane, total in zip(over.tolist(), self._returns[over].tolist(), strict=True)
+            Episode(index, float(total), round(-total), float(self._furthest[index]))
+            for index, total in zip(over.tolist(), self._returns[over].tolist(), strict=True)
         )
         self.obs = next_obs
         if len(over):

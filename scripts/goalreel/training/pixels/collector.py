@@ -17,8 +17,8 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.policies.pixel_network import Actor
-from goalreel.training.games.lanes import PixelLanes
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.make_envs import make_envs
+from goalreel.training.games.pixel_envs import PixelEnvs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.blocks import Fields
@@ -36,7 +36,7 @@ COUNTERS: Fields = dict.fromkeys(("frames", "steps", "drops", "blocked"), ("<i8"
 """Written by a collector: steps of environments, its own steps, rows that a full ring did not
 take, and nanoseconds that it waited for room. A collector that is restarted counts on."""
 EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ()), "frames": ("<i8", ())}
-"""A game that has ended; see lanes.Episode."""
+"""A game that has ended; see pixel_envs.Episode."""
 EPISODES = 1024  # that a collector's second ring holds
 
 
@@ -62,12 +62,12 @@ def actor_of(weights: Mapping[str, np.ndarray]):
 
 
 def next_stacks(stacks: np.ndarray, obs: np.ndarray, ended: np.ndarray) -> np.ndarray:
-    """Return the stacks, (lanes, stack, H, W), after a step: an episode's first frame is repeated.
+    """Return the stacks, (num_envs, stack, H, W), after a step; a first frame is repeated.
 
     Args:
         stacks: before the step.
-        obs: (lanes, H, W), what to act on next.
-        ended: (lanes,) bool, whose episodes ended.
+        obs: (num_envs, H, W), what to act on next.
+        ended: (num_envs,) bool, whose episodes ended.
     """
     after = np.concatenate([stacks[:, 1:], obs[:, None]], axis=1)
     after[ended] = obs[ended][:, None]
@@ -83,7 +83,7 @@ class Assignment:
 
     game: Mapping  # GameSettings as a dict
     seed: tuple[int, ...]  # which no other start has
-    lanes: int
+    num_envs: int
     shape: tuple[int, int]  # of a frame
     stack: int  # frames of an observation
     capacity: int  # steps of its ring
@@ -106,7 +106,7 @@ class Assignment:
 class Collector:
     """The environments of a collector, and what it writes to."""
 
-    def __init__(self, assignment: Assignment, lanes: PixelLanes, alive: Callable[[], bool]):
+    def __init__(self, assignment: Assignment, envs: PixelEnvs, alive: Callable[[], bool]):
         """Join the shared memory; waits for room, or for weights, end when `alive` is false."""
         fds = assignment.fds
         self._steps = Ring(step_fields(assignment.shape), assignment.capacity, fds["steps"])
@@ -115,11 +115,11 @@ class Collector:
         self._epsilon = blocks.arrays(fds["control"], CONTROL)["epsilon"]
         weights = SharedWeights(assignment.weights, fds["weights"])
         self._actor = Latest(weights, actor_of, alive)
-        self._lanes, self._alive, self._block = lanes, alive, assignment.block
+        self._envs, self._alive, self._block = envs, alive, assignment.block
         self._rng = np.random.default_rng(assignment.seed)
-        self._numbers = np.arange(assignment.lanes, dtype=np.int32)
-        self._ages = np.zeros(assignment.lanes, np.int32)
-        self._stacks = np.repeat(lanes.obs[:, None], assignment.stack, axis=1)
+        self._numbers = np.arange(assignment.num_envs, dtype=np.int32)
+        self._ages = np.zeros(assignment.num_envs, np.int32)
+        self._stacks = np.repeat(envs.obs[:, None], assignment.stack, axis=1)
 
     def step(self) -> None:
         """Act in all environments once, and write the step into the ring.
@@ -127,7 +127,7 @@ class Collector:
         Raises AbandonedError if the trainer ended while it wrote weights.
         """
         actions = self._choose()
-        step = self._lanes.step(actions)
+        step = self._envs.step(actions)
         ended = step.terminated | step.truncated
         rows = {
             **{"frame": self._stacks[:, -1], "env": self._numbers, "action": actions},
@@ -140,7 +140,7 @@ class Collector:
         if len(cut):
             self._write(self._last_frames(cut, step.next_obs))
         self._ages[ended] = 0
-        self._stacks = next_stacks(self._stacks, self._lanes.obs, ended)
+        self._stacks = next_stacks(self._stacks, self._envs.obs, ended)
         self._counters["frames"][0] += step.frames
         self._counters["steps"][0] += len(actions)
         for episode in step.ended:
@@ -148,10 +148,10 @@ class Collector:
             self._episodes.push({name: [v] for name, v in zip(EPISODE, values, strict=True)})
 
     def _choose(self) -> np.ndarray:
-        """Return the actions, (lanes,) int16, each random with probability epsilon."""
-        lanes = len(self._numbers)
-        random = self._rng.random(lanes) < self._epsilon[0]
-        actions = self._rng.integers(self._lanes.actions, size=lanes, dtype=np.int16)
+        """Return the actions, (num_envs,) int16, each random with probability epsilon."""
+        num_envs = len(self._numbers)
+        random = self._rng.random(num_envs) < self._epsilon[0]
+        actions = self._rng.integers(self._envs.actions, size=num_envs, dtype=np.int16)
         if not random.all():
             values = self._actor.get().values(self._stacks[~random])
             actions[~random] = values.argmax(axis=1)
@@ -187,17 +187,17 @@ def main(argv: list[str]) -> None:
     what, text = argv
     try:
         if what == "actions":
-            lanes = make_lanes(GameSettings(**json.loads(text)), 0, 1)
-            print(lanes.actions)
+            envs = make_envs(GameSettings(**json.loads(text)), 0, 1)
+            print(envs.actions)
         else:
             assignment = Assignment.of(text)
             seed = int(np.random.SeedSequence(assignment.seed).generate_state(1)[0])
-            lanes = make_lanes(GameSettings(**assignment.game), seed, assignment.lanes)
-            collector = Collector(assignment, lanes, child_process.parent_is_alive)
+            envs = make_envs(GameSettings(**assignment.game), seed, assignment.num_envs)
+            collector = Collector(assignment, envs, child_process.parent_is_alive)
             with contextlib.suppress(AbandonedError):
                 while child_process.parent_is_alive():
                     collector.step()
-        lanes.close()
+        envs.close()
     except GoalreelError as error:
         print(error, file=sys.stderr)
         sys.exit(REFUSED)

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.make_lanes import make_lanes
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import actor_of, next_stacks
 from goalreel.training.shared_memory import blocks, child_process
@@ -70,16 +70,16 @@ class Evaluator:
         os.close(self.fd)
 
 
-def play(lanes, actor, stack: int, games: int, alive=lambda: True) -> list[float]:
-    """Return the returns of the first game of each of `games` lanes, played greedily."""
-    stacks = np.repeat(lanes.obs[:, None], stack, axis=1)
+def play(envs, actor, stack: int, games: int, alive=lambda: True) -> list[float]:
+    """Return the returns of the first game of each of `games` environments, played greedily."""
+    stacks = np.repeat(envs.obs[:, None], stack, axis=1)
     returns: dict[int, float] = {}
     while len(returns) < games and alive():
-        step = lanes.step(actor.values(stacks).argmax(axis=1).astype(np.int16))
-        stacks = next_stacks(stacks, lanes.obs, step.terminated | step.truncated)
+        step = envs.step(actor.values(stacks).argmax(axis=1).astype(np.int16))
+        stacks = next_stacks(stacks, envs.obs, step.terminated | step.truncated)
         for episode in step.ended:
-            returns.setdefault(episode.lane, episode.return_)
-    return [returns[lane] for lane in sorted(returns)]
+            returns.setdefault(episode.index, episode.return_)
+    return [returns[index] for index in sorted(returns)]
 
 
 def main(argv: list[str]) -> None:
@@ -88,9 +88,9 @@ def main(argv: list[str]) -> None:
     told = json.loads(argv[0])
     weights = blocks.arrays(told["fd"], blocks.fields_of_json(told["fields"]))
     games = told["games"]
-    lanes = make_lanes(GameSettings(**told["game"]), SEED, games)
-    returns = play(lanes, actor_of(weights), told["stack"], games, child_process.parent_is_alive)
-    lanes.close()
+    envs = make_envs(GameSettings(**told["game"]), SEED, games)
+    returns = play(envs, actor_of(weights), told["stack"], games, child_process.parent_is_alive)
+    envs.close()
     print(json.dumps(returns))
 
 

@@ -1,15 +1,15 @@
 """The replay buffer of frames: each is held once, and stacked when it is sampled.
 
-Every environment has a lane of its own, a ring of its steps in order. A step holds the frame of its
+Every environment has a ring of its own, its steps in order. A step holds the frame of its
 observation, the action, the reward and whether it terminated the episode; the frame that it led to
 is that of the next step. A truncated episode ends with a step whose frame alone counts. Where the
 next step is missing, since an episode ended there or a full ring dropped it, the `age` of the one
 that follows shows it: no stack and no return reaches across.
 
 The arrays are PyTorch's, on the learner's device where they fit, and what is sampled is chosen and
-gathered there. One thread appends while another samples, without a lock: a lane's count is raised
-once its steps are written; sampling keeps away from the steps that are overwritten next, and checks
-afterwards whether the writer has come as far as that.
+gathered there. One thread appends while another samples, without a lock: an environment's count is
+raised once its steps are written; sampling keeps away from those that are overwritten next, and
+checks afterwards whether the writer has come as far as that.
 """
 
 from collections.abc import Mapping
@@ -38,18 +38,18 @@ class Batch:
 
 
 class FrameReplay:
-    """The latest steps of all lanes.
+    """The latest steps of all environments.
 
     Attributes:
-        size: steps of a lane.
+        size: steps of a environment.
         stack: frames of an observation.
-        count: (lanes,) int64, how many steps each lane has ever held.
+        count: (num_envs,) int64, how many steps each environment has ever held.
         device: PyTorch's, where the steps are.
     """
 
     def __init__(
         self,
-        lanes: int,
+        num_envs: int,
         size: int,
         shape: tuple[int, int],
         stack: int,
@@ -58,24 +58,24 @@ class FrameReplay:
         discount: float = 0.99,
         device: torch.device | str = "cpu",
     ):
-        """Reserve room for `size` steps, with frames of a shape (H, W), of each lane.
+        """Reserve room for `size` steps, with frames of a shape (H, W), of each environment.
 
-        A lane's steps are written `margin` at a time, and as many may be added while a sample is
-        taken. Raises GoalreelError if the machine has less memory than that takes, before any is
-        touched, and if the lanes are too short to sample from.
+        An environment's steps are written `margin` at a time, and as many may be added while a
+        sample is taken. Raises GoalreelError if the machine has less memory than that takes, before
+        any is touched, and if the environments are too short to sample from.
         """
         fields = {name: spec for name, spec in step_fields(shape).items() if name != "env"}
-        self.device = _device(fields, lanes * size, torch.device(device))
+        self.device = _device(fields, num_envs * size, torch.device(device))
         if size <= (least := 2 * margin + stack + n_step):
             raise GoalreelError(
-                f"a replay buffer of {lanes * size:,} steps has {size:,} for each of {lanes} "
+                f"a replay buffer of {num_envs * size:,} steps has {size:,} for each of {num_envs} "
                 f"environments; it needs more than {least:,} for each"
             )
         self.size, self.stack, self._margin, self._n_step = size, stack, margin, n_step
-        self.count = np.zeros(lanes, np.int64)
+        self.count = np.zeros(num_envs, np.int64)
         self._steps = {
             name: torch.zeros(
-                (lanes * size, *shape),
+                (num_envs * size, *shape),
                 dtype=torch.from_numpy(np.zeros(0, dtype)).dtype,
                 device=self.device,
             )
@@ -92,12 +92,12 @@ class FrameReplay:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays by name, without copies on a CPU; nothing may be appended meanwhile.
 
-        `count`, (lanes,) int64, and the fields of `step_fields` but env, (lanes * size, ...).
+        `count`, (num_envs,) int64, and the fields of `step_fields` but env, (num_envs * size, ...).
         """
         return {"count": self.count, **{n: step.cpu().numpy() for n, step in self._steps.items()}}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Copy what `arrays` of a buffer of this size gave, lane by lane; maps of files will do.
+        """Copy what `arrays` of a buffer of this size gave; maps of files will do.
 
         What is appended next begins with a reset, so that nothing is stacked across the gap.
         Raises GoalreelError for arrays of another buffer.
@@ -110,26 +110,26 @@ class FrameReplay:
                 piece = np.array(arrays[name][start : start + part])
                 own[start : start + part] = torch.from_numpy(piece)
 
-    def append(self, rows: Mapping[str, np.ndarray], first_lane: int = 0) -> None:
-        """Add steps, in order of each environment; env 0 of the rows is lane `first_lane`."""
-        lanes = rows["env"] + first_lane
-        for lane in np.unique(lanes):
-            (own,) = np.nonzero(lanes == lane)
+    def append(self, rows: Mapping[str, np.ndarray], first_env: int = 0) -> None:
+        """Add steps, in order of each environment; env 0 of the rows is environment `first_env`."""
+        envs = rows["env"] + first_env
+        for index in np.unique(envs):
+            (own,) = np.nonzero(envs == index)
             for start in range(0, len(own), self._margin):
-                self._append(int(lane), rows, own[start : start + self._margin])
+                self._append(int(index), rows, own[start : start + self._margin])
 
-    def _append(self, lane: int, rows: Mapping[str, np.ndarray], own: np.ndarray) -> None:
-        places = lane * self.size + (self.count[lane] + np.arange(len(own))) % self.size
+    def _append(self, index: int, rows: Mapping[str, np.ndarray], own: np.ndarray) -> None:
+        places = index * self.size + (self.count[index] + np.arange(len(own))) % self.size
         places = torch.from_numpy(places).to(self.device)
         for name, field in self._steps.items():
             field[places] = torch.from_numpy(rows[name][own]).to(self.device)
-        self.count[lane] += len(own)
+        self.count[index] += len(own)
 
     def sample(self, count: int, rng: torch.Generator) -> Batch | None:
         """Return `count` steps, each as likely as another; None while hardly any can be chosen.
 
         A stack that reaches back to a reset repeats its first frame, as Gymnasium's
-        FrameStackObservation does. The newest n steps of a lane are not sampled yet.
+        FrameStackObservation does. The newest n steps of a environment are not sampled yet.
 
         rng: of the buffer's device.
         """
@@ -153,10 +153,10 @@ class FrameReplay:
         ends = np.cumsum(held)
         # Twice as many as are asked for, since some may not be sampled.
         picked = torch.randint(int(ends[-1]), (2 * count,), generator=rng, device=self.device)
-        lanes = torch.searchsorted(self._sent(ends), picked, right=True)
-        oldest = self._sent(oldest)[lanes]
-        steps = oldest + picked - self._sent(ends - held)[lanes]
-        base = lanes * self.size
+        envs = torch.searchsorted(self._sent(ends), picked, right=True)
+        oldest = self._sent(oldest)[envs]
+        steps = oldest + picked - self._sent(ends - held)[envs]
+        base = envs * self.size
         chain = base[:, None] + (steps[:, None] + self._ahead) % self.size
         ages = self._steps["age"][chain]
         # Up to `last`, 0 to n, each step follows the one before it in its episode.
@@ -179,7 +179,7 @@ class FrameReplay:
             discounts=torch.where(terminated[kept], 0.0, self._powers[length]),
         )
         # The writer may be at work on `margin` steps beyond its count.
-        overwritten = self._sent(self.count + self._margin - self.size)[lanes[kept]]
+        overwritten = self._sent(self.count + self._margin - self.size)[envs[kept]]
         safe = (steps - self.stack + 1).clamp(min=0) >= overwritten
         return batch if bool(safe.all()) else None
 

@@ -184,7 +184,7 @@ class Session:
             **{"samples": trainer.samples, "drops": sums.drops, "buffer": len(trainer.replay)},
             # Steps in the rings; the most that rings and one batch of the feeder hold.
             **{"queue": feeder.queued()},
-            "ahead": settings.ring * settings.collectors + max(BATCH, settings.lanes),
+            "ahead": settings.ring * settings.collectors + max(BATCH, settings.num_envs),
             **{"loss": learned.loss, "td_error": learned.td_error, "episodes": trainer.games},
             **{"return": return_, "distance": distance},
             "evaluation": evaluations[-1].mean if evaluations else math.nan,

@@ -51,7 +51,7 @@ class PipelineSettings:
         return self.python or sys.executable
 
     @property
-    def lanes(self) -> int:
+    def num_envs(self) -> int:
         """All environments."""
         return self.collectors * self.environments
 

@@ -19,7 +19,7 @@ from goalreel.training.pixels.frame_replay_buffer import FrameReplay
 from goalreel.training.pixels.settings import BATCH, PipelineSettings
 
 _RECENT = 100  # games that a mean is taken over
-_MARGIN = 64  # steps of a lane that are written at a time, unless the buffer is small
+_MARGIN = 64  # steps of a environment that are written at a time, unless the buffer is small
 
 Weights = Mapping[str, np.ndarray]
 
@@ -59,11 +59,11 @@ class Trainer:
         Raises GoalreelError for a buffer that the machine's memory does not hold.
         """
         self._settings, self.learner = settings, learner
-        size = settings.buffer // settings.lanes
+        size = settings.buffer // settings.num_envs
         margin = max(1, min(_MARGIN, size // 8))
         n_step = settings.n_step, settings.discount, learner.device
         shape = (SIDE, SIDE), settings.stack
-        self.replay = FrameReplay(settings.lanes, size, *shape, margin, *n_step)
+        self.replay = FrameReplay(settings.num_envs, size, *shape, margin, *n_step)
         self._rng = torch.Generator(self.replay.device).manual_seed(settings.seed)
         self._drawn = self._rng.get_state()  # before the samples that are drawn ahead
         self._ahead: Future | None = None

@@ -1,4 +1,4 @@
-"""CartPole, Acrobot and Pendulum in lanes are bit for bit Gymnasium's, one episode at a time."""
+"""CartPole, Acrobot and Pendulum in sub-environments are bit for bit Gymnasium's, one episode at a time."""
 
 import gymnasium
 import numpy as np
@@ -28,12 +28,12 @@ CASES = [
 
 def chosen(name: str, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return actions: carts are balanced for long, arms swung up, and torques go beyond bounds."""
-    lanes, noise = len(obs), rng.random(len(obs))
+    num_envs, noise = len(obs), rng.random(len(obs))
     if name == "Pendulum-v1":
-        return rng.uniform(-2.5, 2.5, (lanes, 1)).astype(np.float32)
+        return rng.uniform(-2.5, 2.5, (num_envs, 1)).astype(np.float32)
     if name == "Acrobot-v1":
-        return np.where(noise < 0.1, rng.integers(0, 3, lanes), np.where(obs[:, 4] > 0, 0, 2))
-    return np.where(noise < 0.35, rng.integers(0, 2, lanes), obs[:, 2] + 0.5 * obs[:, 3] > 0)
+        return np.where(noise < 0.1, rng.integers(0, 3, num_envs), np.where(obs[:, 4] > 0, 0, 2))
+    return np.where(noise < 0.35, rng.integers(0, 2, num_envs), obs[:, 2] + 0.5 * obs[:, 3] > 0)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -42,15 +42,15 @@ def test_every_step_is_gymnasiums(case):
     assert isinstance(environment, ClassicControl)
     kwargs = case.get("env_kwargs", {})
     envs = [gymnasium.make(name, max_episode_steps=case.get("max_steps"), **kwargs) for _ in SEEDS]
-    lanes, going, ended = environment.lanes(SEEDS), np.ones(len(SEEDS), bool), 0
+    sub_envs, going, ended = environment.sub_envs(SEEDS), np.ones(len(SEEDS), bool), 0
     played = [env.reset(seed=int(seed))[0] for env, seed in zip(envs, SEEDS, strict=True)]
     while going.any():
-        obs, states = lanes.observations(), np.array(lanes.states())
+        obs, states = sub_envs.observations(), np.array(sub_envs.states())
         assert obs.dtype == played[0].dtype and obs.flags.c_contiguous
         assert np.array_equal(obs, played)
         assert np.array_equal(states.T, [env.unwrapped.state for env in envs])
         actions = chosen(name, obs, rng)
-        rewards, terminated, truncated = lanes.step(actions)
+        rewards, terminated, truncated = sub_envs.step(actions)
         steps = [
             env.step(environment.actions.taken(action))
             for env, action in zip(envs, actions, strict=True)
@@ -62,7 +62,7 @@ def test_every_step_is_gymnasiums(case):
         going = ~(terminated | truncated)
         ended += np.count_nonzero(terminated)
         if not going.all():
-            lanes = lanes.take(going)
+            sub_envs = sub_envs.take(going)
             envs, played = (
                 [item for item, goes in zip(items, going, strict=True) if goes]
                 for items in (envs, played)

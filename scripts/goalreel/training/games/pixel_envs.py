@@ -14,7 +14,7 @@ import numpy as np
 class Episode:
     """A whole game that ended, whatever the learner's episodes were."""
 
-    lane: int
+    index: int
     return_: float  # the sum of the environment's own rewards, not clipped
     frames: int  # steps of the environment since its reset
     distance: float  # the furthest position, in the environment's units (pixels in Mario), or nan
@@ -22,29 +22,31 @@ class Episode:
 
 @dataclass(frozen=True)
 class PixelStep:
-    """A step of all lanes."""
+    """A step of all environments."""
 
     frames: int  # steps of environments that the actions took; those of a reset do not count
-    rewards: np.ndarray  # (lanes,) float32, as the learner gets them
-    terminated: np.ndarray  # (lanes,) bool, of the learner's episode: with `episodic_life`, a life
-    truncated: np.ndarray  # (lanes,) bool
-    next_obs: np.ndarray  # (lanes, 84, 84) uint8, what the step led to, at an episode's end too
+    rewards: np.ndarray  # (num_envs,) float32, as the learner gets them
+    terminated: (
+        np.ndarray
+    )  # (num_envs,) bool, of the learner's episode: `episodic_life` ends it with a life
+    truncated: np.ndarray  # (num_envs,) bool
+    next_obs: np.ndarray  # (num_envs, 84, 84) uint8, what the step led to, at an episode's end too
     ended: tuple[Episode, ...]  # the games that are over
 
 
-class PixelLanes(Protocol):
+class PixelEnvs(Protocol):
     """Environments side by side.
 
     Attributes:
         actions: how many there are to choose from, 0 to actions - 1.
-        obs: (lanes, 84, 84) uint8, what to act on next: after an end, that of the next reset.
+        obs: (num_envs, 84, 84) uint8, what to act on next: after an end, that of the next reset.
     """
 
     actions: int
     obs: np.ndarray
 
     def step(self, actions: np.ndarray) -> PixelStep:
-        """Take (lanes,) actions, and reset where an episode ended; returned arrays stay as is."""
+        """Take (num_envs,) actions and reset where an episode ended; returned arrays stay as is."""
 
     def close(self) -> None:
         """Free what the environments hold."""

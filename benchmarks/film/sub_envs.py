@@ -1,11 +1,11 @@
 """Steps of classic control on one core: goalreel, EnvPool and Gymnasium's SyncVectorEnv.
 
 Random actions are drawn beforehand. Each contender has the number of environments that suits it
-best. The tests compare the steps with Gymnasium's (test_classic_lanes.py). The table is lanes.csv
-and lanes.md.
+best. The tests compare the steps with Gymnasium's (test_classic_steps.py). The table is
+sub_envs.csv and sub_envs.md.
 
-    python -m benchmarks.film.lanes                               two minutes
-    python -m benchmarks.film.lanes --runs 1 --envs CartPole-v1   a first try
+    python -m benchmarks.film.sub_envs                               two minutes
+    python -m benchmarks.film.sub_envs --runs 1 --envs CartPole-v1   a first try
 """
 
 import itertools
@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> None:
         "endings. EnvPool and SyncVectorEnv reset each episode that ended; goalreel, which plays "
         f"a batch of episodes, resets all of them after {_EPISODE} steps."
     ]
-    write_table(options.output / "lanes", HEADER, rows, notes)
+    write_table(options.output / "sub_envs", HEADER, rows, notes)
 
 
 def measure(make: Callable, env: str, count: int) -> float:
@@ -75,7 +75,7 @@ def goalreel(env: str, count: int) -> Callable:
     """Return goalreel's step."""
     from goalreel.environments.environment import make_environment
 
-    reset, every = make_environment({"env": env}).lanes(np.arange(count)), np.ones(count, bool)
+    reset, every = make_environment({"env": env}).sub_envs(np.arange(count)), np.ones(count, bool)
     batch = reset.take(every)
 
     def step(actions: np.ndarray) -> None:

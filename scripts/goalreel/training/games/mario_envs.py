@@ -1,15 +1,15 @@
-"""Lanes of Super Mario Bros, each stepped by itself, in the interpreter that has it."""
+"""Environments of Super Mario Bros, each stepped by itself, in the interpreter that has it."""
 
 import numpy as np
 
 from goalreel.policies.preprocessing import WARPS
-from goalreel.training.games.lanes import Episode, PixelStep
+from goalreel.training.games.pixel_envs import Episode, PixelStep
 from goalreel.training.games.settings import GameSettings
 
 _NOOP = 0
 
 
-class _Lane:
+class _MarioEnv:
     """A game that begins anew whenever it is over, after some frames without a button.
 
     What the learner sees ends with each life, if the settings say so; the game then goes on.
@@ -56,26 +56,24 @@ class _Lane:
         return frames, total, over or died, next_obs, ended
 
 
-class MarioLanes:
-    """Lanes of Super Mario Bros, a PixelLanes."""
+class MarioEnvs:
+    """Environments of Super Mario Bros, a PixelEnvs."""
 
-    def __init__(self, settings: GameSettings, seed: int, lanes: int):
-        """Make and reset all games; each lane has a seed of its own for all that follows.
+    def __init__(self, settings: GameSettings, seed: int, num_envs: int):
+        """Make and reset all games; each environment has a seed of its own for all that follows.
 
         Raises GoalreelError where its packages are missing.
         """
-        seeds = np.random.SeedSequence(seed).generate_state(lanes)
-        self._lanes = [_Lane(settings.filled(), int(own)) for own in seeds]
-        self.actions = int(self._lanes[0].env.action_space.n)
-        self.obs = np.stack([lane.obs for lane in self._lanes])
+        seeds = np.random.SeedSequence(seed).generate_state(num_envs)
+        self._envs = [_MarioEnv(settings.filled(), int(own)) for own in seeds]
+        self.actions = int(self._envs[0].env.action_space.n)
+        self.obs = np.stack([env.obs for env in self._envs])
 
     def step(self, actions: np.ndarray) -> PixelStep:
-        """Take (lanes,) actions, one game after another."""
-        steps = [
-            lane.step(action) for lane, action in zip(self._lanes, actions.tolist(), strict=True)
-        ]
+        """Take (num_envs,) actions, one game after another."""
+        steps = [env.step(action) for env, action in zip(self._envs, actions.tolist(), strict=True)]
         frames, rewards, terminated, next_obs, ended = zip(*steps, strict=True)
-        self.obs = np.stack([lane.obs for lane in self._lanes])
+        self.obs = np.stack([env.obs for env in self._envs])
         return PixelStep(
             sum(frames),
             np.array(rewards, np.float32),
@@ -87,5 +85,5 @@ class MarioLanes:
 
     def close(self) -> None:
         """Close all games."""
-        for lane in self._lanes:
-            lane.env.close()
+        for env in self._envs:
+            env.env.close()

@@ -1,0 +1,22 @@
+"""Making the environments of a game, of whatever family it is."""
+
+from goalreel.training.games.pixel_envs import PixelEnvs
+from goalreel.training.games.settings import ALE, CAR, GameSettings
+
+
+def make_envs(game: GameSettings, seed: int, num_envs: int) -> PixelEnvs:
+    """Return `num_envs` environments of a game; the same seed and actions give the same pixels.
+
+    Raises GoalreelError where a package is missing.
+    """
+    if game.family == CAR:
+        from goalreel.training.games.mountain_car import CarPixelEnvs
+
+        return CarPixelEnvs(game, seed, num_envs)
+    if game.family == ALE:
+        from goalreel.training.games.atari import AtariEnvs
+
+        return AtariEnvs(game, seed, num_envs)
+    from goalreel.training.games.mario_envs import MarioEnvs
+
+    return MarioEnvs(game, seed, num_envs)

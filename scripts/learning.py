@@ -14,10 +14,10 @@ def learning(spec, film, table, sums, policy=None, atlas=None):
     check_sources(spec, player)
     learner = read_learner(player, policy)
     with learning_film(learner, read_atlas(atlas) if atlas else None, spec) as filmed:
-        title = f"{env}: learned in {learner.label(learner.ages[-1])}"
+        title = f"{env}: learned in {learner.label(learner.checkpoint_steps[-1])}"
         write_film(film, filmed, title, spec)
         write_table(table, filmed)
         frames = len(filmed.cache)
     write_sums(sums, [table])
-    checkpoints = len(learner.ages)
+    checkpoints = len(learner.checkpoint_steps)
     return f"{len(filmed.chapters)} attempts, {checkpoints} checkpoints, {frames} frames"

@@ -16,7 +16,7 @@ from reruns import Sources
 
 from goalreel.encoding import ffmpeg
 from goalreel.environments.mountain_car import ENVIRONMENTS
-from goalreel.files.seal import LENGTH, write_seal
+from goalreel.files.checksum_trailer import LENGTH, write_trailer
 from goalreel.films.render import render_states
 from goalreel.films.segment import encode_segment
 from goalreel.policies.policy import make_policy
@@ -46,11 +46,11 @@ def of_shard(shard: int) -> dict[str, str]:
     return {"shard": f"{shard:05d}"}
 
 
-def resealed(path: Path) -> None:
-    """Give a zip archive that a test has forged a seal that fits it."""
+def write_new_trailer(path: Path) -> None:
+    """Give a zip archive that a test has forged a checksum that fits it."""
     with zipfile.ZipFile(path, "a") as archive:
         archive.comment = bytes(LENGTH)
-    write_seal(path)
+    write_trailer(path)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -131,7 +131,12 @@ def evaluations(metrics: Path) -> list[tuple]:
     """Return the rows of the curve of a training by goalreel."""
     found = json.loads(metrics.read_text(encoding="utf-8"))["metrics"]["evaluations"]
     return [
-        (f"{one['seconds'] / 60:.2f}", one["age"], None, statistics.mean(one["returns"]))
+        (
+            f"{one['seconds'] / 60:.2f}",
+            one["checkpoint_step"],
+            None,
+            statistics.mean(one["returns"]),
+        )
         for one in found
     ]
 

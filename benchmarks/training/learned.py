@@ -54,13 +54,17 @@ def row_of(run: dict, level: float | None) -> list[str]:
     """Return the cells of a training."""
     metrics = run["metrics"]
     evaluations = metrics["evaluations"]
-    best = next(e for e in evaluations if e["age"] == metrics["best"])
+    best = next(e for e in evaluations if e["checkpoint_step"] == metrics["best"])
     solved = [e for e in evaluations if level is not None and mean(e) >= level]
-    reached = (f"{solved[0]['age']:,}", f"{solved[0]['seconds'] / 60:.1f}") if solved else ("", "")
+    reached = (
+        (f"{solved[0]['checkpoint_step']:,}", f"{solved[0]['seconds'] / 60:.1f}")
+        if solved
+        else ("", "")
+    )
     return [
         str(run["config"]["pixels"]["seed"]),
         *(f"{mean(evaluation):.1f}" for evaluation in (evaluations[0], best)),
-        *(f"{best['age']:,}", f"{mean(evaluations[-1]):.1f}", *reached),
+        *(f"{best['checkpoint_step']:,}", f"{mean(evaluations[-1]):.1f}", *reached),
         *(f"{metrics[name] / 60:.1f}" for name in ("seconds", "cpu_seconds")),
         f"{metrics['decisions_per_s']:,.0f}",
     ]
@@ -89,7 +93,7 @@ def plot(path: Path, runs: list[dict], game: str, level: float | None) -> None:
         for place, run in enumerate(runs):
             evaluations = run["metrics"]["evaluations"]
             axes.plot(
-                *([e["age"] for e in evaluations], [mean(e) for e in evaluations]),
+                *([e["checkpoint_step"] for e in evaluations], [mean(e) for e in evaluations]),
                 *(_DASHES[place % 3],),
                 color=_COLOURS[place % 3],
                 marker=".",

@@ -41,7 +41,7 @@ def stage(function: Callable) -> Callable:
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.annotation is Shards:
                 arguments[name] = shard_paths(arguments[name], spec.shard["shards"])
-        if spec.made_of:
+        if spec.input_digests:
             from goalreel.provenance.input_checks import check_inputs
 
             check_inputs(spec, arguments)
@@ -91,7 +91,7 @@ def check_spec(text: str, stage: str) -> Spec:
     script = cli.WORKFLOW / "scripts" / f"{stage}.py"
     if spec.code and not sources_as_noted(script.parent):
         try:
-            code = fingerprint(script, spec.without)
+            code = fingerprint(script, spec.excluded_modules)
         except GoalreelError:  # it is being edited right now
             code = None
         if spec.code != code:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goalreel.environments.environment import make_environment
-from goalreel.files.seal import check_seal
+from goalreel.files.checksum_trailer import check_trailer
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_index
 from goalreel.policies.network_file import Checkpoints, read_checkpoints, write_checkpoints
@@ -56,7 +56,7 @@ def _recording(path):
 
 _READERS = {
     "trajectories/00000.npz": lambda path: (read_summary(path), read_trajectories(path)),
-    "film.mp4": lambda path: (check_seal(path), read_index(path)),
+    "film.mp4": lambda path: (check_trailer(path), read_index(path)),
     "policy.npz": read_checkpoints,
     "recording.npz": _recording,
     "recording.csv": _recording,
@@ -78,7 +78,7 @@ _READERS = {
 def test_any_file_is_read_or_refused_by_name(run, tmp_path, name):
     sound = (run / name).read_bytes()
     strategy = mutated_bytes(sound)
-    if name == "recording.npz":  # all others are refused by their seals
+    if name == "recording.npz":  # all others are refused by their checksums
         strategy |= mutated_npz(run / name)
     if name.endswith(".json"):
         strategy |= mutated_json(json.loads(sound)).map(lambda v: json.dumps(v).encode())

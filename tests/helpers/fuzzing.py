@@ -124,7 +124,7 @@ _SHAPES = [(), (3,), (2, 2), (0, 9), (10**12,), (-1,)]
 
 @st.composite
 def mutated_npz(draw, path: Path):
-    """Return the bytes of an .npz file without a seal that is like a sound one, or claims to be."""
+    """Return the bytes of an .npz file without a checksum that is like a sound one, or claims to be."""
     with np.load(path, allow_pickle=False) as archive:
         members = {name: _npy(array) for name, array in archive.items()}
         name = draw(st.sampled_from(sorted(members)))

@@ -33,13 +33,15 @@ def random_weights(actions: int, stack: int, seed: int) -> dict[str, np.ndarray]
 
 
 def random_policy(
-    path: Path, game: str, actions: int, ages: tuple[int, ...] = (0, 100), **changes
+    path: Path, game: str, actions: int, checkpoint_steps: tuple[int, ...] = (0, 100), **changes
 ) -> Path:
     """Write a policy file of a game; changes: fields of GameSettings."""
     settings = asdict(GameSettings(game, **changes).filled())
-    weights = tuple(random_weights(actions, 4, age) for age in ages)
-    means = tuple(float(age) for age in ages)
-    checkpoints = PixelCheckpoints(ages, means, weights, game=settings, actions=actions, stack=4)
+    weights = tuple(random_weights(actions, 4, step) for step in checkpoint_steps)
+    means = tuple(float(step) for step in checkpoint_steps)
+    checkpoints = PixelCheckpoints(
+        checkpoint_steps, means, weights, game=settings, actions=actions, stack=4
+    )
     write_checkpoints(path, checkpoints)
     return path
 

@@ -119,7 +119,7 @@ def test_rows_are_what_was_played():
     assert int(alone.counters["steps"][0]) == (rows["action"] != END).sum()
     envs = make_envs(GameSettings(**GAME), 9, NUM_ENVS)
     mine = [{n: c[rows["env"] == index] for n, c in rows.items()} for index in range(NUM_ENVS)]
-    at, frames, ended, ages = [0] * NUM_ENVS, 0, 0, np.zeros(NUM_ENVS, int)
+    at, frames, ended, episode_steps = [0] * NUM_ENVS, 0, 0, np.zeros(NUM_ENVS, int)
     while at[0] < len(mine[0]["env"]):
         obs = envs.obs
         actions = np.array([mine[index]["action"][at[index]] for index in range(NUM_ENVS)])
@@ -129,14 +129,20 @@ def test_rows_are_what_was_played():
         for index, own in enumerate(mine):
             place = at[index]
             assert np.array_equal(own["frame"][place], obs[index])
-            assert (own["age"][place], own["reward"][place]) == (ages[index], step.rewards[index])
+            assert (own["episode_step"][place], own["reward"][place]) == (
+                episode_steps[index],
+                step.rewards[index],
+            )
             assert own["terminated"][place] == step.terminated[index]
             at[index] += 1
             if step.truncated[index] and not step.terminated[index]:
-                assert own["action"][place + 1] == END and own["age"][place + 1] == ages[index] + 1
+                assert (
+                    own["action"][place + 1] == END
+                    and own["episode_step"][place + 1] == episode_steps[index] + 1
+                )
                 assert np.array_equal(own["frame"][place + 1], step.next_obs[index])
                 at[index] += 1
-        ages = np.where(step.terminated | step.truncated, 0, ages + 1)
+        episode_steps = np.where(step.terminated | step.truncated, 0, episode_steps + 1)
     assert int(alone.counters["frames"][0]) == frames and ended == len(alone.episodes)
     assert ended >= 4 * NUM_ENVS
 
@@ -154,7 +160,7 @@ def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
     for index in range(NUM_ENVS):
         own = {n: c[(rows["env"] == index) & (rows["action"] != END)] for n, c in rows.items()}
         for step, stacks in enumerate(given):
-            back = np.minimum(np.arange(STACK)[::-1], own["age"][step])
+            back = np.minimum(np.arange(STACK)[::-1], own["episode_step"][step])
             assert np.array_equal(stacks[index], own["frame"][step - back])
 
 
@@ -163,10 +169,10 @@ def test_what_follows_dropped_steps_begins_anew():
     for _ in range(8):
         alone.collector.step()
     assert len(alone.ring) == 10 and int(alone.counters["drops"][0]) == 8 * NUM_ENVS - 10
-    assert alone.rows()["age"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
+    assert alone.rows()["episode_step"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
     for _ in range(2):
         alone.collector.step()
-    assert alone.rows()["age"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert alone.rows()["episode_step"].tolist() == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.slow
@@ -186,7 +192,7 @@ def test_collectors_have_one_thread_and_another_is_started_for_one_that_dies():
             assert held >= steps and member.process.pid != pid
             until(lambda h=held: collectors.counted()["steps"] > h, collectors)
         rows = Ring.items(collectors.rings[0], 3000)
-        first = (rows["age"] == 0) & (rows["env"] == 0)
+        first = (rows["episode_step"] == 0) & (rows["env"] == 0)
         assert first.sum() >= 3, "each begins with a reset"
         process = member.process
     assert process.poll() == 0, "it ended by itself when it was told"
@@ -255,9 +261,11 @@ def is_alive(pid: int) -> bool:
 def test_feeder_moves_batches_and_stops_at_its_limit(replay_and_feeder):
     rings = [Ring(step_fields(SHAPE), 3000) for _ in range(2)]
     columns = (np.zeros((2400, *SHAPE), np.uint8), np.arange(2400) % NUM_ENVS, np.arange(2400) % 3)
-    ages = np.arange(2400) // NUM_ENVS
+    episode_steps = np.arange(2400) // NUM_ENVS
     fields = step_fields(SHAPE)
-    rows = dict(zip(fields, (*columns, ages, ages, ages * 0), strict=True))
+    rows = dict(
+        zip(fields, (*columns, episode_steps, episode_steps, episode_steps * 0), strict=True)
+    )
     rows = {name: column.astype(fields[name][0]) for name, column in rows.items()}
     rows["action"][5::100] = END
     for ring in rings:
@@ -273,7 +281,7 @@ def test_feeder_moves_batches_and_stops_at_its_limit(replay_and_feeder):
     feeder.stop()
     assert feeder.rows == 4800 and feeder.steps == 4800 - 48
     assert replay.count.tolist() == [800] * 6
-    assert np.array_equal(replay.arrays()["age"][4 * 2000 :][:800], np.arange(800))
+    assert np.array_equal(replay.arrays()["episode_step"][4 * 2000 :][:800], np.arange(800))
 
 
 def filled(count: int, rows: int) -> list[Ring]:
@@ -281,7 +289,7 @@ def filled(count: int, rows: int) -> list[Ring]:
     rings = [Ring(step_fields((2, 2)), rows) for _ in range(count)]
     zeros = {name: np.zeros((rows, *s), d) for name, (d, s) in step_fields((2, 2)).items()}
     for ring in rings:
-        ring.push(zeros | {"age": np.arange(rows, dtype=np.int32)})
+        ring.push(zeros | {"episode_step": np.arange(rows, dtype=np.int32)})
     return rings
 
 

@@ -60,18 +60,18 @@ def recorded(env: int, steps: int, stack: int, drops=()):
     """
     play = gym.wrappers.FrameStackObservation(Counting(env), stack, padding_type="reset")
     rng = np.random.default_rng(100 + env)
-    rows, truth, age = [], {}, 0
+    rows, truth, episode_step = [], {}, 0
     stacks, _ = play.reset()
     while len(rows) < steps:
         action = int(rng.integers(3))
         after, reward, terminated, truncated, _ = play.step(action)
-        rows.append((stacks[-1], env, action, reward, age, terminated))
+        rows.append((stacks[-1], env, action, reward, episode_step, terminated))
         truth[number(stacks[-1])] = (stacks.copy(), action, reward, after.copy(), terminated)
-        stacks, age = after, age + 1
+        stacks, episode_step = after, episode_step + 1
         if truncated:
-            rows.append((stacks[-1], env, END, 0.0, age, False))
+            rows.append((stacks[-1], env, END, 0.0, episode_step, False))
         if terminated or truncated:
-            stacks, age = play.reset()[0], 0
+            stacks, episode_step = play.reset()[0], 0
     kept, gap, base = [], False, 0
     for i, row in enumerate(rows):
         if i in drops:
@@ -135,7 +135,7 @@ def test_returns_over_n_steps_end_with_their_episode_or_a_gap(n_step):
     for i, stacks in enumerate(batch.stacks):
         place, total, steps, terminated = at[number(stacks[-1])], 0.0, 0, False
         while steps < n_step and not terminated:
-            followed = rows["age"][place + 1] == rows["age"][place] + 1
+            followed = rows["episode_step"][place + 1] == rows["episode_step"][place] + 1
             terminated = bool(rows["terminated"][place])
             if not (followed or terminated):
                 break

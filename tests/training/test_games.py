@@ -140,9 +140,11 @@ def test_a_collectors_process_plays_the_game(python, values):
         assert len(np.unique(own["frame"], axis=0)) > 20
         played = own["action"][own["action"] != END]
         assert set(played.tolist()) <= set(range(actions)) and len(set(played.tolist())) > 1
-        ages, begun = own["age"], own["age"][1:] == 0
-        assert ages[0] == 0 and np.array_equal(ages[1:], np.where(begun, 0, ages[:-1] + 1))
-        assert ages.max() >= 10
+        episode_steps, begun = own["episode_step"], own["episode_step"][1:] == 0
+        assert episode_steps[0] == 0 and np.array_equal(
+            episode_steps[1:], np.where(begun, 0, episode_steps[:-1] + 1)
+        )
+        assert episode_steps.max() >= 10
         ends = (own["terminated"][:-1] > 0) | (own["action"][:-1] == END)
         assert np.array_equal(begun, ends)
 

@@ -84,7 +84,7 @@ class LockStep:
         while self.trainer.may_learn(steps):
             assert self.trainer.update(steps)
             self.trainer.new_weights()
-            self.trainer.come_of_age(self.trainer.learned_from(steps), float(steps))
+            self.trainer.queue_checkpoints(self.trainer.learned_from(steps), float(steps))
             while self.trainer.waiting:
                 self.trainer.evaluated([-200.0 + self.trainer.updates, -180.0])
 
@@ -126,10 +126,10 @@ def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tm
         assert np.array_equal(weights, other.learner.weights()[name]), name
     assert digest(one.replay.arrays()) == digest(other.replay.arrays())
     assert (one.games, list(one.recent)) == (other.games, list(other.recent))
-    assert one.evaluations == other.evaluations and one.best.age == 1000
+    assert one.evaluations == other.evaluations and one.best.checkpoint_step == 1000
     assert one.kept.keys() == other.kept.keys() == {0, 400, 1000}
-    for age, kept in one.kept.items():
-        assert all(np.array_equal(array, other.kept[age][name]) for name, array in kept.items())
+    for step, kept in one.kept.items():
+        assert all(np.array_equal(array, other.kept[step][name]) for name, array in kept.items())
 
 
 def test_updates_are_due_by_the_replay_ratio():
@@ -188,12 +188,21 @@ def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
     assert list(trainer.due) == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
     for steps, mean in ((0, -200.0), (399, None), (420, -150.0), (1100, -120.0), (2000, -130.0)):
         learner.weights.return_value = {"of": np.array(steps)}
-        trainer.come_of_age(steps, float(steps))
+        trainer.queue_checkpoints(steps, float(steps))
         while trainer.waiting:
             trainer.evaluated([mean, mean])
-    assert [evaluation.age for evaluation in trainer.evaluations] == [0, 400, 500, 1000, 1500, 2000]
-    assert (trainer.best.age, trainer.best.mean) == (500, -120.0), "the earliest of equal ones"
-    assert {age: int(kept["of"]) for age, kept in trainer.kept.items()} == {
+    assert [evaluation.checkpoint_step for evaluation in trainer.evaluations] == [
+        0,
+        400,
+        500,
+        1000,
+        1500,
+        2000,
+    ]
+    assert (trainer.best.checkpoint_step, trainer.best.mean) == (500, -120.0), (
+        "the earliest of equal ones"
+    )
+    assert {step: int(kept["of"]) for step, kept in trainer.kept.items()} == {
         **{0: 0, 400: 420, 500: 1100, 2000: 2000},
     }
 
@@ -278,7 +287,7 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     told = [row["decisions"] for row in rows]
     assert told[-1] == more and told[: len(sampled)] == sampled
     policy = read_checkpoints(tmp_path / "policy.npz", PixelCheckpoints)
-    assert policy.ages[-1] == more and policy.game["game"] == "MountainCar-v0"
+    assert policy.checkpoint_steps[-1] == more and policy.game["game"] == "MountainCar-v0"
     values = Actor.of(policy.weights[-1]).values(np.zeros((2, 4, 84, 84), np.uint8))
     assert values.shape == (2, 3) and np.isfinite(values).all()
     assert read_caption(tmp_path / "plot.svg").title == "Training from pixels"
@@ -349,8 +358,8 @@ def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
 
     trainer = new_trainer()
     weights = trainer.learner.weights()
-    trainer.waiting += [(age, age / 10, {n: a + age for n, a in weights.items()})
-                        for age in (0, 400, 500, 1000)]  # fmt: skip
+    trainer.waiting += [(step, step / 10, {n: a + step for n, a in weights.items()})
+                        for step in (0, 400, 500, 1000)]  # fmt: skip
     for mean in (-200.0, -150.0, -120.0, -130.0):
         trainer.evaluated([mean])
     trained = Trained({"game": "MountainCar-v0"}, 3, SETTINGS, trainer, Sums(steps=1000), [])
@@ -358,9 +367,9 @@ def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
     said = write_results(*files, trained, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
     assert "1,000 decisions in " in said and "best after 500 decisions and 50 s: mean ret" in said
     policy = read_checkpoints(files[0], PixelCheckpoints)
-    assert (policy.ages, policy.actions) == ((0, 400, 500, 1000), 3)
+    assert (policy.checkpoint_steps, policy.actions) == ((0, 400, 500, 1000), 3)
     assert policy.means == (-200.0, -150.0, -120.0, -130.0)
-    for age, stored in zip(policy.ages, policy.weights, strict=True):
-        assert all(np.array_equal(stored[name], array + age) for name, array in weights.items())
+    for step, stored in zip(policy.checkpoint_steps, policy.weights, strict=True):
+        assert all(np.array_equal(stored[name], array + step) for name, array in weights.items())
     told = json.loads(files[2].read_text())["metrics"]
     assert told["best"] == 500 and told["evaluations"][1]["returns"] == [-150.0]

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
-from conftest import resealed  # noqa: E402
+from conftest import write_new_trailer  # noqa: E402
 from pixel_batches import ACTIONS, batch, largest_difference, settings  # noqa: E402
 
 from goalreel.errors import GoalreelError, UnusableFileError  # noqa: E402
@@ -55,7 +55,11 @@ def replay() -> dict[str, np.ndarray]:
     """Return the arrays of a buffer that has gone round."""
     rng, filled = np.random.default_rng(1), buffer()
     shown = rng.integers(0, 256, (60, 84, 84), dtype=np.uint8)
-    columns = {"env": np.arange(60) % 2, "action": np.arange(60) % 3, "age": np.arange(60) // 2}
+    columns = {
+        "env": np.arange(60) % 2,
+        "action": np.arange(60) % 3,
+        "episode_step": np.arange(60) // 2,
+    }
     rest = {"reward": rng.normal(size=60), "terminated": np.zeros(60)}
     rows = {"frame": shown, **columns, **rest}
     fields = step_fields((84, 84))
@@ -154,9 +158,9 @@ def test_one_that_holds_code_is_refused(path, tmp_path):
     pickled.write_bytes(path.read_bytes())
     with zipfile.ZipFile(pickled, "a") as archive:
         archive.writestr("archive/replay/other.npy", objects.getvalue())
-    resealed(pickled)
+    write_new_trailer(pickled)
     path.write_bytes(packed.getvalue())
-    resealed(path)
+    write_new_trailer(path)
     for bad in (path, pickled):
         with pytest.raises(GoalreelError, match=f"{bad.name}: cannot be resumed from: it is no ch"):
             read_checkpoint(bad, IDENTITY)

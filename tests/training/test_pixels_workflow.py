@@ -42,7 +42,7 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     assert [len(one["returns"]) for one in metrics["evaluations"]] == [2, 2, 2]
     assert (
         metrics["best"]
-        in read_checkpoints(results / "pixels" / "policy.npz", PixelCheckpoints).ages
+        in read_checkpoints(results / "pixels" / "policy.npz", PixelCheckpoints).checkpoint_steps
     )
     with (results / "pixels" / "monitor.csv").open(newline="") as stream:
         last = list(csv.DictReader(stream))[-1]
@@ -93,10 +93,12 @@ def test_the_ages_that_it_keeps_are_filmed(learned, tmp_path):
     assert "pixels" not in project.jobs("learning", config=given)
     project.run("learning", "-j", "2", config=given)
     results = project.folder / "results"
-    ages = read_checkpoints(results / "pixels" / "policy.npz", PixelCheckpoints).ages
+    checkpoint_steps = read_checkpoints(
+        results / "pixels" / "policy.npz", PixelCheckpoints
+    ).checkpoint_steps
     with (results / "learning.csv").open(newline="") as stream:
-        filmed = [int(row["age"]) for row in csv.DictReader(stream)]
-    assert filmed[0] == ages[0] == 0 and set(filmed) <= set(ages)
+        filmed = [int(row["checkpoint_step"]) for row in csv.DictReader(stream)]
+    assert filmed[0] == checkpoint_steps[0] == 0 and set(filmed) <= set(checkpoint_steps)
 
 
 def test_no_film_needs_it(project):

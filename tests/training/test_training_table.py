@@ -121,12 +121,12 @@ def test_metrics_come_back_whole_or_not_at_all(tmp_path):
 
 def test_the_stage_writes_tables_and_plots(tmp_path):
     paths = [written(tmp_path, metrics) for metrics in TRAININGS]
-    made_of = {
+    input_digests = {
         f"{m.variant} {m.seed}": common_digest(json.loads(path.read_text()))
         for m, path in zip(TRAININGS, paths, strict=True)
     }
     config = {"dqn.variants": ["fast", "baseline", "parallel"], "dqn.seeds": [1, 2, 3]}
-    spec = {"stage": "training_table", "config": config, "made_of": made_of}
+    spec = {"stage": "training_table", "config": config, "input_digests": input_digests}
     names = ["runs.csv", "table.csv", "table.md", "bars.svg", "curves.svg", "SHA256SUMS"]
     options = ["--runs", "--rows", "--table", "--bars", "--curves", "--sums"]
     paired = zip(options, names, strict=True)
@@ -147,6 +147,6 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     assert "over 3 seeds with a 95% band" in curves.description
     # Trainings of different lengths keep their last mean return: -105, -105 and -150.
     assert f"{TITLES['fast']} -120.0 (-150.0 to -105.0)" in curves.description
-    assert json.loads(curves.spec)["made_of"] == made_of
+    assert json.loads(curves.spec)["input_digests"] == input_digests
     with pytest.raises(UnusableFileError, match="other options, code or tools"):
-        run(spec | {"made_of": made_of | {"fast 3": "0" * 64}})
+        run(spec | {"input_digests": input_digests | {"fast 3": "0" * 64}})

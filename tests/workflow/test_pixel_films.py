@@ -59,7 +59,7 @@ def test_a_film_is_gymnasiums_and_the_same_for_any_shard_size(env, actions, proj
 
 
 def test_wrong_policies_are_told_before_the_run(tmp_path):
-    path = random_policy(tmp_path / "policy.npz", DISCRETE, 3, ages=(0, 400))
+    path = random_policy(tmp_path / "policy.npz", DISCRETE, 3, checkpoint_steps=(0, 400))
     (tmp_path / "cut.npz").write_bytes(path.read_bytes()[:3000])
 
     def said(file="policy.npz", **config):
@@ -103,6 +103,6 @@ def test_an_edit_reruns_what_it_changes(sources, tmp_path):
         with sources.edited(f"scripts/goalreel/{module}", old, new):
             assert rerun(before, sources.specs(base)) == played, module
             assert rerun(pump, sources.specs({"reaches": 2})) == {}, module
-    random_policy(path, DISCRETE, 3, ages=(0, 7))
+    random_policy(path, DISCRETE, 3, checkpoint_steps=(0, 7))
     assert rerun(before, sources.specs(base)) == played
     assert rerun(before, sources.specs(base | {"pixels": {"seed": 9}}, FILM)) == played

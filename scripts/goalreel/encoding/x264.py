@@ -8,7 +8,7 @@ from pathlib import Path
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.files.seal import seal_mp4
+from goalreel.files.checksum_trailer import append_trailer
 from goalreel.mp4.reader import TICKS, VideoIndex, read_index
 
 PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast")
@@ -74,7 +74,7 @@ def encode_video(
         target = _mp4_file(temporary, rate, encode, output, comment)
         written = ffmpeg.run(_raw_frames("yuv420p", size, rate, _BT709) + target, frames)
         check_frames(read_index(temporary), written, rate, keyframes)
-        seal_mp4(temporary)
+        append_trailer(temporary)
     return written
 
 

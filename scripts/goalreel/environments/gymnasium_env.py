@@ -1,7 +1,8 @@
 """An environment of Gymnasium's, stepped by Gymnasium itself.
 
 An episode is to depend on its seed alone, and some environments keep something of what they played
-before. So each gets a new instance, unless `trust` says that a used one gives the same.
+before. So each gets a new instance, unless a used one is known to give the same
+(`set_instance_reuse`).
 """
 
 import inspect
@@ -88,7 +89,7 @@ class Pool:
 
     new: list = field(default_factory=list)  # those that have not played
     used: list = field(default_factory=list)  # those that have
-    trusted: bool | None = None  # whether these may play again, None as long as it was not tried
+    reusable: bool | None = None  # whether these may play again, None as long as it was not tried
     making: float = 0.0  # seconds that it took to make instances for episodes
     memo: FrameMemo = field(default_factory=FrameMemo)
     loading: Loading = field(default_factory=Loading)  # of Atari's games
@@ -287,10 +288,10 @@ class GymnasiumEnvironment:
             return to_rgb(env.render())
         return to_rgb(self.pool.memo.picture(env, observation))
 
-    def trust(self, used: bool) -> None:
+    def set_instance_reuse(self, reuse: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""
-        self.pool.trusted = used
-        if not used:
+        self.pool.reusable = reuse
+        if not reuse:
             self.close()
 
     def close(self) -> None:
@@ -302,7 +303,7 @@ class GymnasiumEnvironment:
     def acquire(self):
         """Return an instance for an episode."""
         pool = self.pool
-        if pool.trusted and pool.used:
+        if pool.reusable and pool.used:
             return pool.used.pop()
         if pool.new:
             return pool.new.pop()
@@ -313,7 +314,7 @@ class GymnasiumEnvironment:
 
     def release(self, env) -> None:
         """Take an instance that has played."""
-        if self.pool.trusted is False:
+        if self.pool.reusable is False:
             env.close()
         else:
             self.pool.used.append(env)

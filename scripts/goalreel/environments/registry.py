@@ -31,7 +31,7 @@ _FEW_BLOCKS += ("LunarLander", "MiniGrid-", "Pendulum-", "Taxi-")
 
 
 @dataclass(frozen=True)
-class Description:
+class EnvTraits:
     """What is known of an environment by its id alone."""
 
     id: str
@@ -51,17 +51,17 @@ class Description:
 MOUNTAIN_CARS = {
     description.id: description
     for description in (
-        Description("MountainCar-v0", True, True, 0.5),
-        Description("MountainCarContinuous-v0", True, True, 0.45, float32_states=True),
+        EnvTraits("MountainCar-v0", True, True, 0.5),
+        EnvTraits("MountainCarContinuous-v0", True, True, 0.45, float32_states=True),
     )
 }
 
 
 @cache
-def describe(env: str) -> Description:
+def describe(env: str) -> EnvTraits:
     """Return what is known of an environment; an unknown id is left to Gymnasium."""
     name = env.rpartition(":")[2]
     sizes = (size for prefix, size in _SHARDS.items() if name.startswith(prefix))
     few_blocks = name.startswith(_FEW_BLOCKS)
-    played = Description(env, few_blocks=few_blocks, shard_size=next(sizes, _PLAYED_SHARD))
+    played = EnvTraits(env, few_blocks=few_blocks, shard_size=next(sizes, _PLAYED_SHARD))
     return MOUNTAIN_CARS.get(env, played)

@@ -1,1 +1,1 @@
-"""How a file is written whole, sealed and the same every time."""
+"""How a file is written whole, with a checksum, and the same every time."""

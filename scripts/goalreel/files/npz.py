@@ -1,7 +1,7 @@
 """Reading and writing of .npz files: same arrays, same bytes, and a clear error for a bad file.
 
-As NumPy's savez_compressed, but an array at a time, at a faster level, with a seal at the end. No
-objects are written or read.
+As NumPy's savez_compressed, but an array at a time, at a faster level, with a checksum at the end.
+No objects are written or read.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import numpy as np
 
 from goalreel.errors import UnusableFileError
 from goalreel.files.atomic import replacing
+from goalreel.files.checksum_trailer import LENGTH, check_trailer, write_trailer
 from goalreel.files.damage import reporting_damage
-from goalreel.files.seal import LENGTH, check_seal, write_seal
 
 # Level 1 packs the pictures here to within 1.7 times of level 6 at 2.3 times its speed.
 _LEVEL = 1
@@ -41,7 +41,7 @@ def writing(path: str | os.PathLike) -> Iterator[Callable[[str, np.ndarray], Non
 
             yield add
             archive.comment = bytes(LENGTH)
-        write_seal(temporary)
+        write_trailer(temporary)
 
 
 def read(
@@ -54,7 +54,7 @@ def read(
         kind: what the file says it is; see `header`.
         version: of its layout.
         names: the arrays to read. Of these the zip's checksums are compared; without names all
-            are read, and the seal is checked.
+            are read, and the checksum is verified.
 
     Raises:
         GoalreelError: there is no such file, or it cannot be read.
@@ -63,12 +63,12 @@ def read(
     with reporting_damage(path), zipfile.ZipFile(path) as archive:
         _check_kind(path, archive, kind, version)
         if not names:
-            check_seal(path)
+            check_trailer(path)
         return {name: read_array(archive, name) for name in names or names_in(archive)}
 
 
 class Reader:
-    """A file whose arrays are read when they are needed; its seal is checked first.
+    """A file whose arrays are read when they are needed; its checksum is verified first.
 
     Raises as `read` does, whatever is asked for.
     """
@@ -79,7 +79,7 @@ class Reader:
         with reporting_damage(path):
             self._archive = zipfile.ZipFile(path)
             _check_kind(path, self._archive, kind, version)
-            check_seal(path)
+            check_trailer(path)
 
     def __contains__(self, name: str) -> bool:
         """Tell whether there is an array of this name."""

@@ -49,7 +49,7 @@ class VideoIndex(Outline):
 def read_index(path: str | os.PathLike) -> VideoIndex:
     """Read an MP4 file's index.
 
-    What it says is not held against the rest of the file: the file's seal tells of damage.
+    What it says is not held against the rest of the file: its checksum tells of damage.
 
     Raises:
         GoalreelError: the file is missing.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.files.seal import seal_mp4
+from goalreel.files.checksum_trailer import append_trailer
 from goalreel.mp4 import box_writer as boxes
 from goalreel.mp4.movie_box import FileRange, Movie, VideoTrack
 from goalreel.mp4.reader import MOST_FRAMES, TICKS
@@ -58,7 +58,7 @@ def write_mp4(
         stream.writelines(boxes.content([*head, *movie.box(base, wide), media]))
         stream.writelines(movie.texts.front())
         _write_media(stream, payload, movie)
-    seal_mp4(path)
+    append_trailer(path)
 
 
 def _gathered(

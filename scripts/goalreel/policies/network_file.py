@@ -5,7 +5,7 @@ An .npz without objects:
     kind, version     of the learner, and the version of this layout
     spec              how the file was made
     ages, means       (checkpoints,): decisions of training, and the mean return of an evaluation
-    PLACE.NAME        weights of the checkpoint at that place of ages, as Network.of or Actor.of
+    PLACE.NAME        weights of the checkpoint at that place of `ages`, as Network.of or Actor.of
                       takes them
 
 and, of a network that sees pixels:
@@ -33,7 +33,7 @@ class Checkpoints:
 
     KIND = "goalreel dqn", 2  # and its version
 
-    ages: tuple[int, ...]  # decisions of training at each checkpoint, increasing
+    checkpoint_steps: tuple[int, ...]  # decisions of training at each checkpoint, increasing
     means: tuple[float, ...]  # each checkpoint's mean return in its evaluation
     weights: tuple[Mapping[str, np.ndarray], ...]  # of each checkpoint
     spec: Spec = NO_SPEC  # how it was made
@@ -44,16 +44,16 @@ class Checkpoints:
         Raises GoalreelError if there is no such checkpoint.
         """
         if checkpoint == "last":
-            return len(self.ages) - 1
+            return len(self.checkpoint_steps) - 1
         if checkpoint == "best":
             return int(np.argmax(self.means))
-        if checkpoint not in self.ages:
+        if checkpoint not in self.checkpoint_steps:
             raise OptionError(
                 "policy.checkpoint",
                 f"{checkpoint} is not a checkpoint of the training; allowed: "
-                f"best, last, {', '.join(map(str, self.ages))}",
+                f"best, last, {', '.join(map(str, self.checkpoint_steps))}",
             )
-        return self.ages.index(checkpoint)
+        return self.checkpoint_steps.index(checkpoint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def write_checkpoints(path: str | os.PathLike, checkpoints: Checkpoints) -> None
     if isinstance(checkpoints, PixelCheckpoints):
         arrays["game"] = np.array(canonical(dict(checkpoints.game)))
         arrays |= {name: np.array(getattr(checkpoints, name)) for name in ("actions", "stack")}
-    arrays["ages"] = np.array(checkpoints.ages, np.int64)
+    arrays["ages"] = np.array(checkpoints.checkpoint_steps, np.int64)
     arrays["means"] = np.array(checkpoints.means, np.float64)
     for place, weights in enumerate(checkpoints.weights):
         arrays |= {f"{place}.{name}": array for name, array in weights.items()}
@@ -90,8 +90,8 @@ def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) ->
         GoalreelError: there is no such file, or it is not of this kind or cannot be used.
     """
     arrays = npz.read(path, *kind.KIND)
-    ages, means = (tuple(arrays[name].tolist()) for name in ("ages", "means"))
-    weights: list[dict[str, np.ndarray]] = [{} for _ in ages]
+    checkpoint_steps, means = (tuple(arrays[name].tolist()) for name in ("ages", "means"))
+    weights: list[dict[str, np.ndarray]] = [{} for _ in checkpoint_steps]
     for key, array in arrays.items():
         place, _, name = key.partition(".")
         if name:
@@ -101,4 +101,4 @@ def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) ->
         seen["game"] = json.loads(str(arrays["game"]))
         seen |= {name: int(arrays[name]) for name in ("actions", "stack")}
     spec = parse_spec(str(arrays["spec"]), path)
-    return kind(ages, means, tuple(weights), spec, **seen)
+    return kind(checkpoint_steps, means, tuple(weights), spec, **seen)

@@ -1,4 +1,4 @@
-"""Checksum files, in the format of sha256sum: for what has no place for a seal in itself.
+"""Checksum files, in the format of sha256sum: for what has no place for one in itself.
 
 `sha256sum -c SHA256SUMS` reads them too: it passes over the first line, the list's own checksum.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
+from goalreel.files.checksum_trailer import LENGTH
 from goalreel.files.damage import reporting_damage
-from goalreel.files.seal import LENGTH
 from goalreel.provenance.spec import Spec, canonical
 
 SUMS = "SHA256SUMS"
@@ -112,12 +112,12 @@ def results_files(folders: Iterable[str]) -> dict[str, str]:
                 f"compare: {folder!r} has no frames/00000.npz; a view of that run makes it again, "
                 f"such as snakemake stills --config results={folder}, with the run's other options"
             )
-        found[folder] = hashlib.sha256(tables.read_bytes() + _seal_of(frames)).hexdigest()
+        found[folder] = hashlib.sha256(tables.read_bytes() + _trailer_of(frames)).hexdigest()
     return found
 
 
-def _seal_of(path: Path) -> bytes:
-    """Return the last bytes of a sealed file, which hold a sha256 of all others."""
+def _trailer_of(path: Path) -> bytes:
+    """Return the last bytes of a file, a sha256 of all others."""
     with path.open("rb") as stream:
         stream.seek(-min(LENGTH, path.stat().st_size), os.SEEK_END)
         return stream.read()

@@ -31,25 +31,25 @@ _PLANNED = "GOALREEL_SOURCES"
 _TREES: dict[str, tuple[str, list[str]]] = {}
 
 
-def fingerprint(script: Path, without: Collection[str] = ()) -> str:
+def fingerprint(script: Path, excluded: Collection[str] = ()) -> str:
     """Return a sha256 over the syntax trees of a program and of the modules that shape its result.
 
     Args:
         script: the program; the package is beside it.
-        without: full names of modules and rooms that this run does not use.
+        excluded: full names of modules and rooms that this run does not use.
 
     Raises:
         GoalreelError: a source is not Python, or imports a module that the package lacks.
     """
-    files = modules(script, (*_PLUMBING, *without))
+    files = modules(script, (*_PLUMBING, *excluded))
     digests = (f"{name} {_read(path)[0]}\n" for name, path in sorted(files.items()))
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def modules(script: Path, without: Collection[str] = ()) -> dict[str, Path]:
+def modules(script: Path, excluded: Collection[str] = ()) -> dict[str, Path]:
     """Return a program and the package's modules that it imports, directly or not, by name.
 
-    Neither the modules and rooms of `without` nor what only they import is among them. Raises
+    Neither the modules and rooms of `excluded` nor what only they import is among them. Raises
     GoalreelError as `fingerprint`.
     """
     found, queue, root = {}, [(script.stem, script)], script.parent
@@ -57,14 +57,16 @@ def modules(script: Path, without: Collection[str] = ()) -> dict[str, Path]:
         name, path = queue.pop()
         if name not in found:
             found[name] = path
-            imported = ((n, _file(n, root)) for n in _read(path)[1] if not _is_left_out(n, without))
+            imported = (
+                (n, _file(n, root)) for n in _read(path)[1] if not _is_left_out(n, excluded)
+            )
             queue += [(name, path) for name, path in imported if path]
     return found
 
 
-def _is_left_out(name: str, without: Collection[str]) -> bool:
+def _is_left_out(name: str, excluded: Collection[str]) -> bool:
     rooms = [name, *(name[:place] for place, letter in enumerate(name) if letter == ".")]
-    return name != _SHAPING and any(room in without for room in rooms)
+    return name != _SHAPING and any(room in excluded for room in rooms)
 
 
 @cache

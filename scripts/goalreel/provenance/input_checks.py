@@ -1,7 +1,7 @@
 """Whether a stage is given what the workflow planned for it, by the specs in the files.
 
 A file of another run, or of another shard, may have been copied over one of this run: it is whole,
-and its seal fits.
+and its checksum fits.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.files.seal import check_seal
+from goalreel.files.checksum_trailer import check_trailer
 from goalreel.provenance.checksums import check_digests, check_folder
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec, package_version
@@ -21,17 +21,17 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
     """Check that inputs were made as planned, and that they are as written; .npz readers do that.
 
     Args:
-        spec: the stage's; one written by hand names no `made_of`, and nothing is checked.
-        inputs: by their names in `made_of`, a program's options: a file, a folder, the files of all
-            shards in order, or None for none. A table's .json stands for the .csv beside it. Other
-            options are passed over.
+        spec: the stage's; one written by hand names no `input_digests`, and nothing is checked.
+        inputs: by their names in `input_digests`, a program's options: a file, a folder, the files
+            of all shards in order, or None for none. A table's .json stands for the .csv beside it.
+            Other options are passed over.
 
     Raises:
         UnusableFileError: one of them was made otherwise; it names all such files.
     """
     faults: list[UnusableFileError] = []
     for name, paths in inputs.items():
-        if name in spec.made_of and paths is not None:
+        if name in spec.input_digests and paths is not None:
             faults += _unusable(spec, name, paths)
     if faults:
         faults[0].others = tuple(faults[1:])
@@ -49,7 +49,7 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
             if path.suffix == ".csv":  # its digest and its spec are in the table's .json
                 continue
             if path.suffix == ".mp4":
-                check_seal(path)
+                check_trailer(path)
             elif path.suffix == ".json":
                 check_digests(path)
             elif path.is_dir():
@@ -94,7 +94,7 @@ def _reach_after(spec: Spec, name: str, path: Path, reach: int | None) -> int | 
     reach: None where that is not known; then any will do.
     """
     actual = read_spec(path)
-    if actual.digest != spec.made_of[name]:
+    if actual.digest != spec.input_digests[name]:
         raise UnusableFileError(path, _difference(spec, actual))
     if "first" not in actual.shard:
         return reach

@@ -32,8 +32,10 @@ class Spec:
     shard: Mapping  # a shard's first reach and count of reaches, or the run's shards and reaches
     tools: Mapping[str, str]  # the versions of what shapes the bytes, by name
     code: str  # the fingerprint of the stage's code, "" by hand
-    without: Sequence[str]  # modules that the fingerprint leaves out
-    made_of: Mapping[str, str]  # by the stage of each input, the digest of the spec planned there
+    excluded_modules: Sequence[str]  # modules that the fingerprint leaves out
+    input_digests: Mapping[
+        str, str
+    ]  # by the stage of each input, the digest of the spec planned there
     source: str  # the digest of the trajectories that the file shows, "" where it shows none
 
     @property
@@ -80,15 +82,15 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
     """
     try:
         value = json.loads(text, object_hook=_Section, parse_constant=_refuse)
-        names = ("config", "shard", "tools", "made_of")
-        config, shard, tools, made_of = (value.get(name, _Section()) for name in names)
+        names = ("config", "shard", "tools", "input_digests")
+        config, shard, tools, input_digests = (value.get(name, _Section()) for name in names)
         words = [value.get(name, "") for name in ("stage", "code", "source")]
-        without = value.get("without", [])
-        if not all(isinstance(part, dict) for part in (config, shard, tools, made_of)):
+        excluded = value.get("excluded_modules", [])
+        if not all(isinstance(part, dict) for part in (config, shard, tools, input_digests)):
             raise ValueError(f"its {', '.join(names)} are not all mappings")
-        strings = [*words, *without, *tools.values(), *made_of.values()]
+        strings = [*words, *excluded, *tools.values(), *input_digests.values()]
         if not all(isinstance(string, str) for string in strings):
-            raise ValueError("its stage, code, source, tools and made_of are not all strings")
+            raise ValueError("its stage, code, source, tools and input_digests are not all strings")
         if not all(isinstance(number, int | None) for number in shard.values()):
             raise ValueError("its shard is not of integers")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -96,7 +98,7 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
             raise GoalreelError(f"--spec is not a spec ({error}): {text[:200]}") from None
         raise UnusableFileError(path, f"it holds no spec ({str(error)[:200]})") from None
     stage, code, source = words
-    return Spec(text, value, stage, config, shard, tools, code, without, made_of, source)
+    return Spec(text, value, stage, config, shard, tools, code, excluded, input_digests, source)
 
 
 def _refuse(constant: str):

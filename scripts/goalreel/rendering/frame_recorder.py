@@ -167,10 +167,10 @@ class FrameRecorder:
 
     def _play_again(self, episode: Episode, take: "_Take | None") -> None:
         """Find out whether an episode repeats itself, and whether instances can be used again."""
-        pool, trusted = self._environment.pool, False
+        pool, reusable = self._environment.pool, False
         slow = pool.making > _LONG * (self._stepping + self._drawing)
         if not self._environment.check:
-            self._environment.trust(slow)
+            self._environment.set_instance_reuse(slow)
             return
         if self._artist is not None:
             self._compare_some(episode)
@@ -179,10 +179,10 @@ class FrameRecorder:
         if slow and len(pool.used) > 1:  # the last of them has played another episode
             with contextlib.suppress(GoalreelError):  # in a new instance it may be the same
                 self._compare(episode, take, len(episode.actions), pool.used[-1])
-                trusted = True
-        if not trusted:
+                reusable = True
+        if not reusable:
             self._compare(episode, take, max(_SURE, int(_SHARE * self._steps)))
-        self._environment.trust(trusted)
+        self._environment.set_instance_reuse(reusable)
 
     def _compare(self, episode: Episode, take: "_Take", most: int, instance=None) -> None:
         """Play an episode's first steps again, at most so many, and compare them."""

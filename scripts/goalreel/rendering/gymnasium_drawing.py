@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.environments.drawing.kept_surface import KeptSurface
-from goalreel.environments.registry import Description, describe
+from goalreel.environments.registry import EnvTraits, describe
 from goalreel.rendering import mountain_car_scene as scene
 
 _BLACK, _GREY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
@@ -52,7 +52,7 @@ class GymnasiumStyle:
 
 
 def _boxes(
-    kept: KeptSurface, car: Description, keys: np.ndarray
+    kept: KeptSurface, car: EnvTraits, keys: np.ndarray
 ) -> Iterator[tuple[int, int, np.ndarray]]:
     for key in keys.tolist():
         box, flag = _draw_car(kept, key), _draw_flag(kept, car)
@@ -75,7 +75,7 @@ def _draw_car(kept: KeptSurface, key: list[int]):
     return kept.box(corners)
 
 
-def _draw_flag(kept: KeptSurface, car: Description):
+def _draw_flag(kept: KeptSurface, car: EnvTraits):
     """Draw the flag and return the box around it."""
     from pygame import gfxdraw
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, Description
+from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, EnvTraits
 
 WIDTH, HEIGHT = 600, 400
 SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
@@ -25,7 +25,7 @@ def height(positions):
     return np.sin(3 * positions) * 0.45 + 0.55
 
 
-def flag_foot(car: Description) -> tuple[int, int]:
+def flag_foot(car: EnvTraits) -> tuple[int, int]:
     """Return where the flag stands: x and y, truncated to integers as in Gymnasium."""
     x = int((car.goal_position - MIN_POSITION) * SCALE)
     return x, int(height(car.goal_position) * SCALE)
@@ -53,7 +53,7 @@ def keys(positions: np.ndarray) -> np.ndarray:
     return np.stack(coordinates, axis=1)
 
 
-def all_keys(car: Description) -> np.ndarray:
+def all_keys(car: EnvTraits) -> np.ndarray:
     """Return every key that a position of the car can give: (pictures, 12) int64, sorted."""
     dtypes = [np.float64, np.float32] if car.float32_states else [np.float64]
     return np.unique(np.concatenate([keys(distinct_positions(dtype)) for dtype in dtypes]), axis=0)

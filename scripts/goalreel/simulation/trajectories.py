@@ -153,7 +153,7 @@ def _rows(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> dict[str, o
     columns = [arrays[_column(field.name)] for field in fields(Attempts)]
     groups = columns, [arrays[name] for name in _EPISODE_COLUMNS]
     one_length = all(len({c.shape for c in group}) == 1 and group[0].ndim == 1 for group in groups)
-    npz.check(path, one_length, "its columns differ in length")  # of a part no seal is checked
+    npz.check(path, one_length, "its columns differ in length")  # of a part no checksum is verified
     attempts = Attempts(*columns)
     filmed = set(zip(arrays["reach"].tolist(), arrays["attempt"].tolist(), strict=True))
     is_filmed = np.array([pair in filmed for pair in attempts.pairs()], bool)

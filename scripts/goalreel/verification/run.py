@@ -16,7 +16,7 @@ from pathlib import Path
 from goalreel.encoding import ffmpeg
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.files.seal import check_seal
+from goalreel.files.checksum_trailer import check_trailer
 from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.provenance.checksums import SUMS, check_folder, fault_of, read_digests, read_sums
@@ -30,7 +30,7 @@ from goalreel.verification.verdict import OTHER, File, Verdict, inspect
 # Every other stage is a view: one that was not made, or was made by other options, is no error.
 _FILM = ("recording", "atlas", "coded_atlas", "simulate", "render", "encode", "concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
-_SEALED = (".mp4", ".npz", ".pt")
+_WITH_TRAILER = (".mp4", ".npz", ".pt")
 _LISTS = (SUMS, ".sha256")
 
 
@@ -48,7 +48,7 @@ class Plan:
 
     def has_made(self, spec: Spec) -> bool:
         """Return whether a file's spec is the one that is planned now for its stage, if any is."""
-        return spec.digest == self.spec.made_of.get(spec.stage, spec.digest)
+        return spec.digest == self.spec.input_digests.get(spec.stage, spec.digest)
 
 
 def verify(results: Path, plan: Plan, threads: int) -> list[Verdict]:
@@ -110,7 +110,9 @@ def _shards(results: Path, stage: str, plan: Plan) -> Iterator[tuple[Path, Calla
 def _outputs(results: Path, stage: str, plan: Plan) -> Iterator[tuple[Path, Callable]]:
     """Yield each file of a stage that makes no shards, and what reads it."""
     names = plan.outputs[stage]
-    is_film = stage in ("concat", "episodes") or (stage in _FILM and stage in plan.spec.made_of)
+    is_film = stage in ("concat", "episodes") or (
+        stage in _FILM and stage in plan.spec.input_digests
+    )
     whole = {name: plan.spec.shard.get(name) for name in ("shards", "reaches")}
     sums = [name for name in names if name.endswith(_LISTS)]
     lists = sums or [name for name in names if name.endswith(".json")]
@@ -122,7 +124,7 @@ def _outputs(results: Path, stage: str, plan: Plan) -> Iterator[tuple[Path, Call
                     yield path, partial(_read_folder, path, stage, plan)
                 elif any(file.is_file() for file in path.iterdir()):
                     yield path / SUMS, _unlisted
-            elif path.suffix in _SEALED:
+            elif path.suffix in _WITH_TRAILER:
                 yield path, partial(_read, path, stage, plan, whole if stage == "concat" else None)
             elif name in lists:
                 yield path, partial(_read_list, path, stage, plan)
@@ -150,7 +152,7 @@ def _read(path: Path, stage: str, plan: Plan, shard: Mapping | None) -> File:
 
     Raises UnusableFileError unless it is intact, by the stage and of the shard that are planned.
     """
-    check_seal(path)
+    check_trailer(path)
     spec = _check_spec(path, "simulate" if stage == "render" and plan.is_drawn else stage, plan)
     if shard is not None and spec.shard != shard:
         raise UnusableFileError(path, f"it is of {spec.shard}, not of {dict(shard)}")

@@ -38,20 +38,20 @@ from goalreel.views.attempt_frames import drawn
 class Learner:
     """What a learner does at each of its checkpoints."""
 
-    ages: tuple[int, ...]  # of the checkpoints, in decisions of training, increasing
-    policy: Callable[[int], Policy]  # of a checkpoint, by its age
+    checkpoint_steps: tuple[int, ...]  # of the checkpoints, in decisions of training, increasing
+    policy: Callable[[int], Policy]  # of a checkpoint, by its step
     spec: Spec  # how it was trained
 
-    def label(self, age: int) -> str:
-        """Return an age in words."""
-        return f"{age:,} decision{'' if age == 1 else 's'}"
+    def label(self, step: int) -> str:
+        """Return a checkpoint in words."""
+        return f"{step:,} decision{'' if step == 1 else 's'}"
 
 
 def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     """Read up to five checkpoints that a trainer saved.
 
     Args:
-        policy: its name and the checkpoint that is filmed last: `best`, `last` or an age; the
+        policy: its name and the checkpoint that is filmed last: `best`, `last` or its step; the
             others are spread evenly before it.
         trained: the file, None where the policy names it.
 
@@ -61,12 +61,12 @@ def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
     saved = read_checkpoints(policy.get("file") or trained, kind)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MOST_AGES).round().astype(int)
-    ages = tuple(saved.ages[place] for place in np.unique(places))
+    checkpoint_steps = tuple(saved.checkpoint_steps[place] for place in np.unique(places))
 
-    def at(age: int) -> Policy:
-        return make_policy({**policy, "checkpoint": age}, trained)
+    def at(step: int) -> Policy:
+        return make_policy({**policy, "checkpoint": step}, trained)
 
-    return Learner(ages, at, saved.spec)
+    return Learner(checkpoint_steps, at, saved.spec)
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class LearningFilm:
 
     cache: FrameCache  # each episode is a title card and then the attempt
     chapters: tuple[Chapter, ...]  # one per attempt, its card included
-    # Columns of a row per attempt: age, attempt (from 1), seed, steps, return, how it ended,
-    # first_frame (the one that shows the reset state), frames (steps + 1), card_frames (those of
-    # the card, which end before first_frame).
+    # Columns of a row per attempt: checkpoint_step, attempt (from 1), seed, steps, return, how it
+    # ended, first_frame (the one that shows the reset state), frames (steps + 1), card_frames
+    # (those of the card, which end before first_frame).
     table: dict[str, list]
 
 
@@ -107,20 +107,20 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
     game = partial(play, learner, scene, attempts, spec)
     with drawn(game, scene, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
-        ages = np.repeat(learner.ages, attempts).tolist()
+        checkpoint_steps = np.repeat(learner.checkpoint_steps, attempts).tolist()
         numbers = [row["reach"] + 1 for row in rows]
         labels = []
-        for age, number, row in zip(ages, numbers, rows, strict=True):
+        for step, number, row in zip(checkpoint_steps, numbers, rows, strict=True):
             which = f" · attempt {number} of {attempts}" if attempts > 1 else ""
             result = caption(template, row, env, config["unit"])
-            labels.append(f"After {learner.label(age)}{which} · {result}")
+            labels.append(f"After {learner.label(step)}{which} · {result}")
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
         cache = overlaid(cache, played, env, *seen)
         starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
         columns = ("seed", "steps", "return", *endings)
         table = {
-            **{"age": ages, "attempt": numbers},
+            **{"checkpoint_step": checkpoint_steps, "attempt": numbers},
             **{name: [row[name] for row in rows] for name in columns},
             "first_frame": [start + cards for start in starts],
             "frames": [length - cards for length in lengths],
@@ -142,8 +142,8 @@ def play(
     """
     slots, batches = np.arange(attempts), []
     seeds = episode_seeds(spec.config["seed"], slots, 0)
-    for age in learner.ages:
-        scene = scene.with_policy(learner.policy(age))
+    for step in learner.checkpoint_steps:
+        scene = scene.with_policy(learner.policy(step))
         scene.policy.check(scene.env)
         episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
         rows = outcomes(slots, 0, episodes, scene.env, spec.config["success"])

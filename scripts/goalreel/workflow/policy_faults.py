@@ -22,7 +22,7 @@ _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minig
 
 
 def training_faults(config: Mapping) -> Faults:
-    """Yield the faults of the section `pixels`: a preset, or the age that is filmed."""
+    """Yield the faults of the section `pixels`: a preset, or the checkpoint that is filmed."""
     section = config["pixels"]
     if is_game(section["game"]):
         fits = presets.fitting(section["game"])
@@ -35,14 +35,14 @@ def training_faults(config: Mapping) -> Faults:
 
 def _age_faults(policy: Mapping, section: Mapping) -> Faults:
     """Yield the fault of weights that the training from pixels will not have kept."""
-    age, ages = policy["checkpoint"], section["checkpoints"]
-    if policy["name"] != "pixels" or not is_trained_here(policy) or not isinstance(age, int):
+    step, checkpoints = policy["checkpoint"], section["checkpoints"]
+    if policy["name"] != "pixels" or not is_trained_here(policy) or not isinstance(step, int):
         return
-    kept = sorted({*(n for n in ages if n < section["decisions"]), section["decisions"]})
-    if age not in kept:
+    kept = sorted({*(n for n in checkpoints if n < section["decisions"]), section["decisions"]})
+    if step not in kept:
         yield (
             "policy.checkpoint",
-            f"{age}, and the training keeps no weights after so many decisions; allowed: best, "
+            f"{step}, and the training keeps no weights after so many decisions; allowed: best, "
             f"last, {', '.join(map(str, kept))}; pixels.checkpoints says which",
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
-from goalreel.environments.registry import CLASSIC_CONTROL, Description, describe
+from goalreel.environments.registry import CLASSIC_CONTROL, EnvTraits, describe
 from goalreel.policies.parameters import LEARNERS, is_trained_here
 from goalreel.workflow import selection
 
@@ -23,7 +23,7 @@ class Run:
         self.shards = -(-self.count // config["shard_size"])
 
     @cached_property
-    def env(self) -> Description:
+    def env(self) -> EnvTraits:
         """What is known of the environment by its id."""
         return describe(self.config["env"])
 

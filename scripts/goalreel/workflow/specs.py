@@ -83,14 +83,14 @@ class Specs:
         run, planned = self.run, STAGES[stage]
         program = self._scripts / f"{stage}.py"
         excluded = excluded_modules(run) if planned.is_of_run else ()
-        without = sorted(modules(program).keys() & set(excluded))
+        excluded = sorted(modules(program).keys() & set(excluded))
         common = {
             "stage": stage,
             "config": {key: run.value(key) for key in planned.config},
-            "code": fingerprint(program, without),
-            "without": without,
+            "code": fingerprint(program, excluded),
+            "excluded_modules": excluded,
             "tools": {tool: _version(tool) for tool in self._tools(stage)},
-            "made_of": self._made_of(stage),
+            "input_digests": self._input_digests(stage),
         }
         if not run.value("check") and "simulate" in (stage, *self.makers(stage).values()):
             common["reproducible"] = False  # which each file of the run says
@@ -113,7 +113,7 @@ class Specs:
         own = STAGES[stage].is_of_run or stage == self.run.policy
         return own and STAGES[stage].when(self.run)
 
-    def _made_of(self, stage: str) -> dict[str, str]:
+    def _input_digests(self, stage: str) -> dict[str, str]:
         if stage == "training_table":
             common, trainings = self._common("dqn"), self.run.trainings
             return {

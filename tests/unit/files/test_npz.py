@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, rendered, resealed, simulated
+from conftest import CONTINUOUS, DISCRETE, rendered, simulated, write_new_trailer
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.rendering.atlas import read_atlas, write_atlas
@@ -28,11 +28,11 @@ def made(tmp_path, atlases):
 
 
 def rewrite(path: Path, **changes) -> None:
-    """Replace arrays of an .npz file, its seal with them."""
+    """Replace arrays of an .npz file, its checksum with them."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = dict(archive)
     np.savez(path, **(arrays | changes))
-    resealed(path)
+    write_new_trailer(path)
 
 
 def test_damage_anywhere_is_refused_by_name(made):
@@ -41,7 +41,7 @@ def test_damage_anywhere_is_refused_by_name(made):
         whole = path.read_bytes()
         with zipfile.ZipFile(path) as archive:
             starts = [member.header_offset for member in archive.infolist()]
-        ends = len(whole) - np.arange(1, 180, 6)  # the zip's directory and the seal
+        ends = len(whole) - np.arange(1, 180, 6)  # the zip's directory and the checksum
         for place in [*starts, *ends.tolist(), *generator.integers(len(whole), size=30).tolist()]:
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
             with pytest.raises(UnusableFileError, match="delete it") as error:

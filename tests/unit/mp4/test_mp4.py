@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import encode_video
 from goalreel.errors import UnusableFileError
-from goalreel.files.seal import check_seal
+from goalreel.files.checksum_trailer import check_trailer
 from goalreel.films.concatenate import join
 from goalreel.mp4 import writer
 from goalreel.mp4.movie_box import FileRange, VideoTrack
@@ -218,7 +218,7 @@ def test_a_film_beyond_4_gib_keeps_exact_times_and_costs_the_memory_of_a_part(
         stream.truncate(stream.tell() + movie.stored + movie.texts.bytes)
 
     monkeypatch.setattr(writer, "_write_media", hole)
-    monkeypatch.setattr(writer, "seal_mp4", lambda path: None)  # a sha256 of 5 GB of nothing
+    monkeypatch.setattr(writer, "append_trailer", lambda path: None)  # a sha256 of 5 GB of nothing
     path, chapters = tmp_path / "f.mp4", chapters_of([1500] * 2000)
     with traced(4 * frames):  # a list of all samples' places would take twice that
         write_mp4(path, in_parts(made, 50_000), [], chapters=chapters)
@@ -255,7 +255,7 @@ def test_a_file_cut_at_any_length_is_refused_by_name(source, tmp_path):
     moov = whole.index(b"mdat") - 4
     for length in sorted({*range(0, len(whole), 7), *range(moov - 9, moov + 9), len(whole) - 1}):
         path.write_bytes(whole[:length])
-        for read in (check_seal, read_index) if length < moov else (check_seal,):
+        for read in (check_trailer, read_index) if length < moov else (check_trailer,):
             with pytest.raises(UnusableFileError, match=r"f\.mp4"):
                 read(path)
 

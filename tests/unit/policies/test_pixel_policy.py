@@ -120,7 +120,7 @@ def test_an_episode_is_the_same_in_any_company(game, actions, config, tmp_path):
 
 
 def test_wrong_files_and_checkpoints_are_told(tmp_path):
-    path = random_policy(tmp_path / "p.npz", CAR, 3, ages=(0, 5000, 9000))
+    path = random_policy(tmp_path / "p.npz", CAR, 3, checkpoint_steps=(0, 5000, 9000))
 
     def said(message, file=path, checkpoint="best", env=CAR, error=GoalreelError):
         with pytest.raises(error, match=message):

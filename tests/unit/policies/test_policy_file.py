@@ -30,7 +30,11 @@ def test_checkpoints_come_back(kept, tmp_path):
         write_checkpoints(tmp_path / name, kept)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     read = read_checkpoints(tmp_path / "a.npz")
-    assert (read.ages, read.means, read.spec) == (kept.ages, kept.means, kept.spec)
+    assert (read.checkpoint_steps, read.means, read.spec) == (
+        kept.checkpoint_steps,
+        kept.means,
+        kept.spec,
+    )
     for ours, theirs in zip(read.weights, kept.weights, strict=True):
         assert ours.keys() == theirs.keys()
         assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)

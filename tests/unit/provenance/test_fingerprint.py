@@ -55,10 +55,10 @@ def small(tmp_path):
     return tmp_path
 
 
-def fingerprint_of(folder: Path, without=()) -> str:
+def fingerprint_of(folder: Path, excluded_modules=()) -> str:
     for function in (_file, _read):
         function.cache_clear()
-    return fingerprint(folder / "stage.py", without)
+    return fingerprint(folder / "stage.py", excluded_modules)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import time
 
 import numpy as np
 import pytest
-from conftest import FEW, of_shard, resealed, simulated
+from conftest import FEW, of_shard, simulated, write_new_trailer
 from project import REPOSITORY
 
 from goalreel import cli
 from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.files.seal import check_seal, seal_mp4
+from goalreel.files.checksum_trailer import append_trailer, check_trailer
 from goalreel.films.shards import shard_paths
 from goalreel.provenance.input_checks import check_inputs
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
@@ -120,38 +120,40 @@ def test_a_spec_of_another_form_is_refused(shards, change):
 
 def test_a_spec_by_hand_takes_what_it_is_given(shards):
     spec = json.loads(specs_of(seed=1).spec("concat", {}))
-    del spec["made_of"]
+    del spec["input_digests"]
     check_inputs(parse_spec(json.dumps(spec)), {"trajectories": shards})
 
 
 def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
     plan, other = specs_of(), specs_of(render={"style": "vector"})
-    before, after = (json.loads(s.spec("encode", of_shard(0)))["made_of"] for s in (plan, other))
+    before, after = (
+        json.loads(s.spec("encode", of_shard(0)))["input_digests"] for s in (plan, other)
+    )
     assert before["trajectories"] == after["trajectories"]
     assert all(before[name] != after[name] for name in ("frames", "coded_atlas"))
-    assert json.loads(plan.spec("simulate", of_shard(0)))["made_of"] == {}
+    assert json.loads(plan.spec("simulate", of_shard(0)))["input_digests"] == {}
 
 
-def test_any_changed_byte_breaks_a_videos_seal(tmp_path):
+def test_any_changed_byte_breaks_a_videos_checksum(tmp_path):
     path = tmp_path / "v.mp4"
     path.write_bytes(bytes(range(256)) * 3)
-    with pytest.raises(UnusableFileError, match="the seal at its end is missing"):
-        check_seal(path)
-    seal_mp4(path)
-    check_seal(path)
+    with pytest.raises(UnusableFileError, match="the checksum at its end is missing"):
+        check_trailer(path)
+    append_trailer(path)
+    check_trailer(path)
     whole = path.read_bytes()
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(UnusableFileError, match="truncated or corrupt"):
-            check_seal(path)
+            check_trailer(path)
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(UnusableFileError, match="truncated or corrupt"):
-            check_seal(path)
+            check_trailer(path)
 
 
-def test_a_sealed_archive_is_read_by_numpy(shards):
-    resealed(shards[0])
+def test_an_archive_with_a_trailer_is_read_by_numpy(shards):
+    write_new_trailer(shards[0])
     with np.load(shards[0], allow_pickle=False) as archive:
         assert str(archive["kind"]) == "trajectories"
 

@@ -119,21 +119,21 @@ def test_nothing_but_the_first_episode_is_stepped_twice(tmp_path):
     environment, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == (9 + 1) * 8 and calls["render"] == (9 + 1) * 9
-    assert environment.pool.trusted
+    assert environment.pool.reusable
     assert calls["made"] <= environment.max_envs
 
 
 @pytest.mark.parametrize("name", ["Leaking", "Remembering", "Stubborn"])
 def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
     environment, made, cache, calls = filmed(tmp_path, name)
-    assert environment.pool.trusted is False and calls["made"] >= 9
+    assert environment.pool.reusable is False and calls["made"] >= 9
     check(made, cache, name)
 
 
 def test_an_instance_that_is_quickly_made_plays_one_episode(tmp_path, monkeypatch):
     monkeypatch.setattr(frame_recorder, "_LONG", 1e9)
     environment, made, cache, calls = filmed(tmp_path, "Walk")
-    assert environment.pool.trusted is False and calls["made"] == 9 + 1
+    assert environment.pool.reusable is False and calls["made"] == 9 + 1
     assert calls["step"] == (9 + 1) * 8
     check(made, cache)
 

@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
         raise OSError(5, "Input/output error", stream.name)
 
     monkeypatch.setattr(ffmpeg, "decoded", killed)
-    monkeypatch.setattr("goalreel.files.seal._sha256", failing)
+    monkeypatch.setattr("goalreel.files.checksum_trailer._sha256", failing)
     verdicts = verify(results, planned(done), 1)
     told = {v.stage: (v.status, set(v.having("damaged"))) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
@@ -171,7 +171,7 @@ def test_by_hand_nothing_is_removed(done):
     before = hashes(done.folder / "results")
     shard = {"shards": 2, "reaches": 8, "size": 4}
     config = {"env": "MountainCar-v0", "film.fps": 30, "card_frames": 15, "unit": "reach"}
-    for change in ({}, {"made_of": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
+    for change in ({}, {"input_digests": {"encode": "5"}}, {"shard": shard | {"size": 0}}):
         spec = json.dumps({"stage": "verify", "config": config, "shard": shard} | change)
         command = [sys.executable, "scripts/verify.py", "--output", "results/verify.csv"]
         command += ["--spec", spec, "--film", "results/film.mp4", "--tables", "results/tables.json"]

@@ -1,4 +1,4 @@
-"""The film of learning shows each age's own attempts, as Gymnasium draws them, and says which."""
+"""The film of learning shows each checkpoint's own attempts, as Gymnasium draws them, and says which."""
 
 import itertools
 import json
@@ -41,8 +41,8 @@ def wait(observations, environment):
     return np.ones(len(observations), np.int8)
 
 
-RULES = {1: wait, 60: pump}  # it fails at its first age and reaches at its second
-LEARNER = Learner(tuple(RULES), lambda age: RulePolicy(RULES[age], 0.0), TRAINED)
+RULES = {1: wait, 60: pump}  # it fails at its first checkpoint and reaches at its second
+LEARNER = Learner(tuple(RULES), lambda step: RulePolicy(RULES[step], 0.0), TRAINED)
 
 
 def spec_of(edit):
@@ -51,7 +51,7 @@ def spec_of(edit):
 
 @pytest.fixture(scope="module")
 def film(atlases):
-    """Return the film of two attempts at each age."""
+    """Return the film of two attempts at each checkpoint."""
     with learning_film(LEARNER, atlases[DISCRETE], spec_of({})) as film:
         yield film
 
@@ -69,13 +69,13 @@ def rows_of(film):
     return pd.DataFrame(film.table).to_dict("records")
 
 
-def played(age, seed):
+def played(step, seed):
     """Yield Gymnasium's pictures of an attempt, and lastly whether it reached the goal."""
     env = gymnasium.make(DISCRETE, render_mode="rgb_array")
     observation, over = env.reset(seed=seed)[0], False
     yield env.render()
     while not over:
-        action = RULES[age](observation[None], ENVIRONMENTS[DISCRETE])[0]
+        action = RULES[step](observation[None], ENVIRONMENTS[DISCRETE])[0]
         observation, _, terminated, truncated, _ = env.step(int(action))
         over = terminated or truncated
         yield env.render()
@@ -85,7 +85,7 @@ def played(age, seed):
 
 def test_attempts_are_gymnasiums_pictures_under_their_label(film):
     for row in rows_of(film):
-        *pictures, reached = played(row["age"], row["seed"])
+        *pictures, reached = played(row["checkpoint_step"], row["seed"])
         frames = film.cache[row["first_frame"] : row["first_frame"] + row["frames"]]
         assert len(frames) == len(pictures) == row["steps"] + 1
         assert reached == row["reached"] and row["return"] == -row["steps"]
@@ -101,7 +101,11 @@ def test_attempts_are_gymnasiums_pictures_under_their_label(film):
 def test_labels_and_chapters_say_what_the_table_says(film):
     said = []
     for row, chapter in zip(rows_of(film), film.chapters, strict=True):
-        after = "After 1 decision" if row["age"] == 1 else f"After {row['age']} decisions"
+        after = (
+            "After 1 decision"
+            if row["checkpoint_step"] == 1
+            else f"After {row['checkpoint_step']} decisions"
+        )
         outcome = f"{row['steps']} steps · {'reached' if row['reached'] else 'failed'}"
         said.append(f"{after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}")
         assert chapter.title == said[-1]
@@ -128,10 +132,15 @@ def test_a_card_is_the_empty_track_with_its_label(film, atlases):
 
 def test_every_age_starts_from_the_same_seeds_as_the_film(film):
     table = pd.DataFrame(film.table)
-    assert table.age.tolist() == [1, 1, 60, 60] and table.attempt.tolist() == [1, 2, 1, 2]
+    assert table.checkpoint_step.tolist() == [1, 1, 60, 60] and table.attempt.tolist() == [
+        1,
+        2,
+        1,
+        2,
+    ]
     seeds = episode_seeds(SEED, np.arange(ATTEMPTS), 0)
     assert table.seed.tolist() == [*seeds, *seeds]
-    columns = "age attempt seed steps return reached first_frame frames card_frames"
+    columns = "checkpoint_step attempt seed steps return reached first_frame frames card_frames"
     assert list(table) == columns.split()
     ends = (table.first_frame + table.frames).tolist()
     assert (table.first_frame - table.card_frames).tolist() == [0, *ends[:-1]]
@@ -180,10 +189,10 @@ def learner_of(env, folder):
     """Return what is filmed: functions in CartPole, networks of random weights in Freeway."""
     if env == "CartPole-v1":
         rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
-        at = {age: RulePolicy(rule, 0.0) for age, rule in rules.items()}
+        at = {step: RulePolicy(rule, 0.0) for step, rule in rules.items()}
         return {"name": "dqn"}, Learner((0, 2000), at.get, NO_SPEC)
     pytest.importorskip("ale_py")
-    path = random_policy(folder / "policy.npz", env, 3, ages=(0, 2000, 9000))
+    path = random_policy(folder / "policy.npz", env, 3, checkpoint_steps=(0, 2000, 9000))
     policy = {"name": "pixels", "file": str(path), "checkpoint": 2000}
     return policy, read_learner(policy, None)
 
@@ -196,7 +205,7 @@ def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption(env, sc
     environment, shown = make_environment(config), []
     with learning_film(learner, None, spec_of(config)) as film:
         for row, chapter in zip(rows_of(film), film.chapters, strict=True):
-            player = learner.policy(row["age"])
+            player = learner.policy(row["checkpoint_step"])
             games = player.generators(np.array([row["seed"]]))
             instance = gymnasium.make(env, 60, render_mode="rgb_array", **KWARGS[env])
             obs, over, total = instance.reset(seed=row["seed"])[0], [False], 0.0
@@ -217,15 +226,15 @@ def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption(env, sc
             assert (frames[:, :band] == frames[0, :band]).all()
             shown.append((chapter.title, total))
     assert [title for title, _ in shown] == [
-        f"After {age} decisions · attempt {number} of 2 · return {total:g}"
-        for (age, number), (_, total) in zip(
+        f"After {step} decisions · attempt {number} of 2 · return {total:g}"
+        for (step, number), (_, total) in zip(
             itertools.product(["0", "2,000"], [1, 2]), shown, strict=True
         )
     ]
 
 
 def test_the_stage_writes_the_same_bytes_each_time(tmp_path, atlases):
-    weights = ({"0.weight": np.eye(3, 2) * age, "0.bias": np.zeros(3)} for age in (0, 1))
+    weights = ({"0.weight": np.eye(3, 2) * step, "0.bias": np.zeros(3)} for step in (0, 1))
     checkpoints = Checkpoints((500, 1000), (-200.0, -150.0), tuple(weights), TRAINED)
     write_checkpoints(tmp_path / "policy.npz", checkpoints)
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])

@@ -9,8 +9,8 @@ One file, an archive as `torch.save` writes it (weights and plain values alone):
 
 beside which the archive has a member replay/NAME.npy for each array of the replay buffer, not
 compressed, so that it is written from memory and read by a memory map, never copied whole. It ends
-with a seal. It is read with `weights_only=True`, which refuses anything that could run. A bad one
-is no `UnusableFileError`, which the workflow would delete: hours of training may be in it.
+with a checksum. It is read with `weights_only=True`, which refuses anything that could run. A bad
+one is no `UnusableFileError`, which the workflow would delete: hours of training may be in it.
 """
 
 import io
@@ -24,11 +24,11 @@ import numpy as np
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
-from goalreel.files.seal import LENGTH, check_seal, write_seal
+from goalreel.files.checksum_trailer import LENGTH, check_trailer, write_trailer
 from goalreel.policies.pixel_network import NETWORKS
 from goalreel.training.pixels.settings import PipelineSettings
 
-KIND, VERSION = "goalreel pixels", 1
+KIND, VERSION = "goalreel pixels", 2
 _REPLAY = "archive/replay/"  # PyTorch refuses members outside of the folder
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LOCAL_HEADER = 30  # bytes; then the member's name and its extra field (APPNOTE.TXT, 4.3.7)
@@ -71,7 +71,7 @@ def write_checkpoint(
                 with archive.open(member, "w", force_zip64=True) as stream:
                     np.lib.format.write_array(stream, array, (1, 0), allow_pickle=False)
             archive.comment = bytes(LENGTH)
-        write_seal(temporary)
+        write_trailer(temporary)
 
 
 def read_checkpoint(
@@ -88,7 +88,7 @@ def read_checkpoint(
     if not path.exists():
         raise GoalreelError(f"{path}: no such checkpoint to resume from")
     try:
-        check_seal(path)
+        check_trailer(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
         kind = content["kind"], content["version"]
         if kind != (KIND, VERSION):

@@ -47,7 +47,7 @@ def step_fields(shape: tuple[int, int]) -> Fields:
         "env": ("<i4", ()),  # the environment's number
         "action": ("<i2", ()),
         "reward": ("<f4", ()),
-        "age": ("<i4", ()),  # steps since its reset, or since steps were dropped
+        "episode_step": ("<i4", ()),  # steps since its reset, or since steps were dropped
         "terminated": ("u1", ()),
     }
 
@@ -118,7 +118,7 @@ class Collector:
         self._envs, self._alive, self._block = envs, alive, assignment.block
         self._rng = np.random.default_rng(assignment.seed)
         self._numbers = np.arange(assignment.num_envs, dtype=np.int32)
-        self._ages = np.zeros(assignment.num_envs, np.int32)
+        self._episode_steps = np.zeros(assignment.num_envs, np.int32)
         self._stacks = np.repeat(envs.obs[:, None], assignment.stack, axis=1)
 
     def step(self) -> None:
@@ -131,15 +131,21 @@ class Collector:
         ended = step.terminated | step.truncated
         rows = {
             **{"frame": self._stacks[:, -1], "env": self._numbers, "action": actions},
-            **{"reward": step.rewards, "age": self._ages, "terminated": step.terminated},
+            **{
+                "reward": step.rewards,
+                "episode_step": self._episode_steps,
+                "terminated": step.terminated,
+            },
         }
         written = self._write(rows)
-        # What follows a dropped step has age 0, so that nothing is stacked across the gap.
-        self._ages = np.where(self._numbers < written, self._ages + 1, 0).astype(np.int32)
+        # What follows a dropped step has step 0, so that nothing is stacked across the gap.
+        self._episode_steps = np.where(self._numbers < written, self._episode_steps + 1, 0).astype(
+            np.int32
+        )
         (cut,) = np.nonzero(step.truncated & ~step.terminated)
         if len(cut):
             self._write(self._last_frames(cut, step.next_obs))
-        self._ages[ended] = 0
+        self._episode_steps[ended] = 0
         self._stacks = next_stacks(self._stacks, self._envs.obs, ended)
         self._counters["frames"][0] += step.frames
         self._counters["steps"][0] += len(actions)
@@ -162,7 +168,7 @@ class Collector:
         zeros = np.zeros(len(cut))
         return {
             **{"frame": next_obs[cut], "env": self._numbers[cut], "action": zeros + END},
-            **{"reward": zeros, "age": self._ages[cut], "terminated": zeros},
+            **{"reward": zeros, "episode_step": self._episode_steps[cut], "terminated": zeros},
         }
 
     def _write(self, rows: Mapping[str, np.ndarray]) -> int:

@@ -3,8 +3,8 @@
 Every environment has a ring of its own, its steps in order. A step holds the frame of its
 observation, the action, the reward and whether it terminated the episode; the frame that it led to
 is that of the next step. A truncated episode ends with a step whose frame alone counts. Where the
-next step is missing, since an episode ended there or a full ring dropped it, the `age` of the one
-that follows shows it: no stack and no return reaches across.
+next step is missing, since an episode ended there or a full ring dropped it, the `episode_step` of
+the one that follows shows it: no stack and no return reaches across.
 
 The arrays are PyTorch's, on the learner's device where they fit, and what is sampled is chosen and
 gathered there. One thread appends while another samples, without a lock: an environment's count is
@@ -158,13 +158,13 @@ class FrameReplay:
         steps = oldest + picked - self._sent(ends - held)[envs]
         base = envs * self.size
         chain = base[:, None] + (steps[:, None] + self._ahead) % self.size
-        ages = self._steps["age"][chain]
+        episode_steps = self._steps["episode_step"][chain]
         # Up to `last`, 0 to n, each step follows the one before it in its episode.
-        last = (ages == ages[:, :1] + self._ahead).cumprod(1).sum(1) - 1
+        last = (episode_steps == episode_steps[:, :1] + self._ahead).cumprod(1).sum(1) - 1
         terminated = self._steps["terminated"][chain].gather(1, last[:, None])[:, 0] > 0
         terminated &= last < self._n_step  # else its reward is not among the n
         length = last + terminated
-        good = (length > 0) & (steps - ages[:, 0].clamp(max=self.stack - 1) >= oldest)
+        good = (length > 0) & (steps - episode_steps[:, 0].clamp(max=self.stack - 1) >= oldest)
         (kept,) = good.nonzero(as_tuple=True)
         kept = kept[:count]
         if not len(kept):
@@ -184,8 +184,8 @@ class FrameReplay:
         return batch if bool(safe.all()) else None
 
     def _stacks(self, base: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        ages = self._steps["age"][base + steps % self.size]
-        back = torch.minimum(self._back, ages[:, None])
+        episode_steps = self._steps["episode_step"][base + steps % self.size]
+        back = torch.minimum(self._back, episode_steps[:, None])
         places = base[:, None] + (steps[:, None] - back) % self.size
         frames = self._steps["frame"]
         return frames.index_select(0, places.flatten()).view(*places.shape, *frames.shape[1:])

@@ -121,7 +121,7 @@ class Session:
         feeder.limit = trainer.limit()
         collectors.explore(self.settings.epsilon(steps))
         over = trainer.done(steps, learned)
-        trainer.come_of_age(steps if over else trainer.learned_from(steps), self._seconds())
+        trainer.queue_checkpoints(steps if over else trainer.learned_from(steps), self._seconds())
         self._evaluate()
         if monitor.due():
             monitor.take(self._sample(collectors, feeder))
@@ -142,8 +142,8 @@ class Session:
             trainer.evaluated(returns)
             latest = trainer.evaluations[-1]
             say(
-                f"evaluation of {latest.age:,} decisions, after {latest.seconds:,.0f} s: mean "
-                f"return {latest.mean:.1f} of {len(returns)} greedy games"
+                f"evaluation of {latest.checkpoint_step:,} decisions, after "
+                f"{latest.seconds:,.0f} s: mean return {latest.mean:.1f} of {len(returns)} greedy games"
             )
         if trainer.waiting:
             weights = trainer.waiting[0][-1]

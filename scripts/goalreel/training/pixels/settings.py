@@ -66,10 +66,10 @@ class PipelineSettings:
         return _RING * self.environments
 
     @property
-    def ages(self) -> list[int]:
+    def checkpoint_steps(self) -> list[int]:
         """The decisions after which weights are evaluated, increasing."""
         every = range(self.evaluate_every, self.decisions, self.evaluate_every)
-        kept = (age for age in self.checkpoints if age < self.decisions)
+        kept = (step for step in self.checkpoints if step < self.decisions)
         return sorted({*every, *kept, self.decisions})
 
     def epsilon(self, decisions: int) -> float:

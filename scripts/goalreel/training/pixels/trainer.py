@@ -28,7 +28,7 @@ Weights = Mapping[str, np.ndarray]
 class Evaluation:
     """The returns of greedy games by the weights after some training."""
 
-    age: int  # decisions
+    checkpoint_step: int  # decisions
     seconds: float  # of training, when the weights were taken
     returns: tuple[float, ...]  # of each game
 
@@ -47,10 +47,10 @@ class Trainer:
         updates: of the learner.
         games: that have ended.
         recent: return and distance of the latest of them.
-        due: ages whose evaluations are still to come, increasing.
-        waiting: of ages that have come, not yet evaluated: age, seconds and weights, in order.
+        due: checkpoints whose evaluations are still to come, increasing.
+        waiting: of checkpoints that have come, not yet evaluated: step, seconds, weights.
         evaluations: those that were made, in order.
-        kept: weights by their age: of the checkpoints, of the best evaluation, and of the latest.
+        kept: weights by checkpoint: those asked for, of the best evaluation, and of the latest.
     """
 
     def __init__(self, settings: PipelineSettings, learner):
@@ -70,7 +70,7 @@ class Trainer:
         self._thread = ThreadPoolExecutor(1)
         self.updates = self.games = 0
         self.recent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
-        self.due = deque(settings.ages)
+        self.due = deque(settings.checkpoint_steps)
         self.waiting: deque[tuple[int, float, Weights]] = deque()
         self.evaluations: list[Evaluation] = []
         self.kept: dict[int, Weights] = {}
@@ -152,18 +152,18 @@ class Trainer:
             return None
         return self.learner.weights()
 
-    def come_of_age(self, decisions: int, seconds: float) -> None:
-        """Queue the weights for evaluation at each age that has come."""
+    def queue_checkpoints(self, decisions: int, seconds: float) -> None:
+        """Queue the weights for evaluation at each checkpoint that has come."""
         while self.due and self.due[0] <= decisions:
             self.waiting.append((self.due.popleft(), seconds, self.learner.weights()))
 
     def evaluated(self, returns: Iterable[float]) -> None:
         """Record the games of the first weights that wait, and keep these if they are needed."""
-        age, seconds, weights = self.waiting.popleft()
-        self.evaluations.append(Evaluation(age, seconds, tuple(returns)))
-        self.kept[age] = weights
-        needed = {*self._settings.checkpoints, self.best.age, age}
-        self.kept = {age: weights for age, weights in self.kept.items() if age in needed}
+        step, seconds, weights = self.waiting.popleft()
+        self.evaluations.append(Evaluation(step, seconds, tuple(returns)))
+        self.kept[step] = weights
+        needed = {*self._settings.checkpoints, self.best.checkpoint_step, step}
+        self.kept = {step: weights for step, weights in self.kept.items() if step in needed}
 
     @property
     def best(self) -> Evaluation | None:
@@ -203,9 +203,9 @@ class Trainer:
             for values in progress["evaluations"]
         ]
         self.kept = dict(progress["kept"])
-        # The options that say which ages there are may have changed since.
-        come = [evaluation.age for evaluation in self.evaluations]
-        come += [age for age, _, _ in self.waiting]
-        self.due = deque(age for age in self.due if age > max(come, default=-1))
+        # The options that say which checkpoints there are may have changed since.
+        come = [evaluation.checkpoint_step for evaluation in self.evaluations]
+        come += [step for step, _, _ in self.waiting]
+        self.due = deque(step for step in self.due if step > max(come, default=-1))
         self._drawn = torch.from_numpy(np.array(progress["rng"]))
         self._rng.set_state(self._drawn)

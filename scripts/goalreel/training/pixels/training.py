@@ -42,8 +42,8 @@ class Trained:
 
         `decisions` were taken into the buffer, `played` are the steps of environments, dropped ones
         included; `blocked` and `learning` are shares of the time, of a collector and of the
-        learner; `cpu_seconds` of all processes; `best` is the age of the best evaluation, and
-        `evaluations` have the age and seconds of training, and the returns of their games.
+        learner; `cpu_seconds` of all processes; `best` is the step of the best evaluation, and
+        `evaluations` have checkpoint_step, seconds of training, and the returns of their games.
         """
         trainer, sums, seconds = self.trainer, self.sums, max(self.sums.seconds, 1e-9)
         return {
@@ -52,7 +52,7 @@ class Trained:
             **{"updates": trainer.updates, "samples": trainer.samples, "games": trainer.games},
             **{"drops": sums.drops, "restarts": sums.restarts, "sessions": sums.sessions},
             "blocked": sums.blocked / seconds / self.settings.collectors,
-            **{"learning": sums.learning / seconds, "best": trainer.best.age},
+            **{"learning": sums.learning / seconds, "best": trainer.best.checkpoint_step},
             "evaluations": [asdict(evaluation) for evaluation in trainer.evaluations],
         }
 
@@ -134,14 +134,14 @@ def _saved(saved: Path, identity: Mapping, trainer: Trainer, session: Session) -
 def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, spec: Spec) -> str:
     """Write policy, table and metrics; return a summary in a line."""
     trainer, figures = trained.trainer, trained.metrics()
-    evaluated = {evaluation.age: evaluation for evaluation in trainer.evaluations}
-    ages = tuple(sorted(trainer.kept))
+    evaluated = {evaluation.checkpoint_step: evaluation for evaluation in trainer.evaluations}
+    checkpoint_steps = tuple(sorted(trainer.kept))
     write_checkpoints(
         policy,
         PixelCheckpoints(
-            ages,
-            tuple(evaluated[age].mean for age in ages),
-            tuple(trainer.kept[age] for age in ages),
+            checkpoint_steps,
+            tuple(evaluated[step].mean for step in checkpoint_steps),
+            tuple(trainer.kept[step] for step in checkpoint_steps),
             spec,
             game=trained.game,
             actions=trained.actions,
@@ -156,6 +156,6 @@ def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, sp
     return (
         f"{trained.game['game']}: {figures['decisions']:,} decisions in "
         f"{figures['seconds']:,.1f} s, {figures['decisions_per_s']:,.0f}/s; {trainer.updates:,} "
-        f"updates from {trainer.samples:,} samples; best after {best.age:,} decisions and "
-        f"{best.seconds:,.0f} s: mean return {best.mean:.1f} of {len(best.returns)} greedy games"
+        f"updates from {trainer.samples:,} samples; best "
+        f"after {best.checkpoint_step:,} decisions and {best.seconds:,.0f} s: mean return {best.mean:.1f} of {len(best.returns)} greedy games"
     )

@@ -177,14 +177,14 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except UnusableFileError as error:
-        faults = (error, *error.others)
+        errors = (error, *error.others)
         lines = [
-            f"{e.path}: could not be used and is deleted: {e.fault}; run snakemake again"
+            f"{e.path}: could not be used and is deleted: {e.problem}; run snakemake again"
             if _deleted(e)
             else str(e)
-            for e in faults
+            for e in errors
         ]
-        _fail("\n".join(lines), unusable=[str(fault.path) for fault in faults])
+        _fail("\n".join(lines), unusable=[str(error.path) for error in errors])
     except (GoalreelError, OSError) as error:  # OSError: no space, no permission
         _fail(str(error), stopped=isinstance(error, Stopped))
     except MemoryError as error:

@@ -30,18 +30,18 @@ class Stopped(GoalreelError):  # noqa: N818 - a stop is no error
 class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
     """A file of the run that is not what goalreel wrote there, or not for this run.
 
-    path: the file, or a folder that is made as a whole; fault: what is wrong with it; files: what
+    path: the file, or a folder that is made as a whole; problem: what is wrong with it; files: what
     is deleted of it; others: more such files that were found with it. Nothing is lost with them,
     since the workflow makes them again.
     """
 
     def __init__(
-        self, path: str | os.PathLike, fault: str, files: Sequence[Path] | None = None
+        self, path: str | os.PathLike, problem: str, files: Sequence[Path] | None = None
     ) -> None:
         """Name the file and what is wrong with it; files: those of a folder."""
-        super().__init__(f"{path}: cannot be used: {fault}; delete it and run snakemake again")
+        super().__init__(f"{path}: cannot be used: {problem}; delete it and run snakemake again")
         self.path = Path(path)
-        self.fault = fault
+        self.problem = problem
         self.files = [self.path] if files is None else list(files)
         self.others: tuple[UnusableFileError, ...] = ()
 

@@ -22,7 +22,7 @@ from goalreel.errors import GoalreelError
 FULL = os.environ.get("GOALREEL_FUZZ") == "full"
 _LONGEST = 60  # seconds after which an example counts as hanging
 _MEMORY = 2 << 30  # bytes that an example may take beyond what the process has
-_MESSAGE = 6000  # characters of the longest message; those that list many faults are long
+_MESSAGE = 6000  # characters of the longest message; those that list many errors are long
 
 
 def examples(sample: int, full: int):

@@ -65,7 +65,7 @@ def test_wrong_policies_are_told_before_the_run(tmp_path):
     def said(file="policy.npz", **config):
         policy = {"name": "pixels", "file": file and str(tmp_path / file)}
         policy |= {"checkpoint": config.pop("checkpoint", "best")}
-        with pytest.raises(GoalreelError, match="has a fault") as error:
+        with pytest.raises(GoalreelError, match="has an error") as error:
             load_config({"policy": policy} | config)
         return str(error.value)
 

@@ -69,7 +69,7 @@ def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(fi
 
 def test_a_wrong_config_stops_before_any_job_with_one_message(project):
     output = project.fail(config={"reachs": 5, "encode": "{qp: 99}", "results": "a{b"})
-    assert "the configuration has 3 faults" in output
+    assert "the configuration has 3 errors" in output
     for part in ("did you mean 'reaches'?", "encode.qp: 99 is out of range", "wildcards"):
         assert part in output
     assert "Traceback" not in output

@@ -30,12 +30,12 @@ def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
     try:
         return Options.model_validate(given).model_dump(), {}
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-    faults: dict[str, str] = {}
+        details = error.errors(include_url=False)
+    errors: dict[str, str] = {}
     kept = {key: value for key, value in given.items() if key in Options.model_fields}
-    for option, found in _by_option(errors).items():
+    for option, found in _by_option(details).items():
         for key, message in _messages(found, given, option):
-            faults.setdefault(key, message)
+            errors.setdefault(key, message)
         section, *names = option
         if names and isinstance(kept.get(section), Mapping):
             kept[section] = {
@@ -43,13 +43,13 @@ def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
             }
         else:
             kept.pop(section, None)
-    return Options.model_validate(kept).model_dump(), faults
+    return Options.model_validate(kept).model_dump(), errors
 
 
-def config_error(faults: Mapping[str, str]) -> GoalreelError:
-    """Return the error that lists all faults, given by their keys."""
-    count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
-    lines = "".join(f"\n  {key}: {message}" for key, message in faults.items())
+def config_error(errors: Mapping[str, str]) -> GoalreelError:
+    """Return the error that lists all errors, given by their keys."""
+    count = "an error" if len(errors) == 1 else f"{len(errors)} errors"
+    lines = "".join(f"\n  {key}: {message}" for key, message in errors.items())
     return GoalreelError(f"the configuration has {count}:{lines}")
 
 

@@ -44,7 +44,7 @@ def choose(config: Mapping) -> EncoderChoice:
     """Return how the film of a complete, checked configuration is encoded."""
     encode, reason, environment = config["encode"], "", describe(config["env"])
     if encode["encoder"] != "x264":
-        reason = next((why for _, why in obstacles(config)), "")
+        reason = next((why for _, why in encoder_errors(config)), "")
         if encode["encoder"] == "auto" and not (environment.has_atlas or environment.few_blocks):
             reason = reason or "much of a picture of this environment may be new"
         if not reason:
@@ -59,7 +59,7 @@ def choose(config: Mapping) -> EncoderChoice:
     return EncoderChoice(False, settings, reason, f"x264, {values}{why}")
 
 
-def obstacles(config: Mapping) -> Iterator[tuple[str, str]]:
+def encoder_errors(config: Mapping) -> Iterator[tuple[str, str]]:
     """Yield why a film cannot be assembled: the option, and the reason in a few words."""
     encode, overlay = config["encode"], config["overlay"]
     for key in _ONLY_X264:

@@ -1,4 +1,4 @@
-"""What Gymnasium knows of an environment's id: its maker, the faults of its arguments, its sources.
+"""What Gymnasium knows of an environment's id: its maker, the errors of its arguments, its sources.
 
 Imported while the Snakefile is parsed: Gymnasium itself only for an id that goalreel does not
 compute.
@@ -177,15 +177,15 @@ def may_never_end(env: str) -> bool:
     return bool(_ENDLESS.fullmatch(env.rpartition(":")[2]))
 
 
-def environment_faults(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
-    """Return (key, what is wrong) for each fault of `env` and of `env_kwargs`."""
+def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
+    """Return (key, what is wrong) for each error of `env` and of `env_kwargs`."""
     if describe(env).computed:
-        return [fault for key in kwargs for fault in _native_faults(env, key, kwargs[key])]
+        return [error for key in kwargs for error in _native_errors(env, key, kwargs[key])]
     try:
         _, creator = find_spec(env)
     except GoalreelError as error:
         return [("env", str(error))]
-    given = [(f"env_kwargs.{key}", fault) for key, v in kwargs.items() if (fault := unfit(key, v))]
+    given = [(f"env_kwargs.{key}", error) for key, v in kwargs.items() if (error := unfit(key, v))]
     return given or _unknown_kwargs(env, creator, kwargs)
 
 
@@ -283,7 +283,7 @@ def import_module(module: str):
     return importlib.import_module(module)
 
 
-def _native_faults(env: str, key: object, value: object) -> list[tuple[str, str]]:
+def _native_errors(env: str, key: object, value: object) -> list[tuple[str, str]]:
     if key != "goal_velocity":
         return [(f"env_kwargs.{key}", f"{env} has no such argument; allowed: goal_velocity")]
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -317,7 +317,7 @@ def _plain(value: object) -> bool:
 
 
 def _unknown_kwargs(env: str, creator, given: Mapping) -> list[tuple[str, str]]:
-    """Return a fault for each argument that the maker's signature does not have."""
+    """Return an error for each argument that the maker's signature does not have."""
     try:
         parameters = inspect.signature(creator).parameters
     except (TypeError, ValueError):  # a maker that does not tell: gymnasium.make will

@@ -71,20 +71,20 @@ class _BeforeMujoco(importlib.abc.MetaPathFinder):
 def _choose() -> None:
     if os.environ.get("MUJOCO_GL"):
         return
-    faults = []
+    errors = []
     for name in _CHOICES:
-        fault = _fault(name)
-        if not fault:
+        error = _loading_error(name)
+        if not error:
             os.environ["MUJOCO_GL"] = name
             return
-        faults.append(f"\n  {name}: {fault}")
+        errors.append(f"\n  {name}: {error}")
     raise GoalreelError(
         "MuJoCo has no OpenGL to draw with; install Debian's packages libegl1 and libgl1-mesa-dri, "
-        f"or libosmesa6, or set MUJOCO_GL:{''.join(faults)}"
+        f"or libosmesa6, or set MUJOCO_GL:{''.join(errors)}"
     )
 
 
-def _fault(name: str) -> str:
+def _loading_error(name: str) -> str:
     """Return why MuJoCo cannot draw with an OpenGL, "" if it can."""
     with tempfile.TemporaryDirectory() as folder:  # where MuJoCo writes its log
         try:

@@ -55,7 +55,7 @@ def find_wrapper(name: str) -> Callable:
 
 
 def wrapper_modules(wrappers: Sequence[str | Mapping]) -> list[str]:
-    """Return the modules that name and define wrappers which have no fault."""
+    """Return the modules that name and define wrappers which have no error."""
     names = [named(wrapper)[0] for wrapper in wrappers]
     defining = {getattr(find_wrapper(name), "__module__", None) for name in names}
     return sorted({name.partition(":")[0] for name in names} | (defining - {None}))
@@ -115,10 +115,10 @@ def spaces_of(
         return {}
 
 
-def wrapper_faults(
+def wrapper_errors(
     env: str, env_kwargs: Mapping, wrappers: Sequence[str | Mapping]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (key, what is wrong) for each fault of `env_wrappers`, given that `env` has none."""
+    """Yield (key, what is wrong) for each error of `env_wrappers`, given that `env` has none."""
     if wrappers and describe(env).computed:
         yield (
             "env_wrappers",
@@ -140,10 +140,12 @@ def wrapper_faults(
         except GoalreelError as error:
             yield key, str(error)
             continue
-        faults = [f"{name}: {k}: {fault}" for k, v in kwargs.items() if (fault := unfit(k, v))]
-        for fault in faults or filter(None, [_misfit(name, found, kwargs), _lacking(name, found)]):
-            yield key, fault
-        if not faults and _skips_twice(env, env_kwargs, found, kwargs):
+        errors = [f"{name}: {k}: {error}" for k, v in kwargs.items() if (error := unfit(k, v))]
+        for error in errors or filter(
+            None, [_signature_error(name, found, kwargs), _lacking(name, found)]
+        ):
+            yield key, error
+        if not errors and _skips_twice(env, env_kwargs, found, kwargs):
             yield (
                 "env_kwargs.frameskip",
                 f"{env} skips frames itself, and so does {name}; "
@@ -151,7 +153,7 @@ def wrapper_faults(
             )
 
 
-def _misfit(name: str, wrapper: Callable, kwargs: Mapping) -> str:
+def _signature_error(name: str, wrapper: Callable, kwargs: Mapping) -> str:
     """Tell which argument a wrapper does not take, or lacks; "" if all fit."""
     try:
         signature = inspect.signature(wrapper)

@@ -84,7 +84,7 @@ def read_comment(path: str | os.PathLike) -> str:
 
 @contextlib.contextmanager
 def _movie(path: str | os.PathLike) -> Iterator[Span]:
-    """Yield the moov box's content; what is wrong with it is raised as the file's fault."""
+    """Yield the moov box's content; what is wrong with it is raised as the file's error."""
     damage = "it is truncated or corrupt: not a whole MP4 file"
     with reporting_damage(path, damage), Path(path).open("rb") as stream:
         boxes = dict(boxes_in(Span(stream, 0, os.fstat(stream.fileno()).st_size)))

@@ -142,7 +142,7 @@ def _described(data: Mapping, name: str) -> Mapping:
     return value if isinstance(value, Mapping) else {}
 
 
-def misfit(model: str, spaces: Mapping[str, object]) -> str:
+def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
     """Tell which space of a model differs from the environment's, "" if none shows.
 
     spaces: Gymnasium's, by their names in a model, observation_space and action_space

@@ -71,7 +71,7 @@ class Sb3Policy:
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the statistics are of other observations.
 
-        Whether the model itself fits is checked before the run, by sb3_files.misfit.
+        Whether the model itself fits is checked before the run, by sb3_files.spaces_error.
         """
         if self.statistics is None or not self.statistics.norm_obs:
             return

@@ -27,7 +27,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def fault_of(path: Path, digest: str) -> str:
+def checksum_error(path: Path, digest: str) -> str:
     """Return what is wrong with a file by its sha256, "" for nothing.
 
     Raises GoalreelError if it cannot be read.
@@ -38,7 +38,7 @@ def fault_of(path: Path, digest: str) -> str:
         with reporting_damage(path):
             actual = sha256_of(path)
     except UnusableFileError as error:  # it is no file
-        return error.fault
+        return error.problem
     return "" if actual == digest else "its sha256 is not the one in the list"
 
 
@@ -149,8 +149,8 @@ def read_sums(sums: Path) -> dict[Path, str]:
 def check_digests(path: Path) -> None:
     """Raise UnusableFileError unless a .json file, and those that it lists, are as written."""
     for name, digest in read_digests(path).items():
-        if fault := fault_of(path.parent / name, digest):
-            raise UnusableFileError(path, f"{name} beside it: {fault}")
+        if error := checksum_error(path.parent / name, digest):
+            raise UnusableFileError(path, f"{name} beside it: {error}")
 
 
 def check_folder(folder: Path) -> list[Path]:
@@ -161,10 +161,10 @@ def check_folder(folder: Path) -> list[Path]:
     try:
         digests = read_sums(folder / SUMS)
     except UnusableFileError as error:  # which files are its own is not known
-        raise UnusableFileError(folder, f"{SUMS}: {error.fault}", ()) from None
+        raise UnusableFileError(folder, f"{SUMS}: {error.problem}", ()) from None
     for path, digest in digests.items():
-        if fault := fault_of(path, digest):
+        if error := checksum_error(path, digest):
             raise UnusableFileError(
-                folder, f"{path.name}: {fault}", [*digests, folder / SUMS, folder / STAMP]
+                folder, f"{path.name}: {error}", [*digests, folder / SUMS, folder / STAMP]
             )
     return list(digests)

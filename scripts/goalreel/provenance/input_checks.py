@@ -29,18 +29,18 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
     Raises:
         UnusableFileError: one of them was made otherwise; it names all such files.
     """
-    faults: list[UnusableFileError] = []
+    errors: list[UnusableFileError] = []
     for name, paths in inputs.items():
         if name in spec.input_digests and paths is not None:
-            faults += _unusable(spec, name, paths)
-    if faults:
-        faults[0].others = tuple(faults[1:])
-        raise faults[0]
+            errors += _unusable(spec, name, paths)
+    if errors:
+        errors[0].others = tuple(errors[1:])
+        raise errors[0]
 
 
 def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[UnusableFileError]:
     """Return what is wrong with the files of an input."""
-    all_shards, faults = not isinstance(paths, Path), []
+    all_shards, errors = not isinstance(paths, Path), []
     reach: int | None = spec.shard.get("first", 0)
     for path in paths if all_shards else [paths]:
         try:
@@ -55,12 +55,12 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
             elif path.is_dir():
                 whole = check_folder(path)[0]
             reach = _reach_after(spec, name, whole, reach)
-        except UnusableFileError as fault:
-            faults.append(fault)
+        except UnusableFileError as error:
+            errors.append(error)
             reach = None  # where the next shard is to begin is not known
     if all_shards and reach not in (None, end := spec.shard["reaches"]):
-        faults.append(UnusableFileError(path, f"it holds reaches up to {reach}, not {end}"))
-    return faults
+        errors.append(UnusableFileError(path, f"it holds reaches up to {reach}, not {end}"))
+    return errors
 
 
 def _date_back(path: Path) -> None:

@@ -27,12 +27,12 @@ def check_template(template: object) -> bool:
     """Return True for a caption's template that is sound; raise GoalreelError for another."""
     if not isinstance(template, str):
         return True  # not for this check to refuse
-    if fault := _template_fault(template):
-        raise GoalreelError(fault)
+    if error := _template_error(template):
+        raise GoalreelError(error)
     return True
 
 
-def _template_fault(template: str) -> str | None:
+def _template_error(template: str) -> str | None:
     """Return what is wrong with a caption's template, None if it is sound."""
     try:
         parts = list(string.Formatter().parse(template))

@@ -85,14 +85,16 @@ def read_recording(path: str) -> Recording:
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
         hints = (did_you_mean(name, _NAMES) for name in names if not _is_known(name))
         told = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
-        raise _fault(path, f"{told}; allowed: {_COLUMNS}")
+        raise _recording_error(path, f"{told}; allowed: {_COLUMNS}")
     numbers = [f"action_{i}" for i in range(len(actions))]
     if actions and actions != ["action"] and sorted(actions) != sorted(numbers):
-        raise _fault(
+        raise _recording_error(
             path, f"its action columns are {', '.join(actions)}; allowed: action_0, action_1, ..."
         )
     if actions and "seed" not in columns:
-        raise _fault(path, "it has actions but no column seed, which is needed to replay them")
+        raise _recording_error(
+            path, "it has actions but no column seed, which is needed to replay them"
+        )
     label, offsets = f"policy.file: {path}", _offsets(path, columns["episode"])
     seeds = _seeds(path, columns, offsets)
     if states:
@@ -125,7 +127,7 @@ def check_env(path: str, env: str) -> None:
         )
 
 
-def _fault(path: str, what: str) -> OptionError:
+def _recording_error(path: str, what: str) -> OptionError:
     return OptionError("policy.file", f"{path} is not a recording that can be played: {what}")
 
 
@@ -139,20 +141,24 @@ def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
             if size > _MOST_BYTES:
-                raise _fault(path, f"it unpacks to {size:,} bytes; allowed: {_MOST_BYTES:,}")
+                raise _recording_error(
+                    path, f"it unpacks to {size:,} bytes; allowed: {_MOST_BYTES:,}"
+                )
             columns = {
                 name: npz.read_array(archive, name)
                 for name in sorted(set(npz.names_in(archive)) - {"env"})
             }
     except (OSError, *BROKEN) as error:
-        raise _fault(path, f"{type(error).__name__}: {str(error)[:200]}") from None
+        raise _recording_error(path, f"{type(error).__name__}: {str(error)[:200]}") from None
     lengths = {name: array.shape[:1] for name, array in columns.items()}
     if len(set(lengths.values())) > 1 or () in lengths.values():
         shapes = ", ".join(f"{name} {columns[name].shape}" for name in columns)
-        raise _fault(path, f"its arrays differ in length: {shapes}")
+        raise _recording_error(path, f"its arrays differ in length: {shapes}")
     for name, array in columns.items():
         if array.dtype.kind not in "iufb" or (array.ndim > 1 and name != "action"):
-            raise _fault(path, f"its array {name} is {array.dtype} of shape {array.shape}")
+            raise _recording_error(
+                path, f"its array {name} is {array.dtype} of shape {array.shape}"
+            )
     return list(columns), columns
 
 
@@ -162,13 +168,13 @@ def _read_csv(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
         with Path(path).open(newline="", encoding="utf-8-sig") as text:
             lines = [row for row in csv.reader(text) if row]
     except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
-        raise _fault(path, f"it is not a CSV file with a header ({error})") from None
+        raise _recording_error(path, f"it is not a CSV file with a header ({error})") from None
     if not lines:
-        raise _fault(path, "it is not a CSV file with a header (it is empty)")
+        raise _recording_error(path, "it is not a CSV file with a header (it is empty)")
     header, *rows = lines
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
-            raise _fault(
+            raise _recording_error(
                 path,
                 f"row {number} has {len(row)} fields and its header {len(header)} (by commas)",
             )
@@ -191,19 +197,21 @@ def _numbers(path: str, name: str, texts: list[str]) -> np.ndarray:
         try:
             numbers[row] = float(text if text or name != "reward" else "nan")
         except ValueError:
-            raise _fault(path, f"row {row + 1}, column {name}: {text!r} is not a number") from None
+            raise _recording_error(
+                path, f"row {row + 1}, column {name}: {text!r} is not a number"
+            ) from None
     return numbers
 
 
 def _offsets(path: str, episode: np.ndarray) -> np.ndarray:
     """Return where the episodes start, from each row's episode."""
     if len(episode) == 0:
-        raise _fault(path, "it has no rows")
+        raise _recording_error(path, "it has no rows")
     starts = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
     begun = np.sort(episode[starts])
     again = begun[1:][begun[1:] == begun[:-1]]
     if len(again):
-        raise _fault(path, f"the rows of episode {again[0]} are not consecutive")
+        raise _recording_error(path, f"the rows of episode {again[0]} are not consecutive")
     return np.append(starts, len(episode)).astype(np.int64)
 
 
@@ -217,7 +225,7 @@ def _seeds(path: str, columns: Mapping[str, np.ndarray], offsets: np.ndarray) ->
     if seed.dtype.kind == "f":
         sound &= seed == np.floor(seed)
     for row in np.flatnonzero(~sound)[:1].tolist():
-        raise _fault(
+        raise _recording_error(
             path,
             f"seed {seed[row]} in row {row + 1}; allowed: one whole number below 2**64 for each "
             "episode",

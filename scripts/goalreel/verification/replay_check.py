@@ -44,7 +44,7 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
                     place = f"the episode of seed {seed}, step {step.step}"
                     return frames, f"{place}: Gymnasium draws another picture"
     except UnusableFileError as error:
-        return error.path, error.fault
+        return error.path, error.problem
     except GoalreelError as error:
         return trajectories, str(error)
     return None

@@ -19,7 +19,13 @@ from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.checksum_trailer import check_trailer
 from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
-from goalreel.provenance.checksums import SUMS, check_folder, fault_of, read_digests, read_sums
+from goalreel.provenance.checksums import (
+    SUMS,
+    check_folder,
+    checksum_error,
+    read_digests,
+    read_sums,
+)
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.frame_cache import open_cache
@@ -187,7 +193,7 @@ def _read_list(path: Path, stage: str, plan: Plan) -> File:
 def _read_listed(path: Path, digest: str) -> File:
     if not path.exists():
         raise GoalreelError("missing")
-    if error := fault_of(path, digest):
+    if error := checksum_error(path, digest):
         raise UnusableFileError(path, error)
     return File(path.stat().st_size)
 

@@ -43,7 +43,7 @@ def inspect(path: Path, read: Callable[[], File]) -> File:
     try:
         return read()
     except UnusableFileError as error:
-        return File(status="damaged", error=error.fault, listed=error.files)
+        return File(status="damaged", error=error.problem, listed=error.files)
     except GoalreelError as error:
         if not path.exists():
             return File(status="missing", error="missing")
@@ -137,8 +137,8 @@ def error_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
         verdicts: what was found.
         again: what `remove` returned, for the last line; nothing if nothing was removed.
     """
-    faults = [v.having("damaged") | v.having("not checked") for v in verdicts]
-    errors = [item for found in faults for item in sorted(found.items())]
+    errors = [v.having("damaged") | v.having("not checked") for v in verdicts]
+    errors = [item for found in errors for item in sorted(found.items())]
     needed = [verdict for verdict in verdicts if verdict.stage != "render"]
     errors += [item for verdict in needed for item in verdict.having("missing").items()]
     if not errors:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from goalreel.configuration.errors import config_error, read_options
 from goalreel.configuration.options import Policy, Render
-from goalreel.encoding.encoder_selection import cards, choose, obstacles
-from goalreel.environments.gymnasium_ids import class_fps, environment_faults, may_never_end
+from goalreel.encoding.encoder_selection import cards, choose, encoder_errors
+from goalreel.environments.gymnasium_ids import class_fps, environment_errors, may_never_end
 from goalreel.environments.registry import describe
-from goalreel.environments.wrappers import named, spaces_of, wrapper_faults
+from goalreel.environments.wrappers import named, spaces_of, wrapper_errors
 from goalreel.errors import OptionError, UnusableFileError, pluralize
 from goalreel.mp4.reader import MOST_FRAMES
 from goalreel.policies.minari_files import read_header
@@ -24,16 +24,16 @@ from goalreel.policies.parameters import (
     pixel_kwargs,
 )
 from goalreel.policies.policy_dependencies import policy_files, policy_tools
-from goalreel.policies.sb3_files import misfit, with_files
+from goalreel.policies.sb3_files import spaces_error, with_files
 from goalreel.rendering.captions import default_captions
 from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
 from goalreel.workflow import selection
-from goalreel.workflow.policy_faults import (
-    Faults,
-    dataset_faults,
-    pixel_policy_faults,
-    training_faults,
+from goalreel.workflow.policy_errors import (
+    Errors,
+    dataset_errors,
+    pixel_policy_errors,
+    training_errors,
 )
 
 _POLICY_FILES = {".py": "file", ".zip": "sb3"}  # the policy that plays such a file
@@ -45,36 +45,36 @@ _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gig
 def load_config(given: Mapping) -> dict:
     """Return the complete configuration for what the user gave.
 
-    Raises GoalreelError that lists every fault: unknown keys, wrong types, values out of range,
+    Raises GoalreelError that lists every error: unknown keys, wrong types, values out of range,
     a policy that does not fit its environment, a size or palette that the style does not draw, a
     film that cannot be assembled as asked, more shards or frames than a run or a film can have.
     """
-    config, faults = read_options(_with_policy_section(given))
+    config, errors = read_options(_with_policy_section(given))
     if config["policy"]["name"] is None:
         name = _fitting_policy(config["policy"], config["env"])
         config["policy"] = config["policy"] | {"name": name}
-    if _are_sound(("policy",), faults):
-        faults |= dict(dataset_faults(config))
-    if config["policy"]["name"] == "minari" and not faults:
+    if _are_sound(("policy",), errors):
+        errors |= dict(dataset_errors(config))
+    if config["policy"]["name"] == "minari" and not errors:
         config = config | read_header(config["policy"]["dataset"]).options
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
     config["pixels"]["game"] = game
-    # An option with a fault is at its default here, which is not held against the others.
+    # An option with an error is at its default here, which is not held against the others.
     for check, needed in (
-        (_environment_faults, ("env", "env_kwargs", "env_wrappers")),
-        (_policy_faults, ("env", "policy.name")),
-        (_style_faults, ("env", "render.style")),
-        (training_faults, ("pixels", "policy")),
-        (_policy_file_faults, ("env", "env_kwargs", "env_wrappers", "policy")),
+        (_environment_errors, ("env", "env_kwargs", "env_wrappers")),
+        (_policy_errors, ("env", "policy.name")),
+        (_style_errors, ("env", "render.style")),
+        (training_errors, ("pixels", "policy")),
+        (_policy_file_errors, ("env", "env_kwargs", "env_wrappers", "policy")),
     ):
-        if _are_sound(needed, faults):
-            faults = {**faults, **dict(check(config)), **faults}
-    for check in (_selection_faults, _encoder_faults, _shard_faults, _film_faults):
-        if not faults and check is _encoder_faults:
+        if _are_sound(needed, errors):
+            errors = {**errors, **dict(check(config)), **errors}
+    for check in (_selection_errors, _encoder_errors, _shard_errors, _film_errors):
+        if not errors and check is _encoder_errors:
             config = _fitted(config)
-        faults = faults or dict(check(config))
-    if faults:
-        raise config_error(faults)
+        errors = errors or dict(check(config))
+    if errors:
+        raise config_error(errors)
     policy = config["policy"]
     taken = ("name", *(parameters(policy["name"], config["env"]) or ()))
     policy = with_files(policy, config["env"]) if policy["name"] == "sb3" else policy
@@ -87,9 +87,9 @@ def load_config(given: Mapping) -> dict:
     }
 
 
-def _are_sound(options: tuple[str, ...], faults: Mapping[str, str]) -> bool:
-    """Return whether no fault is of one of the options, or of a value in it."""
-    return not any(f"{key}.".startswith(f"{option}.") for key in faults for option in options)
+def _are_sound(options: tuple[str, ...], errors: Mapping[str, str]) -> bool:
+    """Return whether no error is of one of the options, or of a value in it."""
+    return not any(f"{key}.".startswith(f"{option}.") for key in errors for option in options)
 
 
 def results_folder(env: str, policy: Mapping) -> str:
@@ -117,10 +117,10 @@ def _fitting_policy(policy: Mapping, env: object) -> str:
     return "pump" if isinstance(env, str) and describe(env).is_mountain_car else "random"
 
 
-def _environment_faults(config: Mapping) -> Faults:
+def _environment_errors(config: Mapping) -> Errors:
     env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
-    faults = environment_faults(env, kwargs)
-    yield from faults or wrapper_faults(env, kwargs, wrappers)
+    errors = environment_errors(env, kwargs)
+    yield from errors or wrapper_errors(env, kwargs, wrappers)
     # A recording ends by itself; any other policy may go round and round.
     recorded = config["policy"]["name"] in RECORDED
     if config["max_steps"] is None and not recorded and may_never_end(env):
@@ -131,8 +131,8 @@ def _environment_faults(config: Mapping) -> Faults:
         )
 
 
-def _policy_faults(config: Mapping) -> Faults:
-    """Yield the faults of a policy that does not play the environment, or lacks what it needs."""
+def _policy_errors(config: Mapping) -> Errors:
+    """Yield the errors of a policy that does not play the environment, or lacks what it needs."""
     policy, env, name = config["policy"], config["env"], config["policy"]["name"]
     taken = parameters(name, env)
     plays = taken is not None
@@ -155,11 +155,11 @@ def _policy_faults(config: Mapping) -> Faults:
     if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
         yield "policy.file", f"null; {name!r} needs the path of its file"
     if plays and name == "pixels":
-        yield from pixel_policy_faults(config)
+        yield from pixel_policy_errors(config)
 
 
-def _policy_file_faults(config: Mapping) -> Faults:
-    """Yield the fault of a policy's files and packages, or of how it fits, if options have none."""
+def _policy_file_errors(config: Mapping) -> Errors:
+    """Yield the error of a policy's files and packages, or of how it fits, if options have none."""
     policy = config["policy"]
     taken = parameters(policy["name"], config["env"]) or ()
     try:
@@ -171,9 +171,9 @@ def _policy_file_faults(config: Mapping) -> Faults:
         if policy["name"] == "sb3" or config["env_wrappers"]:
             spaces = spaces_of(*(config[key] for key in ("env", "env_kwargs", "env_wrappers")))
         if policy["name"] == "sb3":
-            fault = misfit(policy["file"], spaces)
-            if fault:
-                yield "policy.file", f"{fault}; set env and env_wrappers as in its training"
+            error = spaces_error(policy["file"], spaces)
+            if error:
+                yield "policy.file", f"{error}; set env and env_wrappers as in its training"
         if policy["name"] == "pixels" and policy["file"] is not None:
             from goalreel.policies.pixel_policy import PixelPolicy  # it takes NumPy
 
@@ -183,12 +183,12 @@ def _policy_file_faults(config: Mapping) -> Faults:
 
             check_env(policy["file"], config["env"])
     except UnusableFileError as error:
-        yield "policy.file", f"{error.path} cannot be used: {error.fault}"
+        yield "policy.file", f"{error.path} cannot be used: {error.problem}"
     except OptionError as error:
         yield error.key, error.message
 
 
-def _style_faults(config: Mapping) -> Faults:
+def _style_errors(config: Mapping) -> Errors:
     env, style = config["env"], config["render"]["style"]
     for key in ("width", "height", "palette") if style == "gymnasium" else ():
         value, fixed = config["render"][key], Render.model_fields[key].default
@@ -226,8 +226,8 @@ def film_fps(own: float) -> int:
     return min(max(round(own), 1), _MOST_FPS)
 
 
-def _selection_faults(config: Mapping) -> Faults:
-    """Yield the faults of what is to be filmed."""
+def _selection_errors(config: Mapping) -> Errors:
+    """Yield the errors of what is to be filmed."""
     given = [key for key in selection.CHOICES if config[key] is not None]
     if len(given) > 1:
         yield (
@@ -285,16 +285,16 @@ def _fitted(config: dict) -> dict:
     return config
 
 
-def _encoder_faults(config: Mapping) -> Faults:
+def _encoder_errors(config: Mapping) -> Errors:
     if config["encode"]["encoder"] == "assemble":
-        for key, reason in obstacles(config):
+        for key, reason in encoder_errors(config):
             yield (
                 key,
                 f"{reason}, so encode.encoder cannot be 'assemble'; allowed here: auto, x264",
             )
 
 
-def _shard_faults(config: Mapping) -> Faults:
+def _shard_errors(config: Mapping) -> Errors:
     count, size = selection.count(config), config["shard_size"]
     shards = -(-count // size)
     if shards > _MOST_SHARDS:
@@ -306,8 +306,8 @@ def _shard_faults(config: Mapping) -> Faults:
         )
 
 
-def _film_faults(config: Mapping) -> Faults:
-    """Yield the fault of a film of too many frames."""
+def _film_errors(config: Mapping) -> Errors:
+    """Yield the error of a film of too many frames."""
     # An episode has at least one step, so two frames, and its card.
     least, count = cards(config, choose(config)) + 2, selection.count(config)
     if count * least > MOST_FRAMES:

@@ -194,18 +194,18 @@ def check_results(results: str, base: Path) -> None:
     place, base = Path(results).resolve(), base.resolve()
     if "://" in results:
         raise GoalreelError(
-            f"the configuration has a fault:\n  results: '{results}' is an address, not a folder; "
+            f"the configuration has an error:\n  results: '{results}' is an address, not a folder; "
             f"for object storage keep the folder and give snakemake --default-storage-provider "
             f"and --default-storage-prefix (docs/object-storage.md)"
         )
     if place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
-        fault = "is where the workflow's own files stand"
+        error = "is where the workflow's own files stand"
     elif place.exists() and not place.is_dir():
-        fault = "is a file"
+        error = "is a file"
     else:
         return
     raise GoalreelError(
-        f"the configuration has a fault:\n  results: '{results}' {fault}; choose another folder"
+        f"the configuration has an error:\n  results: '{results}' {error}; choose another folder"
     )
 
 

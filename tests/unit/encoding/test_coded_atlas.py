@@ -11,7 +11,7 @@ from encode import encode as program
 from goalreel.encoding import encoder_selection
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
 from goalreel.encoding.assembling.encode_atlas import code_atlas
-from goalreel.encoding.encoder_selection import choose, obstacles
+from goalreel.encoding.encoder_selection import choose, encoder_errors
 from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
@@ -174,7 +174,7 @@ def test_who_makes_the_film_and_why_is_said(given, key, reason):
         assert chosen.label == "assembled from H.264 pictures, qp 34"
         return
     assert chosen.label.startswith("x264, ") and f"(not assembled: {reason})" in chosen.label
-    assert dict(obstacles(config(**given))) == {key: reason}
+    assert dict(encoder_errors(config(**given))) == {key: reason}
     asked = given | {"encode": given.get("encode", {}) | ASSEMBLE}
     with pytest.raises(GoalreelError) as error:
         config(**asked)

@@ -9,7 +9,7 @@ import pytest
 from conftest import CONTINUOUS
 from recordings import said_by
 
-from goalreel.environments.gymnasium_ids import environment_faults, find_spec, may_never_end
+from goalreel.environments.gymnasium_ids import environment_errors, find_spec, may_never_end
 from goalreel.errors import GoalreelError
 from goalreel.workflow.config import load_config
 
@@ -18,9 +18,9 @@ PACKAGES = ("ale_py", "minigrid", "shimmy", "gymnasium_robotics", "highway_env",
 ASK = f"""
 import sys
 sys.modules |= dict.fromkeys({PACKAGES}, None)
-from goalreel.environments.gymnasium_ids import environment_faults
+from goalreel.environments.gymnasium_ids import environment_errors
 for env in sys.argv[1:]:
-    print(*(message for _, message in environment_faults(env, {{}})))
+    print(*(message for _, message in environment_errors(env, {{}})))
 """
 MISSING = {
     "ALE/Breakout-v5": "pip install 'ale-py'",
@@ -43,7 +43,7 @@ def test_an_id_of_a_package_that_is_missing_names_what_to_install():
 
 
 def test_mario_names_the_interpreter_that_he_needs():
-    ((key, message),) = environment_faults("SuperMarioBros-1-1-v0", {})
+    ((key, message),) = environment_errors("SuperMarioBros-1-1-v0", {})
     assert key == "env" and "make .venv-mario/installed" in message
     assert f"NumPy {np.__version__}" in message
 
@@ -64,7 +64,7 @@ def test_mario_names_the_interpreter_that_he_needs():
 def test_an_id_of_another_version_names_the_one_to_type(env, other):
     if other.startswith(("ALE", "MiniGrid")):
         pytest.importorskip("ale_py" if "ALE" in other else "minigrid")
-    ((key, message),) = environment_faults(env, {})
+    ((key, message),) = environment_errors(env, {})
     assert key == "env" and f"type env={other}" in message
     if re.search(r"-v\d", env):  # without a version Gymnasium takes the latest, whichever it is
         with pytest.raises((gymnasium.error.Error, ImportError)):
@@ -79,7 +79,7 @@ def test_ataris_older_ids_are_found_without_their_package_before_them(env):
 
 def test_a_module_that_is_nowhere_is_named_with_the_places_that_were_searched():
     for env, missing in [("nowhere_env:Light-v0", "nowhere_env"), ("no.where:A-v0", "no")]:
-        ((_, message),) = environment_faults(env, {})
+        ((_, message),) = environment_errors(env, {})
         assert f"no module '{missing}' in {Path.cwd()}, where snakemake runs" in message
 
 

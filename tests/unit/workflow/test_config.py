@@ -304,16 +304,16 @@ FAULTS = [
 @pytest.mark.parametrize(("given", "message"), FAULTS)
 def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, message):
     said = faults(**given)
-    assert said.startswith("the configuration has a fault:\n  ")
+    assert said.startswith("the configuration has an error:\n  ")
     assert len(said.splitlines()) == 2
     assert message in said
 
 
 def test_all_faults_are_told_at_once():
     said = faults(reachs=1, seed=-1, encode={"qp": 99, "preset": "fats"}, policy={"name": "x"})
-    assert "has 5 faults" in said and len(said.splitlines()) == 6
+    assert "has 5 errors" in said and len(said.splitlines()) == 6
     said = faults(env="CartPoll-v1", seed=-1)
-    assert "has 2 faults" in said, "a policy is not held against an environment that is not known"
+    assert "has 2 errors" in said, "a policy is not held against an environment that is not known"
     continuous = {"env": "MountainCarContinuous-v0", "encode": {"qp": 99}}
     said = faults(policy={"name": "near_optimal"}, **continuous)
     assert "near_optimal" in said and "encode.qp: 99" in said
@@ -464,7 +464,7 @@ def test_only_the_vector_style_has_other_sizes_and_palettes():
     fixed = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
     assert load(render=fixed) == load()
     said = faults(render={"width": 1280, "height": 720, "palette": "dark"})
-    assert "has 3 faults" in said
+    assert "has 3 errors" in said
 
 
 def test_run_without_options_gets_policy_and_folder_of_its_env(tmp_path, monkeypatch):

@@ -66,7 +66,7 @@ def code_strips(strips: Planes, qp: int) -> BitStrings:
 def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
     """Return the pictures of an Annex B stream in yuv420p, (frames, H * 3 / 2, W) uint8.
 
-    size: (width, height) shown, even. Raises GoalreelError if ffmpeg finds a fault in the stream.
+    size: (width, height) shown, even. Raises GoalreelError if ffmpeg finds an error in the stream.
     """
     width, height = size
     arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]

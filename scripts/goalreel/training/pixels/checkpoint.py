@@ -101,7 +101,7 @@ def read_checkpoint(
         progress = changed(content["progress"], torch.Tensor, lambda tensor: tensor.numpy())
         return content["learner"], replay, progress
     except UnusableFileError as error:
-        raise _refused(path, error.fault) from None
+        raise _refused(path, error.problem) from None
     except GoalreelError as error:
         raise _refused(path, str(error)) from None
     except Exception as error:  # of pickle, zipfile, NumPy and PyTorch, of many kinds
@@ -123,9 +123,9 @@ def resume(path: str | os.PathLike, identity: Mapping, learner, replay) -> dict:
     return progress
 
 
-def _refused(path: Path, fault: str) -> GoalreelError:
+def _refused(path: Path, error: str) -> GoalreelError:
     return GoalreelError(
-        f"{path}: cannot be resumed from: {fault}; delete it to begin the training again"
+        f"{path}: cannot be resumed from: {error}; delete it to begin the training again"
     )
 
 

@@ -143,7 +143,7 @@ class Session:
             latest = trainer.evaluations[-1]
             say(
                 f"evaluation of {latest.checkpoint_step:,} decisions, after "
-                f"{latest.seconds:,.0f} s: mean return {latest.mean:.1f} of {len(returns)} greedy games"
+                f"{latest.seconds:,.0f} s: mean return {latest.mean:.1f} of {len(returns)} games"
             )
         if trainer.waiting:
             weights = trainer.waiting[0][-1]

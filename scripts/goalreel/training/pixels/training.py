@@ -157,5 +157,6 @@ def write_results(policy: Path, table: Path, metrics: Path, trained: Trained, sp
         f"{trained.game['game']}: {figures['decisions']:,} decisions in "
         f"{figures['seconds']:,.1f} s, {figures['decisions_per_s']:,.0f}/s; {trainer.updates:,} "
         f"updates from {trainer.samples:,} samples; best "
-        f"after {best.checkpoint_step:,} decisions and {best.seconds:,.0f} s: mean return {best.mean:.1f} of {len(best.returns)} greedy games"
+        f"after {best.checkpoint_step:,} decisions and {best.seconds:,.0f} s: "
+        f"mean return {best.mean:.1f} of {len(best.returns)} greedy games"
     )

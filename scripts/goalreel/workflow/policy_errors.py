@@ -1,4 +1,4 @@
-"""Faults of what plays: training from pixels, a film of what it trained, a Minari data set."""
+"""Errors of what plays: training from pixels, a film of what it trained, a Minari data set."""
 
 import shlex
 import sys
@@ -15,14 +15,14 @@ from goalreel.policies.parameters import is_trained_here, pixel_kwargs
 from goalreel.training.games.settings import is_game
 from goalreel.training.pixels import presets
 
-Faults = Iterator[tuple[str, str]]  # of (key, what is wrong)
+Errors = Iterator[tuple[str, str]]  # of (key, what is wrong)
 # What Minari's public data sets were recorded in. Not highway_env and shimmy: they import what an
 # argument names.
 _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minigrid")
 
 
-def training_faults(config: Mapping) -> Faults:
-    """Yield the faults of the section `pixels`: a preset, or the checkpoint that is filmed."""
+def training_errors(config: Mapping) -> Errors:
+    """Yield the errors of the section `pixels`: a preset, or the checkpoint that is filmed."""
     section = config["pixels"]
     if is_game(section["game"]):
         fits = presets.fitting(section["game"])
@@ -30,11 +30,11 @@ def training_faults(config: Mapping) -> Faults:
             told = f"{section['preset']!r} does not fit {section['game']}; allowed: {fits}, null"
             yield "pixels.preset", told
             return
-        yield from _age_faults(config["policy"], presets.filled(section))
+        yield from _checkpoint_errors(config["policy"], presets.filled(section))
 
 
-def _age_faults(policy: Mapping, section: Mapping) -> Faults:
-    """Yield the fault of weights that the training from pixels will not have kept."""
+def _checkpoint_errors(policy: Mapping, section: Mapping) -> Errors:
+    """Yield the error of weights that the training from pixels will not have kept."""
     step, checkpoints = policy["checkpoint"], section["checkpoints"]
     if policy["name"] != "pixels" or not is_trained_here(policy) or not isinstance(step, int):
         return
@@ -47,8 +47,8 @@ def _age_faults(policy: Mapping, section: Mapping) -> Faults:
         )
 
 
-def pixel_policy_faults(config: Mapping) -> Faults:
-    """Yield the faults of a game that is filmed otherwise than a network was trained on it."""
+def pixel_policy_errors(config: Mapping) -> Errors:
+    """Yield the errors of a game that is filmed otherwise than a network was trained on it."""
     env, kwargs, game = config["env"], config["env_kwargs"], config["pixels"]["game"]
     if is_trained_here(config["policy"]) and game not in (None, env):
         yield (
@@ -71,10 +71,10 @@ def pixel_policy_faults(config: Mapping) -> Faults:
         )
 
 
-def dataset_faults(config: Mapping) -> Faults:
-    """Yield the faults of a data set, and of options that contradict what it says.
+def dataset_errors(config: Mapping) -> Errors:
+    """Yield the errors of a data set, and of options that contradict what it says.
 
-    Nothing that a data set names is imported or made where this yields a fault.
+    Nothing that a data set names is imported or made where this yields an error.
     """
     policy = config["policy"]
     if policy["name"] != "minari":

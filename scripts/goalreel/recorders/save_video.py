@@ -1,28 +1,23 @@
 """save_video: snippets of rendered frames as MP4 files, named and cut as Gymnasium cuts them."""
 
-import functools
+import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from goalreel.errors import GoalreelError
 from goalreel.recorders.schedule import capped_cubic_video_schedule
 from goalreel.recorders.video_writer import OnVideo, VideoOptions, VideoWriter
 
-_AT_ONCE = 8  # encoders that a stream of frames may keep busy, some 50 MB each
+_MAX_OVERLAP = 8  # encoders that a stream of frames may keep busy, some 50 MB each
 
 
-@dataclass(frozen=True)
-class _Snippet:
+class _Snippet(NamedTuple):
     name: str
     writer: VideoWriter
-    start: int  # number of its first frame
-    stop: int | None  # number of the frame after its last, None: up to the end
-
-    def shows(self, number: int) -> bool:
-        return self.start <= number and (self.stop is None or number < self.stop)
+    stop: float  # number of the frame after its last
 
     def finish(self) -> None:
         if self.writer.finish() is None:
@@ -95,56 +90,53 @@ def save_video(
             name, trigger, argument = f"step-{step}", step_trigger, step
         if trigger is None or not trigger(argument):
             return []
-        stop = None if video_length is None else number + video_length
+        stop = math.inf if video_length is None else number + video_length
         name = f"{name_prefix}-{name}.mp4"
         episode = {"episode": episode_index}
         writer = VideoWriter(folder / name, options, episode, step, first=number)
-        return [_Snippet(name, writer, number, stop)]
+        return [_Snippet(name, writer, stop)]
 
-    progress = functools.partial(_progress, logger=save_logger)
-    if hasattr(frames, "__len__") and hasattr(frames, "__getitem__"):
-        for number in range(max(len(frames), 1)):
-            for snippet in starting(number):
-                _encode(frames, snippet, progress)
-    else:
-        _encode_stream(progress(frames, "frames"), starting, step_trigger is not None)
-
-
-def _encode(frames, snippet: _Snippet, progress: Callable) -> None:
-    """Encode a snippet of frames that can be looked up."""
-    stop = len(frames) if snippet.stop is None else min(snippet.stop, len(frames))
-    try:
-        for number in progress(range(snippet.start, stop), snippet.name):
-            snippet.writer.write(frames[number])
-        snippet.finish()
-    finally:
-        snippet.writer.abort()
+    if not (hasattr(frames, "__len__") and hasattr(frames, "__getitem__")):
+        shown = _progress(frames, "frames", save_logger)
+        _encode(shown, 0, starting(0), starting if step_trigger else None)
+        return
+    for number in range(max(len(frames), 1)):
+        for snippet in starting(number):
+            own = range(number, min(snippet.stop, len(frames)))
+            shown = _progress(own, snippet.name, save_logger)
+            _encode(map(frames.__getitem__, shown), number, [snippet])
 
 
-def _encode_stream(
-    frames: Iterable, starting: Callable[[int], list[_Snippet]], anywhere: bool
+def _encode(
+    frames: Iterable,
+    first: int,
+    running: list[_Snippet],
+    starting: Callable[[int], list[_Snippet]] | None = None,
 ) -> None:
-    """Encode the snippets of frames that come once.
+    """Encode the snippets of frames that come once, and read no more than they need.
 
-    anywhere: whether any frame may start a snippet; if only the first may, its end is the end.
+    Args:
+        frames: those of an episode, from number `first` on.
+        first: the number of the first.
+        running: the snippets that start with it.
+        starting: returns those that start with a later frame; None if none does.
     """
-    running = starting(0)
     try:
-        for number, frame in enumerate(frames):
-            running += starting(number) if number else []
-            if len(running) > _AT_ONCE:
+        for number, frame in enumerate(frames, first):
+            running += starting(number) if starting and number > first else []
+            if len(running) > _MAX_OVERLAP:
                 raise GoalreelError(
-                    f"{len(running)} snippets overlap at frame {number}; allowed: {_AT_ONCE} of "
-                    f"frames that come one by one; give a smaller video_length, or the frames as "
-                    f"a list"
+                    f"{len(running)} snippets overlap at frame {number}; allowed: {_MAX_OVERLAP} "
+                    f"of frames that come one by one; give a smaller video_length, or the frames "
+                    f"as a list"
                 )
             for snippet in running.copy():
-                if snippet.shows(number):
-                    snippet.writer.write(frame)
-                if not snippet.shows(number + 1):
+                if number < snippet.stop:
+                    snippet.writer.append(frame)
+                if number + 1 >= snippet.stop:
                     snippet.finish()
                     running.remove(snippet)
-            if not anywhere and not running:
+            if not (starting or running):
                 break
         for snippet in running:
             snippet.finish()
@@ -153,10 +145,10 @@ def _encode_stream(
             snippet.writer.abort()
 
 
-def _progress(items: Iterable, name: str, logger: str | None) -> Iterator:
+def _progress(items: Iterable, name: str, logger: str | None) -> Iterable:
     """Return the items, with a progress bar on standard error if the logger is "bar"."""
     if logger is None:
-        return iter(items)
+        return items
     from rich.console import Console
     from rich.progress import track
 

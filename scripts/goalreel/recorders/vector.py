@@ -3,14 +3,14 @@
 Importing this module imports gymnasium.
 """
 
-import functools
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
+import gymnasium.wrappers.vector
 import numpy as np
-from gymnasium import logger
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from goalreel.errors import GoalreelError
 from goalreel.recorders.recorder import Recorder, begun, stepped
@@ -39,7 +39,7 @@ class FinalFrame(gymnasium.Wrapper):
         return observation, reward, terminated, truncated, info
 
 
-class RecordVideo(VectorWrapper, Recorder):
+class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
     """Record episodes of vector environments, in place of gymnasium.wrappers.vector.RecordVideo.
 
     Parameters are Gymnasium's (1.4.0) and those of goalreel.RecordVideo. Each chosen
@@ -100,43 +100,30 @@ class RecordVideo(VectorWrapper, Recorder):
             GoalreelError: a setting is not allowed, or sub-environments in other processes are
                 reset in the same step without FinalFrame.
         """
-        arguments = {
-            name: value
-            for name, value in locals().items()
-            if name not in ("self", "env", "__class__")
-        }
-        VectorWrapper.__init__(self, env)
+        given = locals()
         if env.render_mode != "rgb_array":
             raise ValueError(
                 f"Render mode is {env.render_mode}, which vector.RecordVideo cannot record; make "
                 "the vector environment with render_mode='rgb_array'"
             )
-        chosen = (
-            [0] if record_first_only else list(range(self.num_envs) if record is None else record)
-        )
-        wrong = [index for index in chosen if index not in range(self.num_envs)]
-        if wrong or not chosen or len(set(chosen)) < len(chosen):
+        chosen = range(env.num_envs) if record is None else record
+        self.record = (0,) if record_first_only else tuple(chosen)
+        if not self.record or sorted(set(self.record) & {*range(env.num_envs)}) != sorted(
+            self.record
+        ):
             raise GoalreelError(
-                f"record: {record!r}; allowed: different indices from 0 to {self.num_envs - 1}, or "
+                f"record: {record!r}; allowed: different indices from 0 to {env.num_envs - 1}, or "
                 f"None for all"
             )
-        self._configure(arguments, self.metadata)
-        self.record = tuple(chosen)
-        self.autoreset_mode = env.metadata.get("autoreset_mode")
-        if self.autoreset_mode is None:
-            logger.warn(f"{env} does not tell its autoreset mode; next-step is assumed")
-            self.autoreset_mode = AutoresetMode.NEXT_STEP
+        self.grid = grid
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*same-step")  # Gymnasium's loses the last frames
+            self._configure(gymnasium.wrappers.vector.RecordVideo, given, ("record", "grid"))
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             _see_final_frames(env)
-        self.step_id = self.episode_id = -1
         self._episodes = [begun(-1, None, index) for index in range(self.num_envs)]
         self._over = np.zeros(self.num_envs, bool)  # whose episode ended with the last step
         self._videos: dict[int, VideoWriter] = {}  # by sub-environment; a grid's by its first
-
-    @property
-    def recording(self) -> bool:
-        """Return whether anything is being recorded."""
-        return bool(self._videos)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict | None = None
@@ -168,7 +155,7 @@ class RecordVideo(VectorWrapper, Recorder):
             stepped(self._episodes[index], rewards[index], *ending)
         over = played & (terminations | truncations)
         if self.step_trigger and self.step_trigger(self.step_id):
-            self._start(self.record, f"step-{self.step_id}")
+            self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
         if mode == AutoresetMode.SAME_STEP:
             self._record(played, over, _final_frames(infos, over))
             self._begin(np.flatnonzero(over), [None] * self.num_envs)
@@ -181,9 +168,12 @@ class RecordVideo(VectorWrapper, Recorder):
             self._over |= over
         return observations, rewards, terminations, truncations, infos
 
-    def close(self, **kwargs: Any) -> None:
-        """Close the environments and finish the videos. Raises GoalreelError if ffmpeg fails."""
-        super().close(**kwargs)
+    def start_recording(self, video_name: str) -> None:
+        """Start to record {video_name}-env-{index}.mp4 of all chosen sub-environments."""
+        self._start(self.record, video_name)
+
+    def stop_recording(self) -> None:
+        """Finish all videos. Raises GoalreelError if ffmpeg fails; `close` does this, too."""
         for index in list(self._videos):
             self._stop(index)
 
@@ -198,17 +188,20 @@ class RecordVideo(VectorWrapper, Recorder):
                 self._stop(index)  # it was reset before its end
             wanted = index in self.record and counts
             if wanted and self.episode_trigger and self.episode_trigger(self.episode_id):
-                self._start([index], f"episode-{self.episode_id}")
+                self._start([index], f"{self.name_prefix}-episode-{self.episode_id}")
 
-    def _start(self, indices: Sequence[int], name: str) -> None:
+    def _start(self, indices: Sequence[int], video_name: str) -> None:
         for index in indices[:1] if self.grid else indices:
             if index in self._videos:
                 self._stop(index)
-            name_ = f"{self.name_prefix}-{name}" + ("" if self.grid else f"-env-{index}")
-            self._videos[index] = self._writer(name_, self.step_id, self._episodes[index])
+            name_of_file = video_name if self.grid else f"{video_name}-env-{index}"
+            self._videos[index] = self._writer(name_of_file, self._episodes[index])
+        self.recording = True
 
     def _stop(self, index: int) -> None:
-        self._finish(self._videos.pop(index), self._episodes[index]["episode"])
+        video = self._videos.pop(index)
+        self.recording = bool(self._videos)
+        self._finish(video, self._episodes[index]["episode"])
 
     def _record(
         self,
@@ -224,45 +217,28 @@ class RecordVideo(VectorWrapper, Recorder):
         recorded = [i for i in self._videos if stepped[i]]
         if not recorded:
             return
-        shown = self.record if self.grid else recorded
-        missing = [i for i in shown if final is None or i not in final]
-        frames = self._rendered(missing) | {i: final[i] for i in shown if i not in missing}
+        shown, final = self.record if self.grid else recorded, final or {}
+        frames = self._rendered([i for i in shown if i not in final]) | final
         for index in recorded:
             video = self._videos[index]
-            frame = self._side_by_side([frames[i] for i in shown]) if self.grid else frames[index]
-            try:
-                video.write(frame)
-            except GoalreelError:
-                del self._videos[index]
-                raise
+            video.append(
+                self._side_by_side([frames[i] for i in shown]) if self.grid else frames[index]
+            )
             ended = over is not None and over[index] and self.video_length == float("inf")
-            if ended or video.written > self.video_length:
+            if ended or len(video) > self.video_length:
                 self._stop(index)
 
     def _rendered(self, indices: Sequence[int]) -> dict[int, np.ndarray]:
         """Return the pictures of sub-environments."""
-        if not indices:
-            return {}
         if isinstance(self.env, SyncVectorEnv):
             return {index: self.env.envs[index].render() for index in indices}
-        pictures = self.env.render()
+        pictures = self.env.render() if indices else ()
         return {index: pictures[index] for index in indices}
 
     def _side_by_side(self, frames: Sequence[np.ndarray]) -> np.ndarray:
-        height, width = np.shape(frames[0])[:2]
-        rows = _rows(len(frames), height, width, *self.video_aspect_ratio)
-        columns = len(frames) // rows
-        grid = np.stack(frames).reshape(rows, columns, height, width, 3).swapaxes(1, 2)
-        return grid.reshape(rows * height, columns * width, 3)
-
-
-@functools.cache
-def _rows(count: int, height: int, width: int, across: int, down: int) -> int:
-    """Return the rows of a grid that comes nearest to an aspect ratio, as Gymnasium's."""
-    fitting = [rows for rows in range(1, int(count**0.5) + 1) if count % rows == 0]
-    return min(
-        fitting, key=lambda rows: abs(count // rows * width / (rows * height) - across / down)
-    )
+        if self.frame_cols < 0:
+            self._get_concat_frame_shape(len(frames), *np.shape(frames[0])[:2])
+        return self._concat_frames(frames)
 
 
 def _see_final_frames(env: VectorEnv) -> None:

@@ -7,7 +7,7 @@ import os
 import string
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -104,7 +104,8 @@ def _is_between(value: object, least: float, most: float) -> bool:
 class VideoWriter:
     """An MP4 file in the making; it takes its name when `finish` has found all frames in it.
 
-    A forked child's copy does nothing: the file is its parent's.
+    For a recorder it is the list of its frames. A forked child's copy does nothing: the file is its
+    parent's.
     """
 
     def __init__(
@@ -133,25 +134,25 @@ class VideoWriter:
         self._odd = (0, 0)  # rows and columns that yuv420p, which wants even sides, adds
         self._draft: Path | None = None
         self._stream: ffmpeg.Stream | None = None
-        self._process = os.getpid()
+        self._is_over, self._process = False, os.getpid()
         # While ffmpeg can still be waited for; `__del__` may be too late when Python ends.
-        self._at_exit = None if owner is None else weakref.finalize(owner, self._finish)
+        self._at_exit = weakref.finalize(owner, self.finish) if owner is not None else None
 
-    @property
-    def written(self) -> int:
+    def __len__(self) -> int:
         """Return the number of frames written."""
         return self._stream.written if self._stream else 0
 
-    def write(self, frame: np.ndarray) -> None:
+    def append(self, frame: np.ndarray) -> None:
         """Write a frame, (H, W, 3) uint8, of the first one's size.
 
         Where the size is odd and qp is not 0, the last row or column is repeated. Raises
-        GoalreelError, and drops the file, if the frame is something else or ffmpeg fails.
+        GoalreelError, and drops the file, if the frame is something else or ffmpeg fails; further
+        frames are ignored then.
         """
-        if self._process != os.getpid():
+        if self._is_over or self._process != os.getpid():
             return
         try:
-            pixels = _rgb_frame(frame, self._first + self.written, self._shape)
+            pixels = _rgb_frame(frame, self._first + len(self), self._shape)
             if self._stream is None:
                 self._start(pixels.shape)
             if any(self._odd):
@@ -162,32 +163,24 @@ class VideoWriter:
             self.abort()
             raise
 
-    def finish(self) -> Path | None:
-        """Give the file its name, and tell of it; return its path, None without a frame.
-
-        An interrupt leaves it to be finished later. Raises GoalreelError, and drops the file, if
-        ffmpeg fails or the file does not hold exactly the frames written.
-        """
-        try:
-            path = self._finish()
-        except Exception:
-            self._detach()
-            raise
-        self._detach()
-        return path
+    def __iadd__(self, frames: Iterable[np.ndarray]) -> "VideoWriter":
+        """Write several frames."""
+        for frame in frames:
+            self.append(frame)
+        return self
 
     def abort(self) -> None:
         """Stop, and leave no file. After `finish` nothing happens."""
-        if self._process != os.getpid():
+        if self._is_over or self._process != os.getpid():
             return
-        self._detach()
+        self._end()
         if self._stream is not None:
             self._stream.abort()
-            self._stream = None
         if self._draft is not None:
             self._draft.unlink(missing_ok=True)
 
-    def _detach(self) -> None:
+    def _end(self) -> None:
+        self._is_over = True
         if self._at_exit is not None:
             self._at_exit.detach()
 
@@ -206,8 +199,13 @@ class VideoWriter:
         arguments = recording(self._draft, size, self._options.rate, encoding)
         self._stream = ffmpeg.Stream(arguments, apart=True)
 
-    def _finish(self) -> Path | None:
-        if self._stream is None or self._process != os.getpid():
+    def finish(self) -> Path | None:
+        """Give the file its name, and tell of it; return its path, None without a frame.
+
+        An interrupt leaves it to be finished later. Raises GoalreelError, and drops the file, if
+        ffmpeg fails or the file does not hold exactly the frames written.
+        """
+        if self._stream is None or self._is_over or self._process != os.getpid():
             self.abort()
             return None
         options, info = self._options, dict(self._episode) | {"step": self._step}
@@ -228,7 +226,7 @@ class VideoWriter:
         except GoalreelError:
             self.abort()
             raise
-        self._stream = None
+        self._end()
         if options.statistics:
             with replacing(path.with_suffix(".json")) as place:
                 place.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")

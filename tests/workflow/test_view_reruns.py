@@ -202,9 +202,7 @@ CODE_EDITS = [
     ("report/compare.py", "_MARGIN, _GAP = 8", "_MARGIN, _GAP = 6", NOTHING),
     ("report/templates/report.css", "{", " {", {"report": 1}),
     ("report/templates/report.js", "const", "const  ", {"report": 1}),
-    ("recorders/record_video.py", "step_id = -1", "step_id = -2", NOTHING),
-    ("recorders/save_video.py", "_AT_ONCE = 8", "_AT_ONCE = 9", NOTHING),
-    ("recorders/vector.py", "self.step_id = self.episode_id = -1", "self.step_id = -1", NOTHING),
+    ("recorders/record_video.py", "begun(-1)", "begun(-2)", NOTHING),
     ("workflow/in_process.py", "episodes: int = 10", "episodes: int = 11", NOTHING),
     # What plays and draws others than Mountain Car.
     ("environments/classic_control.py", "9.8, 0.1, 0.5", "9.7, 0.1, 0.5", NOTHING),

@@ -10,13 +10,14 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import json
 import math
 import numbers
 import os
 import re
 import sys
 import sysconfig
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from goalreel.environments.registry import MAX_SPEED, describe
@@ -179,14 +180,44 @@ def may_never_end(env: str) -> bool:
 
 def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
     """Return (key, what is wrong) for each error of `env` and of `env_kwargs`."""
-    if describe(env).computed:
-        return [error for key in kwargs for error in _native_errors(env, key, kwargs[key])]
+    errors, speed = [], kwargs.get("goal_velocity", 0.0)
+
+    def maker(goal_velocity):
+        """Stand for goalreel's own cars."""
+
+    if not describe(env).computed:
+        try:
+            maker = find_spec(env)[1]
+        except GoalreelError as error:
+            return [("env", str(error))]
+    elif type(speed) not in (int, float) or not abs(speed) <= MAX_SPEED:
+        allowed = f"a number from -{MAX_SPEED} to {MAX_SPEED}, the car's speeds"
+        errors = [("goal_velocity", f"{speed!r} is out of range; allowed: {allowed}")]
+    errors += argument_errors(env, maker, kwargs)
+    return [(f"env_kwargs.{argument}", error) for argument, error in errors]
+
+
+def argument_errors(
+    name: str, maker: Callable, given: Mapping, positional: int = 0
+) -> list[tuple[str, str]]:
+    """Return (argument, what is wrong) for what is given to an environment's or wrapper's maker.
+
+    name: the maker's, for messages; positional: how many arguments it gets before those.
+    """
+    errors = [(key, error) for key, value in given.items() if (error := _value_error(key, value))]
     try:
-        _, creator = find_spec(env)
-    except GoalreelError as error:
-        return [("env", str(error))]
-    given = [(f"env_kwargs.{key}", error) for key, v in kwargs.items() if (error := unfit(key, v))]
-    return given or _unknown_kwargs(env, creator, kwargs)
+        parameters = [*inspect.signature(maker).parameters.values()][positional:]
+    except (TypeError, ValueError):  # a maker that does not tell: making it will
+        return errors
+    if errors or any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return errors
+    known = [p.name for p in parameters if p.name not in ("self", "render_mode")]
+    allowed = ", ".join(known) or "none"
+    return [
+        (key, f"{name} has no such argument{did_you_mean(key, known)}; allowed: {allowed}")
+        for key in given
+        if key not in known
+    ]
 
 
 def class_fps(env: str) -> float | None:
@@ -196,21 +227,31 @@ def class_fps(env: str) -> float | None:
 
 
 def instance_fps(env: str, kwargs: Mapping) -> float | None:
-    """Return the frames per second in an instance's metadata, None without any: MuJoCo's have it.
+    """Return the frames per second that an instance tells and its class does not, as MuJoCo's do.
 
-    Making one takes milliseconds as long as nothing is drawn.
+    None if it tells none, if the class does, or if goalreel computes the environment.
     """
+    if describe(env).computed or class_fps(env):
+        return None
+    with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
+        made = make_quietly(env, kwargs)
+        made.close()
+        return _fps_in(made.metadata)
+    return None
+
+
+def make_quietly(env: str, kwargs: Mapping):
+    """Return an instance to look at: made in milliseconds (ALE's in 0.2 s), as nothing is drawn."""
     import gymnasium
 
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
     spec, _ = find_spec(env)
     if mujoco := sys.modules.get("mujoco"):
         # It warns of its own models, on the terminal and in a file that it leaves here.
         mujoco.set_mju_user_warning(lambda message: None)
-    with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
-        made = gymnasium.make(spec, disable_env_checker=True, **kwargs)
-        made.close()
-        return _fps_in(made.metadata)
-    return None
+    if games := sys.modules.get("ale_py"):  # which says its name
+        games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
+    return gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **kwargs)
 
 
 def _fps_in(metadata: Mapping | None) -> float | None:
@@ -240,15 +281,19 @@ def _package(module: str) -> str | None:
     """
     if module in sys.stdlib_module_names or module == "goalreel":
         return None
-    named = PACKAGES.get(module, module).partition("[")[0]
-    for name in (named, module.replace("_", "-")):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            return importlib.metadata.distribution(name).name
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        named = PACKAGES.get(module, module).partition("[")[0]
+        return importlib.metadata.distribution(named).name
     found = importlib.util.find_spec(module)
-    installed = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
-    if found is None or not any((found.origin or "").startswith(folder) for folder in installed):
+    if found is None or not _is_installed(found.origin or ""):
         return None
     return next(iter(importlib.metadata.packages_distributions().get(module, ())), None)
+
+
+def _is_installed(path: str) -> bool:
+    """Tell whether a module's file is among the installed packages."""
+    folders = (Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib"))
+    return any(map(Path(path).resolve().is_relative_to, folders))
 
 
 def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str]:
@@ -259,11 +304,10 @@ def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str
     """
     if describe(env).computed:
         return {}
-    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
     digests = {}
     for name in sorted({*_modules(env), *wrappers}):
         path = getattr(sys.modules.get(name), "__file__", None)
-        if path and not installed & set(Path(path).resolve().parents):
+        if path and not _is_installed(path):
             digests[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return digests
 
@@ -283,50 +327,16 @@ def import_module(module: str):
     return importlib.import_module(module)
 
 
-def _native_errors(env: str, key: object, value: object) -> list[tuple[str, str]]:
-    if key != "goal_velocity":
-        return [(f"env_kwargs.{key}", f"{env} has no such argument; allowed: goal_velocity")]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and -MAX_SPEED <= value <= MAX_SPEED:
-        return []
-    allowed = f"a number from -{MAX_SPEED} to {MAX_SPEED}, the car's speeds"
-    return [("env_kwargs.goal_velocity", f"{value!r} is out of range; allowed: {allowed}")]
-
-
-def unfit(key: object, value: object) -> str:
+def _value_error(key: object, value: object) -> str:
     """Tell what is wrong with an argument that has no place in a spec, "" if it has one."""
     if not isinstance(key, str) or not key.isidentifier():
         return "is not the name of an argument"
     if key in ("render_mode", "max_episode_steps", "id", "disable_env_checker"):
         return "is set by goalreel; the time limit is max_steps"
-    if not _plain(value):
-        return (
-            f"{value!r} cannot be written into a spec; "
-            f"allowed: numbers, strings, true, false, null, lists"
-        )
-    return ""
-
-
-def _plain(value: object) -> bool:
-    if isinstance(value, list):
-        return all(map(_plain, value))
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) for key in value) and all(map(_plain, value.values()))
-    finite = not isinstance(value, float) or math.isfinite(value)
-    return value is None or (isinstance(value, bool | int | float | str) and finite)
-
-
-def _unknown_kwargs(env: str, creator, given: Mapping) -> list[tuple[str, str]]:
-    """Return an error for each argument that the maker's signature does not have."""
-    try:
-        parameters = inspect.signature(creator).parameters
-    except (TypeError, ValueError):  # a maker that does not tell: gymnasium.make will
-        return []
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return []
-    allowed = ", ".join(p for p in parameters if p not in ("self", "render_mode")) or "none"
-    return [
-        (f"env_kwargs.{key}", f"{env} has no such argument; allowed: {allowed}")
-        for key in given
-        if key not in parameters
-    ]
+    with contextlib.suppress(TypeError, ValueError):
+        if json.loads(json.dumps(value, allow_nan=False)) == value:
+            return ""
+    return (
+        f"{value!r} cannot be written into a spec; "
+        f"allowed: numbers, strings, true, false, null, lists"
+    )

@@ -4,18 +4,15 @@ Imported while the Snakefile is parsed.
 """
 
 import importlib.util
-import inspect
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from goalreel.environments.gymnasium_ids import (
     LATE,
-    PACKAGES,
+    argument_errors,
     find_spec,
     import_module,
+    make_quietly,
     not_imported,
-    unfit,
 )
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError, OptionError, did_you_mean
@@ -91,21 +88,11 @@ def spaces_of(
 ) -> dict[str, object]:
     """Return an environment's spaces in its wrappers, {} if only a job can tell them.
 
-    Nothing is drawn, so that it takes milliseconds (ALE's games 0.2 s).
-
     Raises:
         GoalreelError: a wrapper refuses its arguments or the environment.
     """
-    import gymnasium
-
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
-    if "ale_py" in sys.modules:  # which says its name
-        games = sys.modules["ale_py"]
-        games.ALEInterface.setLoggerMode(games.LoggerMode.Error)
     try:
-        spec, _ = find_spec(env)
-        made = gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **env_kwargs)
-        made = apply_wrappers(made, wrappers)
+        made = apply_wrappers(make_quietly(env, env_kwargs), wrappers)
         made.close()
         return {name: getattr(made, name) for name in ("observation_space", "action_space")}
     except Exception as error:  # whatever a constructor raises; that of OpenGL is for the job
@@ -140,46 +127,17 @@ def wrapper_errors(
         except GoalreelError as error:
             yield key, str(error)
             continue
-        errors = [f"{name}: {k}: {error}" for k, v in kwargs.items() if (error := unfit(k, v))]
-        for error in errors or filter(
-            None, [_signature_error(name, found, kwargs), _lacking(name, found)]
-        ):
-            yield key, error
-        if not errors and _skips_twice(env, env_kwargs, found, kwargs):
+        for late in LATE.get(getattr(found, "__module__", ""), ()):
+            if importlib.util.find_spec(late) is None:
+                yield key, not_imported(name, ModuleNotFoundError(name=late))
+        for argument, error in argument_errors(name, found, kwargs, positional=1):
+            yield key, f"{argument}: {error}"
+        if _skips_twice(env, env_kwargs, found, kwargs):
             yield (
                 "env_kwargs.frameskip",
                 f"{env} skips frames itself, and so does {name}; "
                 f"write env_kwargs: {{frameskip: 1}}",
             )
-
-
-def _signature_error(name: str, wrapper: Callable, kwargs: Mapping) -> str:
-    """Tell which argument a wrapper does not take, or lacks; "" if all fit."""
-    try:
-        signature = inspect.signature(wrapper)
-    except (TypeError, ValueError):  # one that does not tell: making it will
-        return ""
-    try:
-        signature.bind(None, **kwargs)
-    except TypeError as error:
-        kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-        known = [p.name for p in signature.parameters.values() if p.kind in kinds][1:]
-        wrong = [key for key in kwargs if key not in known]
-        reason = f"no argument {wrong[0]!r}{did_you_mean(wrong[0], known)}" if wrong else str(error)
-        return f"{name}: {reason}; allowed: {', '.join(known) or 'none'}"
-    return ""
-
-
-def _lacking(name: str, wrapper: Callable) -> str:
-    """Tell which package a wrapper lacks, "" if none."""
-    for late in LATE.get(getattr(wrapper, "__module__", ""), ()):
-        if importlib.util.find_spec(late) is None:
-            package = PACKAGES[late]
-            return (
-                f"{name} needs the package {package}, which is not installed for "
-                f"{sys.executable}: pip install {package}"
-            )
-    return ""
 
 
 def _skips_twice(env: str, env_kwargs: Mapping, wrapper: Callable, kwargs: Mapping) -> bool:

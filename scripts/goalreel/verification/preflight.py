@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from goalreel.environments.gymnasium_ids import instance_fps
 from goalreel.environments.registry import CLASSIC_CONTROL, describe
 from goalreel.errors import GoalreelError, shortened
 from goalreel.files.atomic import write_text
@@ -114,21 +115,12 @@ def main() -> None:
     try:
         seconds = _play(config, answer_path.parent)
         files = _own(opened, config) if config["policy"]["name"] == "file" else {}
-        answer = {"files": files, "episode_s": seconds, "fps": _own_fps(config)}
+        answer = {"files": files, "episode_s": seconds}
+        answer["fps"] = instance_fps(config["env"], config["env_kwargs"])
     except GoalreelError as error:
         answer = {"error": str(error)}
     answer_path.write_text(json.dumps(answer), encoding="utf-8")
     os._exit(0)  # what the environment has started need not end
-
-
-def _own_fps(config: Mapping) -> float | None:
-    """Return the frames per second that only an instance of the environment tells, if it does."""
-    from goalreel.environments.gymnasium_ids import class_fps, instance_fps
-
-    env = config["env"]
-    if describe(env).computed or class_fps(env):
-        return None
-    return instance_fps(env, config["env_kwargs"])
 
 
 def _own(opened: set, config: Mapping) -> dict[str, str]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.cli import WORKFLOW, logging_to, program, say
-from goalreel.environments.gymnasium_ids import class_fps, instance_fps
-from goalreel.environments.registry import describe
+from goalreel.environments.gymnasium_ids import instance_fps
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import is_trained_here
@@ -94,10 +93,9 @@ def film(
 
 def _with_own_fps(config: dict, given: Mapping) -> dict:
     """Return a configuration with the frame rate that its environment has only once it is made."""
-    env = config["env"]
-    if describe(env).computed or class_fps(env) or (given.get("film") or {}).get("fps"):
+    if (given.get("film") or {}).get("fps"):
         return config
-    own = instance_fps(env, config["env_kwargs"])
+    own = instance_fps(config["env"], config["env_kwargs"])
     return config | {"film": config["film"] | {"fps": film_fps(own)}} if own else config
 
 

@@ -272,18 +272,18 @@ FAULTS = [
     ),
     (
         CART | {"env_wrappers": [{STACK: {"stack": 4}}]},
-        f"env_wrappers.0: {STACK}: no argument 'stack'; did you mean 'stack_size'?; allowed: stack_",
+        f"env_wrappers.0: stack: {STACK} has no such argument; did you mean 'stack_size'?; allowed: ",
     ),
-    (CART | {"env_wrappers": [STACK]}, f"env_wrappers.0: {STACK}: missing a required argument: 's"),
+    (CART | {"env_wrappers": [STACK]}, f"env_wrappers: {STACK} cannot be made: TypeError: "),
     (
         CART | {"env_wrappers": [{STACK: {"stack_size": "four"}}]},
         f"env_wrappers: {STACK} with {{'stack_size': 'four'}} cannot be made: TypeError",
     ),
     (
         CART | {"env_wrappers": [{STACK: {"stack_size": float("inf")}}]},
-        f"env_wrappers.0: {STACK}: stack_size: inf cannot be written into a spec",
+        "env_wrappers.0: stack_size: inf cannot be written into a spec",
     ),
-    ({"env_kwargs": {"gravity": 1}}, f"env_kwargs.gravity: {CAR} has no such argument; allowed: g"),
+    ({"env_kwargs": {"gravity": 1}}, f"env_kwargs.gravity: {CAR} has no such argument"),
     ({"env_kwargs": {"goal_velocity": 0.08}}, "env_kwargs.goal_velocity: 0.08 is out of range"),
     (
         {"env": "CartPole-v1", "policy": RANDOM, "env_kwargs": {"gravity": 1}},

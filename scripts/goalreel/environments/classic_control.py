@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from goalreel.environments.environment import ComputedEnvs
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.environments.seeding import uniform
 
@@ -24,19 +25,6 @@ _Step = Callable[[np.ndarray, np.ndarray, Mapping], tuple[np.ndarray, np.ndarray
 def _pow2(x: np.ndarray) -> np.ndarray:
     """Return x ** 2 of float64 as NumPy's scalars have it."""
     return np.float_power(x, 2.0)
-
-
-def _pow2_float32(x: np.ndarray) -> np.ndarray:
-    """Return x ** 2 of float32 as NumPy's scalars have it.
-
-    A C library's `powf` is within 0.55 units of the last place (glibc's within 0.52): what is
-    further than 0.05 from the middle of two numbers has one answer.
-    """
-    exact = np.square(x, dtype=np.float64)
-    rounded = exact.astype(np.float32)
-    unsure = np.abs(exact - rounded) > 0.45 * np.spacing(rounded)
-    rounded[unsure] = [value**2 for value in x[unsure]]
-    return rounded
 
 
 def _step_cartpole(
@@ -119,7 +107,7 @@ def _step_pendulum(
     g, step = kwargs.get("g", 10.0), 0.05
     theta, speed = states
     torque = torques(actions)
-    squared = _pow2_float32(torque)
+    squared = np.array([one**2 for one in torque])  # as the C library's `powf` has it
     angle = (theta + np.pi) % (2 * np.pi) - np.pi
     costs = _pow2(angle) + 0.1 * _pow2(speed) + 0.001 * squared
     faster = speed + (3 * g / (2 * 1.0) * np.sin(theta) + 3.0 / (1.0 * 1.0**2) * torque) * step
@@ -161,16 +149,10 @@ _RULES = {
 }
 
 
-def is_computed(config: Mapping) -> bool:
-    """Tell whether an environment, of `make_environment`'s configuration, is computed here."""
-    return config["env"] in _RULES and not config.get("env_wrappers")
-
-
 class ClassicControl(GymnasiumEnvironment):
     """One of Gymnasium's environments that is stepped here; its recorded state is the whole one."""
 
     max_envs: ClassVar = 1 << 12
-    idle_share: ClassVar = 0.0
 
     @property
     def _rules(self) -> _Rules:
@@ -193,11 +175,21 @@ class ClassicControl(GymnasiumEnvironment):
 
         return self.max_steps or gymnasium.spec(self.id).max_episode_steps
 
-    def sub_envs(self, seeds: np.ndarray) -> "_SubEnvs":
+    def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
         """Return sub-environments as `env.reset(seed=seed)` leaves them."""
         high = np.array(self._rules.reach)
-        states = uniform(seeds, -high, high)
-        return _SubEnvs(self, states.astype(self.reset_dtype))
+        states = uniform(seeds, -high, high).astype(self.reset_dtype)
+        return ComputedEnvs(self, states, self.limit)
+
+    def observe(self, states: np.ndarray) -> np.ndarray:
+        """Return observations, (num_envs, numbers) float32, of states, (width, num_envs)."""
+        return np.stack(self._rules.see(states), axis=1, dtype=np.float32, casting="same_kind")
+
+    def step(
+        self, states: np.ndarray, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the states after actions, their rewards, and which terminated."""
+        return self._rules.step(states, actions, self.kwargs)
 
     def recorded(self, env, observation: object) -> np.ndarray:
         """Return an instance's state, (width,) float64."""
@@ -206,32 +198,3 @@ class ClassicControl(GymnasiumEnvironment):
     def batch(self, observations) -> np.ndarray:
         """Return observations as one array, (num_envs, numbers) float32."""
         return np.asarray(observations)
-
-
-@dataclass
-class _SubEnvs:
-    """Sub-environments after the same number of steps; see environment.SubEnvs."""
-
-    environment: ClassicControl
-    now: np.ndarray  # (width, num_envs)
-    steps: int = 0
-
-    def observations(self) -> np.ndarray:
-        seen = self.environment._rules.see(self.now)
-        return np.stack(seen, axis=1, dtype=np.float32, casting="same_kind")
-
-    def states(self) -> np.ndarray:
-        return self.now
-
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rules, kwargs = self.environment._rules, self.environment.kwargs
-        self.now, rewards, terminated = rules.step(self.now, actions, kwargs)
-        self.steps += 1
-        truncated = np.full(len(rewards), self.steps >= self.environment.limit)
-        return rewards, terminated, truncated
-
-    def take(self, mask: np.ndarray) -> "_SubEnvs":
-        return _SubEnvs(self.environment, self.now[:, mask], self.steps)
-
-    def close(self) -> None:
-        pass

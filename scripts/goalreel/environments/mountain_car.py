@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
+from goalreel.environments.environment import ComputedEnvs
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.environments.seeding import uniform
 
@@ -43,28 +44,13 @@ def probe() -> str:
     angles = np.linspace(3 * MIN_POSITION, 3 * MAX_POSITION, 65_537)
     hashed = hashlib.sha256(_cos(angles).astype("<f8").tobytes())
     hashed.update(np.sin(angles).astype("<f8").tobytes())  # for classic_control
-    hashed.update(reset(np.arange(1000)).positions.astype("<f8").tobytes())
+    hashed.update(reset(np.arange(1000))[0].astype("<f8").tobytes())
     return hashed.hexdigest()
 
 
-@dataclass(frozen=True)
-class State:
-    """The cars' states, one per sub-environment.
-
-    In MountainCarContinuous-v0 they are float64 after the reset and float32 from the first step on,
-    as in Gymnasium.
-    """
-
-    positions: np.ndarray  # (num_envs,) float64
-    velocities: np.ndarray  # (num_envs,) float64
-
-    def observations(self) -> np.ndarray:
-        """Return what the policy sees: (num_envs, 2) float32, position and velocity."""
-        return np.stack([self.positions, self.velocities], axis=1).astype(np.float32)
-
-    def take(self, mask: np.ndarray) -> "State":
-        """Return the chosen sub-environments (a boolean mask or indices)."""
-        return State(self.positions[mask], self.velocities[mask])
+def observations(states: np.ndarray) -> np.ndarray:
+    """Return what the policy sees of states, (2, num_envs): (num_envs, 2) float32."""
+    return np.ascontiguousarray(states.T, np.float32)
 
 
 @dataclass(frozen=True)
@@ -75,20 +61,24 @@ class MountainCar:
     max_steps: int
     goal_position: float
     action_dtype: type  # int8 or float32, of a stored action
-    rule: Callable[["MountainCar", State, np.ndarray], tuple[State, np.ndarray, np.ndarray]]
     goal_velocity: float = 0.0  # the least at the goal, `gymnasium.make(..., goal_velocity=)`
-    observe: Callable[[State], np.ndarray] = State.observations  # what a policy sees
+    observe: Callable[[np.ndarray], np.ndarray] = observations  # what a policy sees of states
 
     width: ClassVar = 2  # a recorded state is a position and a velocity
     max_envs: ClassVar = 1 << 16  # a batch's memory; more are no faster
     idle_share: ClassVar = 0.25  # dropping a sub-environment costs more than stepping some on
 
-    def step(self, state: State, actions: np.ndarray) -> tuple[State, np.ndarray, np.ndarray]:
+    def step(
+        self, states: np.ndarray, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the states, the rewards (num_envs,) float64 and who terminated (num_envs,) bool.
 
-        actions: (num_envs,) of `action_dtype`
+        Args:
+            states: (2, num_envs) positions and velocities. As in Gymnasium, those of
+                MountainCarContinuous-v0 are float64 after the reset and float32 from then on.
+            actions: (num_envs,) of `action_dtype`.
         """
-        return self.rule(self, state, actions)
+        return (_step_continuous if self.continuous else _step_discrete)(self, states, actions)
 
     @property
     def continuous(self) -> bool:
@@ -107,9 +97,9 @@ class MountainCar:
         """Return it with another time limit (None: its own) and least velocity at the goal."""
         return replace(self, max_steps=max_steps or self.max_steps, goal_velocity=goal_velocity)
 
-    def sub_envs(self, seeds: np.ndarray) -> "_Cars":
+    def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
         """Return cars as `env.reset(seed=seed)` leaves them."""
-        return _Cars(self, reset(seeds))
+        return ComputedEnvs(self, reset(seeds), self.max_steps)
 
     def batch(self, observations: np.ndarray) -> np.ndarray:
         """Return the observations, which are an array already."""
@@ -120,74 +110,46 @@ class MountainCar:
         return self.observe(reset(np.arange(count)))
 
 
-@dataclass
-class _Cars:
-    """Sub-environments of cars after the same number of steps; see environment.SubEnvs."""
-
-    environment: MountainCar
-    state: State
-    steps: int = 0
-
-    def observations(self) -> np.ndarray:
-        return self.environment.observe(self.state)
-
-    def states(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.state.positions, self.state.velocities
-
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        self.state, rewards, terminated = self.environment.step(self.state, actions)
-        self.steps += 1
-        # As TimeLimit says it, also of a goal at the last step.
-        truncated = np.full(len(rewards), self.steps >= self.environment.max_steps)
-        return rewards, terminated, truncated
-
-    def take(self, mask: np.ndarray) -> "_Cars":
-        return _Cars(self.environment, self.state.take(mask), self.steps)
-
-    def close(self) -> None:
-        pass
-
-
-def reset(seeds: np.ndarray) -> State:
-    """Return the states after `env.reset(seed=seed)` for (num_envs,) seeds; the same in both."""
-    positions = uniform(seeds, np.array([-0.6]), np.array([-0.4]))[0]
-    return State(positions, np.zeros(len(seeds)))
+def reset(seeds: np.ndarray) -> np.ndarray:
+    """Return the states, (2, num_envs), after `env.reset(seed=seed)`; the same in both."""
+    positions = uniform(seeds, np.array([-0.6]), np.array([-0.4]))
+    return np.concatenate([positions, np.zeros_like(positions)])
 
 
 def _step_discrete(
-    environment: MountainCar, state: State, actions: np.ndarray
-) -> tuple[State, np.ndarray, np.ndarray]:
+    environment: MountainCar, states: np.ndarray, actions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """MountainCar-v0. actions: (num_envs,) of 0 (push left), 1 (coast), 2 (push right)."""
-    force, gravity = 0.001, 0.0025
+    (positions, velocities), force, gravity = states, 0.001, 0.0025
     push = (actions.astype(np.int64) - 1) * force  # signed: an unsigned 0 - 1 would wrap
-    velocities = state.velocities + (push + _cos(3 * state.positions) * (-gravity))
+    velocities = velocities + (push + _cos(3 * positions) * (-gravity))
     velocities = np.clip(velocities, -MAX_SPEED, MAX_SPEED)
-    positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION)
+    positions = np.clip(positions + velocities, MIN_POSITION, MAX_POSITION)
     velocities[(positions == MIN_POSITION) & (velocities < 0)] = 0
     arrived = positions >= environment.goal_position
     terminated = arrived & (velocities >= environment.goal_velocity)
-    return State(positions, velocities), np.full(len(positions), -1.0), terminated
+    return np.stack([positions, velocities]), np.full(len(positions), -1.0), terminated
 
 
 def _step_continuous(
-    environment: MountainCar, state: State, actions: np.ndarray
-) -> tuple[State, np.ndarray, np.ndarray]:
+    environment: MountainCar, states: np.ndarray, actions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """MountainCarContinuous-v0. actions: (num_envs,) float32, the force; clamped to -1 to 1.
 
     Gymnasium's scalars follow NumPy 2's promotion: a force inside the clamp stays float32 and so
     does the pull that is summed with it; a clamped one is a Python float and the sum float64.
     """
-    power, gravity = 0.0015, 0.0025
-    pull = gravity * _cos((3 * state.positions).astype(np.float64))
+    (positions, velocities), power, gravity = states, 0.0015, 0.0025
+    pull = gravity * _cos((3 * positions).astype(np.float64))
     push = np.where(
         np.abs(actions) <= 1,
         (actions * np.float32(power) - pull.astype(np.float32)).astype(np.float64),
         np.clip(actions, -1, 1).astype(np.float64) * power - pull,
     )
-    dtype = state.velocities.dtype
-    pushed = state.velocities + push.astype(dtype)
+    dtype = states.dtype
+    pushed = velocities + push.astype(dtype)
     velocities = np.clip(pushed, -MAX_SPEED, MAX_SPEED, dtype=dtype)
-    positions = np.clip(state.positions + velocities, MIN_POSITION, MAX_POSITION, dtype=dtype)
+    positions = np.clip(positions + velocities, MIN_POSITION, MAX_POSITION, dtype=dtype)
     low = dtype.type(MIN_POSITION)
     velocities = np.where((positions == low) & (velocities < 0), dtype.type(0), velocities)
     fast = velocities >= dtype.type(environment.goal_velocity)
@@ -198,15 +160,14 @@ def _step_continuous(
     terminated = (positions >= dtype.type(environment.goal_position)) & fast
     squares = actions.astype(np.float64) * actions.astype(np.float64)
     rewards = np.where(terminated, 100.0, 0.0) - squares * 0.1
-    after = State(positions.astype(np.float32), velocities.astype(np.float32))
-    return after, rewards, terminated
+    return np.stack([positions, velocities]).astype(np.float32), rewards, terminated
 
 
 DISCRETE, CONTINUOUS = (
-    MountainCar(env, max_steps, MOUNTAIN_CARS[env].goal_position, action_dtype, step)
-    for env, max_steps, action_dtype, step in (
-        ("MountainCar-v0", 200, np.int8, _step_discrete),
-        ("MountainCarContinuous-v0", 999, np.float32, _step_continuous),
+    MountainCar(env, max_steps, MOUNTAIN_CARS[env].goal_position, action_dtype)
+    for env, max_steps, action_dtype in (
+        ("MountainCar-v0", 200, np.int8),
+        ("MountainCarContinuous-v0", 999, np.float32),
     )
 )
 ENVIRONMENTS = {environment.id: environment for environment in (DISCRETE, CONTINUOUS)}

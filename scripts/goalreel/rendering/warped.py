@@ -52,4 +52,4 @@ def watched(environment: Environment, warp: str) -> Environment:
     if not describe(environment.id).has_atlas:
         return environment
     pictures = warped_pictures(environment.id, warp)
-    return replace(environment, observe=lambda state: pictures.observe(state.positions))
+    return replace(environment, observe=lambda states: pictures.observe(states[0]))

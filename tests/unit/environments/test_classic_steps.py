@@ -4,15 +4,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from goalreel.environments.classic_control import (
-    ClassicControl,
-    _pow2,
-    _pow2_float32,
-    is_computed,
-)
+from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-from goalreel.environments.registry import CLASSIC_CONTROL
 
 SEEDS = np.array([0, 1, 12345, (1 << 31) + 7, (1 << 53) - 1, *range(40, 75)])
 CASES = [
@@ -69,21 +63,6 @@ def test_every_step_is_gymnasiums(case):
             )
             going = going[going]
     assert ended > 5 or name == "Pendulum-v1" or case.get("max_steps") == 60
-
-
-@pytest.mark.parametrize(("dtype", "squared"), [(np.float64, _pow2), (np.float32, _pow2_float32)])
-def test_squares_are_those_of_scalars(dtype, squared):
-    rng = np.random.default_rng(8)
-    numbers = rng.uniform(-2, 2, 1_000_000).astype(dtype)
-    tiny = (rng.uniform(-1, 1, 10_000) * 10.0 ** rng.uniform(-30, 0, 10_000)).astype(dtype)
-    numbers = np.concatenate([numbers, tiny, np.array([0, -0.0, 1, -2, 1e19], dtype)])
-    assert np.array_equal(squared(numbers), [number**2 for number in numbers])
-
-
-def test_the_registry_names_what_is_stepped_here():
-    assert sorted(one for one in gymnasium.registry if is_computed({"env": one})) == sorted(
-        CLASSIC_CONTROL
-    )
 
 
 def test_a_wrapped_environment_is_stepped_by_gymnasium():

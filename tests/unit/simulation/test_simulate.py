@@ -72,15 +72,13 @@ def test_a_step_from_any_state_equals_gymnasium(env, goal_velocity):
     positions[5000:] = dtype(environment.goal_position) - velocities[5000:]
     actions = rng.integers(0, 3, 6000) if env == DISCRETE else rng.uniform(-1.5, 1.5, 6000)
     actions = actions.astype(environment.action_dtype)
-    state, rewards, terminated = environment.step(
-        mountain_car.State(positions, velocities), actions
-    )
+    states, rewards, terminated = environment.step(np.stack([positions, velocities]), actions)
     stopped = limited = 0
     for i in range(6000):
         given = positions[i], velocities[i]
         peer.state = given if env == DISCRETE else np.array(given, np.float32)
         _, reward, over, _, _ = peer.step(as_gymnasium(env, actions[i]))
-        assert tuple(peer.state) == (state.positions[i], state.velocities[i]), i
+        assert tuple(peer.state) == tuple(states[:, i]), i
         assert (reward, over) == (rewards[i], terminated[i]), i
         stopped += tuple(peer.state) == (dtype(-1.2), 0)
         limited += abs(peer.state[1]) == dtype(0.07)

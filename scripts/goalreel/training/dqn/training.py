@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.mountain_car import DISCRETE, reset
+from goalreel.environments.mountain_car import DISCRETE, observations, reset
 from goalreel.policies.network import Network
 from goalreel.training.dqn.learner import Learner
 from goalreel.training.dqn.metrics import SOLVED, Metrics
@@ -97,7 +97,7 @@ def evaluate(act, episodes: int = EPISODES) -> np.ndarray:
     state = reset(_FIRST_SEED + np.arange(episodes))
     returns, going = np.zeros(episodes), np.arange(episodes)
     for _ in range(DISCRETE.max_steps):
-        state, rewards, terminated = DISCRETE.step(state, act(state.observations()))
+        state, rewards, terminated = DISCRETE.step(state, act(observations(state)))
         returns[going] += rewards
-        state, going = state.take(~terminated), going[~terminated]
+        state, going = state[:, ~terminated], going[~terminated]
     return returns

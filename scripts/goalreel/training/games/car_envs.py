@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.mountain_car import DISCRETE, State, reset
+from goalreel.environments.mountain_car import DISCRETE, observations, reset
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
 from goalreel.environments.seeding import SEED_BITS
 
@@ -91,7 +91,7 @@ class Cars:
         self._seeds, self._frame_skip = [_seeds(seed, n) for n in range(num_envs)], frame_skip
         state = reset(np.array([next(seeds) for seeds in self._seeds]))
         self._steps, self._velocities = [0] * num_envs, [0.0] * num_envs
-        self.positions, self.obs = state.positions, state.observations()
+        self.positions, self.obs = state[0], observations(state)
 
     def step(self, actions: np.ndarray) -> Step:
         """Repeat each action for `frame_skip` frames, or until its episode ends."""
@@ -115,12 +115,12 @@ class Cars:
         truncated = np.array(self._steps) >= DISCRETE.max_steps
         self.reached = np.array(positions)
         self.positions = self.reached.copy()
-        next_obs = State(self.reached, np.array(self._velocities)).observations()
+        next_obs = observations(np.array([self.reached, self._velocities]))
         terminated = np.array(arrived)
         for index in np.flatnonzero(terminated | truncated).tolist():
             first = reset(np.array([next(self._seeds[index])]))
-            self.positions[index], self._velocities[index] = first.positions[0], 0.0
+            self.positions[index], self._velocities[index] = first[:, 0].tolist()
             self._steps[index] = 0
-        self.obs = State(self.positions, np.array(self._velocities)).observations()
+        self.obs = observations(np.array([self.positions, self._velocities]))
         frames = int(lasted.sum())
         return Step(frames, lasted, -1.0 * lasted, terminated, truncated, next_obs, self.obs)

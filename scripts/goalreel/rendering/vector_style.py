@@ -117,21 +117,20 @@ class VectorStyle:
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
         """Draw the empty track and the car at each of `keys`; see Style.draw."""
-        hill, flag = self._hill(), self._flag()
+        hill, flag = self._hill(), self._drawn(self._flag())
         track = hill.copy()
-        self._paste(track, flag)
+        _paste(track, *flag)
         return np.asarray(track), self._boxes(hill, flag, keys)
 
-    def _boxes(self, hill, flag: list[Shape], keys: np.ndarray) -> Boxes:
+    def _boxes(self, hill, flag: tuple, keys: np.ndarray) -> Boxes:
         for (key,) in keys.tolist():
             # The middle of the key's quarter: at most an eighth from the car, and never beyond
             # the border of the whole unit, where Gymnasium's own picture changes.
-            car = self._car((key + 0.5) / STEPS)
-            box = self._bounds(car)
-            picture = hill.crop(box)
-            self._paste(picture, car, box)
-            self._paste(picture, flag, box)
-            yield box[1], box[0], np.asarray(picture)
+            car, left, top = self._drawn(self._car((key + 0.5) / STEPS))
+            picture = hill.crop((left, top, left + car.width, top + car.height))
+            _paste(picture, car, 0, 0)
+            _paste(picture, flag[0], flag[1] - left, flag[2] - top)
+            yield top, left, np.asarray(picture)
 
     @property
     def _colours(self) -> Palette:
@@ -147,30 +146,22 @@ class VectorStyle:
         middle = np.array([WIDTH, HEIGHT]) / 2
         return (points - middle) * (self._scale, -self._scale) + np.array(self.size) / 2
 
-    def _bounds(self, shapes: list[Shape]) -> tuple[int, int, int, int]:
-        """Return left, top, right, bottom of the pixels that shapes in the scene can touch."""
-        points = np.concatenate([self._placed(points) for points, _ in shapes])
-        low = np.maximum(np.floor(points.min(axis=0)).astype(int) - 1, 0)
-        high = np.minimum(np.ceil(points.max(axis=0)).astype(int) + 1, self.size)
-        return (*low.tolist(), *high.tolist())
-
-    def _paste(self, picture, shapes: list[Shape], box: tuple | None = None) -> None:
-        """Draw shapes in the scene over `picture`, which shows `box` of the whole."""
+    def _drawn(self, shapes: list[Shape], columns: tuple[int, int] | None = None) -> tuple:
+        """Return shapes of the scene as an image, clear around them, and its left and top."""
         from PIL import Image, ImageDraw
 
-        box = box or (0, 0, *self.size)
-        left, top, right, bottom = self._bounds(shapes)
-        left, right = max(left, box[0]), min(right, box[2])
-        top, bottom = max(top, box[1]), min(bottom, box[3])
-        if left >= right or top >= bottom:
-            return
+        placed = [self._placed(points) for points, _ in shapes]
+        points = np.concatenate(placed)
+        low = np.maximum(np.floor(points.min(axis=0)).astype(int) - 1, 0)
+        high = np.minimum(np.ceil(points.max(axis=0)).astype(int) + 1, self.size)
+        (left, top), (right, bottom) = low.tolist(), high.tolist()
+        left, right = columns or (left, right)
         large = Image.new("RGBA", ((right - left) * _SAMPLES, (bottom - top) * _SAMPLES))
         pen = ImageDraw.Draw(large)
-        for points, colour in shapes:
-            samples = np.floor((self._placed(points) - (left, top)) * _SAMPLES)
+        for points, (_, colour) in zip(placed, shapes, strict=True):
+            samples = np.floor((points - (left, top)) * _SAMPLES)
             pen.polygon(samples.astype(int).ravel().tolist(), fill=colour)
-        small = large.reduce(_SAMPLES)
-        picture.paste(small, (left - box[0], top - box[1]), small)
+        return large.reduce(_SAMPLES), left, top
 
     def _hill(self):
         """Return the sky, the ground and the hill's line between them as an image."""
@@ -178,13 +169,11 @@ class VectorStyle:
 
         width, tall = self.size
         picture = Image.fromarray(np.broadcast_to(self._sky()[:, None], (tall, width, 3)).copy())
+        # Wider than the picture, whose borders would show the line's ends else.
+        half = width / self._scale / 2 + _HILL_LINE
+        ground = self._ground(WIDTH / 2 - half, WIDTH / 2 + half)
         for left in range(0, width, _STRIP):
-            box = (left, 0, min(left + _STRIP, width), tall)
-            ends = (np.array([left, box[2]]) - width / 2) / self._scale + WIDTH / 2
-            strip = picture.crop(box)
-            # Wider than the strip, whose borders would show the line's ends else.
-            self._paste(strip, self._ground(ends[0] - _HILL_LINE, ends[1] + _HILL_LINE), box)
-            picture.paste(strip, box)
+            _paste(picture, *self._drawn(ground, (left, min(left + _STRIP, width))))
         return picture
 
     def _sky(self) -> np.ndarray:
@@ -199,7 +188,6 @@ class VectorStyle:
         return np.round(paper + (sky - paper) * depth).astype(np.uint8)
 
     def _ground(self, left: float, right: float) -> list[Shape]:
-        # The same points whatever the strip, so that strips fit together.
         x = np.arange(math.floor(2 * left), math.ceil(2 * right) + 1) / 2
         position = MIN_POSITION + (x - _HALF) / SCALE
         y = height(position) * SCALE + _HALF
@@ -234,6 +222,10 @@ class VectorStyle:
             shapes.append((_disc(axle, 0, WHEEL_RADIUS + _HALF), colours.tyre))
             shapes.append((_disc(axle, 0, 3), colours.hub))
         return [(points @ turn + foot, colour) for points, colour in shapes]
+
+
+def _paste(picture, image, left: int, top: int) -> None:
+    picture.paste(image, (left, top), image)
 
 
 def _disc(x: float, y: float, radius: float) -> np.ndarray:

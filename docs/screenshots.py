@@ -27,7 +27,7 @@ from goalreel.environments.environment import make_environment  # noqa: E402
 from goalreel.policies.policy import make_policy  # noqa: E402
 from goalreel.provenance.spec import NO_SPEC  # noqa: E402
 from goalreel.rendering.frame_recorder import filming  # noqa: E402
-from goalreel.rendering.overlay import captions, overlaid  # noqa: E402
+from goalreel.rendering.overlay import captions, overlaid, track_rows  # noqa: E402
 from goalreel.rendering.styles import make_style  # noqa: E402
 from goalreel.rendering.text import Canvas  # noqa: E402
 from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
@@ -67,7 +67,8 @@ def vector_frame(position: float) -> np.ndarray:
     ((top, left, pixels),) = pictures
     track = track.copy()
     track[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-    Canvas(track).centred("render.style: vector · palette: dark", 7, 18).paste(track, 0)
+    said = "render.style: vector · palette: dark"
+    track_rows(track).caption(Canvas(track), said).paste(track, 0)
     return track
 
 

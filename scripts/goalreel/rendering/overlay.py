@@ -8,7 +8,8 @@ the episode alone.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,15 +22,37 @@ from goalreel.rendering.layers import NOTHING, Layer, Patches, join
 from goalreel.rendering.text import Canvas
 from goalreel.simulation.trajectories import Trajectories
 
-_TOP, _SIZE = 7, 18  # the caption's first row and its font's size, in a picture of 600x400
-# The HUD's, in pixels of such a picture, rows from its lower border; the lowest point of the hill's
-# line is 33 rows above it.
-_HUD_TOP, _HUD_SIZE = 26, 15
-_STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # columns
+# In a picture of 600x400: the caption's first row, font size and room, which is clear of the flag;
+# the HUD's rows from the lower border, 7 below the hill's line, and font size.
+_TOP, _SIZE, _ROOM, _HUD_TOP, _HUD_SIZE = 7, 18, 520, 26, 15
+_STEP, _RETURN, _VELOCITY, _BAR = 12, 100, 232, 300  # the HUD's columns in such a picture
 _BAR_WIDTH, _BAR_HEIGHT = 120, 11
 _SMALLEST = 8 / _HUD_SIZE  # scale of the smallest letters that can be read
 _PAPER = (33, 37, 43)  # of bands
 _SMALL, _LARGE, _WIDE = 320, 480, 1920  # rows and columns of pictures, see `fitting_scale`
+
+
+class TextRows(NamedTuple):
+    """Where text stands in a picture, in its pixels: first rows, sizes of the fonts."""
+
+    caption_top: int
+    caption_size: float
+    caption_room: int  # how wide it may be
+    hud_top: int
+    hud_size: float
+
+    def caption(self, canvas: Canvas, text: str) -> Patches:
+        """Return a caption's patch."""
+        return canvas.text(text, self.caption_top, self.caption_size, room=self.caption_room)
+
+
+def track_rows(background: np.ndarray) -> TextRows:
+    """Return where text stands over a Mountain Car's track, (H, W, 3)."""
+    height, width = background.shape[:2]
+    scale = min(height / 400, width / 600)
+    hud = max(scale, _SMALLEST)
+    caption = round(_TOP * scale), _SIZE * scale, round(_ROOM * scale)
+    return TextRows(*caption, max(height - round(_HUD_TOP * hud), 0), _HUD_SIZE * hud)
 
 
 def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> list[str] | None:
@@ -69,25 +92,17 @@ def overlaid(
         raise GoalreelError(
             "the frames do not show these trajectories; delete them and run snakemake again"
         )
-    cache, bands = framed(cache, scale, texts is not None, hud)
-    is_track = bands is None  # whose background is the empty track
-    canvas = Canvas(cache.background)
-    resets = cache.offsets[:-1]
-    layers = [
-        _with_cards(layer, cache.offsets, cards, NOTHING if is_track else layer.index[resets])
-        for layer in cache.layers
-    ]
+    cache, rows = framed(cache, scale, texts is not None, hud)
+    canvas, (pictures,), resets = Canvas(cache.background), cache.layers, cache.offsets[:-1]
+    # Mountain Car's background is the empty track.
+    on_card = pictures.index[resets] if isinstance(pictures, Drawn) else NOTHING
+    layers = [_with_cards(pictures, cache.offsets, cards, on_card)]
     offsets = cache.offsets + cards * np.arange(len(cache.offsets))
     if texts is not None:
-        lines = (
-            bands.caption(canvas, text) if bands else canvas.centred(text, _TOP, _SIZE)
-            for text in texts
-        )
         index = np.repeat(np.arange(len(resets), dtype=np.int32), np.diff(offsets))
-        layers.append(Layer("caption", join(lines), index))
+        layers.append(Layer("caption", join(rows.caption(canvas, text) for text in texts), index))
     if hud:
-        place = bands.hud(canvas) if bands else None
-        for layer in hud_layers(canvas, trajectories, env, place):
+        for layer in hud_layers(canvas, rows, trajectories, env):
             layers.append(_with_cards(layer, cache.offsets, cards, 0))  # as at a reset
     return replace(cache, layers=tuple(layers), offsets=offsets)
 
@@ -103,70 +118,43 @@ def fitting_scale(size: tuple[int, int]) -> int:
     return 1 if height >= _SMALL else min(-(-_LARGE // height), most)
 
 
-@dataclass(frozen=True)
-class Bands:
-    """Bands of paper above and below pictures; width: of the film."""
-
-    width: int
-
-    @property
-    def size(self) -> int:
-        """The font's size."""
-        return min(max(round(0.03 * self.width), 14), 40)
-
-    @property
-    def height(self) -> int:
-        """Rows of a band: whole macroblocks, so that the picture's own are changed alone."""
-        return -(-self.size * 3 // 2 // 16) * 16
-
-    def _top(self) -> int:
-        """Return the first row of a line in its band, so that capitals are in the middle."""
-        return (self.height - round(1.25 * self.size)) // 2
-
-    def caption(self, canvas: Canvas, text: str) -> Patches:
-        """Return a caption in the band above."""
-        return canvas.text(text, self._top(), self.size, room=self.width - self.size)
-
-    def hud(self, canvas: Canvas) -> tuple[int, float]:
-        """Return the first row of the HUD in the band below, and its font's size."""
-        return len(canvas.background) - self.height + self._top(), self.size
-
-
 def framed(
     cache: FrameCache, scale: int | None, caption: bool = False, hud: bool = False
-) -> tuple[FrameCache, Bands | None]:
+) -> tuple[FrameCache, TextRows]:
     """Return drawn pictures enlarged, with a band above for captions and one below for the HUD.
 
     A frame's sides are even: odd ones count the last row or column once more. Frames that are
-    patches over a background stay as they are, without bands.
+    patches over a background stay as they are, without bands. With them comes where text stands.
     """
     (pictures,) = cache.layers
     if not isinstance(pictures, Drawn):
-        return cache, None
+        return cache, track_rows(cache.background)
     scale = scale or fitting_scale(pictures.size)
     # Blocks at an odd border are filled up with it.
     height, width = (length + length % 2 * (scale % 2) for length in pictures.size)
-    bands = Bands(width * scale)
-    top, bottom = bands.height * caption, bands.height * hud
-    background = np.full((top + height * scale + bottom, width * scale, 3), _PAPER, np.uint8)
-    pictures = replace(pictures, size=(height, width), scale=scale, top=top)
+    size = min(max(round(0.03 * width * scale), 14), 40)
+    band = -(-size * 3 // 2 // 16) * 16  # whole macroblocks, so that the picture's own change alone
+    inset = (band - round(1.25 * size)) // 2  # so that capitals are in a band's middle
+    rows = (band * caption + height * scale + band * hud), width * scale
+    background = np.full((*rows, 3), _PAPER, np.uint8)
+    pictures = replace(pictures, size=(height, width), scale=scale, top=band * caption)
     pictures.paste(background, 0)
-    return replace(cache, background=background, layers=(pictures,)), bands
+    cache = replace(cache, background=background, layers=(pictures,))
+    return cache, TextRows(inset, size, rows[1] - size, rows[0] - band + inset, size)
 
 
 def empty_card(background: np.ndarray, env: str, hud: bool) -> np.ndarray:
     """Return the title card without its caption, (H, W, 3) uint8, given the empty track."""
     card = background.copy()
-    for patch in _hud_at_reset(Canvas(background), env) if hud else ():
+    for patch in _hud_at_reset(background, env) if hud else ():
         patch.paste(card, 0)
     return card
 
 
 def clear_rows(background: np.ndarray, env: str, hud: bool) -> tuple[int, int]:
-    """Return which rows of pixels, from and to, no overlay touches, whatever it says."""
-    canvas = Canvas(background)
-    top, _, height, _ = canvas.centred("Ag", _TOP, _SIZE).boxes[0].tolist()
-    lowest = [int(patch.boxes[0, 0]) for patch in _hud_at_reset(canvas, env) if hud]
+    """Return which rows of the track, from and to, no overlay touches, whatever it says."""
+    top, _, height, _ = track_rows(background).caption(Canvas(background), "Ag").boxes[0].tolist()
+    lowest = [int(patch.boxes[0, 0]) for patch in _hud_at_reset(background, env) if hud]
     return top + height, min(lowest, default=len(background))
 
 
@@ -185,17 +173,14 @@ def _with_cards(
     return replace(layer, index=index)
 
 
-def hud_layers(
-    canvas: Canvas, trajectories: Trajectories, env: str, place: tuple[int, float] | None = None
-) -> list[Layer]:
+def hud_layers(canvas: Canvas, rows: TextRows, trajectories: Trajectories, env: str) -> list[Layer]:
     """Return the HUD's layers, an index per state of the shard, each reset state included.
 
     Patch 0 of each is that of any reset state, whether a state of the shard has it or not.
     A picture too narrow for all of it shows the first of step, return, velocity.
-    place: its first row and the size of its letters, both in pixels; None for Mountain Car's.
     """
     layers = []
-    for name, (values_of, draw) in _hud_parts(canvas, env, place).items():
+    for name, (values_of, draw) in _hud_parts(canvas, rows, env).items():
         values = values_of(trajectories)
         distinct = np.setdiff1d(values, [0])
         index = np.where(values == 0, 0, np.searchsorted(distinct, values) + 1)
@@ -204,24 +189,21 @@ def hud_layers(
     return layers
 
 
-def _hud_at_reset(canvas: Canvas, env: str) -> list[Patches]:
+def _hud_at_reset(background: np.ndarray, env: str) -> list[Patches]:
     """Return the HUD of every reset state, a patch for each layer: nothing is done or moves yet."""
-    return [draw(0) for _, draw in _hud_parts(canvas, env).values()]
+    parts = _hud_parts(Canvas(background), track_rows(background), env)
+    return [draw(0) for _, draw in parts.values()]
 
 
 def _hud_parts(
-    canvas: Canvas, env: str, place: tuple[int, float] | None = None
+    canvas: Canvas, rows: TextRows, env: str
 ) -> dict[str, tuple[Callable[[Trajectories], np.ndarray], Callable[[int], Patches]]]:
     """Return each layer's values, whole numbers per state, and what draws one of them."""
-    rows, columns = canvas.background.shape[:2]
-    if place:
-        top, scale = place[0], place[1] / _HUD_SIZE
-    else:
-        scale = max(canvas.scale, _SMALLEST)
-        top = max(rows - round(_HUD_TOP * scale), 0)
+    top, size, columns = rows.hud_top, rows.hud_size, canvas.background.shape[1]
+    scale = size / _HUD_SIZE
 
     def write(text: str, left: float) -> Patches:
-        return canvas.text(text, top, _HUD_SIZE * scale, round(left * scale))
+        return canvas.text(text, top, size, round(left * scale))
 
     parts = {"step": (_steps, lambda step: write(f"step {step}", _STEP))}
     if columns >= _VELOCITY * scale:
@@ -230,8 +212,7 @@ def _hud_parts(
             lambda tenths: write(f"return {f'{tenths / 10:.1f}'.removesuffix('.0')}", _RETURN),
         )
     if describe(env).is_mountain_car and columns >= (_BAR + _BAR_WIDTH + _STEP) * scale:
-        half = round(_BAR_WIDTH / 2 * max(canvas.scale, _SMALLEST))
-        height = max(round(_BAR_HEIGHT * scale), 4)
+        half, height = round(_BAR_WIDTH / 2 * scale), max(round(_BAR_HEIGHT * scale), 4)
         place = top + round(4 * scale), round(_BAR * scale)
         parts["velocity_label"] = (
             lambda shown: np.zeros(len(shown.states), np.int64),
@@ -254,10 +235,6 @@ def _tenths(trajectories: Trajectories) -> np.ndarray:
     rewards = (trajectories.episode(i)[2] for i in range(len(trajectories)))
     sums = np.concatenate([np.append(0.0, np.cumsum(episode)) for episode in rewards])
     return np.round(sums * 10).astype(np.int64)
-
-
-def _shown(tenths: int) -> str:
-    return f"{tenths / 10:.1f}".removesuffix(".0")
 
 
 def _bar(pixel: int, half: int, height: int) -> np.ndarray:

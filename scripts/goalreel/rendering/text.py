@@ -1,8 +1,6 @@
 """Text as antialiased pixels, in the font that ships with Pillow: no system font is needed.
 
-On a canvas it is an opaque, even-aligned patch that fits under any layer. Lengths are given there
-for a picture of 600x400 and scaled as Mountain Car's scene is, which is in the middle of a picture
-of another shape.
+On a canvas it is an opaque, even-aligned patch that fits under any layer.
 """
 
 import math
@@ -16,7 +14,6 @@ from goalreel.rendering.captions import CHARACTERS
 from goalreel.rendering.layers import Patches
 
 _SMALLEST = 8  # pixels; below, nothing can be read
-_COLUMNS, _ROWS = 600, 400
 _DARK, _LIGHT = (38, 38, 38), (242, 242, 242)
 
 Colour = tuple[int, int, int]
@@ -68,12 +65,6 @@ class Canvas:
 
     background: np.ndarray
 
-    @property
-    def scale(self) -> float:
-        """Pixels of this picture per pixel of one of 600x400."""
-        height, width = self.background.shape[:2]
-        return min(height / _ROWS, width / _COLUMNS)
-
     def text(
         self, text: str, top: int, size: float, left: int | None = None, room: int | None = None
     ) -> Patches:
@@ -85,15 +76,6 @@ class Canvas:
         room = max(columns - (left or 0) if room is None else room, 2)
         mask = draw_text(text, max(size, _SMALLEST), 255, 0, room)
         return self.stamp(mask, top, (columns - mask.shape[1]) // 2 if left is None else left)
-
-    def centred(self, text: str, top: float, size: float) -> Patches:
-        """Return one patch with a line of text in the middle: its top row, the font's size.
-
-        It stays clear of Mountain Car's flag, and in the picture: long text is set smaller, then
-        cut.
-        """
-        room = round((_COLUMNS - 80) * self.scale)
-        return self.text(text, round(top * self.scale), size * self.scale, room=room)
 
     def stamp(self, mask: np.ndarray, top: int, left: int) -> Patches:
         """Return one patch that lays ink over the background: mask (h, w) uint8, 255 is all ink.

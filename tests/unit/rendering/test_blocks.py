@@ -53,9 +53,10 @@ def test_planes_that_are_kept_are_those_of_the_whole_enlarged_frame(
 ):
     monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
     frames = pictures(size, 40)
-    cache, band = framed(drawn(tmp_path / "c.npz", frames), scale, *bands)
+    cache, _ = framed(drawn(tmp_path / "c.npz", frames), scale, *bands)
     view, wanted = Yuv420p(cache), [planar(frame) for frame in cache]
-    top, (height, width) = bands[0] * band.height, (length * scale for length in size)
+    top, (height, width) = cache.layers[0].top, (length * scale for length in size)
+    assert bool(top) == bands[0]
     for shown, frame in zip(cache, frames, strict=True):
         large = np.repeat(np.repeat(frame, scale, 0), scale, 1)
         assert np.array_equal(shown[top : top + height, :width], large)

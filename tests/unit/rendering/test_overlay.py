@@ -15,7 +15,13 @@ from gymnasium_frames import played
 from goalreel.encoding.encoder_selection import card_frames
 from goalreel.errors import GoalreelError
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.rendering.overlay import captions, fitting_scale, hud_layers, overlaid
+from goalreel.rendering.overlay import (
+    captions,
+    fitting_scale,
+    hud_layers,
+    overlaid,
+    track_rows,
+)
 from goalreel.rendering.text import Canvas
 
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
@@ -173,7 +179,7 @@ def test_small_pictures_are_enlarged_to_480_rows_within_1920_columns(size, scale
 def test_the_huds_parts_never_cover_each_other_nor_leave_the_picture(trajectories, size):
     width, height = size
     canvas = Canvas(np.full((height, width, 3), 255, np.uint8))
-    layers = hud_layers(canvas, trajectories, DISCRETE)
+    layers = hud_layers(canvas, track_rows(canvas.background), trajectories, DISCRETE)
     assert layers[0].name == "step"
     boxes = [(layer.patches.boxes[:, 1].min(), layer) for layer in layers]
     for (_, one), (start, _) in itertools.pairwise(boxes):

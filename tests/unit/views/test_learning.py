@@ -23,7 +23,7 @@ from goalreel.policies.policy import RulePolicy, pump
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.rendering.atlas import write_atlas
 from goalreel.rendering.layers import Patches
-from goalreel.rendering.overlay import Bands
+from goalreel.rendering.overlay import track_rows
 from goalreel.rendering.text import Canvas
 from goalreel.views.learning_film import Learner, learning_film, read_learner, write_film
 from learning import learning as stage
@@ -110,10 +110,10 @@ def test_labels_and_chapters_say_what_the_table_says(film):
         said.append(f"{after} · attempt {row['attempt']} of {ATTEMPTS} · {outcome}")
         assert chapter.title == said[-1]
     (label,) = [layer for layer in film.cache.layers if layer.name == "caption"]
-    canvas = Canvas(film.cache.background)
+    canvas, rows = Canvas(film.cache.background), track_rows(film.cache.background)
     for episode, text in enumerate(said):
         shown = label.patches.take(label.index[[film.cache.offsets[episode]]])
-        assert same(shown, canvas.centred(text, 7, 18))
+        assert same(shown, rows.caption(canvas, text))
 
 
 def same(one: Patches, other: Patches) -> bool:
@@ -219,7 +219,7 @@ def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption(env, sc
             assert (row["steps"], row["return"]) == (len(pictures) - 1, total)
             assert [row["terminated"], row["truncated"]] == over
             frames = film.cache[row["first_frame"] - CARD : row["first_frame"] + row["frames"]]
-            band = Bands(frames.shape[2]).height
+            band = film.cache.layers[0].top
             enlarged = np.repeat(np.repeat(pictures, scale, axis=1), scale, axis=2)
             assert np.array_equal(frames[CARD:, band:], enlarged)
             assert (frames[:CARD, band:] == enlarged[0]).all()

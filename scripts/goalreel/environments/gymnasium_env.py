@@ -28,7 +28,7 @@ from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
 
-_MOST_NUMBERS = 64  # of an observation that is stored
+_MAX_STORED_NUMBERS = 64  # of an observation that is stored
 
 
 @dataclass(frozen=True)
@@ -43,36 +43,23 @@ class Step:
     picture: np.ndarray | None  # None if not asked for
 
 
-def _step(env, action: object, seed: int) -> tuple:
-    """Return what `env.step(action)` gives; seed: the episode's, for the error's message."""
+def _call(env, method: str, episode_seed: int, /, *arguments: object, **named: object) -> tuple:
+    """Return what a method of an instance gives, or raise GoalreelError with the traceback."""
     try:
-        return env.step(action)
+        return getattr(env, method)(*arguments, **named)
     except Exception as error:
-        raise _told(env, "step", seed, error) from None
-
-
-def _reset(env, seed: int) -> object:
-    """Return the observation of `env.reset(seed=seed)`."""
-    try:
-        return env.reset(seed=seed)[0]
-    except Exception as error:
-        raise _told(env, "reset", seed, error) from None
+        trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
+        spec = env.unwrapped.spec
+        raise GoalreelError(
+            f"env: {spec.id if spec else env}: its {method} raised {type(error).__name__} in the "
+            f"episode of seed {episode_seed}:\n{trace}"
+        ) from None
 
 
 def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
     """Return what Gymnasium's wrappers expect of `reset`, which may return no more than it sees."""
     found = reset()
     return found if isinstance(found, tuple) else (found, {})
-
-
-def _told(env, what: str, seed: int, error: Exception) -> GoalreelError:
-    """Return whatever an environment raised, with its traceback."""
-    trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
-    spec = env.unwrapped.spec
-    return GoalreelError(
-        f"env: {spec.id if spec else env}: its {what} raised {type(error).__name__} in the "
-        f"episode of seed {seed}:\n{trace}"
-    )
 
 
 def _described(error: Exception) -> str:
@@ -153,11 +140,9 @@ class GymnasiumEnvironment:
             self.pool.loading.quicken(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
         close_at_exit(env)
-        inner = env
-        while isinstance(inner, gymnasium.Wrapper):
-            inner = inner.env
-        taken = inspect.signature(inner.reset).parameters.values()
-        if not any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in taken):
+        inner = getattr(env, "unwrapped", env)
+        parameters = inspect.signature(inner.reset).parameters.values()
+        if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
             if self.check:
                 raise GoalreelError(
                     f"env: reset of {self.id} takes no seed, so no episode can be repeated. "
@@ -205,11 +190,11 @@ class GymnasiumEnvironment:
 
         space = self.observation_space
         size = int(np.prod(space.shape)) if isinstance(space, spaces.Box) else 0
-        return size if size <= _MOST_NUMBERS else 0
+        return size if size <= _MAX_STORED_NUMBERS else 0
 
     def sub_envs(self, seeds: np.ndarray) -> "_Instances":
         """Return an instance for each seed, reset with it."""
-        return _Instances(self, [_Instance(self, seed) for seed in seeds.tolist()])
+        return _Instances([_Instance(self, seed, self.acquire()) for seed in seeds.tolist()])
 
     def recorded(self, env, observation: object) -> np.ndarray:
         """Return what is recorded of an instance's state, (width,) float64."""
@@ -219,22 +204,21 @@ class GymnasiumEnvironment:
         state = env.unwrapped.state if describe(self.id).is_mountain_car else observation
         return np.array(state, np.float64).reshape(-1)  # a copy: some keep writing to theirs
 
-    def batch(self, observations: list) -> np.ndarray | dict:
+    def batch(self, observations: list, space=None) -> np.ndarray | dict:
         """Return observations as one array, (num_envs, *shape), in the dtype of their space.
 
         Of a Dict space it is an array for each key, and of texts an array of strings.
+        space: theirs, if they are a part of the environment's.
 
         Raises:
             GoalreelError: the space has other observations, such as a Tuple.
 
         """
-        return self._batch(observations, self.observation_space)
-
-    def _batch(self, observations: list, space) -> np.ndarray | dict:
         from gymnasium import spaces
 
+        space = self.observation_space if space is None else space
         if isinstance(space, spaces.Dict):
-            return {key: self._batch([o[key] for o in observations], space[key]) for key in space}
+            return {key: self.batch([o[key] for o in observations], space[key]) for key in space}
         if space.dtype is not None and space.dtype.kind == "U":
             return np.array(observations)
         if space.shape is None or space.dtype is None:
@@ -250,13 +234,12 @@ class GymnasiumEnvironment:
         env = self.make()
         env.action_space.seed(0)
         # Atari's resets take as long as 200 steps.
-        obs, over = [_reset(env, 0)], False
+        obs, over = [], [True]
         while len(obs) < count:
-            if over:
-                obs.append(_reset(env, len(obs)))
-            observation, _, *ending, _ = _step(env, env.action_space.sample(), 0)
+            if any(over):
+                obs.append(_call(env, "reset", len(obs), seed=len(obs))[0])
+            observation, _, *over, _ = _call(env, "step", 0, env.action_space.sample())
             obs.append(observation)
-            over = any(ending)
         env.close()
         return self.batch(obs[:count])
 
@@ -268,13 +251,12 @@ class GymnasiumEnvironment:
         """
         env = instance or self.make()
         try:
-            observation = _reset(env, seed)
-            yield Step(0, self.recorded(env, observation), 0.0, False, False, to_rgb(env.render()))
+            played = _Instance(self, seed, env)
+            yield Step(0, played.state, 0.0, False, False, to_rgb(env.render()))
             for number, action in enumerate(actions, 1):
-                observation, reward, *over, _ = _step(env, self.actions.taken(action), seed)
+                given = played.step(action)
                 picture = to_rgb(env.render()) if number % every == 0 else None
-                state = self.recorded(env, observation)
-                yield Step(number, state, float(reward), *map(bool, over), picture)
+                yield Step(number, played.state, *given, picture)
         finally:
             if instance is None:
                 env.close()
@@ -323,17 +305,25 @@ class GymnasiumEnvironment:
 class _Instance:
     """An environment's instance that plays one episode."""
 
-    def __init__(self, environment: GymnasiumEnvironment, seed: int):
-        self.seed, self.env = seed, environment.acquire()
-        self.observation = _reset(self.env, seed)
-        self.state = environment.recorded(self.env, self.observation)
+    def __init__(self, environment: GymnasiumEnvironment, seed: int, env):
+        self.environment, self.seed, self.env = environment, seed, env
+        self._observe(_call(env, "reset", seed, seed=seed)[0])
+
+    def _observe(self, observation: object) -> None:
+        self.observation, self.state = observation, self.environment.recorded(self.env, observation)
+
+    def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
+        """Take a stored action; return the reward, and whether it terminated and truncated."""
+        taken = self.environment.actions.taken(action)
+        observation, reward, terminated, truncated, _ = _call(self.env, "step", self.seed, taken)
+        self._observe(observation)
+        return float(reward), bool(terminated), bool(truncated)
 
 
 @dataclass(frozen=True)
 class _Instances:
     """Sub-environments of Gymnasium's instances; see environment.SubEnvs."""
 
-    environment: GymnasiumEnvironment
     instances: list[_Instance]
 
     def observations(self) -> list:
@@ -343,22 +333,15 @@ class _Instances:
         return np.stack([instance.state for instance in self.instances], axis=1)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rewards, endings = [], []
-        for instance, action in zip(self.instances, actions, strict=True):
-            taken = self.environment.actions.taken(action)
-            instance.observation, reward, *over, _ = _step(instance.env, taken, instance.seed)
-            instance.state = self.environment.recorded(instance.env, instance.observation)
-            rewards.append(float(reward))
-            endings.append([bool(ending) for ending in over])
-        return np.array(rewards), *np.array(endings).T
+        steps = [one.step(action) for one, action in zip(self.instances, actions, strict=True)]
+        return tuple(map(np.array, zip(*steps, strict=True)))
 
     def take(self, mask: np.ndarray) -> "_Instances":
-        chosen = [self.instances[index] for index in np.flatnonzero(mask)]
-        return _Instances(self.environment, chosen)
+        return _Instances([self.instances[index] for index in np.flatnonzero(mask)])
 
     def pictures(self) -> list:
-        return [self.environment.picture(i.env, i.observation) for i in self.instances]
+        return [one.environment.picture(one.env, one.observation) for one in self.instances]
 
     def close(self) -> None:
         for instance in self.instances:
-            self.environment.release(instance.env)
+            instance.environment.release(instance.env)

@@ -37,11 +37,6 @@ class Group:
         pictures = np.arange(self.changes[0, -1] + 1)
         return np.searchsorted(self.changes[0], pictures, "right").tolist()
 
-    def equals(self, other: "Group") -> bool:
-        """Tell whether it has the same pictures as another group."""
-        same = np.array_equal(self.changes, other.changes)
-        return same and np.array_equal(self.blocks, other.blocks)
-
     def up_to(self, picture: int) -> int:
         """Return how many changes there are up to a picture, itself included."""
         return self._ends[min(picture, len(self._ends) - 1)]
@@ -115,7 +110,12 @@ def on_black(picture: np.ndarray, size: Sequence[int]) -> np.ndarray:
 
 
 class Recorder:
-    """Makes groups of pictures that come one at a time; those of a group are of one size."""
+    """Makes groups of pictures that come one at a time; those of a group are of one size.
+
+    Attributes:
+        change: a hash of what the latest picture changed. It is the same in every recorder of one
+            process that has taken the same pictures.
+    """
 
     def __init__(self):
         """Begin without a picture."""
@@ -146,9 +146,10 @@ class Recorder:
         else:  # the same block may have another number
             pairs = zip(before.store.blocks(before.numbers), store.blocks(numbers), strict=True)
             places = np.flatnonzero([old != new for old, new in pairs])
+        blocks = store.blocks(numbers[places])
         self._places.append(places)
-        self._numbers += self._store.add(store.blocks(numbers[places]))
-        self._before = frame
+        self._numbers += self._store.add(blocks)
+        self._before, self.change = frame, hash((frame.size, places.tobytes(), *blocks))
 
     def rest(self) -> list[SizedGroup]:
         """Return what has not been returned yet: one group, or none."""

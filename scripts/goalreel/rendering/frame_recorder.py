@@ -10,6 +10,7 @@ and not by Gymnasium, is drawn from its states, when it is known which episodes 
 import contextlib
 import itertools
 import os
+import pickle
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -22,11 +23,10 @@ from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.environment import Environment, SubEnvs
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
-from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.blocks import Group, Recorder, SizedGroup
+from goalreel.rendering.blocks import Recorder, SizedGroup
 from goalreel.rendering.classic_control_scene import Artist
 from goalreel.rendering.frame_cache import DrawnFrames
 from goalreel.simulation.episodes import Episode
@@ -34,10 +34,10 @@ from goalreel.simulation.reaches import has_reached
 
 # The share of an episode's time from which on an instance takes long to make. One episode that is
 # the same in a used instance is no proof: BipedalWalker's next but three was not.
-_LONG = 0.1
+_SLOW_SHARE = 0.1
 _EVERY = 16  # steps, of which Gymnasium draws one where the film's pictures are drawn here
-_SURE = 256  # steps that are compared at least, and a share of all in the batch
-_SHARE = 0.1
+_CHECKED_STEPS = 256  # that are compared at least, and a share of all in the batch
+_CHECKED_SHARE = 0.1
 _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a temporary file
 
 
@@ -122,14 +122,13 @@ class FrameRecorder:
     def finish(self) -> None:
         """Write the pictures of the batch's episodes that are kept."""
         if self._sample is not None:
-            self._play_again(*self._sample)
+            self._check_sample(*self._sample)
             self._sample = None
         for index, episode in sorted(self._kept.items(), key=lambda item: item[0]):
             if take := self._takes.pop(index, None):
                 self._frames.add(take.groups())
                 continue
-            drawn = self._drawn(episode) if self._artist else self._film(episode).groups()
-            self._frames.add(drawn)
+            self._frames.add(self._drawn(episode))
             self._shot += len(episode.states)
             self._log.update(self._count, self._shot)
 
@@ -143,21 +142,21 @@ class FrameRecorder:
         self._frames.finish(order, source, spec)
         self._environment.close()
 
-    def _film(self, episode: Episode) -> "_Take":
-        """Return the pictures of an episode that was played without them."""
-        take = self._take(episode.seed)
-        instance = self._environment.acquire()
-        for step in replayed(self._environment, episode, instance):
-            take.add(step.picture)
-        self._environment.release(instance)
-        return take
-
     def _drawn(self, episode: Episode) -> Iterator[SizedGroup]:
-        """Yield the groups of an episode that is drawn here."""
+        """Yield the groups of an episode that was played without pictures."""
         recorder = Recorder()
-        for frame in self._artist.frames(episode):
-            yield from recorder.add(frame)
+        for number, picture in enumerate(self._pictures(episode)):
+            place = f"{self._place(episode.seed)}, step {number}"
+            yield from recorder.add(_checked(picture, place))
         yield from recorder.rest()
+
+    def _pictures(self, episode: Episode) -> Iterator[np.ndarray | BlockFrame]:
+        if self._artist:
+            yield from self._artist.frames(episode)
+            return
+        instance = self._environment.acquire()
+        yield from (step.picture for step in replayed(self._environment, episode, instance))
+        self._environment.release(instance)
 
     def _take(self, seed: int) -> "_Take":
         return _Take(self._frames.folder, self._place(seed))
@@ -165,46 +164,35 @@ class FrameRecorder:
     def _place(self, seed: int) -> str:
         return f"{self._environment.id}: the episode of seed {seed}"
 
-    def _play_again(self, episode: Episode, take: "_Take | None") -> None:
-        """Find out whether an episode repeats itself, and whether instances can be used again."""
+    def _check_sample(self, episode: Episode, take: "_Take | None") -> None:
+        """Find out whether an episode repeats itself, and whether instances can be used again.
+
+        take: its pictures, which what is not drawn here has
+        """
         pool, reusable = self._environment.pool, False
-        slow = pool.making > _LONG * (self._stepping + self._drawing)
+        slow = pool.making > _SLOW_SHARE * (self._stepping + self._drawing)
         if not self._environment.check:
             self._environment.set_instance_reuse(slow)
             return
         if self._artist is not None:
             self._compare_some(episode)
             return
-        take = take or self._film(episode)
         if slow and len(pool.used) > 1:  # the last of them has played another episode
             with contextlib.suppress(GoalreelError):  # in a new instance it may be the same
                 self._compare(episode, take, len(episode.actions), pool.used[-1])
                 reusable = True
         if not reusable:
-            self._compare(episode, take, max(_SURE, int(_SHARE * self._steps)))
+            self._compare(episode, take, max(_CHECKED_STEPS, int(_CHECKED_SHARE * self._steps)))
         self._environment.set_instance_reuse(reusable)
 
-    def _compare(self, episode: Episode, take: "_Take", most: int, instance=None) -> None:
+    def _compare(self, episode: Episode, take: "_Take", steps: int, instance=None) -> None:
         """Play an episode's first steps again, at most so many, and compare them."""
-        again, number = self._take(episode.seed), 0
-        steps = replayed(self._environment, episode, instance)
-        with contextlib.closing(steps):
-            for step in itertools.islice(steps, most + 1):
+        again = Recorder()
+        with contextlib.closing(replayed(self._environment, episode, instance)) as played:
+            for step in itertools.islice(played, steps + 1):
                 again.add(step.picture)
-        for (count, one, size), (others, other, new) in zip(
-            take.groups(), again.groups(), strict=False
-        ):
-            both = min(count, others)  # one may be of another size from its next picture on
-            if (count, size) != (others, new) or not one.equals(other):
-                unequal = (
-                    f
-                    for f in range(both)
-                    if not np.array_equal(one.compose(f, size), other.compose(f, new))
-                )
-                number += next(unequal, both)
-                if number <= step.step:
-                    raise _another_picture(take.place, number)
-            number += both
+                if again.change != take.changes[step.step]:
+                    raise _another_picture(take.place, step.step)
 
     def _compare_some(self, episode: Episode) -> None:
         """Compare every step, and some pictures with those that Gymnasium itself draws."""
@@ -222,11 +210,8 @@ def filming(
 ) -> Iterator[FrameRecorder]:
     """Yield a camera that writes a frame cache to `path`, which `FrameRecorder.write` completes.
 
-    environment, success: see FrameRecorder. Raises GoalreelError for an environment that Gymnasium
-    does not draw.
+    environment, success: see FrameRecorder. It is one that is drawn without an atlas.
     """
-    if describe(environment.id).has_atlas:
-        raise GoalreelError(f"{environment.id} is drawn from an atlas, by scripts/render.py")
     with npz.writing(path) as add:
         yield FrameRecorder(environment, DrawnFrames(add, Path(path).parent), success)
 
@@ -236,39 +221,41 @@ class _Take:
 
     def __init__(self, folder: Path, place: str):
         """Begin without a picture; place: what messages call the episode."""
-        self.place, self._taken, self._recorder = place, 0, Recorder()
+        self.place, self._recorder, self._groups = place, Recorder(), 0
         self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=folder)  # noqa: SIM115
-        self._groups: list[tuple[int, tuple[int, int]]] = []  # the frames of each, their H and W
+        self.changes: list[int] = []  # of each picture, `Recorder.change`
 
     def add(self, picture: object) -> None:
         """Take the next picture."""
-        picture = picture if isinstance(picture, BlockFrame) else self._checked(picture)
-        self._write(self._recorder.add(picture))
-        self._taken += 1
+        place = f"{self.place}, step {len(self.changes)}"
+        self._write(self._recorder.add(_checked(picture, place)))
+        self.changes.append(self._recorder.change)
 
     def _write(self, groups: Iterable[SizedGroup]) -> None:
-        for frames, group, size in groups:
-            self._groups.append((frames, size))
-            np.save(self._file, group.changes, allow_pickle=False)
-            np.save(self._file, group.blocks, allow_pickle=False)
+        for group in groups:
+            pickle.dump(group, self._file)
+            self._groups += 1
 
     def groups(self) -> Iterator[SizedGroup]:
         """Yield the groups, as DrawnFrames takes them."""
         self._write(self._recorder.rest())
         self._file.seek(0)
-        for frames, size in self._groups:
-            arrays = (np.load(self._file, allow_pickle=False) for _ in range(2))
-            yield frames, Group(*arrays), size
+        for _ in range(self._groups):
+            yield pickle.load(self._file)  # noqa: S301 - what was written above
 
-    def _checked(self, picture: object) -> np.ndarray:
-        array, place = np.asarray(picture), f"{self.place}, step {self._taken}"
-        if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
-            kind = type(picture).__name__ if array.dtype == object else array.dtype
-            raise GoalreelError(
-                f"{place}: env.render() returned {kind} of shape {array.shape}; "
-                f"allowed: uint8 of shape (height, width), or with 1, 3 or 4 channels"
-            )
-        return array
+
+def _checked(picture: object, place: str) -> np.ndarray | BlockFrame:
+    """Return a picture of the kind that can be filmed; raise GoalreelError for another."""
+    if isinstance(picture, BlockFrame):
+        return picture
+    array = np.asarray(picture)
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
+        kind = type(picture).__name__ if array.dtype == object else array.dtype
+        raise GoalreelError(
+            f"{place}: env.render() returned {kind} of shape {array.shape}; "
+            f"allowed: uint8 of shape (height, width), or with 1, 3 or 4 channels"
+        )
+    return array
 
 
 def _another_picture(place: str, step: int) -> GoalreelError:
@@ -291,26 +278,22 @@ def replayed(
     instance: of `environment`, None for a new one; every: of so many steps, one is drawn. Raises
     GoalreelError at the first step that is not bit for bit the recorded one.
     """
-    place = f"{environment.id}: the episode of seed {episode.seed}, step"
-    rewards = itertools.chain([0.0], episode.rewards)
-    ending, last = (episode.terminated, episode.truncated), len(episode.actions)
+    last = len(episode.actions)
     steps = environment.play(episode.seed, episode.actions, every, instance)
+    rewards = itertools.chain([0.0], episode.rewards)
     for step, state, reward in zip(steps, episode.states, rewards, strict=True):
-        here = f"{place} {step.step}"
-        _compare(here, "the observation", step.state, state)
-        _compare(here, "the reward", step.reward, reward)
-        over = (step.terminated, step.truncated)
-        _compare(here, "(terminated, truncated)", over, ending if step.step == last else (0, 0))
+        over = step.step == last
+        ending = over and episode.terminated, over and episode.truncated
+        for what, again, recorded in (
+            ("the observation", step.state, state),
+            ("the reward", step.reward, reward),
+            ("(terminated, truncated)", (step.terminated, step.truncated), ending),
+        ):
+            again, recorded = np.asarray(again, float), np.asarray(recorded, float)
+            if not np.array_equal(again, recorded, equal_nan=True):
+                raise GoalreelError(
+                    f"{environment.id}: the episode of seed {episode.seed}, step {step.step}: "
+                    f"Gymnasium gives {what} {again.tolist()}, the recording has "
+                    f"{recorded.tolist()}. {_SEED_ALONE}"
+                )
         yield step
-
-
-def _compare(place: str, what: str, again: object, recorded: object) -> None:
-    if not np.array_equal(np.asarray(again, float), np.asarray(recorded, float), equal_nan=True):
-        raise GoalreelError(
-            f"{place}: Gymnasium gives {what} {_shown(again)}, the recording has "
-            f"{_shown(recorded)}. {_SEED_ALONE}"
-        )
-
-
-def _shown(value: object) -> object:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

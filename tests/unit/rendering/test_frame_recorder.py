@@ -90,7 +90,7 @@ for made in (Walk, *Walk.__subclasses__()):
 @pytest.fixture(autouse=True)
 def slow_to_make(monkeypatch):
     """Take making an instance for slow, so that used ones are tried."""
-    monkeypatch.setattr(frame_recorder, "_LONG", -1)
+    monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", -1)
 
 
 def filmed(path, name, reaches=range(9), success="terminated", share=1.0, attempts=99, check=True):
@@ -131,7 +131,7 @@ def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
 
 
 def test_an_instance_that_is_quickly_made_plays_one_episode(tmp_path, monkeypatch):
-    monkeypatch.setattr(frame_recorder, "_LONG", 1e9)
+    monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", 1e9)
     environment, made, cache, calls = filmed(tmp_path, "Walk")
     assert environment.pool.reusable is False and calls["made"] == 9 + 1
     assert calls["step"] == (9 + 1) * 8
@@ -145,12 +145,12 @@ def test_a_picture_that_no_seed_decides_is_refused_with_its_step(tmp_path):
 
 
 def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(frame_recorder, "_LONG", 1e9)
-    monkeypatch.setattr(frame_recorder, "_SURE", 3)
+    monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", 1e9)
+    monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 3)
     _, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == 9 * 8 + 3
-    monkeypatch.setattr(frame_recorder, "_SURE", 8)
+    monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 8)
     with pytest.raises(GoalreelError, match="step 8: Gymnasium draws another"):
         filmed(tmp_path, "Moody")
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from goalreel.environments.environment import ComputedEnvs
+from goalreel.environments.computed_envs import ComputedEnvs
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.environments.seeding import uniform
 
@@ -179,7 +179,7 @@ class ClassicControl(GymnasiumEnvironment):
         """Return sub-environments as `env.reset(seed=seed)` leaves them."""
         high = np.array(self._rules.reach)
         states = uniform(seeds, -high, high).astype(self.reset_dtype)
-        return ComputedEnvs(self, states, self.limit)
+        return ComputedEnvs(states, self.observe, self.step, self.limit)
 
     def observe(self, states: np.ndarray) -> np.ndarray:
         """Return observations, (num_envs, numbers) float32, of states, (width, num_envs)."""

@@ -1,7 +1,6 @@
 """What an environment offers, whoever computes it, and how one is made from a configuration."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -10,9 +9,7 @@ from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.registry import CLASSIC_CONTROL, describe
 
 if TYPE_CHECKING:
-    from goalreel.environments.classic_control import ClassicControl
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
-    from goalreel.environments.mountain_car import MountainCar
 
 # Observations of several environments: an array (num_envs, ...), of a Dict space one for each key.
 Batch = np.ndarray | dict[str, "Batch"]
@@ -44,38 +41,6 @@ class SubEnvs(Protocol):
 
     def close(self) -> None:
         """Release what the sub-environments hold, also those that `take` left out."""
-
-
-@dataclass
-class ComputedEnvs:
-    """Sub-environments that are computed together; see SubEnvs."""
-
-    environment: "MountainCar | ClassicControl"
-    now: np.ndarray  # (width, num_envs)
-    limit: int  # of steps
-    steps: int = 0
-
-    def observations(self) -> np.ndarray:
-        """Return what the policy sees, (num_envs, ...)."""
-        return self.environment.observe(self.now)
-
-    def states(self) -> np.ndarray:
-        """Return the states, (width, num_envs)."""
-        return self.now
-
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Take an action in each; see SubEnvs."""
-        self.now, rewards, terminated = self.environment.step(self.now, actions)
-        self.steps += 1
-        # As TimeLimit says it, also of a goal at the last step.
-        return rewards, terminated, np.full(len(rewards), self.steps >= self.limit)
-
-    def take(self, mask: np.ndarray) -> "ComputedEnvs":
-        """Return those chosen by a (num_envs,) boolean mask."""
-        return replace(self, now=self.now[:, mask])
-
-    def close(self) -> None:
-        """Release nothing."""
 
 
 class Environment(Protocol):

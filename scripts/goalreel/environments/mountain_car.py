@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
-from goalreel.environments.environment import ComputedEnvs
+from goalreel.environments.computed_envs import ComputedEnvs
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.environments.seeding import uniform
 
@@ -99,7 +99,7 @@ class MountainCar:
 
     def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
         """Return cars as `env.reset(seed=seed)` leaves them."""
-        return ComputedEnvs(self, reset(seeds), self.max_steps)
+        return ComputedEnvs(reset(seeds), self.observe, self.step, self.max_steps)
 
     def batch(self, observations: np.ndarray) -> np.ndarray:
         """Return the observations, which are an array already."""

@@ -1,25 +1,15 @@
-"""What SECURITY.md lists runs code, each item tried; nothing else does, data sets above all."""
+"""Only what SECURITY.md lists runs code: no data set, recording or other option does."""
 
 import json
-import pickle
-import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import yaml
 from gymnasium.envs import registration
-from project import REPOSITORY
 
-from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
-from goalreel.policies.policy import make_policy
-from goalreel.simulation.episodes import Episode
 from goalreel.simulation.recording_file import read_recording
-from goalreel.training.shared_memory import child_process
-from goalreel.verification.replay import Recorded, replay
 from goalreel.workflow.config import load_config
 
 RAN = Path("ran")
@@ -27,10 +17,6 @@ PAYLOAD = """import gymnasium
 
 open("ran", "w").close()
 go = gymnasium.Wrapper
-
-
-def act(observations):
-    return [0] * len(observations)
 """
 CART = {"id": "CartPole-v1", "entry_point": "gymnasium.envs.classic_control.cartpole:CartPoleEnv"}
 WRAPPERS = "gymnasium.wrappers"
@@ -80,99 +66,6 @@ def planned(**given: object) -> str:
     return ""
 
 
-def load_model(monkeypatch) -> None:
-    """Load a model with goalreel's own code, but with another library's: it need not be there."""
-    model = SimpleNamespace(load=lambda path, **options: None)
-    algorithms = SimpleNamespace(OffPolicyAlgorithm=type(None))
-    library = SimpleNamespace(PPO=type("PPO", (), vars(model)))
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=print))
-    monkeypatch.setitem(sys.modules, "stable_baselines3", library)
-    name = "stable_baselines3.common.off_policy_algorithm"
-    monkeypatch.setitem(sys.modules, name, algorithms)
-    Path("statistics.pkl").write_bytes(pickle.dumps(Harmful()))
-    with pytest.raises(GoalreelError):
-        make_policy({"name": "sb3", "file": "model.zip", "normalize": "statistics.pkl"})
-
-
-def start_program(monkeypatch) -> None:
-    Path("program").write_text("#!/bin/sh\ntouch ran\n")
-    Path("program").chmod(0o755)
-    child_process.start("./program", "goalreel.training.pixels.collector").communicate()
-
-
-def run_ffmpeg(monkeypatch) -> None:
-    Path("program").write_text("#!/bin/sh\ntouch ran\n")
-    Path("program").chmod(0o755)
-    monkeypatch.setattr(ffmpeg, "executable", ffmpeg.executable.__wrapped__)
-    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "./program")
-    with pytest.raises(GoalreelError):
-        ffmpeg.version.__wrapped__()
-
-
-def replay_results(monkeypatch) -> None:
-    empty = np.zeros((1, 4)), np.zeros((0, 1), int), np.zeros(0)
-    config = {"env": "payload:CartPole-v1", "env_kwargs": {}, "env_wrappers": [], "max_steps": None}
-    with pytest.raises(GoalreelError):
-        replay(Recorded(config, "episode 0", Episode(3, *empty, False, False)))
-
-
-def play_file(monkeypatch) -> None:
-    make_policy({"name": "file", "file": "payload.py", "function": "act"})
-
-
-def plan_workflow(project, *options: str) -> None:
-    """Plan a run in a copy of the workflow; the code that runs leaves its file in it."""
-    project.fail("-n", *options)
-    assert (project.folder / "ran").exists()
-    RAN.touch()
-
-
-def plan_options_file(project) -> None:
-    (project.folder / "payload.py").write_text(PAYLOAD, encoding="ascii")
-    (project.folder / "results").mkdir()
-    text = yaml.safe_dump({"env": "payload:None-v0"})
-    (project.folder / "results/config.yaml").write_text(text)
-    plan_workflow(project, "--configfile", "results/config.yaml")
-
-
-def plan_snakefile(project) -> None:
-    project.edit("Snakefile", "import sys\n", f"import sys\n{PAYLOAD}\nsys.exit(1)\n")
-    plan_workflow(project)
-
-
-RUNS_CODE = {
-    "policy: {name: file}": play_file,
-    "policy: {name: sb3}": load_model,
-    "policy: {name: minari, allow: [package]}": lambda _: planned(
-        **dataset("payload:go", allow=("payload",))
-    ),
-    "env: module:Name-v0": lambda _: planned(env="payload:None-v0"),
-    "env_wrappers: [module:callable]": lambda _: planned(
-        env="CartPole-v1", env_wrappers=["payload:go"]
-    ),
-    "pixels.python": start_program,
-    "--configfile results/config.yaml": plan_options_file,
-    "scripts/replay.py": replay_results,
-    "Snakefile": plan_snakefile,
-    "IMAGEIO_FFMPEG_EXE": run_ffmpeg,
-}
-
-
-def test_security_lists_what_runs_code():
-    page = (REPOSITORY / ".github/SECURITY.md").read_text(encoding="utf-8")
-    _, by_design = page.split("## What runs code by design")
-    listed = re.findall(r"^- `(.+?)`:", by_design.split("\n## ")[0], re.M)
-    assert listed == list(RUNS_CODE)
-
-
-@pytest.mark.parametrize("name", RUNS_CODE)
-def test_security_item_runs_code(name, request):
-    run = RUNS_CODE[name]
-    needs = "project" if run in (plan_options_file, plan_snakefile) else "monkeypatch"
-    run(request.getfixturevalue(needs))
-    assert RAN.exists()
-
-
 @pytest.mark.parametrize(
     ("options", "named", "package"),
     [
@@ -209,6 +102,11 @@ def test_dataset_without_spaces_is_refused():
     content = json.loads(path.read_text())
     path.write_text(json.dumps({key: content[key] for key in ("total_episodes", "env_spec")}))
     assert "is not the metadata of a Minari data set (KeyError" in planned(**options)
+
+
+def test_dataset_runs_what_is_allowed():
+    planned(**dataset("payload:go", allow=("payload",)))
+    assert RAN.exists()
 
 
 def test_dataset_of_known_packages_is_planned(monkeypatch):

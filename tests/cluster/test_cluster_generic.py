@@ -5,10 +5,9 @@ import subprocess
 
 import pytest
 from conftest import FEW, hashes
-from project import Project
-from slurm_cluster import cluster_python
+from project import CLUSTER_BIN, needs_cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_cluster]
 PROFILE = ("--workflow-profile", "profiles/cluster-generic", "--latency-wait", "10")
 
 # Two runs in one workflow.
@@ -43,12 +42,9 @@ echo $!
 
 
 @pytest.fixture
-def project(tmp_path, user_cache):
+def project(project):
     """Return a fresh copy of the workflow, whose Snakemake has the cluster plugins."""
-    python = cluster_python()
-    (tmp_path / "project").mkdir()
-    project = Project(tmp_path / "project", user_cache)
-    project.python = python
+    project.python = CLUSTER_BIN / "python"
     return project
 
 

@@ -8,9 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
-from object_store import NO_CLUSTER, cluster_bin
 from project import REPOSITORY, SOURCES
 
 CONTAINERFILE = (REPOSITORY / "envs/Containerfile").read_text(encoding="utf-8")
@@ -76,20 +74,6 @@ def test_the_image_holds_the_whole_workflow_which_plans_a_run_in_another_folder(
     assert completed.returncode == 0, completed.stderr
     assert "simulate" in completed.stdout + completed.stderr
     assert {path.name for path in (tmp_path / "work").iterdir()} <= {".snakemake"}
-
-
-HADOLINT = cluster_bin() and cluster_bin() / "hadolint"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not (HADOLINT and HADOLINT.is_file()), reason=NO_CLUSTER)
-def test_the_containerfile_passes_its_linter():
-    completed = subprocess.run(
-        [HADOLINT, "--failure-threshold", "style", REPOSITORY / "envs/Containerfile"],
-        capture_output=True,
-        text=True,
-    )
-    assert completed.returncode == 0 and not completed.stdout, completed.stdout
 
 
 # It answers what Snakemake asks before it plans, and fails at anything else.

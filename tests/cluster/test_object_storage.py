@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from conftest import hashes
-from object_store import BUCKET, NO_CLUSTER, StoredProject, cluster_bin, s3_server
+from object_store import BUCKET, StoredProject, s3_server
 from PIL import Image
-from project import REPOSITORY
+from project import CLUSTER_BIN, REPOSITORY, needs_cluster
 
 from goalreel.errors import GoalreelError
 from goalreel.workflow.hooks import check_results
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(cluster_bin() is None, reason=NO_CLUSTER)]
+pytestmark = [pytest.mark.slow, needs_cluster]
 BASE = {"reaches": 8, "shard_size": 4}
 ADDRESS = f"s3://{BUCKET}/run/results"
 
@@ -38,7 +38,7 @@ def pods(tmp_path_factory) -> Path:
     """Return a folder with the programs that submit a job and tell its status."""
     folder = tmp_path_factory.mktemp("pods")
     for name, script in {"submit": SUBMIT, "status": STATUS}.items():
-        (folder / name).write_text(script.format(pods=folder, programs=cluster_bin()))
+        (folder / name).write_text(script.format(pods=folder, programs=CLUSTER_BIN))
         (folder / name).chmod(0o755)
     return folder
 

@@ -1,14 +1,13 @@
 """Films made by a real SLURM: the bytes of a local run, whatever is cancelled, killed or edited."""
 
-import os
 import signal
 
 import pytest
 from conftest import FEW, hashes
-from project import Project
-from slurm_cluster import Cluster, cluster_python
+from project import CLUSTER_BIN, needs_cluster
+from slurm_cluster import Cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_cluster]
 FILM = {"reaches": 200, "shard_size": 25}
 # The profile as a user takes it, but for how often it looks and what this SLURM lacks.
 QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "10")
@@ -20,18 +19,15 @@ TRAJECTORIES = "results/trajectories/00000.npz"
 @pytest.fixture(scope="module")
 def cluster():
     """Return a running SLURM."""
-    cluster_python()
     started = Cluster()
     yield started
     started.stop()
 
 
 @pytest.fixture
-def project(tmp_path, user_cache, cluster):
+def project(project, cluster):
     """Return a fresh copy of the workflow, whose Snakemake has the cluster plugins."""
-    (tmp_path / "project").mkdir()
-    project = Project(tmp_path / "project", user_cache)
-    project.python = cluster_python()
+    project.python = CLUSTER_BIN / "python"
     return project
 
 
@@ -102,16 +98,6 @@ def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster
     assert (first["MinMemoryNode"], second["MinMemoryNode"]) == ("500M", "1000M")
     assert "exceeded memory limit" in kept_log(project), "of the first attempt"
     assert (project.folder / TRAJECTORIES).is_file()
-
-
-def test_a_run_whose_submitter_is_killed_resumes(project, cluster, once):
-    process = start(project, cluster, *SLURM, config=FEW)
-    cluster.wait(lambda: cluster.jobs("running"), "a job runs", process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    run(project, cluster, *SLURM, "--unlock", config=FEW)
-    run(project, cluster, *SLURM, config=FEW)
-    compare(project, once, FEW)
 
 
 def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, cluster):

@@ -6,7 +6,6 @@ what a run needs, from envs/locks/cluster-test.txt.
 
 import contextlib
 import hashlib
-import os
 import re
 import signal
 import subprocess
@@ -16,20 +15,11 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from project import REPOSITORY, Project
+from project import CLUSTER_BIN, Project
 
 KEYS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests"}
 BUCKET = "films"
 _WAIT = 120  # seconds for the server to start on a busy machine
-
-
-def cluster_bin() -> Path | None:
-    """Return the folder of the cluster environment's programs, or None if there is none."""
-    folder = Path(os.environ.get("GOALREEL_CLUSTER_BIN", REPOSITORY / ".venv-cluster" / "bin"))
-    return folder if (folder / "moto_server").is_file() else None
-
-
-NO_CLUSTER = "no envs/locks/cluster-test.txt: neither .venv-cluster nor GOALREEL_CLUSTER_BIN"
 
 
 @contextlib.contextmanager
@@ -37,7 +27,7 @@ def s3_server(log: Path) -> Iterator[str]:
     """Start an S3 server on a free port, yield its address, and stop it."""
     with log.open("wb") as output:
         server = subprocess.Popen(
-            [cluster_bin() / "moto_server", "-H", "127.0.0.1", "-p", "0"],
+            [CLUSTER_BIN / "moto_server", "-H", "127.0.0.1", "-p", "0"],
             stdout=output,
             stderr=subprocess.STDOUT,
         )
@@ -64,7 +54,7 @@ class StoredProject(Project):
     def __init__(self, folder: Path, cache: Path, address: str):
         """Copy the sources to `folder`, known to git; `address` is the server's."""
         super().__init__(folder, cache)
-        self.python = cluster_bin() / "python"
+        self.python = CLUSTER_BIN / "python"
         self.address = address
         self._request("PUT", "")
         for command in (["init", "-q"], ["add", "-A"]):

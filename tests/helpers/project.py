@@ -13,9 +13,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from forks import run_snakemake
 
 REPOSITORY = Path(__file__).parents[2]
+# Python with Snakemake's plugins for clusters and object storage, and a server of S3.
+CLUSTER_BIN = Path(os.environ.get("GOALREEL_CLUSTER_BIN", REPOSITORY / ".venv-cluster" / "bin"))
+needs_cluster = pytest.mark.skipif(
+    not (CLUSTER_BIN / "moto_server").is_file(),
+    reason="needs `make .venv-cluster/installed`, or its bin folder in GOALREEL_CLUSTER_BIN",
+)
 # Python as most users run it.
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SOURCES = ["Snakefile", "config.yaml", "config"]

@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from project import REPOSITORY
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "srun")
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -55,18 +54,6 @@ SlurmdParameters=config_overrides
 NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=16000 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-
-
-def cluster_python() -> str:
-    """Return the Python that has Snakemake's cluster plugins, or skip the test."""
-    folder = Path(os.environ.get("GOALREEL_CLUSTER_BIN", REPOSITORY / ".venv-cluster" / "bin"))
-    python = folder / "python"
-    if not python.is_file():
-        pytest.skip(
-            f"no {python}: the cluster plugins are missing; install them by "
-            f"`make .venv-cluster/installed`, or name their folder in GOALREEL_CLUSTER_BIN"
-        )
-    return str(python)
 
 
 class Cluster:

@@ -8,7 +8,7 @@ ARGS ?=
 # How many times the random trials of faults are repeated.
 TIMES ?= 1
 
-.PHONY: film test test-all faults lint docs tables locks
+.PHONY: film test test-all lint docs tables locks
 
 film: .venv/installed
 	@$(BIN)/snakemake $(ARGS)
@@ -18,18 +18,14 @@ test: .venv/installed-for-tests
 
 # Tests that need more than Python are skipped where it is missing, and say what to install. Debian:
 # chromium chromium-driver faketime gstreamer1.0-plugins-bad gstreamer1.0-tools libegl1
-# libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm; and, built of their sources, Bento4 and JM, with
+# libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm; and, built of its sources, JM, with
 # MAX_NUM_SLICES raised to 2000.
 test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
-		$(BIN)/python -m pytest -p fault_table -n auto --ignore tests/training
+		$(BIN)/python -m pytest -n auto --ignore tests/training
 	.venv-train/bin/python -m pytest -n auto tests/training tests/unit/policies \
 		tests/unit/recorders/test_vec_video_recorder.py tests/workflow/test_card.py \
 		tests/workflow/test_examples.py tests/workflow/test_lerobot.py tests/workflow/test_minari.py
-
-# The trials of faults alone, with a table of their outcomes.
-faults: .venv/installed-for-tests
-	GOALREEL_FAULTS=$(TIMES) $(BIN)/python -m pytest -p fault_table -n auto tests/faults
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff format --check .

@@ -196,16 +196,3 @@ def sources(tmp_path_factory) -> Iterator[Sources]:
     """Return a copy of the workflow's sources, whose edits the specs follow."""
     with pytest.MonkeyPatch.context() as patch:
         yield Sources(tmp_path_factory.mktemp("sources"), patch)
-
-
-@pytest.fixture
-def recovers(expected, record_property) -> Callable[..., str]:
-    """Return a function that has a disturbed run recover, and notes the outcome for the table."""
-    from trials import SMALL, recover
-
-    def recovered(fault, project, config=SMALL, results=None, tried=1, **options) -> str:
-        outcome = recover(project, config, results or expected, **options)
-        record_property("fault", (fault, outcome, tried))
-        return outcome
-
-    return recovered

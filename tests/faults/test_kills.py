@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 from conftest import hashes
 from project import Project
-from trials import BOUND, BY_X264, SMALL, finished, generator, processes, sampled, trials, wait_for
+from trials import (
+    BOUND,
+    BY_X264,
+    SMALL,
+    finished,
+    generator,
+    processes,
+    recover,
+    sampled,
+    trials,
+    wait_for,
+)
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="finds them in /proc")
 STAGES = ("simulate", "render", "encode", "atlas", "coded_atlas", "concat", "episodes")
@@ -36,14 +47,14 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", sampled(ENDINGS))
 @trials(sample=1, count=6)
-def test_a_run_that_is_stopped(project, recovers, ending, trial):
+def test_a_run_that_is_stopped(project, expected, ending, trial):
     process = project.start("-j", "2", config=SMALL)
     wait_for_a_moment(project, process, generator(ending, trial))
     number, kill = ENDINGS[ending]
     if process.poll() is None:
         kill(process.pid, number)
     process.communicate(timeout=BOUND)
-    recovers(ending, project)
+    recover(project, expected)
 
 
 DRAWN = {"env": "CartPole-v1", "episodes": 6, "shard_size": 2, "policy": "{name: random}"}
@@ -56,7 +67,7 @@ OTHER = {  # runs beside the film of a Mountain Car, and their targets
 
 @pytest.mark.parametrize("kind", sampled(OTHER, 0))
 @trials(sample=0, count=4)
-def test_another_run_that_is_killed(project, once, recovers, kind, trial):
+def test_another_run_that_is_killed(project, once, kind, trial):
     config, targets = OTHER[kind]
     made = once(f"killed: {kind}", lambda fresh: fresh.run("-j", "2", *targets, config=config))
     process = project.start("-j", "2", *targets, config=config)
@@ -64,12 +75,11 @@ def test_another_run_that_is_killed(project, once, recovers, kind, trial):
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=BOUND)
-    expected = hashes(made.folder / "results")
-    recovers(f"`kill -9` of {kind}", project, config, expected, targets=targets)
+    recover(project, hashes(made.folder / "results"), config, targets=targets)
 
 
 @trials(sample=0, count=6)
-def test_two_folders_on_one_cold_user_cache(project, tmp_path, recovers, trial):
+def test_two_folders_on_one_cold_user_cache(project, tmp_path, expected, trial):
     """One is killed, the other goes on; both end as if alone."""
     rng = generator("two folders", trial)
     project.cache = tmp_path / "cold cache"
@@ -81,8 +91,8 @@ def test_two_folders_on_one_cold_user_cache(project, tmp_path, recovers, trial):
     processes[0].communicate(timeout=BOUND)
     output = finished(processes[1])
     assert processes[1].returncode == 0, output
-    recovers("two folders on one cold user cache, one killed", other)
-    recovers("two folders on one cold user cache, one killed", project)
+    recover(other, expected)
+    recover(project, expected)
     assert not list(project.cache.rglob(".*.tmp*")), "what the killed one was writing is gone"
 
 
@@ -99,15 +109,14 @@ def kill_one(project, rng, config, programs, option="") -> None:
 
 
 @trials(sample=1, count=10)
-def test_a_stage_that_is_killed(project, recovers, trial):
+def test_a_stage_that_is_killed(project, expected, trial):
     programs = tuple(f"{stage}.py" for stage in STAGES)
     kill_one(project, generator("stage", trial), SMALL, programs)
-    recovers("`kill -9` of a stage", project)
+    recover(project, expected)
 
 
 @trials(sample=0, count=10)
-def test_an_ffmpeg_that_is_killed(project, once, recovers, trial):
+def test_an_ffmpeg_that_is_killed(project, once, trial):
     kill_one(project, generator("ffmpeg", trial), BY_X264, ("ffmpeg",), "-i")
     encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))
-    expected = hashes(encoded.folder / "results")
-    recovers("`kill -9` of ffmpeg (x264)", project, BY_X264, expected)
+    recover(project, hashes(encoded.folder / "results"), BY_X264)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import HARSH
 from project import Project
-from trials import SMALL, trials
+from trials import SMALL, recover, trials
 
 pytestmark = pytest.mark.slow
 NEWLINE = HARSH + "\nand 'a second' line"
@@ -16,28 +16,28 @@ FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 
 
 @pytest.mark.parametrize("name", [HARSH, NEWLINE, "-a b-"], ids=ascii)
-def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, recovers, name):
+def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, expected, name):
     (tmp_path / name).mkdir()
     project = Project(tmp_path / name, user_cache)
     project.run("-j", "2", config=SMALL)
     assert project.jobs(config=SMALL) == {}
-    recovers("project folder of an unusual name", project)
+    recover(project, expected)
 
 
 @trials(sample=0, count=3)
-def test_time_stamps_in_the_future(project, recovers, trial):
+def test_time_stamps_in_the_future(project, expected, trial):
     """As a clock leaves them that was put back after the first half of a run."""
     project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial % 3], config=SMALL)
     for path in (project.folder / "results").rglob("*"):
         os.utime(path, (time.time() + HOUR,) * 2)
-    recovers("time stamps an hour ahead", project)
+    recover(project, expected)
 
 
 @pytest.mark.skipif(FAKETIME is None, reason="needs libfaketime (apt-get install faketime)")
 @pytest.mark.parametrize("offset", ["+1d", "-1d"])
-def test_a_clock_that_jumps_between_two_runs(project, recovers, offset):
+def test_a_clock_that_jumps_between_two_runs(project, expected, offset):
     clock = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     project.run("-j", "2", "--until", "render", config=SMALL, **clock)
     made = (project.folder / "results" / "frames" / "00000.npz").stat().st_mtime
     assert abs(made - time.time()) > 20 * HOUR
-    recovers("clock jumps by a day", project)
+    recover(project, expected)

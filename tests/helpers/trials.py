@@ -51,24 +51,20 @@ def finished(process) -> str:
 
 
 def recover(
-    project: Project, config: dict, expected: dict, culprits=(), complete=False, targets=()
-) -> str:
+    project: Project, expected: dict, config=SMALL, culprits=(), complete=False, targets=()
+) -> None:
     """Run plainly until a run succeeds; the results must then be those of an undisturbed run.
 
     Args:
         project: whose run was disturbed.
-        config: of its runs.
         expected: the hashes of the results of an undisturbed run.
+        config: of its runs.
         culprits: files that one run may refuse, if it names them all, before the next succeeds.
         complete: whether the film was complete before, so that a run does not need its sources;
             those that are missing are then made by name.
         targets: of the run; none for the film.
-
-    Returns:
-        The outcome in words.
     """
     options = ["--keep-going"] if culprits else []
-    outcome = "the next run ends right"
     for attempt in range(3):
         process = project.start("-j", "2", *targets, *options, config=config)
         output = finished(process)
@@ -76,21 +72,19 @@ def recover(
             break
         if "--unlock" in output:
             project.run("--unlock", config=config)
-            outcome = "`--unlock`, then the next run ends right"
             continue
         assert attempt < 2 and culprits, output
         unnamed = [culprit for culprit in culprits if culprit not in output]
         assert not unnamed, f"{unnamed} are not named in\n{output}"
-        options, outcome = [], "refused by name, then made again"
+        options = []
     assert process.returncode == 0, output
     actual = hashes(project.folder / "results")
     missing = sorted(expected.keys() - actual.keys())
     if complete and missing and not set(missing) & {"film.mp4", "episodes.csv", "attempts.csv"}:
         project.run("-j", "2", *(f"results/{name}" for name in missing), config=config)
-        actual, outcome = hashes(project.folder / "results"), "refused by name, the film stays"
+        actual = hashes(project.folder / "results")
     different = {name for name in actual | expected if actual.get(name) != expected.get(name)}
     assert not different, f"{sorted(different)} differ after\n{output}"
-    return outcome
 
 
 def forget(project: Project, *names: str) -> None:

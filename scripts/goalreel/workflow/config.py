@@ -3,6 +3,7 @@
 The models (goalreel.configuration) check each option; checks that involve several options are here.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,7 +105,8 @@ def _with_policy_section(given: Mapping) -> dict:
     policy = given.get("policy")
     if not isinstance(policy, str):
         return dict(given)
-    is_file = Path(policy).suffix in _POLICY_FILES or Path(policy).is_dir()
+    # Of a name that is too long for a file, Path.is_dir raises OSError.
+    is_file = Path(policy).suffix in _POLICY_FILES or os.path.isdir(policy)  # noqa: PTH112
     return {**given, "policy": {"file" if is_file else "name": policy}}
 
 

@@ -78,7 +78,7 @@ def test_jobs_without_a_shared_disk_make_a_local_runs_bytes(stored, filmed, pods
     """The workflow's own files travel the same way: the job began in an empty folder."""
     assert stored.hashes() == hashes(filmed.folder / "results")
     (pod,) = pods.glob("pod.*")
-    assert (pod / "scripts" / "goalreel" / "environments" / "physics.py").is_file()
+    assert (pod / "scripts" / "goalreel" / "environments" / "mountain_car.py").is_file()
     here = {path.name for path in files(stored.folder)}
     assert here == {"run.lock", "config.yaml"}  # which no job needs
 

@@ -5,9 +5,9 @@ ports are free ones, and its daemons are stopped by their process ids. No file o
 SLURM is read. It enforces memory limits by polling, each second, as it may have no cgroups.
 """
 
+import getpass
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -78,17 +78,14 @@ class Cluster:
         real = shutil.which("srun", path=_PATH)
         wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={configuration} exec {real} "$@"\n')
         wrapper.chmod(0o755)
-        key = self.folder / "munge" / "key"
-        key.write_bytes(os.urandom(1024))
-        key.chmod(0o400)
-        controller, daemon = _free_ports(2)
+        with socket.socket() as one, socket.socket() as other:
+            for free in (one, other):
+                free.bind(("127.0.0.1", 0))
+            controller, daemon = one.getsockname()[1], other.getsockname()[1]
+        host, user = socket.gethostname().partition(".")[0], getpass.getuser()
         configuration.write_text(
             _CONFIGURATION.format(
-                host=socket.gethostname().partition(".")[0],
-                user=subprocess.check_output(["id", "-un"], text=True).strip(),
-                folder=self.folder,
-                controller=controller,
-                daemon=daemon,
+                host=host, user=user, folder=self.folder, controller=controller, daemon=daemon
             )
         )
         try:
@@ -98,43 +95,35 @@ class Cluster:
             raise
 
     def _start(self) -> None:
-        munge = self.folder / "munge"
-        self._daemon(
-            "munged",
-            "--foreground",
-            "--force",
-            f"--key-file={munge}/key",
-            f"--socket={munge}/socket",
-            f"--pid-file={munge}/pid",
-            f"--log-file={munge}/log",
-            f"--seed-file={munge}/seed",
-        )
+        munge, configuration = self.folder / "munge", self.environment["SLURM_CONF"]
+        (munge / "key").write_bytes(os.urandom(1024))
+        (munge / "key").chmod(0o400)
+        places = {"key-file": "key", "socket": "socket", "pid-file": "pid"}
+        places |= {"log-file": "log", "seed-file": "seed"}
+        options = [f"--{option}={munge / name}" for option, name in places.items()]
+        self._daemon("munged", "--foreground", "--force", *options)
         self.wait(lambda: (munge / "socket").exists(), "munged has a socket")
-        self._daemon("slurmctld", "-D", "-f", self.environment["SLURM_CONF"])
-        self._daemon("slurmd", "-D", "-N", "node1", "-f", self.environment["SLURM_CONF"])
+        self._daemon("slurmctld", "-D", "-f", configuration)
+        self._daemon("slurmd", "-D", "-N", "node1", "-f", configuration)
         self.wait(lambda: self.command("sinfo", "-h", "-o", "%T") == "idle\n", "the node is idle")
 
     def _daemon(self, name: str, *options: str) -> None:
+        command = [shutil.which(name, path=_PATH), *options]
         with (self.folder / f"{name}.out").open("w") as output:
-            program = shutil.which(name, path=_PATH)
-            self._daemons.append(
-                subprocess.Popen(
-                    [program, *options],
-                    env=os.environ | self.environment,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            started = subprocess.Popen(
+                command,
+                env=os.environ | self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
+        self._daemons.append(started)
 
     def command(self, *words: str) -> str:
         """Run one of SLURM's commands and return what it prints, "" if it fails."""
+        environment = os.environ | self.environment
         answer = subprocess.run(
-            words,
-            env=os.environ | self.environment,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
+            words, env=environment, capture_output=True, text=True, timeout=_SECONDS
         )
         return answer.stdout if answer.returncode == 0 else ""
 
@@ -152,8 +141,7 @@ class Cluster:
         """Wait until `done` returns something true, and return it; fail if it never does."""
         end = time.monotonic() + _SECONDS
         while time.monotonic() < end:
-            found = done()
-            if found:
+            if found := done():
                 return found
             if process is not None and process.poll() is not None:
                 pytest.fail(f"snakemake ended before {what}:\n{process.communicate()[0]}")
@@ -163,27 +151,11 @@ class Cluster:
 
     def stop(self) -> None:
         """Cancel all jobs, end the daemons and delete the folder."""
-        if len(self._daemons) == 3:
-            active = "pending,running,completing"
-            self.command("scancel", *self.jobs(active)) if self.jobs(active) else None
-            end = time.monotonic() + 10
-            while self.jobs(active) and time.monotonic() < end:
-                time.sleep(0.2)
+        self.command("scancel", f"--user={getpass.getuser()}")
         for daemon in reversed(self._daemons):
-            daemon.send_signal(signal.SIGTERM)
+            daemon.terminate()
             try:
                 daemon.wait(10)
             except subprocess.TimeoutExpired:
                 daemon.kill()
-                daemon.wait(10)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for opened in sockets:
-        opened.bind(("127.0.0.1", 0))
-    ports = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports

@@ -74,7 +74,7 @@ MIDDLE += [(whose, kind) for whose, (_, kinds) in OTHERS.items() for kind in kin
 
 
 @pytest.mark.parametrize(("damage", "kind"), sampled(MIDDLE))
-@trials(sample=1, count=2)
+@trials(2)
 def test_damage_in_the_middle_of_a_run(filmed, once, expected, tmp_path, damage, kind, trial):
     project, rng = filmed.copied(tmp_path / "project"), generator(damage, kind, trial)
     results, names = project.folder / "results", files_of(kind)
@@ -94,8 +94,9 @@ def test_damage_in_the_middle_of_a_run(filmed, once, expected, tmp_path, damage,
     recover(project, expected, culprits=contents)
 
 
-@pytest.mark.parametrize("kind", sampled(AFTER, 0))
-@trials(sample=1, count=2)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", AFTER)
+@trials(2)
 def test_damage_after_a_finished_run(filmed, expected, tmp_path, kind, trial):
     """Cut as a power cut leaves it: with a new time stamp."""
     project, rng = filmed.copied(tmp_path / "project"), generator("finished", kind, trial)
@@ -105,8 +106,9 @@ def test_damage_after_a_finished_run(filmed, expected, tmp_path, kind, trial):
     recover(project, expected, culprits=[name], complete=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["atlas", "coded_atlas"])
-@trials(sample=0, count=3)
+@trials(3)
 def test_damage_in_the_users_cache(filmed, expected, tmp_path, kind, trial):
     project, rng = filmed.copied(tmp_path / "project"), generator("cache", kind, trial)
     project.cache = tmp_path / "cache"
@@ -134,7 +136,7 @@ def found(results: Path, plan: Plan) -> set[Path]:
 
 @pytest.mark.slow  # the gate tries each file of a view, and some of a film, one by one
 @pytest.mark.parametrize("run", RUNS)
-@trials(sample=1, count=10)
+@trials(10)
 def test_damage_that_no_time_stamp_shows(once, tmp_path, run, trial):
     """After a finished run only `verify` looks into files: it misses no damage of any file."""
     config, targets = RUNS[run]

@@ -46,7 +46,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", sampled(ENDINGS))
-@trials(sample=1, count=6)
+@trials(6)
 def test_a_run_that_is_stopped(project, expected, ending, trial):
     process = project.start("-j", "2", config=SMALL)
     wait_for_a_moment(project, process, generator(ending, trial))
@@ -65,8 +65,9 @@ OTHER = {  # runs beside the film of a Mountain Car, and their targets
 }
 
 
-@pytest.mark.parametrize("kind", sampled(OTHER, 0))
-@trials(sample=0, count=4)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OTHER)
+@trials(4)
 def test_another_run_that_is_killed(project, once, kind, trial):
     config, targets = OTHER[kind]
     made = once(f"killed: {kind}", lambda fresh: fresh.run("-j", "2", *targets, config=config))
@@ -78,7 +79,8 @@ def test_another_run_that_is_killed(project, once, kind, trial):
     recover(project, hashes(made.folder / "results"), config, targets=targets)
 
 
-@trials(sample=0, count=6)
+@pytest.mark.slow
+@trials(6)
 def test_two_folders_on_one_cold_user_cache(project, tmp_path, expected, trial):
     """One is killed, the other goes on; both end as if alone."""
     rng = generator("two folders", trial)
@@ -108,14 +110,15 @@ def kill_one(project, rng, config, programs, option="") -> None:
     assert process.returncode == 0 or "killed" in output, output
 
 
-@trials(sample=1, count=10)
+@trials(10)
 def test_a_stage_that_is_killed(project, expected, trial):
     programs = tuple(f"{stage}.py" for stage in STAGES)
     kill_one(project, generator("stage", trial), SMALL, programs)
     recover(project, expected)
 
 
-@trials(sample=0, count=10)
+@pytest.mark.slow
+@trials(10)
 def test_an_ffmpeg_that_is_killed(project, once, trial):
     kill_one(project, generator("ffmpeg", trial), BY_X264, ("ffmpeg",), "-i")
     encoded = once("encoded", lambda fresh: fresh.run("-j", "2", config=BY_X264))

@@ -24,7 +24,7 @@ def test_a_project_in_a_folder_of_any_name(tmp_path, user_cache, expected, name)
     recover(project, expected)
 
 
-@trials(sample=0, count=3)
+@trials(3)
 def test_time_stamps_in_the_future(project, expected, trial):
     """As a clock leaves them that was put back after the first half of a run."""
     project.run("-j", "2", "--until", ["simulate", "render", "atlas"][trial % 3], config=SMALL)

@@ -27,7 +27,7 @@ def failed(project: Project, within=(), **environment: str) -> str:
     return output
 
 
-@trials(sample=1, count=6)
+@trials(6)
 def test_the_disk_is_full(project, expected, trial):
     results = project.folder / "results"
     results.mkdir()

@@ -22,20 +22,15 @@ SHARDS = ("00000", "00001")
 BOUND = 240  # seconds for one run, which alone takes some; what takes longer hangs
 
 
-def sampled(values, sample: int = 1) -> list:
-    """Return a test's parameters; those beyond the first `sample` are slow."""
-    return [
-        pytest.param(
-            *(value if isinstance(value, tuple) else [value]),
-            marks=[pytest.mark.slow] if place >= sample else [],
-        )
-        for place, value in enumerate(values)
-    ]
+def sampled(values) -> list:
+    """Return a test's parameters; those beyond the first are slow."""
+    first, *others = (value if isinstance(value, tuple) else [value] for value in values)
+    return [pytest.param(*first), *(pytest.param(*v, marks=pytest.mark.slow) for v in others)]
 
 
-def trials(sample: int, count: int):
-    """Return the mark that runs a test `count` times; trials beyond the first `sample` are slow."""
-    return pytest.mark.parametrize("trial", sampled(range(TIMES * count), sample))
+def trials(count: int):
+    """Return the mark that runs a test `count` times; trials beyond the first are slow."""
+    return pytest.mark.parametrize("trial", sampled(range(TIMES * count)))
 
 
 def generator(*what) -> random.Random:

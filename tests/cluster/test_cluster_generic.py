@@ -1,11 +1,10 @@
 """Films by way of any command that submits job scripts: here a qsub with an empty environment."""
 
-import os
-import subprocess
-
 import pytest
 from conftest import FEW, hashes
 from project import CLUSTER_BIN, needs_cluster
+
+import goalreel
 
 pytestmark = [pytest.mark.slow, needs_cluster]
 PROFILE = ("--workflow-profile", "profiles/cluster-generic", "--latency-wait", "10")
@@ -27,8 +26,8 @@ use rule * from poles as poles_*
 rule both:
     default_target: True
     input:
-        "cars/film.mp4",
-        "poles/film.mp4",
+        "cars/trajectories/00000.npz",
+        "poles/trajectories/00000.npz",
 """
 
 # Grid Engine's options come first and the job script last; it prints the job's id.
@@ -79,16 +78,9 @@ def test_a_job_refuses_options_that_were_edited_since_it_was_submitted(project, 
 
 
 def test_jobs_of_two_modules_of_one_workflow_find_their_own_plan(project, tmp_path):
-    snakefile = project.folder / "Snakefile"
-    (tmp_path / "Snakefile").write_text(TWO.format(snakefile=snakefile))
-    profile = "--workflow-profile", str(project.folder / PROFILE[1]), *PROFILE[2:]
-    (tmp_path / "alone").mkdir()
-    for folder, how in ((tmp_path, profile), (tmp_path / "alone", ("-j", "2"))):
-        command = [project.python, "-m", "snakemake", "-s", str(tmp_path / "Snakefile"), *how]
-        environment = os.environ | {"XDG_CACHE_HOME": str(project.cache)}
-        environment |= with_qsub(tmp_path) if how is profile else {}
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-    assert (tmp_path / "submitted").read_text().count("\n") >= 4
-    for film in ("cars/film.mp4", "poles/film.mp4"):
-        assert (tmp_path / film).read_bytes() == (tmp_path / "alone" / film).read_bytes()
+    (tmp_path / "Snakefile").write_text(TWO.format(snakefile=project.folder / "Snakefile"))
+    project.run(*PROFILE, "-s", "../Snakefile", **with_qsub(tmp_path))
+    assert (tmp_path / "submitted").read_text().count("\n") == 2
+    for results, env in (("cars", "MountainCar-v0"), ("poles", "CartPole-v1")):
+        made = goalreel.read_trajectories(project.folder / results / "trajectories" / "00000.npz")
+        assert made.spec.config["env"] == env

@@ -17,55 +17,64 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; move it to `path` on success, remove it on failure.
+    """Yield a temporary path of the same name; move it to `path` on success, remove it on failure.
 
-    The temporary name keeps the suffix, since ffmpeg takes the container from it. The block may
-    make further files there, `temporary.with_suffix(...)`: they are removed at its end, and so is
-    what an earlier writer of the same path left when it was killed. Raises what the block raises,
-    and OSError where the folder cannot be written; one for want of space names `path`.
+    It is in a folder beside `path`, where the block may make further files. That is removed at the
+    end, and so is what an earlier writer of the same path left when it was killed. Raises what the
+    block raises, and OSError where the folder cannot be written; one for want of space names
+    `path`.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left in _left(path):
-        left.unlink(missing_ok=True)
-    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}{path.suffix}")
-    temporary.touch(exist_ok=False)  # not by mkstemp: results are no private files
     try:
-        yield temporary
-        _flush(temporary)  # a power cut must not leave the new name on an empty file
-        os.replace(temporary, path)
+        with _folder_beside(path) as folder:
+            temporary = folder / path.name
+            temporary.touch()  # not by mkstemp: results are no private files
+            yield temporary
+            _flush(temporary)  # a power cut must not leave the new name on an empty file
+            os.replace(temporary, path)
     except OSError as error:
         if error.errno in _FULL:  # a write's error names no file, a copy's the temporary one
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
-    finally:
-        _remove(path.parent, temporary.name.removesuffix(path.suffix))
 
 
-def _prefix(path: Path) -> str:
-    """Return how the names of this process's temporary files for `path` begin."""
-    return f".{path.name}.goalreel-{socket.gethostname()}-{os.getpid()}-"
+@contextlib.contextmanager
+def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield a temporary folder of the same name; move it to `path` on success, as `replacing` does.
+
+    An existing folder is removed first: no system call swaps two.
+    """
+    path = Path(path)
+    with _folder_beside(path) as folder:
+        temporary = folder / path.name
+        temporary.mkdir()
+        yield temporary
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(temporary, path)
 
 
-def _left(path: Path) -> list[Path]:
-    """Return what writers of `path` have left that live no more.
+@contextlib.contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; remove it at the end, and those of dead writers.
 
     A writer on another machine is taken to live for a day.
     """
-    begin = f".{path.name}.goalreel-"
-    own, left = re.compile(rf"\.?{re.escape(begin + socket.gethostname())}-(\d+)-"), []
+    start, host = f".{path.name}.goalreel-", socket.gethostname()
+    path.parent.mkdir(parents=True, exist_ok=True)
     for entry in os.scandir(path.parent):
-        # A temporary file may have been written by `replacing` too, whose own has one dot more.
-        if not entry.name.startswith((begin, f".{begin}")):
+        if not entry.name.startswith(start):
             continue
+        own = re.fullmatch(rf"{re.escape(host)}-(\d+)-\w+", entry.name.removeprefix(start))
         with contextlib.suppress(FileNotFoundError):  # its writer has ended in the meantime
-            if here := own.match(entry.name):
-                is_left = not _is_alive(int(here[1]))
-            else:
-                is_left = time.time() - entry.stat().st_mtime > _DAY
-            if is_left:
-                left.append(Path(entry.path))
-    return left
+            if not _is_alive(int(own[1])) if own else time.time() - entry.stat().st_mtime > _DAY:
+                shutil.rmtree(entry.path, ignore_errors=True)
+    folder = path.with_name(f"{start}{host}-{os.getpid()}-{secrets.token_hex(4)}")
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_alive(process: int) -> bool:
@@ -84,41 +93,10 @@ def _flush(path: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def _remove(folder: Path, prefix: str) -> None:
-    # No glob: a file's name may hold its special characters. A temporary file may have been
-    # written by `replacing` too, whose own has one dot more.
-    for entry in os.scandir(folder):
-        if entry.name.startswith((prefix, f".{prefix}")) and entry.is_file():
-            Path(entry.path).unlink(missing_ok=True)
-
-
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Write a whole text as UTF-8, its line breaks as they are."""
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode())
-
-
-@contextlib.contextmanager
-def replacing_folder(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; move it to `path` on success, remove it on failure.
-
-    An existing folder is removed first: no system call swaps two. What an earlier writer
-    of the same path left when it was killed is removed too. Raises what the block raises, and
-    OSError where the parent cannot be written.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left in _left(path):
-        shutil.rmtree(left, ignore_errors=True)
-    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
-    temporary.mkdir()
-    try:
-        yield temporary
-        if path.exists():
-            shutil.rmtree(path)
-        os.replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def place(source: Path, target: Path) -> None:

@@ -60,35 +60,36 @@ def read(
         GoalreelError: there is no such file, or it cannot be read.
         UnusableFileError: it is truncated, corrupt, of another kind or version, or holds objects.
     """
-    with reporting_damage(path), zipfile.ZipFile(path) as archive:
-        _check_kind(path, archive, kind, version)
-        if not names:
-            check_trailer(path)
-        return {name: read_array(archive, name) for name in names or names_in(archive)}
+    reader = Reader(path, kind, version, is_whole=not names)
+    return {name: reader[name] for name in names or names_in(reader.archive)}
 
 
 class Reader:
-    """A file whose arrays are read when they are needed; its checksum is verified first.
+    """A file whose arrays are read when they are needed. Raises as `read` does."""
 
-    Raises as `read` does, whatever is asked for.
-    """
-
-    def __init__(self, path: str | os.PathLike, kind: str, version: int):
-        """Open a file that goalreel wrote."""
+    def __init__(self, path: str | os.PathLike, kind: str, version: int, is_whole: bool = True):
+        """Open a file that goalreel wrote; is_whole: whether its checksum is verified."""
         self._path = path
         with reporting_damage(path):
-            self._archive = zipfile.ZipFile(path)
-            _check_kind(path, self._archive, kind, version)
-            check_trailer(path)
+            self.archive = zipfile.ZipFile(path)
+            actual = tuple(str(read_array(self.archive, name)) for name in _HEADER)
+            if actual != (kind, str(version)):
+                raise UnusableFileError(
+                    path,
+                    f"it is a {actual[0]} file of version {actual[1]}, not {kind} version "
+                    f"{version}",
+                )
+            if is_whole:
+                check_trailer(path)
 
     def __contains__(self, name: str) -> bool:
         """Tell whether there is an array of this name."""
-        return f"{name}.npy" in self._archive.namelist()
+        return name in names_in(self.archive)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return an array."""
         with reporting_damage(self._path):
-            return read_array(self._archive, name)
+            return read_array(self.archive, name)
 
 
 def names_in(archive: zipfile.ZipFile) -> list[str]:
@@ -114,20 +115,6 @@ def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     return np.ndarray(shape, dtype, content, stream.tell(), order=order).copy(order)
 
 
-def _check_kind(path, archive: zipfile.ZipFile, kind: str, version: int) -> None:
-    actual = tuple(str(read_array(archive, name)) for name in _HEADER)
-    if actual != (kind, str(version)):
-        raise UnusableFileError(
-            path, f"it is a {actual[0]} file of version {actual[1]}, not {kind} version {version}"
-        )
-
-
 def header(kind: str, version: int) -> dict[str, np.ndarray]:
     """Return the arrays that `read` recognises a file by; they go first into what is written."""
     return {"kind": np.array(kind), "version": np.array(version)}
-
-
-def check(path: str | os.PathLike, holds: bool, what: str) -> None:
-    """Raise UnusableFileError about the file unless `holds`; `what` says what is wrong with it."""
-    if not holds:
-        raise UnusableFileError(path, what)

@@ -31,12 +31,14 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from goalreel.errors import UnusableFileError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec, parse_spec
 
 VERSION = 2
 _KIND = "trajectories"
-_ATTEMPTS = "attempts_"
+_STEPS = "offsets", "states", "actions", "rewards"
+_EPISODE_COLUMNS = "reach", "attempt", "seed", "terminated", "truncated", "reached"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Attempts:
 
     def take(self, rows: np.ndarray) -> "Attempts":
         """Return the chosen rows (a boolean mask or indices)."""
-        return Attempts(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Attempts(*(column[rows] for column in vars(self).values()))
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return each row's reach and attempt, which no other row of a shard has."""
@@ -63,8 +65,12 @@ class Attempts:
 
     def row(self, index: int) -> dict[str, object]:
         """Return one row as plain Python values, by the columns' names in the tables."""
-        columns = ((field.name.rstrip("_"), getattr(self, field.name)) for field in fields(self))
-        return {name: column[index].item() for name, column in columns}
+        return {name.rstrip("_"): column[index].item() for name, column in vars(self).items()}
+
+
+# `return` is a word of Python's.
+_ATTEMPT_COLUMNS = tuple(f"attempts_{field.name.rstrip('_')}" for field in fields(Attempts))
+_SUMMARY = ("spec", "probe", "digest", "offsets", *_EPISODE_COLUMNS, *_ATTEMPT_COLUMNS)
 
 
 def concatenate(parts: Iterable[Attempts]) -> Attempts:
@@ -119,24 +125,18 @@ class Trajectories:
 def write_trajectories(path: str | os.PathLike, trajectories: Trajectories) -> None:
     """Write a trajectory file; the same trajectories give the same bytes."""
     t = trajectories
-    filmed = {name: getattr(t.episodes, name) for name in _EPISODE_COLUMNS}
-    attempts = {_column(field.name): getattr(t.attempts, field.name) for field in fields(Attempts)}
-    npz.write(
-        path,
-        npz.header(_KIND, VERSION)
-        | {"spec": np.array(t.spec.text), "probe": np.array(t.probe)}
-        | {"digest": np.array(t.digest()), "offsets": t.offsets}
-        | {"states": t.states, "actions": t.actions, "rewards": t.rewards}
-        | filmed
-        | attempts,
-    )
+    arrays = npz.header(_KIND, VERSION) | {"spec": np.array(t.spec.text)}
+    arrays |= {"probe": np.array(t.probe), "digest": np.array(t.digest())}
+    arrays |= {name: getattr(t, name) for name in _STEPS}
+    arrays |= {name: getattr(t.episodes, name) for name in _EPISODE_COLUMNS}
+    attempts = zip(_ATTEMPT_COLUMNS, vars(t.attempts).values(), strict=True)
+    npz.write(path, arrays | dict(attempts))
 
 
 def read_trajectories(path: str | os.PathLike) -> Trajectories:
     """Read a trajectory file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION)
-    steps = (arrays[name] for name in ("offsets", "states", "actions", "rewards"))
-    return Trajectories(*steps, **_rows(path, arrays))
+    return Trajectories(*map(arrays.get, _STEPS), **_rows(path, arrays))
 
 
 def read_summary(path: str | os.PathLike) -> Summary:
@@ -150,28 +150,19 @@ def read_summary(path: str | os.PathLike) -> Summary:
 
 def _rows(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> dict[str, object]:
     """Return the rows of the filmed episodes and of all attempts, and how they were made."""
-    columns = [arrays[_column(field.name)] for field in fields(Attempts)]
-    groups = columns, [arrays[name] for name in _EPISODE_COLUMNS]
-    one_length = all(len({c.shape for c in group}) == 1 and group[0].ndim == 1 for group in groups)
-    npz.check(path, one_length, "its columns differ in length")  # of a part no checksum is verified
+    columns, filmed = (
+        [arrays[name] for name in names] for names in (_ATTEMPT_COLUMNS, _EPISODE_COLUMNS)
+    )
+    for group in (columns, filmed):
+        # Of a part of the file no checksum is verified.
+        if {column.shape for column in group} != {(group[0].size,)}:
+            raise UnusableFileError(path, "its columns differ in length")
     attempts = Attempts(*columns)
-    filmed = set(zip(arrays["reach"].tolist(), arrays["attempt"].tolist(), strict=True))
-    is_filmed = np.array([pair in filmed for pair in attempts.pairs()], bool)
+    pairs = set(zip(arrays["reach"].tolist(), arrays["attempt"].tolist(), strict=True))
+    is_filmed = np.array([pair in pairs for pair in attempts.pairs()], bool)
     return {
         "episodes": attempts.take(is_filmed),
         "attempts": attempts,
         "probe": str(arrays["probe"]),
         "spec": parse_spec(str(arrays["spec"]), path),
     }
-
-
-def _column(field: str) -> str:
-    return _ATTEMPTS + field.rstrip("_")  # `return` is a word of Python's
-
-
-_EPISODE_COLUMNS = ("reach", "attempt", "seed", "terminated", "truncated", "reached")
-_SUMMARY = (
-    *("spec", "probe", "digest", "offsets"),
-    *_EPISODE_COLUMNS,
-    *(_column(field.name) for field in fields(Attempts)),
-)

@@ -27,10 +27,11 @@ def test_replacing_by_three_processes_at_once_ends_well(tmp_path):
 
 
 def test_replacing_removes_what_a_dead_writer_left(tmp_path):
-    left = tmp_path / f".a.mp4.goalreel-{socket.gethostname()}-99999999-abc.mp4"
-    elsewhere = tmp_path / ".a.mp4.goalreel-other-host-1-abc.mp4"
-    for path in (left, elsewhere):
-        path.write_bytes(b"half")
+    left = tmp_path / f".a.mp4.goalreel-{socket.gethostname()}-99999999-abc"
+    elsewhere = tmp_path / ".a.mp4.goalreel-other-host-1-abc"
+    for folder in (left, elsewhere):
+        folder.mkdir()
+        (folder / "a.mp4").write_bytes(b"half")
     with replacing(tmp_path / "a.mp4") as temporary:
         temporary.write_bytes(b"film")
     assert {path.name for path in tmp_path.iterdir()} == {"a.mp4", elsewhere.name}

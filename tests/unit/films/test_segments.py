@@ -133,12 +133,12 @@ def test_a_broken_encoder_is_an_error_and_leaves_no_file(
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(cache, tmp_path):
-    (tmp_path / f".s.mp4.goalreel-{DEAD}-abcdefgh.mp4").write_bytes(b"half a segment")
-    (tmp_path / f".s.mp4.goalreel-{DEAD}-abcdefgh.keyframes").write_text("0")
-    (tmp_path / ".other.mp4.goalreel-abcdefgh.mp4").write_bytes(b"of another job")
+    left, other = (tmp_path / f".{name}.mp4.goalreel-{DEAD}-abcdefgh" for name in ("s", "other"))
+    for folder in (left, other):
+        folder.mkdir()
+        (folder / "s.mp4").write_bytes(b"half a segment")
     encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"s.mp4", ".other.mp4.goalreel-abcdefgh.mp4"}
+    assert {path.name for path in tmp_path.iterdir()} == {"s.mp4", other.name}
 
 
 def test_ffmpegs_own_words_and_command_are_in_the_error(cache, tmp_path):

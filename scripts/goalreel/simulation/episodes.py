@@ -5,7 +5,7 @@ it.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,6 +70,7 @@ def simulate_episodes(
     policy: Policy,
     most_steps: np.ndarray | None = None,
     camera: FrameRecorder | None = None,
+    watch: Callable[[np.ndarray, int, Sequence], None] | None = None,
 ) -> Episodes:
     """Play one episode from each seed, many of them side by side.
 
@@ -83,6 +84,8 @@ def simulate_episodes(
         most_steps: (episodes,) after how many steps to stop, if the environment does not end an
             episode before; None to play them to their end.
         camera: what films them, None for nothing.
+        watch: called after the resets and each step with the indices of those that go on, the
+            number of steps, and what the policy sees of each.
 
     Raises:
         GoalreelError: an episode does not end, or the environment or the policy fails.
@@ -108,6 +111,8 @@ def simulate_episodes(
             _write(states[0], everyone, batch.states())
             if filming:
                 camera.shoot(indices, batch)
+            if watch is not None:
+                watch(indices, 0, batch.observations())
             running, t = np.ones(len(indices), bool), 0
             while running.any():
                 if t == (environment.max_steps or _MOST_STEPS):
@@ -124,6 +129,8 @@ def simulate_episodes(
                 _write(states[t], everyone, batch.states())
                 if filming:
                     camera.shoot(indices, batch)
+                if watch is not None:
+                    watch(indices, t, batch.observations())
                 returns[indices] += np.where(running, reward, 0.0)
                 over = running & (goal | limit)
                 if most_steps is not None:

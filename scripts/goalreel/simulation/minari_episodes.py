@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from goalreel.environments.environment import SubEnvs
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
-from goalreel.simulation.episodes import Episode, FrameRecorder
+from goalreel.simulation.episodes import Episodes
 from goalreel.simulation.recording_file import RecordedEpisode
 
 
@@ -69,50 +68,40 @@ def _has_pictures(space) -> bool:
     return is_image_space(space) or any(map(_has_pictures, parts))
 
 
-class Comparison:
-    """Compares what is played with what was recorded, step by step; a camera behind it films."""
+def compare_observations(
+    recorded: Sequence[RecordedEpisode], indices: np.ndarray, step: int, observations: Sequence
+) -> None:
+    """Compare what is seen after a step with what was recorded.
 
-    def __init__(self, recorded: Sequence[RecordedEpisode], camera: FrameRecorder | None):
-        """Compare the episodes of a batch; camera: what films them, None for nothing."""
-        self._recorded, self._camera = recorded, camera
-        self._is_filming, self._step = False, 0
+    Args:
+        recorded: the episodes of a batch.
+        indices: (num_envs,) those that go on.
+        step: how many steps were taken.
+        observations: what each of them shows.
 
-    def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
-        """Begin with the reset; all sub-environments are looked at."""
-        self._step = 0
-        self._is_filming = self._camera is not None and self._camera.begin(indices, seeds)
-        return True
+    Raises:
+        GoalreelError: one shows another.
+    """
+    for index, observation in zip(indices.tolist(), observations, strict=True):
+        one = recorded[index]
+        if step <= len(one.rewards):
+            what = f"the observation after step {step}"
+            _compare(one, what, _at(one.observations, step), observation)
 
-    def shoot(self, indices: np.ndarray, batch: SubEnvs) -> None:
-        """Compare the observations of a step. Raises GoalreelError where one is another."""
-        for index, observation in zip(indices.tolist(), batch.observations(), strict=True):
-            recorded = self._recorded[index]
-            if recorded.observations is not None and self._step <= len(recorded.rewards):
-                expected = _at(recorded.observations, self._step)
-                _compare(
-                    recorded, f"the observation after step {self._step}", expected, observation
-                )
-        self._step += 1
-        if self._is_filming:
-            self._camera.shoot(indices, batch)
 
-    def end(self, index: int, episode: Episode, returned: float) -> None:
-        """Compare an episode's rewards and ending. Raises GoalreelError where one is another."""
-        recorded = self._recorded[index]
-        for step, pair in enumerate(zip(recorded.rewards, episode.rewards, strict=False), 1):
-            _compare(recorded, f"the reward of step {step}", *pair)
-        if len(episode.rewards) == len(recorded.rewards):
+def compare_outcomes(recorded: Sequence[RecordedEpisode], episodes: Episodes) -> None:
+    """Compare rewards and endings. Raises GoalreelError where one is another."""
+    for row, one in enumerate(recorded):
+        if one.terminated is None:  # of a file of actions alone
+            continue
+        rewards = episodes.rewards[row, : episodes.steps[row]]
+        for step, pair in enumerate(zip(one.rewards, rewards, strict=False), 1):
+            _compare(one, f"the reward of step {step}", *pair)
+        if len(rewards) == len(one.rewards):
             # An episode that was left before its end is marked as truncated there.
-            _compare(recorded, "whether it terminates", recorded.terminated, episode.terminated)
-            if episode.truncated:
-                _compare(recorded, "whether it is truncated", recorded.truncated, True)
-        if self._camera is not None:
-            self._camera.end(index, episode, returned)
-
-    def finish(self) -> None:
-        """Have the camera write what it filmed."""
-        if self._camera is not None:
-            self._camera.finish()
+            _compare(one, "whether it terminates", one.terminated, episodes.terminated[row])
+            if episodes.truncated[row]:
+                _compare(one, "whether it is truncated", one.truncated, True)
 
 
 def _compare(episode: RecordedEpisode, what: str, recorded: object, played: object) -> None:

@@ -6,17 +6,20 @@ episode ends is shown up to there, neither terminated nor truncated; one that go
 refused. States, of the Mountain Cars alone, are shown as they are.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
+from goalreel.policies.per_env import PerEnv
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episodes, FrameRecorder, simulate_episodes
-from goalreel.simulation.minari_episodes import Comparison
+from goalreel.simulation.minari_episodes import compare_observations, compare_outcomes
 from goalreel.simulation.reaches import assemble, outcomes, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
 from goalreel.simulation.trajectories import Trajectories
@@ -74,28 +77,17 @@ def _actions(one: RecordedEpisode, environment: Environment) -> np.ndarray:
     return space.checked(rows.reshape(len(rows), *space.shape), len(rows), f"{one.label}:")
 
 
-@dataclass(frozen=True)
-class _Cursor:
-    """Each sub-environment's recorded episode, and the step that all are at."""
+class _Script(NamedTuple):
+    """A policy that plays recorded actions, each sub-environment its own."""
 
-    indices: np.ndarray
-    step: int
+    parts: Sequence[np.ndarray]
 
-    def take(self, mask: np.ndarray) -> "_Cursor":
-        return _Cursor(self.indices[mask], self.step)
+    def generators(self, seeds: np.ndarray) -> PerEnv:
+        # A sub-environment may be stepped after its end, which is ignored.
+        return PerEnv(itertools.chain(part, itertools.repeat(part[-1])) for part in self.parts)
 
-
-@dataclass(frozen=True)
-class _Script:
-    """A policy that plays (episodes, steps) actions, each sub-environment its own."""
-
-    actions: np.ndarray
-
-    def generators(self, seeds: np.ndarray) -> _Cursor:
-        return _Cursor(np.arange(len(seeds)), 0)
-
-    def act(self, observations, environment, cursor: _Cursor) -> tuple[np.ndarray, _Cursor]:
-        return self.actions[cursor.indices, cursor.step], _Cursor(cursor.indices, cursor.step + 1)
+    def act(self, observations, environment, generators: PerEnv) -> tuple[np.ndarray, PerEnv]:
+        return np.array([next(actions) for actions in generators]), generators
 
 
 def _played(
@@ -104,9 +96,10 @@ def _played(
     """Return recorded actions as the environment plays them from their seeds."""
     parts = [_actions(one, environment) for one in recorded]
     lengths, seeds = np.array([len(part) for part in parts]), _seeds(recorded)
-    if recorded[0].terminated is not None:
-        camera = Comparison(recorded, camera)
-    episodes = simulate_episodes(seeds, environment, _Script(_padded(parts)), lengths, camera)
+    has_seen = recorded[0].observations is not None
+    watch = partial(compare_observations, recorded) if has_seen else None
+    episodes = simulate_episodes(seeds, environment, _Script(parts), lengths, camera, watch)
+    compare_outcomes(recorded, episodes)
     for row in np.flatnonzero(episodes.steps < lengths)[:1].tolist():
         raise GoalreelError(
             f"{recorded[row].label}: it has {lengths[row]} actions, and the environment ends the "

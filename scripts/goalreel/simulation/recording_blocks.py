@@ -21,21 +21,17 @@ from goalreel.simulation.recording_file import RecordedEpisode, Recording
 VERSION = 1
 _KIND = "recording"
 _ROWS = 1 << 16  # of a block
-_COLUMNS = ("actions", "states", "rewards")
 
 
 def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> None:
     """Write a recording; the same one gives the same bytes."""
-    columns = [name for name in _COLUMNS if getattr(recording, name) is not None]
-    first = {"spec": np.array(spec.text), "columns": np.array(columns)}
-    first |= {"offsets": recording.offsets, "seeds": recording.seeds}
-    with npz.writing(path) as add:
-        for name, array in (npz.header(_KIND, VERSION) | first).items():
-            add(name, array)
-        for name in columns:
-            rows = getattr(recording, name)
-            for block in range(-(-len(rows) // _ROWS)):
-                add(f"{name}_{block}", rows[block * _ROWS : (block + 1) * _ROWS])
+    arrays = npz.header(_KIND, VERSION) | {"spec": np.array(spec.text)}
+    arrays |= {"columns": np.array(list(recording.columns))}
+    arrays |= {"offsets": recording.offsets, "seeds": recording.seeds}
+    for name, rows in recording.columns.items():
+        for block, first in enumerate(range(0, len(rows), _ROWS)):
+            arrays[f"{name}_{block}"] = rows[first : first + _ROWS]
+    npz.write(path, arrays)
 
 
 def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[RecordedEpisode]:
@@ -59,13 +55,9 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[Re
         )
     first, end = int(offsets[episodes.start]), int(offsets[episodes.stop])
     blocks, columns = range(first // _ROWS, (end - 1) // _ROWS + 1), whole["columns"].tolist()
-    names = [[f"{name}_{block}" for block in blocks] for name in columns]
-    parts = npz.read(path, _KIND, VERSION, sum(names, []))
+    parts = npz.read(path, _KIND, VERSION, [f"{name}_{n}" for name in columns for n in blocks])
     rows = slice(first - blocks.start * _ROWS, end - blocks.start * _ROWS)
-    found = {
-        name: np.concatenate([parts[block] for block in of_column])[rows]
-        for name, of_column in zip(columns, names, strict=True)
-    }
-    own = offsets[episodes.start : episodes.stop + 1] - first
+    own = {name: np.concatenate([parts[f"{name}_{n}"] for n in blocks])[rows] for name in columns}
+    offsets = offsets[episodes.start : episodes.stop + 1] - first
     seeds = seeds[episodes.start : episodes.stop]
-    return Recording(label, own, seeds, *map(found.get, _COLUMNS)).episodes(episodes.start)
+    return Recording(label, offsets, seeds, own).episodes(episodes.start)

@@ -17,10 +17,11 @@ or, for the Mountain Cars, the states themselves, shown as they are, the reset s
     reward            of the step that led to the state (optional; of the first row not used)
 """
 
+import contextlib
 import csv
 import itertools
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -32,9 +33,9 @@ from goalreel.files import npz
 from goalreel.files.damage import BROKEN
 
 UNKNOWN_SEED = -1
-_MOST_BYTES = 4 << 30  # of an .npz file, unpacked
+_MAX_BYTES = 4 << 30  # of an .npz file, unpacked
 _NAMES = "episode", "seed", "action", "position", "velocity", "reward"
-_COLUMNS = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
+_ALLOWED = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
 
 
 class RecordedEpisode(NamedTuple):
@@ -54,14 +55,13 @@ class RecordedEpisode(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """Episodes, end to end: either actions, or states and perhaps rewards."""
+    """Episodes, end to end."""
 
     label: str  # the option that names it, and its value
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's rows start
     seeds: np.ndarray  # (episodes,) int64, or uint64; UNKNOWN_SEED where the file has none
-    actions: np.ndarray | None  # (rows, numbers)
-    states: np.ndarray | None  # (rows, 2) float64
-    rewards: np.ndarray | None  # (rows,) float64
+    # By field of RecordedEpisode, a row a step: actions, or states and perhaps rewards.
+    columns: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
         """Return the number of episodes."""
@@ -69,40 +69,50 @@ class Recording:
 
     def episodes(self, first: int = 0) -> list[RecordedEpisode]:
         """Return the episodes; first: the number of the first of them."""
-        columns, found = (self.actions, self.states, self.rewards), []
+        found = []
         rows = itertools.starmap(slice, itertools.pairwise(self.offsets.tolist()))
         for number, (seed, part) in enumerate(zip(self.seeds, rows, strict=True), first):
-            own = (None if column is None else column[part] for column in columns)
-            found.append(RecordedEpisode(f"{self.label}, episode {number}", number, seed, *own))
+            own = {name: column[part] for name, column in self.columns.items()}
+            found.append(RecordedEpisode(f"{self.label}, episode {number}", number, seed, **own))
         return found
 
 
 def read_recording(path: str) -> Recording:
     """Read a recording. Raises GoalreelError, naming file and row, if it is none."""
-    names, columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
+    try:
+        names, columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
+        return _recording(f"policy.file: {path}", names, columns)
+    except (OSError, csv.Error, *BROKEN) as error:
+        raise OptionError(
+            "policy.file", f"{path} is not a recording that can be played: {str(error)[:400]}"
+        ) from None
+
+
+def _recording(label: str, names: list[str], columns: dict[str, np.ndarray]) -> Recording:
+    """Return a recording of its columns; names: those of all. Raises ValueError if it is none."""
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in ("position", "velocity") if name in columns]
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
         hints = (did_you_mean(name, _NAMES) for name in names if not _is_known(name))
-        told = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
-        raise _recording_error(path, f"{told}; allowed: {_COLUMNS}")
+        found = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
+        raise ValueError(f"{found}; allowed: {_ALLOWED}")
     numbers = [f"action_{i}" for i in range(len(actions))]
     if actions and actions != ["action"] and sorted(actions) != sorted(numbers):
-        raise _recording_error(
-            path, f"its action columns are {', '.join(actions)}; allowed: action_0, action_1, ..."
+        raise ValueError(
+            f"its action columns are {', '.join(actions)}; allowed: action_0, action_1, ..."
         )
     if actions and "seed" not in columns:
-        raise _recording_error(
-            path, "it has actions but no column seed, which is needed to replay them"
-        )
-    label, offsets = f"policy.file: {path}", _offsets(path, columns["episode"])
-    seeds = _seeds(path, columns, offsets)
+        raise ValueError("it has actions but no column seed, which is needed to replay them")
+    offsets = _offsets(columns["episode"])
+    seeds = _seeds(columns, offsets)
     if states:
-        pair = np.stack([columns[name].astype(np.float64) for name in states], axis=1)
-        return Recording(label, offsets, seeds, None, pair, columns.get("reward"))
+        pair = [columns[name].astype(np.float64) for name in states]
+        own = {"states": np.stack(pair, axis=1)}
+        own |= {"rewards": columns["reward"]} if "reward" in columns else {}
+        return Recording(label, offsets, seeds, own)
     order = ["action"] if actions == ["action"] else numbers
     parts = [columns[name].reshape(len(columns["episode"]), -1) for name in order]
-    return Recording(label, offsets, seeds, np.concatenate(parts, axis=1), None, None)
+    return Recording(label, offsets, seeds, {"actions": np.concatenate(parts, axis=1)})
 
 
 def check_env(path: str, env: str) -> None:
@@ -127,95 +137,74 @@ def check_env(path: str, env: str) -> None:
         )
 
 
-def _recording_error(path: str, what: str) -> OptionError:
-    return OptionError("policy.file", f"{path} is not a recording that can be played: {what}")
-
-
 def _is_known(name: str) -> bool:
     return name in _NAMES or name.startswith("action_")
 
 
 def _read_npz(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the names of all columns, and the columns."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-            if size > _MOST_BYTES:
-                raise _recording_error(
-                    path, f"it unpacks to {size:,} bytes; allowed: {_MOST_BYTES:,}"
-                )
-            columns = {
-                name: npz.read_array(archive, name)
-                for name in sorted(set(npz.names_in(archive)) - {"env"})
-            }
-    except (OSError, *BROKEN) as error:
-        raise _recording_error(path, f"{type(error).__name__}: {str(error)[:200]}") from None
-    lengths = {name: array.shape[:1] for name, array in columns.items()}
-    if len(set(lengths.values())) > 1 or () in lengths.values():
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+        if size > _MAX_BYTES:
+            raise ValueError(f"it unpacks to {size:,} bytes; allowed: {_MAX_BYTES:,}")
+        names = sorted(set(npz.names_in(archive)) - {"env"})
+        columns = {name: npz.read_array(archive, name) for name in names}
+    if len({array.shape[:1] for array in columns.values()} | {()}) > 2:
         shapes = ", ".join(f"{name} {columns[name].shape}" for name in columns)
-        raise _recording_error(path, f"its arrays differ in length: {shapes}")
+        raise ValueError(f"its arrays differ in length: {shapes}")
     for name, array in columns.items():
-        if array.dtype.kind not in "iufb" or (array.ndim > 1 and name != "action"):
-            raise _recording_error(
-                path, f"its array {name} is {array.dtype} of shape {array.shape}"
-            )
-    return list(columns), columns
+        if array.dtype.kind not in "iufb" or array.ndim not in (1, 1 + (name == "action")):
+            raise ValueError(f"its array {name} is {array.dtype} of shape {array.shape}")
+    return names, columns
 
 
 def _read_csv(path: str) -> tuple[list[str], dict[str, np.ndarray]]:
     """Return the names of all columns, and those that are known."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as text:
-            lines = [row for row in csv.reader(text) if row]
-    except (OSError, ValueError, csv.Error) as error:  # ValueError: it is no text
-        raise _recording_error(path, f"it is not a CSV file with a header ({error})") from None
+    with Path(path).open(newline="", encoding="utf-8-sig") as text:
+        lines = [row for row in csv.reader(text) if row]
     if not lines:
-        raise _recording_error(path, "it is not a CSV file with a header (it is empty)")
+        raise ValueError("it is not a CSV file with a header (it is empty)")
     header, *rows = lines
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
-            raise _recording_error(
-                path,
-                f"row {number} has {len(row)} fields and its header {len(header)} (by commas)",
+            raise ValueError(
+                f"row {number} has {len(row)} fields and its header {len(header)} (by commas)"
             )
-    names, columns = [name.strip() for name in header], {}
-    for place, name in enumerate(names):
-        if _is_known(name):
-            columns[name] = _numbers(path, name, [row[place].strip() for row in rows])
-    return names, columns
+    names = [name.strip() for name in header]
+    texts = zip(*rows, strict=True) if rows else [()] * len(names)
+    columns = zip(names, texts, strict=True)
+    return names, {name: _numbers(name, column) for name, column in columns if _is_known(name)}
 
 
-def _numbers(path: str, name: str, texts: list[str]) -> np.ndarray:
+def _numbers(name: str, texts: Sequence[str]) -> np.ndarray:
     """Return a column as integers where all are (a seed may be beyond 2**53), else as doubles."""
     for integers in (np.int64, np.uint64):  # the second for a seed from 2**63 on
-        try:
+        with contextlib.suppress(ValueError, OverflowError):
             return np.array([int(text) for text in texts], integers)
-        except (ValueError, OverflowError):
-            continue
-    numbers = np.empty(len(texts))
+    numbers = np.full(len(texts), np.nan)
     for row, text in enumerate(texts):
         try:
-            numbers[row] = float(text if text or name != "reward" else "nan")
+            if text.strip() or name != "reward":
+                numbers[row] = float(text)
         except ValueError:
-            raise _recording_error(
-                path, f"row {row + 1}, column {name}: {text!r} is not a number"
+            raise ValueError(
+                f"row {row + 1}, column {name}: {text.strip()!r} is not a number"
             ) from None
     return numbers
 
 
-def _offsets(path: str, episode: np.ndarray) -> np.ndarray:
+def _offsets(episode: np.ndarray) -> np.ndarray:
     """Return where the episodes start, from each row's episode."""
     if len(episode) == 0:
-        raise _recording_error(path, "it has no rows")
+        raise ValueError("it has no rows")
     starts = np.flatnonzero(np.concatenate([[True], episode[1:] != episode[:-1]]))
-    begun = np.sort(episode[starts])
-    again = begun[1:][begun[1:] == begun[:-1]]
-    if len(again):
-        raise _recording_error(path, f"the rows of episode {again[0]} are not consecutive")
+    numbers, counts = np.unique(episode[starts], return_counts=True)
+    for again in numbers[counts > 1][:1]:
+        raise ValueError(f"the rows of episode {again} are not consecutive")
     return np.append(starts, len(episode)).astype(np.int64)
 
 
-def _seeds(path: str, columns: Mapping[str, np.ndarray], offsets: np.ndarray) -> np.ndarray:
+def _seeds(columns: Mapping[str, np.ndarray], offsets: np.ndarray) -> np.ndarray:
     if "seed" not in columns:
         return np.full(len(offsets) - 1, UNKNOWN_SEED)
     seed, starts = columns["seed"], offsets[:-1]
@@ -225,9 +214,8 @@ def _seeds(path: str, columns: Mapping[str, np.ndarray], offsets: np.ndarray) ->
     if seed.dtype.kind == "f":
         sound &= seed == np.floor(seed)
     for row in np.flatnonzero(~sound)[:1].tolist():
-        raise _recording_error(
-            path,
+        raise ValueError(
             f"seed {seed[row]} in row {row + 1}; allowed: one whole number below 2**64 for each "
-            "episode",
+            "episode"
         )
     return seed[starts] if seed.dtype == np.uint64 else seed[starts].astype(np.int64)

@@ -159,7 +159,7 @@ def test_layers_are_pasted_in_order_and_may_be_absent(tmp_path):
 
 
 def test_a_recording_that_unpacks_to_more_than_memory_takes_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("goalreel.simulation.recording_file._MOST_BYTES", 1000)
+    monkeypatch.setattr("goalreel.simulation.recording_file._MAX_BYTES", 1000)
     np.savez_compressed(tmp_path / "r.npz", episode=np.zeros(1000), seed=np.zeros(1000))
     with pytest.raises(GoalreelError, match=r"r\.npz .* unpacks to 16,256 bytes; allowed: 1,000"):
         read_recording(str(tmp_path / "r.npz"))

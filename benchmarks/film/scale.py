@@ -69,12 +69,8 @@ READERS = {
     "concat": """
 from goalreel.films.concatenate import _chapters, join
 from goalreel.simulation.trajectories import read_summary
-chapters = _chapters((read_summary(shard) for _ in range(times)), 15, "reach")
-class Often(list):
-    __iter__ = lambda self: (segment for _ in range(times))
-    __len__ = lambda self: times
-    __getitem__ = lambda self, number: segment
-join(Often(), out / "film.mp4", 30, "a film", "{}", chapters)
+chapters = list(_chapters(read_summary(shard), 15, "reach"))
+join([(segment, chapters)] * times, out / "film.mp4", 30, "a film", "{}")
 """,
     "episodes": """
 from goalreel.films.tables import write_tables

@@ -26,7 +26,7 @@ from goalreel.environments.environment import make_environment
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import encode_segment
-from goalreel.mp4.reader import read_outline
+from goalreel.mp4.reader import read_index
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.rendering.frame_recorder import replayed
@@ -320,7 +320,7 @@ def test_film_pads_every_shard_to_the_largest_picture(encode, tmp_path):
             assert np.abs(next(frames)[:50] - luma).max() <= close, (seed, step)
             peer.step(3)
     assert len(widths) == 2 and next(frames, None) is None
-    assert parse_spec(read_outline(path).comment).value["sizes"] == [[31, 33], [50, 45]]
+    assert parse_spec(read_index(path).comment).value["sizes"] == [[31, 33], [50, 45]]
 
 
 def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):

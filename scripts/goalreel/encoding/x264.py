@@ -141,8 +141,8 @@ def check_frames(
     if missing:
         raise GoalreelError(f"episodes start without a keyframe at frames {sorted(missing)[:5]}")
     interval, timescale = TICKS * rate.denominator, TICKS * rate.numerator
-    if index.durations != (interval,) or index.timescale != timescale or index.first_pts != 0:
+    if index.durations != (interval,) or index.timescale != timescale:
         raise GoalreelError(
-            f"frames last {index.durations} of 1/{index.timescale} s from {index.first_pts} on, "
-            f"not {interval} of 1/{timescale} s from 0 on"
+            f"frames last {index.durations} of 1/{index.timescale} s, not {interval} of "
+            f"1/{timescale} s"
         )

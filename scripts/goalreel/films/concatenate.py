@@ -1,19 +1,20 @@
 """Concatenation: from all segments to the film, without encoding anything again.
 
-The film has one chapter per filmed episode, its index at the front, and is checked before it
-appears.
+The film has one chapter per filmed episode, and its index at the front.
 """
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
-from goalreel.mp4.movie_box import FileRange, VideoTrack
-from goalreel.mp4.reader import TICKS, VideoIndex, read_index, read_outline
-from goalreel.mp4.text_tracks import Chapter
-from goalreel.mp4.writer import write_mp4
+from goalreel.mp4.movie_box import Chapter, VideoTrack
+from goalreel.mp4.reader import TICKS, read_index
+from goalreel.mp4.writer import read_runs, write_mp4
 from goalreel.rendering.captions import outcome
 from goalreel.simulation.trajectories import Summary, read_summary
 
@@ -28,7 +29,7 @@ def concatenate(
     title: str,
     comment: str,
 ) -> int:
-    """Join the segments of all shards into a film; memory is that of a shard.
+    """Join the segments of all shards into a film.
 
     Args:
         segments: one of each shard, in order.
@@ -48,16 +49,9 @@ def concatenate(
     """
     probes: dict[str, Path] = {}
 
-    def shards() -> Iterator[tuple[Path, VideoIndex]]:
+    def shards() -> Iterator[tuple[Path, list[Chapter]]]:
         for segment, trajectory in zip(segments, trajectories, strict=True):
-            index, summary = read_index(segment), read_summary(trajectory)
-            frames = int((summary.episodes.steps + 1 + cards).sum())
-            if index.frames != frames:
-                raise UnusableFileError(
-                    segment,
-                    f"it holds {index.frames} frames, the episodes of its shard with their title "
-                    f"cards {frames}",
-                )
+            summary = read_summary(trajectory)
             probes.setdefault(summary.probe, trajectory)
             if len(probes) > 1:
                 (first, one), (second, another) = probes.items()
@@ -66,78 +60,58 @@ def concatenate(
                     f"(probes {second[:8]} and {first[:8]}), so their trajectories differ; delete "
                     f"those of one machine and run snakemake again on machines that agree"
                 )
-            yield segment, index
+            yield segment, list(_chapters(summary, cards, unit))
 
-    summaries = (read_summary(trajectory) for trajectory in trajectories)
-    return _write(path, shards(), fps, title, comment, _chapters(summaries, cards, unit))
+    return join(shards(), path, fps, title, comment)
 
 
 def join(
-    segments: Sequence[Path],
+    segments: Iterable[tuple[Path, Sequence[Chapter]]],
     path: str | os.PathLike,
     fps: int,
     title: str,
     comment: str,
-    chapters: Iterable[Chapter],
 ) -> int:
-    """Join segments into `path`; return the number of frames.
+    """Join segments, each with its chapters, into `path`; return the number of frames.
 
-    Raises GoalreelError if they are not alike.
+    Memory is that of the frames' sizes, 4 bytes each, and of the texts. Raises GoalreelError if the
+    segments are not alike, or do not hold the frames of their chapters.
     """
-    found = ((segment, read_index(segment)) for segment in segments)
-    return _write(path, found, fps, title, comment, chapters)
-
-
-def _write(
-    path: str | os.PathLike,
-    segments: Iterable[tuple[Path, VideoIndex]],
-    fps: int,
-    title: str,
-    comment: str,
-    chapters: Iterable[Chapter],
-) -> int:
-    """Join segments, which come one at a time with their indices; return the number of frames."""
-    payload: list[FileRange] = []  # nothing is decoded: segments become ranges of their files
-    frames = 0
-
-    def parts() -> Iterator[VideoTrack]:
-        nonlocal frames
-        first = like = None
-        for segment, index in segments:
-            timing = index.durations, index.timescale, index.first_pts, index.reordered
-            if timing != ((TICKS,), TICKS * fps, 0, False):
-                raise UnusableFileError(segment, f"it was not made at a constant {fps} fps")
-            first, like = first or segment, like or (index.size, index.configuration)
-            if (index.size, index.configuration) != like:
-                raise UnusableFileError(
-                    segment, f"its size or its coding differs from that of {first}"
-                )
-            payload.extend(FileRange(segment, *run) for run in index.samples.runs())
-            frames += index.frames
-            sizes, keyframes = index.samples.sizes, index.keyframes
-            yield VideoTrack(index.configuration, index.size, fps, sizes, keyframes)
-
+    sizes, keyframes, chapters, payload, frames = [], [], [], [], 0
+    first = like = None
+    for segment, shown in segments:
+        index, expected = read_index(segment), sum(chapter.frames for chapter in shown)
+        if index.frames != expected:
+            raise UnusableFileError(
+                segment,
+                f"it holds {index.frames} frames, the episodes of its shard with their title "
+                f"cards {expected}",
+            )
+        if (index.durations, index.timescale) != ((TICKS,), TICKS * fps):
+            raise UnusableFileError(segment, f"it was not made at a constant {fps} fps")
+        coding = index.configuration, index.size
+        first, like = first or segment, like or coding
+        if coding != like:
+            raise UnusableFileError(segment, f"its size or its coding differs from that of {first}")
+        # Nothing is decoded: segments become ranges of their files.
+        payload.append(read_runs(segment, index.runs()))
+        sizes.append(index.sizes)
+        keyframes.append(np.asarray(index.keyframes) + frames)
+        chapters += shown
+        frames += index.frames
+    video = VideoTrack(*like, fps, np.concatenate(sizes), np.concatenate(keyframes))
     with replacing(path) as temporary:
-        write_mp4(temporary, parts(), payload, title, comment, chapters)
-        film = read_outline(temporary)
-        found = film.frames, film.durations, film.timescale, film.first_pts
-        assert found == (frames, (TICKS,), TICKS * fps, 0), f"a film of {found}; please report this"
+        write_mp4(temporary, video, chain.from_iterable(payload), title, comment, chapters)
     return frames
 
 
-def _chapters(summaries: Iterable[Summary], cards: int, unit: str) -> Iterator[Chapter]:
-    """Yield one chapter per filmed episode."""
-    first_frame = 0
-    for summary in summaries:
-        for number in range(len(summary.episodes.reach)):
-            row = summary.episodes.row(number)
-            title = (
-                f"{unit.capitalize()} {row['reach']} · seed {row['seed']} · {row['steps']} steps"
-            )
-            if unit == "episode":
-                title += f" · return {row['return']:g} · {outcome(row, unit)}"
-            elif not row["reached"]:
-                title += " · failed"
-            frames = cards + row["steps"] + 1
-            yield Chapter(first_frame, frames, title)
-            first_frame += frames
+def _chapters(summary: Summary, cards: int, unit: str) -> Iterator[Chapter]:
+    """Yield one chapter per filmed episode of a shard."""
+    for number in range(len(summary.episodes.reach)):
+        row = summary.episodes.row(number)
+        title = f"{unit.capitalize()} {row['reach']} · seed {row['seed']} · {row['steps']} steps"
+        if unit == "episode":
+            title += f" · return {row['return']:g} · {outcome(row, unit)}"
+        elif not row["reached"]:
+            title += " · failed"
+        yield Chapter(cards + row["steps"] + 1, title)

@@ -14,8 +14,8 @@ from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.files.atomic import replacing
 from goalreel.h264.parameter_sets import Stream, configuration
-from goalreel.mp4.movie_box import FileRange, VideoTrack
-from goalreel.mp4.writer import write_mp4
+from goalreel.mp4.movie_box import VideoTrack
+from goalreel.mp4.writer import read_runs, write_mp4
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import Trajectories
 
@@ -69,4 +69,5 @@ def assemble_blocks(
         with media.open("wb") as file:
             sizes = write_block_samples(file, cache, *quantisers, stream.length_bytes)
         video = VideoTrack(configuration(stream), size, fps, sizes, cache.offsets[:-1])
-        write_mp4(temporary, video, [FileRange(media, 0, int(sizes.sum()))], comment=comment)
+        payload = read_runs(media, [(0, int(sizes.sum()))])
+        write_mp4(temporary, video, payload, comment=comment)

@@ -1,6 +1,6 @@
 """The boxes of an MP4 file that describe it: the movie's header, its tracks' headers, its tags.
 
-A box is a list of buffers and columns here, so that tables of a long film are never in memory.
+A box is a list of buffers here, so that large tables are not copied from box to box.
 
 Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2 mdhd, 8.4.3 hdlr,
 8.5.2 sample entries, 12.1.4 pasp, 12.1.5 colr), 14496-15 (5.4.2 avcC), 3GPP TS 26.245
@@ -8,17 +8,14 @@ Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from goalreel.mp4.columns import Entries
-
-Box = list[bytes | Entries]
+Box = list[bytes]
 
 _MATRIX = struct.pack(">9i", 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 # Track flags (8.3.2.3): a track that is not enabled waits for the viewer to choose it.
 ENABLED, IN_MOVIE = 1, 2
 _NANOSECONDS = 100  # chpl's unit
-MOST_CHPL = 255
 
 
 def box(name: str, *children: Box | bytes) -> Box:
@@ -35,15 +32,6 @@ def full_box(name: str, *children: Box | bytes, version: int = 0, flags: int = 0
 def size(parts: Box) -> int:
     """Return the number of bytes of a box."""
     return sum(len(part) for part in parts)
-
-
-def content(parts: Box) -> Iterator[bytes]:
-    """Yield the bytes of a box, a piece at a time."""
-    for part in parts:
-        if isinstance(part, Entries):
-            yield from part
-        else:
-            yield part
 
 
 def movie_header(timescale: int, duration: int, next_track: int) -> Box:
@@ -143,12 +131,11 @@ def _description(entry: Box) -> Box:
 
 
 def user_data(title: str, comment: str, chapters: Sequence[tuple[int, str]], timescale: int) -> Box:
-    """Return udta: the tags and, where they are few, the chapters (start in ticks, title) again."""
+    """Return udta: the tags and, if there are any, chapters (start in ticks, title)."""
     tags = [_tag(name, text) for name, text in (("©nam", title), ("©cmt", comment)) if text]
     handler = full_box("hdlr", struct.pack(">4x4s4s9x", b"mdir", b"appl"))
     meta = full_box("meta", handler, box("ilst", *tags))
-    # A list counts to 255; players that prefer it to the track would know of no chapter beyond.
-    if not 0 < len(chapters) <= MOST_CHPL:
+    if not chapters:
         return box("udta", meta)
     listed = b""
     for start, name in chapters:

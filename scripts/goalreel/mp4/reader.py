@@ -1,49 +1,60 @@
 """What an MP4 file's index says of its video track, so that a file can be checked without decoding.
 
-Source of the boxes: ISO/IEC 14496-12 (stsd, elst, mdhd, hdlr), 14496-15 (avcC). No more of a file
-is read than is asked for; NumPy is imported where tables of samples are.
+Source of the boxes: ISO/IEC 14496-12 (stsd, mdhd, hdlr, stts, stss, stsz, stsc, stco, co64),
+14496-15 (avcC). Imported while the Snakefile is parsed, so without NumPy.
 """
 
 import contextlib
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goalreel.files.damage import reporting_damage
-from goalreel.mp4.box_reader import Span, boxes_in, tree_of
 
 if TYPE_CHECKING:
-    from goalreel.mp4.sample_table_reader import Samples
+    import numpy as np
 
 # Ticks of the videos' timebase per frame: any number, but the same in segments and film.
 TICKS = 512
 # Of a file: its index stays below the 4 GiB of a box.
 MOST_FRAMES = 1 << 27
+_CONTAINERS = {b"mdia", b"minf", b"stbl", b"meta", b"ilst", b"\xa9cmt"}
 
 
-@dataclass(frozen=True)
-class Outline:
-    """What is known of an MP4 file's video track as a whole."""
+@dataclass(frozen=True, eq=False)
+class VideoIndex:
+    """The video track of an MP4 file."""
 
-    frames: int  # number of samples
     timescale: int  # units a second
     durations: tuple[int, ...]  # the distinct durations of samples, in units
-    reordered: bool  # whether composition times differ from decoding times
-    first_pts: int  # in units
     configuration: bytes  # the avcC box of its sample description
-    comment: str  # the file's, or ""
     size: tuple[int, int]  # (width, height) in pixels, as the sample entry has it
-
-
-@dataclass(frozen=True)
-class VideoIndex(Outline):
-    """The video track of an MP4 file, sample by sample."""
-
+    comment: str  # the file's, or ""
     keyframes: Sequence[int]  # 0-based numbers of the sync samples
-    samples: "Samples" = field(repr=False, compare=False)
+    sizes: "np.ndarray"  # (frames,) uint32, bytes of each sample
+    chunk_places: "np.ndarray"  # (chunks,) int64, the file's byte that each chunk starts at
+    chunk_samples: "np.ndarray"  # (chunks,) int64, the number of samples in each
+
+    @property
+    def frames(self) -> int:
+        """The number of samples."""
+        return len(self.sizes)
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return the (start, length) of all stretches of the file that hold the samples in turn."""
+        runs, first = [], 0
+        chunks = zip(self.chunk_places.tolist(), self.chunk_samples.tolist(), strict=True)
+        for start, samples in chunks:
+            length = int(self.sizes[first : first + samples].sum(dtype=int))
+            first += samples
+            if runs and sum(runs[-1]) == start:
+                start, before = runs.pop()
+                length += before
+            runs.append((start, length))
+        return runs
 
 
 def read_index(path: str | os.PathLike) -> VideoIndex:
@@ -55,101 +66,88 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
         GoalreelError: the file is missing.
         UnusableFileError: it is not whole.
     """
-    from goalreel.mp4.sample_table_reader import read_keyframes, read_samples
+    import numpy as np
 
-    with _movie(path) as moov:
-        track = _video_track(moov)
-        table = track[b"mdia"][b"minf"][b"stbl"]
-        outline, samples = _outline(moov, track), read_samples(table)
-        if outline.frames != len(samples.sizes):
-            raise ValueError(f"{outline.frames} durations for {len(samples.sizes)} samples")
-        keyframes = read_keyframes(table, outline.frames)
-        return VideoIndex(**vars(outline), keyframes=keyframes, samples=samples)
-
-
-def read_outline(path: str | os.PathLike) -> Outline:
-    """Read an MP4 file's index as a whole, in memory that no film's length changes.
-
-    Raises as read_index.
-    """
-    with _movie(path) as moov:
-        return _outline(moov, _video_track(moov))
+    with _opened_movie(path) as movie:
+        tracks = [_tree_of(content) for name, content in movie if name == b"trak"]
+        (media,) = [t[b"mdia"] for t in tracks if t[b"mdia"][b"hdlr"][8:12] == b"vide"]
+        table = media[b"minf"][b"stbl"]
+        ((_, entry),) = _boxes_in(table[b"stsd"][8:])
+        same, frames = struct.unpack_from(">2I", table[b"stsz"], 4)
+        sizes = np.full(frames, same) if same else _entries(table[b"stsz"][4:])[:, 0]
+        wide = b"co64" in table
+        places = _entries(table[b"co64"], ">i8") if wide else _entries(table[b"stco"])
+        first, samples, _ = _entries(table[b"stsc"], columns=3).T.astype(np.int64)
+        keyframes = range(frames)
+        if b"stss" in table:
+            keyframes = (_entries(table[b"stss"])[:, 0].astype(np.int64) - 1).tolist()
+        return VideoIndex(
+            struct.unpack_from(">I", media[b"mdhd"], 20 if media[b"mdhd"][0] == 1 else 12)[0],
+            tuple(sorted(set(_entries(table[b"stts"], columns=2)[:, 1].tolist()))),
+            bytes(dict(_boxes_in(entry[78:]))[b"avcC"]),
+            struct.unpack_from(">HH", entry, 24),
+            _comment(movie),
+            keyframes,
+            sizes.astype(np.uint32),
+            places[:, 0].astype(np.int64),
+            np.repeat(samples, np.diff(first, append=len(places) + 1)),
+        )
 
 
 def read_comment(path: str | os.PathLike) -> str:
     """Return what an MP4 file keeps about its making, or "". Raises as read_index."""
-    with _movie(path) as moov:
-        return _comment(moov)
+    with _opened_movie(path) as movie:
+        return _comment(movie)
 
 
 @contextlib.contextmanager
-def _movie(path: str | os.PathLike) -> Iterator[Span]:
-    """Yield the moov box's content; what is wrong with it is raised as the file's error."""
+def _opened_movie(path: str | os.PathLike) -> Iterator[list[tuple[bytes, memoryview]]]:
+    """Yield the boxes of the moov box; what is wrong with it is raised as the file's error."""
     damage = "it is truncated or corrupt: not a whole MP4 file"
     with reporting_damage(path, damage), Path(path).open("rb") as stream:
-        boxes = dict(boxes_in(Span(stream, 0, os.fstat(stream.fileno()).st_size)))
-        yield boxes[b"moov"]
+        place, end, movie = 0, os.fstat(stream.fileno()).st_size, None
+        while place < end:
+            stream.seek(place)
+            length, name, large = struct.unpack(">I4sQ", stream.read(16).ljust(16))
+            length = {0: end - place, 1: large}.get(length, length)  # 4.2
+            if length < 8 or place + length > end:
+                raise ValueError(f"box {name!r} reaches beyond the end of the file")
+            if name == b"moov":
+                stream.seek(place + 8)
+                movie = stream.read(length - 8)
+            place += length
+        yield list(_boxes_in(memoryview(movie)))
 
 
-def _video_track(moov: Span) -> dict:
-    tracks = [tree_of(content) for name, content in boxes_in(moov) if name == b"trak"]
-    videos = [track for track in tracks if track[b"mdia"][b"hdlr"].read(8, 4) == b"vide"]
-    if len(videos) != 1:
-        raise ValueError(f"{len(videos)} video tracks")
-    return videos[0]
+def _boxes_in(data: memoryview) -> Iterator[tuple[bytes, memoryview]]:
+    """Yield the name and the content of each box. Raises ValueError, struct.error."""
+    place = 0
+    while place < len(data):
+        length, name = struct.unpack_from(">I4s", data, place)
+        if length < 8 or place + length > len(data):
+            raise ValueError(f"box {name!r} reaches beyond the end of what holds it")
+        yield name, data[place + 8 : place + length]
+        place += length
 
 
-def _outline(moov: Span, track: dict) -> Outline:
-    from goalreel.mp4.sample_table_reader import read_composition, read_durations
-
-    media = track[b"mdia"]
-    table = media[b"minf"][b"stbl"]
-    frames, durations = read_durations(table)
-    offsets, first_offset = read_composition(table)
-    size, configuration = _description(table[b"stsd"])
-    return Outline(
-        frames=frames,
-        timescale=_timescale(media[b"mdhd"]),
-        durations=durations,
-        reordered=offsets > 1,
-        first_pts=first_offset - _edit_start(track),
-        configuration=configuration,
-        comment=_comment(moov),
-        size=size,
-    )
+def _tree_of(data: memoryview) -> dict[bytes, memoryview | dict]:
+    """Return the boxes of a track or of udta, by name, containers opened."""
+    tree: dict[bytes, memoryview | dict] = {}
+    for name, content in _boxes_in(data):
+        content = content[4:] if name == b"meta" else content  # a full box that holds boxes
+        tree[name] = _tree_of(content) if name in _CONTAINERS else content
+    return tree
 
 
-def _timescale(box: Span) -> int:
-    content = box.read()
-    return struct.unpack_from(">I", content, 20 if content[0] == 1 else 12)[0]
+def _comment(movie: list[tuple[bytes, memoryview]]) -> str:
+    tree = _tree_of(dict(movie).get(b"udta", memoryview(b"")))
+    data = tree.get(b"meta", {}).get(b"ilst", {}).get(b"\xa9cmt", {}).get(b"data", b"")
+    return bytes(data[8:]).decode()
 
 
-def _edit_start(track: dict) -> int:
-    """Return the media time that an edit list starts at; empty edits delay and count negative."""
-    edits = track.get(b"edts", {}).get(b"elst")
-    if edits is None:
-        return 0
-    edits = edits.read()
-    (count,) = struct.unpack_from(">I", edits, 4)
-    layout, width = (">Qq", 20) if edits[0] == 1 else (">Ii", 12)
-    times = [struct.unpack_from(layout, edits, 8 + i * width)[1] for i in range(count)]
-    if len(times) != 1:
-        raise ValueError(f"{count} edits")
-    return times[0]
+def _entries(box: memoryview, kind: str = ">u4", columns: int = 1) -> "np.ndarray":
+    """Return the entries of a full box, (entries, columns): after version, flags and a count."""
+    import numpy as np
 
-
-def _description(content: Span) -> tuple[tuple[int, int], bytes]:
-    """Return the size and the avcC of the one sample description."""
-    ((name, entry),) = boxes_in(content.part(8, len(content) - 8))
-    configuration = dict(boxes_in(entry.part(78, len(entry) - 78)))[b"avcC"].read()
-    if name != b"avc1" or not configuration.startswith(b"\1"):  # its version
-        raise ValueError(f"a sample description {name!r}, or of an unknown version")
-    return struct.unpack(">HH", entry.read(24, 4)), configuration
-
-
-def _comment(moov: Span) -> str:
-    udta = dict(boxes_in(moov)).get(b"udta")
-    if udta is None:
-        return ""
-    data = tree_of(udta).get(b"meta", {}).get(b"ilst", {}).get(b"\xa9cmt", {}).get(b"data")
-    return "" if data is None else data.read()[8:].decode()
+    (count,) = struct.unpack_from(">I", box, 4)
+    return np.frombuffer(box, kind, count * columns, 8).reshape(count, columns)

@@ -14,14 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-# read_index imports sample_table_reader when it needs it, which may be while Python ends after
-# Ctrl-C; an import then would replace the exception that Python ends with.
 from goalreel.arrays import to_rgb
 from goalreel.encoding import ffmpeg
 from goalreel.encoding.x264 import PRESETS, check_frames, recording
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
-from goalreel.mp4 import sample_table_reader  # noqa: F401
 from goalreel.mp4.reader import read_index
 
 _LOWEST_FPS, _HIGHEST_FPS = 0.001, 1000

@@ -12,7 +12,7 @@ import jinja2
 from goalreel.errors import GoalreelError, format_bytes, pluralize
 from goalreel.files.atomic import place, replacing_folder
 from goalreel.files.svg_plot import read_caption
-from goalreel.mp4.reader import Outline, read_outline
+from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.provenance.checksums import write_folder_sums
 from goalreel.provenance.embedded_specs import Artefact, read_artefact, tools_of
 from goalreel.provenance.spec import Spec
@@ -42,7 +42,7 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
 
     Raises GoalreelError if the film, a table or a plot cannot be used, or they are not of one run.
     """
-    film, unit = read_outline(sources.film), spec.config["unit"]
+    film, unit = read_index(sources.film), spec.config["unit"]
     with replacing_folder(folder) as temporary:
         files = [sources.film, *_tables(sources), *sources.plots]
         for path in [*files, *sources.views.values()]:
@@ -62,7 +62,7 @@ def _tables(sources: Sources) -> list[Path]:
     return [path for path in (sources.episodes, sources.attempts) if path is not None]
 
 
-def _check(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> None:
+def _check(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> None:
     expected, fps = spec.shard["reaches"], spec.config["film.fps"]
     unit = spec.config["unit"]
     listed = rows.outcomes["reached"] if unit == "reach" else rows.episodes
@@ -75,7 +75,7 @@ def _check(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> None:
         )
 
 
-def _page(sources: Sources, film: Outline, rows: Totals, spec: Spec) -> str:
+def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
     fps, results = spec.config["film.fps"], sources.film.parent
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),

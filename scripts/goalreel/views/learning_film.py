@@ -126,7 +126,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
             "frames": [length - cards for length in lengths],
             "card_frames": [cards] * len(rows),
         }
-        yield LearningFilm(cache, tuple(map(Chapter, starts, lengths, labels)), table)
+        yield LearningFilm(cache, tuple(map(Chapter, lengths, labels)), table)
 
 
 def play(
@@ -160,7 +160,7 @@ def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Sp
     with replacing(path) as temporary:
         segment = temporary.with_suffix(".segment.mp4")
         encode_segment(film.cache, segment, fps, spec.config["view_encoder"], comment)
-        join([segment], temporary, fps, title, comment, film.chapters)
+        join([(segment, film.chapters)], temporary, fps, title, comment)
 
 
 def write_table(path: str | os.PathLike, film: LearningFilm) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from goalreel.cli import read_log
 from goalreel.errors import clock, format_bytes, pluralize
-from goalreel.mp4.reader import read_outline
+from goalreel.mp4.reader import read_index
 from goalreel.report.timings import read_timings
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import FILM, STAGES
@@ -29,7 +29,7 @@ def run_summary(plan: Plan, since: float) -> str:
 
 
 def _film(plan: Plan, film: Path) -> dict[str, str]:
-    index, results = read_outline(film), film.parent
+    index, results = read_index(film), film.parent
     seconds = index.frames * index.durations[0] / index.timescale
     lines = {"film": f"{film}, {clock(seconds)}, {format_bytes(film.stat().st_size)}"}
     shown = _last_words(results, "episodes")

@@ -63,13 +63,13 @@ def run(arguments: list[str], frames: Iterable, output: IO[bytes] | None = None)
         return stream.finish()
 
 
-def output(arguments: list[str], frames: Iterable) -> tuple[bytes, int]:
-    """Run ffmpeg as `run` does; return what it wrote to its standard output, and frames written."""
+def output(arguments: list[str], frames: Iterable) -> bytes:
+    """Run ffmpeg as `run` does; return what it wrote to its standard output."""
     # A file, not a pipe: whoever writes to one pipe and reads from another may wait for ever.
     with tempfile.TemporaryFile() as file:
-        written = run(arguments, frames, file)
+        run(arguments, frames, file)
         file.seek(0)
-        return file.read(), written
+        return file.read()
 
 
 def decoded(path: str | os.PathLike, threads: int) -> tuple[int, str]:

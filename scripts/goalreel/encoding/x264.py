@@ -90,15 +90,12 @@ def recording(path: Path, size: tuple[int, int], rate: Fraction, encode: Mapping
     return _raw_frames("rgb24", size, rate, _RGB) + _mp4_file(path, rate, encode, output)
 
 
-def intra_stream(
-    size: tuple[int, int], qp: int, thorough: bool = False, strips: bool = False
-) -> list[str]:
-    """Return ffmpeg's arguments for an Annex B stream, to its output, of one I slice a picture.
+def intra_stream(size: tuple[int, int], rows: int, qp: int, thorough: bool = False) -> list[str]:
+    """Return ffmpeg's arguments for an Annex B stream of I slices, to its output.
 
-    thorough: some percent smaller in fifty times the time; strips: a slice for each row of
-    macroblocks.
+    rows: of macroblocks in each slice; thorough: some percent smaller in fifty times the time.
     """
-    slices = f"slice-max-mbs={size[0] // 16}" if strips else "slices=1"
+    slices = f"slice-max-mbs={rows * size[0] // 16}"
     return [
         *_raw_frames("yuv420p", size, Fraction(25), _BT709),
         *["-c:v", "libx264", *_BT709, "-preset", "veryfast", "-profile:v", "baseline"],

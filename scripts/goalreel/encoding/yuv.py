@@ -5,13 +5,13 @@ each 2x2 block, sited in its centre. Source of the matrix: Rec. ITU-R BT.709-6, 
 arithmetic, so that every machine rounds alike.
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from goalreel.arrays import ranges
+from goalreel.arrays import paste
 from goalreel.environments.drawing.block_store import SIDE, grid
+from goalreel.h264.macroblocks import Patch, Planes
 from goalreel.rendering.blocks import Drawn
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import NOTHING, Layer, Patches
@@ -25,7 +25,6 @@ _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
 # Pixels that are converted at a time, so that the temporaries stay in the CPU's cache.
 _CHUNK = 1 << 15
 _SHARES = 1, 2, 2  # rows of a frame, and columns, that a sample of Y, U and V covers
-_PAIRS = (0, 0), (0, 1), (1, 1)  # of two neighbours in a row or column, those whose mean is taken
 
 
 class Yuv420p:
@@ -87,7 +86,7 @@ class _DrawnPlanes:
 
     def __init__(self, layer: Drawn, canvas: Sequence[np.ndarray]):
         """Begin without a picture; canvas: the frame's planes, in which pictures are shown."""
-        self._layer, self._repeats = layer, _repeats(layer.scale)
+        self._layer = layer
         rows, columns = grid(layer.size)
         sides = [SIDE * layer.scale // share for share in _SHARES]
         whole = [np.empty((rows * side, columns * side), np.uint8) for side in sides]
@@ -97,15 +96,16 @@ class _DrawnPlanes:
         ]
         # The picture is the upper left part of whole blocks, and a part of the frame.
         self._shown = []
-        for plane, target, share in zip(whole, canvas, _SHARES, strict=True):
-            shown = target[tuple(slice(s.start // share, s.stop // share) for s in layer.place)]
+        for plane, target, place in zip(whole, canvas, _places(layer.place), strict=True):
+            shown = target[place]
             self._shown.append((shown, plane[: shown.shape[0], : shown.shape[1]]))
         self._number = -1  # of the group that is shown
 
     def _open(self, number: int) -> None:
         group = self._layer.group(number)
         self._number, self._group, self._done = number, group, 0
-        self._blocks = block_planes(group.blocks, self._layer.scale)
+        scale = self._layer.scale
+        self._blocks = block_planes(group.blocks.repeat(scale, 1).repeat(scale, 2))
         self._places = np.divmod(group.changes[1], self._tiles[0].shape[1])
 
     def show(self, frame: int) -> None:
@@ -119,11 +119,8 @@ class _DrawnPlanes:
         changes = slice(self._done if end > self._done else 0, end)
         row, column = (part[changes] for part in self._places)
         shown = self._group.changes[2, changes]
-        for tiles, blocks, repeats in zip(self._tiles, self._blocks, self._repeats, strict=True):
-            part = blocks[shown]
-            if repeats is not None:
-                part = part.repeat(repeats, 2).repeat(repeats, 1)
-            tiles[row, column] = part  # of several changes of a place the last stays
+        for tiles, blocks in zip(self._tiles, self._blocks, strict=True):
+            tiles[row, column] = blocks[shown]  # of several changes of a place the last stays
         self._done = end
         first, last = int(row.min()), int(row.max()) + 1
         for (target, plane), tiles in zip(self._shown, self._tiles, strict=True):
@@ -133,78 +130,11 @@ class _DrawnPlanes:
 
 def planar(frame: np.ndarray) -> np.ndarray:
     """Return an RGB frame, (H, W, 3) uint8, H and W even, as (H * 3 / 2, W) uint8 in yuv420p."""
-    height, width = frame.shape[:2]
-    box = np.array([[0, 0, height, width]], np.int32)
-    flat = np.concatenate(_convert(Patches(box, frame.reshape(-1, 3))))
-    return flat.reshape(height * 3 // 2, width)
+    samples = np.concatenate([plane.reshape(-1) for plane in block_planes(frame[None])])
+    return samples.reshape(-1, frame.shape[1])
 
 
-def patch_planes(patches: Patches) -> list[tuple]:
-    """Return each patch, sides even, in yuv420p: its (place, samples) in each of Y, U and V.
-
-    place: two slices of the plane; samples: (h, w) uint8.
-    """
-    parts, (luma, blue, red) = [], _convert(patches)
-    bounds = itertools.pairwise(patches.offsets.tolist())
-    for (top, left, height, width), (start, end) in zip(
-        patches.boxes.tolist(), bounds, strict=True
-    ):
-        place = (slice(top, top + height), slice(left, left + width))
-        half = (slice(top // 2, (top + height) // 2), slice(left // 2, (left + width) // 2))
-        small, quarter = (height // 2, width // 2), slice(start // 4, end // 4)
-        parts.append(
-            (
-                (place, luma[start:end].reshape(height, width)),
-                (half, blue[quarter].reshape(small)),
-                (half, red[quarter].reshape(small)),
-            )
-        )
-    return parts
-
-
-def block_planes(blocks: np.ndarray, scale: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (m, 16, 16, 3) blocks, enlarged, in yuv420p, with what is alike told once.
-
-    `_repeats` says how many times each row and column of the three comes, (m, h, w) uint8 each.
-    """
-    kinds = [kind for kind, times in zip(_PAIRS, _times(scale), strict=True) if times]
-    # A slice, where it will do, takes less time than numbers.
-    first, second = (
-        slice(ends[0], None, 2)
-        if len(ends) == 1
-        else np.add.outer(np.arange(0, SIDE, 2), ends).ravel()
-        for ends in zip(*kinds, strict=True)
-    )
-    count, half = len(blocks), SIDE // 2 * len(kinds)
-    luma = np.empty((count, SIDE, SIDE), np.uint8)
-    blue, red = np.empty((2, count, half, half), np.uint8)
-    step = _CHUNK // SIDE**2
-    for start in range(0, count, step):
-        part = slice(start, start + step)
-        channels = _channels(blocks[part].reshape(-1, 3))
-        luma[part] = _weighted(channels, _LUMA, 16, 1).reshape(-1, SIDE, SIDE)
-        rows = channels.reshape(3, -1, SIDE, SIDE)
-        pairs = rows[:, :, first] + rows[:, :, second]
-        quads = (pairs[..., first] + pairs[..., second]).reshape(3, -1)
-        blue[part] = _weighted(quads, _BLUE, 128, 4).reshape(-1, half, half)
-        red[part] = _weighted(quads, _RED, 128, 4).reshape(-1, half, half)
-    return luma, blue, red
-
-
-def _times(scale: int) -> tuple[int, int, int]:
-    """Return how many chroma samples two neighbours give: of the one, of both, of the other."""
-    return scale // 2, scale % 2, scale // 2
-
-
-def _repeats(scale: int) -> list[np.ndarray | None]:
-    """Return how many times each row or column of a block's planes comes, None for once each."""
-    if scale == 1:
-        return [None] * 3
-    chroma = np.tile([times for times in _times(scale) if times], SIDE // 2)
-    return [np.full(SIDE, scale), chroma, chroma]
-
-
-def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def planes(picture: np.ndarray) -> Planes:
     """Return views of a yuv420p picture, (H * 3 / 2, W): (H, W) and two (H / 2, W / 2)."""
     height, width = picture.shape[0] * 2 // 3, picture.shape[1]
     luma, blue, red = np.split(picture.reshape(-1), np.array([4, 5]) * (height * width // 4))
@@ -212,66 +142,69 @@ def planes(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return luma.reshape(height, width), blue.reshape(chroma), red.reshape(chroma)
 
 
-def joined(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
-    """Return (H, W) and two (H / 2, W / 2) uint8 planes as a picture, (H * 3 / 2, W) uint8."""
-    flat = np.concatenate([luma.reshape(-1), blue.reshape(-1), red.reshape(-1)])
-    return flat.reshape(-1, luma.shape[1])
-
-
-def rows(picture: np.ndarray, top: int, bottom: int) -> np.ndarray:
-    """Return rows `top` to `bottom`, even, of a yuv420p picture, a picture of its own."""
-    luma, blue, red = planes(picture)
-    half = slice(top // 2, bottom // 2)
-    return joined(luma[top:bottom], blue[half], red[half])
-
-
-def pad16(picture: np.ndarray) -> np.ndarray:
-    """Return a yuv420p picture, (H * 3 / 2, W), both even, with sides that are multiples of 16.
+def whole_planes(frame: np.ndarray) -> Planes:
+    """Return an RGB frame, (H, W, 3), both even, as planes whose sides are whole macroblocks.
 
     The last row and column are repeated below and to the right, where a decoder crops.
     """
-    luma, *chroma = planes(picture)
-    down, across = -luma.shape[0] % 16, -luma.shape[1] % 16
-    half = ((0, down // 2), (0, across // 2))
-    padded = np.pad(luma, ((0, down), (0, across)), "edge")
-    return joined(padded, *(np.pad(plane, half, "edge") for plane in chroma))
+    down, across = -frame.shape[0] % SIDE, -frame.shape[1] % SIDE
+    shown = zip(planes(planar(frame)), _SHARES, strict=True)
+    return tuple(np.pad(p, ((0, down // n), (0, across // n)), "edge") for p, n in shown)
 
 
-def _convert(patches: Patches) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return patches in yuv420p, end to end: luma of h * w, blue and red of a quarter of that."""
-    heights, widths = patches.boxes[:, 2:].astype(np.int64).T
-    luma = _weigh(patches.pixels, _LUMA, 16, 1)
-    # Widths are even, so that neighbours in the flat array are neighbours in a row ...
-    pairs = patches.pixels[0::2].astype(np.uint16) + patches.pixels[1::2]
-    # ... and each pair of rows is an upper and a lower run of width / 2 sums.
-    runs = np.repeat(widths // 2, heights // 2)
-    pair = ranges(np.zeros_like(heights), heights // 2)  # 0, 1, ... in each patch
-    steps, starts = (np.repeat(n, heights // 2) for n in (widths, patches.offsets[:-1] // 2))
-    first = ranges(starts + pair * steps, runs)
-    blocks = pairs[first] + pairs[first + np.repeat(runs, runs)]
-    return luma, _weigh(blocks, _BLUE, 128, 4), _weigh(blocks, _RED, 128, 4)
+def cut_rows(picture: Planes, top: int, bottom: int) -> Planes:
+    """Return views of a picture's rows `top` to `bottom`, even."""
+    return tuple(plane[top // n : bottom // n] for plane, n in zip(picture, _SHARES, strict=True))
+
+
+def patch_planes(patches: Patches) -> list[Patch]:
+    """Return each patch, sides even, in yuv420p."""
+    found, boxes = [()] * len(patches), patches.boxes.tolist()
+    numbers_of: dict[tuple[int, int], list[int]] = {}
+    for number, (_, _, *size) in enumerate(boxes):
+        numbers_of.setdefault(tuple(size), []).append(number)
+    for size, numbers in numbers_of.items():  # many at a time
+        pixels = patches.take(numbers).pixels.reshape(len(numbers), *size, 3)
+        for number, *samples in zip(numbers, *block_planes(pixels), strict=True):
+            top, left, height, width = boxes[number]
+            place = slice(top, top + height), slice(left, left + width)
+            found[number] = list(zip(_places(place), samples, strict=True))
+    return found
+
+
+def pasted(picture: Planes, box: tuple[slice, slice], patches: Iterable[Patch]) -> Patch:
+    """Return a box of a picture, with patches inside of it pasted over it, as one patch."""
+    places = _places(box)
+    canvases = [plane[place].copy() for plane, place in zip(picture, places, strict=True)]
+    for patch in patches:
+        for canvas, (rows, columns), (over, samples) in zip(canvases, places, patch, strict=True):
+            top, left = over[0].start - rows.start, over[1].start - columns.start
+            paste(canvas, samples, top, left)
+    return list(zip(places, canvases, strict=True))
+
+
+def block_planes(blocks: np.ndarray) -> Planes:
+    """Return (m, h, w, 3) pixels, h and w even, as (m, h, w) and two (m, h / 2, w / 2) uint8."""
+    pairs = blocks[:, 0::2].astype(np.uint16) + blocks[:, 1::2]
+    quads = pairs[:, :, 0::2] + pairs[:, :, 1::2]
+    return _weigh(blocks, _LUMA, 16, 1), _weigh(quads, _BLUE, 128, 4), _weigh(quads, _RED, 128, 4)
+
+
+def _places(box: Sequence[slice]) -> list[tuple[slice, slice]]:
+    """Return a box of a frame, all even, in each plane."""
+    return [tuple(slice(s.start // n, s.stop // n) for s in box) for n in _SHARES]
 
 
 def _weigh(pixels: np.ndarray, weights: np.ndarray, offset: int, share: int) -> np.ndarray:
-    """Return round(pixels @ weights / share + offset) of (n, 3) integers as (n,) uint8."""
-    samples = np.empty(len(pixels), np.uint8)
-    for start in range(0, len(pixels), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        samples[part] = _weighted(_channels(pixels[part]), weights, offset, share)
-    return samples
-
-
-def _channels(pixels: np.ndarray) -> np.ndarray:
-    """Return (n, 3) pixels as (3, n) int32, whose rows are added faster."""
-    return pixels.T.astype(np.int32, order="C")
-
-
-def _weighted(channels: np.ndarray, weights: np.ndarray, offset: int, share: int) -> np.ndarray:
-    """Return what `_weigh` does, of `_channels`, as int32."""
-    fixed = np.round(weights * (1 << _BITS) / share).astype(np.int32)
+    """Return round(pixels @ weights / share + offset) of (..., 3) integers as (...) uint8."""
+    fixed = np.round(weights * (1 << _BITS) / share).astype(np.int32)[:, None]
     bias = np.int32((offset << _BITS) + (1 << (_BITS - 1)))
-    products = channels * fixed[:, None]
-    total = products[0] + products[1]
-    total += products[2]
-    total += bias
-    return total >> _BITS
+    flat, samples = pixels.reshape(-1, 3), np.empty(pixels.shape[:-1], np.uint8)
+    for start in range(0, len(flat), _CHUNK):
+        # Channel by channel, which are added faster.
+        products = flat[start : start + _CHUNK].T.astype(np.int32, order="C") * fixed
+        total = products[0] + products[1]
+        total += products[2]
+        total += bias
+        samples.reshape(-1)[start : start + _CHUNK] = total >> _BITS
+    return samples

@@ -46,12 +46,12 @@ def assemble_segment(
     cache: with its overlay, cards first. comment: what the file keeps about its making. Raises
     GoalreelError as samples_of.
     """
-    samples = samples_of(cache, coded_atlas, trajectories)
+    sizes, samples = samples_of(cache, coded_atlas, trajectories)
     size = cache.background.shape[1::-1]
     setup = configuration(Stream(size, fps))
-    video = VideoTrack(setup, size, fps, samples.sizes, cache.offsets[:-1])
+    video = VideoTrack(setup, size, fps, sizes, cache.offsets[:-1])
     with replacing(path) as temporary:
-        write_mp4(temporary, video, samples.joined(), comment=comment)
+        write_mp4(temporary, video, samples, comment=comment)
 
 
 def assemble_blocks(

@@ -21,6 +21,11 @@ class BitStrings(NamedTuple):
     starts: np.ndarray  # (n,) int64, the number of each one's first bit
     lengths: np.ndarray  # (n,) int64
 
+    def unpacked(self) -> list[np.ndarray]:
+        """Return the bits of each, (n,) uint8 of 0 and 1."""
+        bits, ends = np.unpackbits(self.data), (self.starts + self.lengths).tolist()
+        return [bits[a:b] for a, b in zip(self.starts.tolist(), ends, strict=True)]
+
 
 def joined(strings: BitStrings) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of strings, the strings of each joined and filled up with 0 to whole bytes.

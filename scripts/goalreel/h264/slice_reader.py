@@ -18,7 +18,7 @@ def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
     """Return the data of all slices of a stream, in order, without escapes.
 
     Args:
-        stream: Annex B. Pictures that have several slices have one for each row of macroblocks.
+        stream: Annex B. The slices of a picture are of equally many rows of macroblocks.
         size: (width, height) of the pictures, multiples of 16.
         qp: the quantiser of all slices.
     """
@@ -42,10 +42,10 @@ def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
         # Then slice_qp_delta, and disable_deblocking_filter_idc of 1.
         _expect("slices", (*kind, initial_qp + bits.se(), bits.ue()), (0, _I, 0, qp, 1))
         headers.append(bits.position)
-    rows = len(starts) // len(firsts)
-    assert len(starts) == len(firsts) * rows and rows in (1, size[1] // 16), len(starts)
+    slices = len(starts) // len(firsts)
+    assert len(starts) == len(firsts) * slices, len(starts)
     # The headers of a picture differ in first_mb_in_slice alone, ue(v) at the beginning.
-    _, address = ue_codewords(np.arange(rows) * (size[0] // 16))
+    _, address = ue_codewords(np.arange(slices) * (size[0] * size[1] // 256 // slices))
     headers = np.add.outer(np.array(headers) - 1, address).ravel()
     last = data[ends - 1].astype(np.int64)
     trailing = np.log2(last & -last).astype(np.int64) + 1  # rbsp_trailing_bits

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
-from goalreel.encoding.assembling.intra_slices import code_intra, decode
+from goalreel.encoding.assembling.intra_slices import code_strips, decode
 from goalreel.encoding.assembling.sample_parts import ordered
-from goalreel.encoding.yuv import pad16, patch_planes, planar, planes, rows
+from goalreel.encoding.yuv import cut_rows, patch_planes, planes, whole_planes
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.nal import annex_b
@@ -39,14 +39,13 @@ def code_atlas(
     Raises:
         GoalreelError: ffmpeg fails.
     """
-    picture = pad16(planar(card))
-    track = planes(picture)
+    track = whole_planes(card)
     captions, hud = clear
     # Macroblock rows: of the captions' slice, and of the pictures' slices.
     cuts = -(-captions // SIDE), -(-hud // SIDE) if hud == len(card) else hud // SIDE
     lowest, boxes = min(SIDE * cuts[1], len(card)), atlas.patches.boxes
     assert (boxes[:, 0] + boxes[:, 2]).max() <= lowest, "pictures reach below their slices"
-    slices = _code_card(picture, quantisers[1], cuts[0])
+    slices = _code_card(track, quantisers[1], SIDE * cuts[0])
     decoded = planes(_decoded(slices, track[0].shape[::-1], cuts[0], quantisers[1]))
     patches = patch_planes(atlas.patches)
     colours = _colours(patches, track)
@@ -56,12 +55,11 @@ def code_atlas(
     return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
 
 
-def _code_card(picture: np.ndarray, qp: int, caption_rows: int) -> tuple:
-    """Return the data of the card's I slices: the captions' rows, and those below."""
-    height, width = picture.shape[0] * 2 // 3, picture.shape[1]
-    cuts = ((0, SIDE * caption_rows), (SIDE * caption_rows, height))
-    parts = (code_intra([rows(picture, a, b)], (width, b - a), qp, thorough=True) for a, b in cuts)
-    return tuple(data for (data,) in parts)
+def _code_card(card: Planes, qp: int, cut: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the data of the card's I slices: the rows of captions, above `cut`, and the others."""
+    parts = (cut_rows(card, 0, cut), cut_rows(card, cut, len(card[0])))
+    strips = (tuple(plane[None] for plane in part) for part in parts)
+    return tuple(code_strips(strip, qp, thorough=True).unpacked()[0] for strip in strips)
 
 
 def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:

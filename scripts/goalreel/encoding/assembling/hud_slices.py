@@ -9,7 +9,7 @@ import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.sample_parts import PartStore
-from goalreel.encoding.yuv import pad16, patch_planes, planar, planes
+from goalreel.encoding.yuv import pasted, patch_planes, whole_planes
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Patch, Planes, Region
 from goalreel.h264.slices import SliceHeader
@@ -33,7 +33,7 @@ def hud_slices(
     """
     if not layers:
         return []
-    track = planes(pad16(planar(background)))
+    track = whole_planes(background)
     rows, columns = (length // SIDE for length in track[0].shape)
     fields = [(*span, *_values(members, track)) for *span, members in _fields(layers, columns)]
     qp = sum(coded_atlas.quantisers) // 2  # as coarse as a car, letters would have dirty edges
@@ -75,23 +75,8 @@ def _values(layers: tuple[Layer, ...], track: Planes) -> tuple[list[Patch], np.n
     boxes = np.concatenate([layer.patches.boxes for layer in layers])
     top, left = boxes[:, :2].min(axis=0).tolist()
     bottom, right = (boxes[:, :2] + boxes[:, 2:]).max(axis=0).tolist()
-    box = (slice(top, bottom), slice(left, right))
-    half = (slice(top // 2, bottom // 2), slice(left // 2, right // 2))
+    box = slice(top, bottom), slice(left, right)
     return [
-        _over(track, (box, half, half), [patches[numbers[n]] for patches, numbers in members])
+        pasted(track, box, [patches[numbers[n]] for patches, numbers in members])
         for n in range(len(first))
     ], index
-
-
-def _over(track: Planes, boxes: tuple, patches: list[Patch]) -> Patch:
-    """Return a box of the track with patches over it, as one patch."""
-    united = []
-    for number, (plane, box) in enumerate(zip(track, boxes, strict=True)):
-        samples = plane[box].copy()
-        for place, pixels in (patch[number] for patch in patches):
-            inner = tuple(
-                slice(p.start - b.start, p.stop - b.start) for p, b in zip(place, box, strict=True)
-            )
-            samples[inner] = pixels
-        united.append((box, samples))
-    return united

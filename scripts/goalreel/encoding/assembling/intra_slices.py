@@ -4,8 +4,6 @@ Such a slice may stand anywhere in a picture of the same width, under a header o
 in an I slice looks beyond it. Several make up one IDR picture.
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from goalreel.encoding import ffmpeg
@@ -14,50 +12,31 @@ from goalreel.h264.bits import BitStrings
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.slice_reader import read_slices
 
-_TOGETHER = 256  # strips that are coded as one picture, at most
+_HIGHEST = 256 * SIDE  # of a picture that many strips make up
 
 
-def code_intra(
-    pictures: Iterable[np.ndarray], size: tuple[int, int], qp: int, thorough: bool = False
-) -> list[np.ndarray]:
-    """Return each picture as the data of an I slice, (n,) uint8 of 0 and 1.
+def code_strips(strips: Planes, qp: int, thorough: bool = False) -> BitStrings:
+    """Return strips of whole rows of macroblocks as the data of an I slice each.
+
+    A picture of many of them, each in a slice of its own, takes a sixth of the time of as many
+    pictures, and the data are the same.
 
     Args:
-        pictures: yuv420p, (H * 3 / 2, W) uint8 and contiguous each.
-        size: (width, height), multiples of 16.
+        strips: Y, U, V, (n, h, w) and twice (n, h / 2, w / 2) uint8.
         qp: 1 to 51 (x264 takes 0 for another profile).
         thorough: some percent smaller in fifty times the time, for what is coded once.
 
     Raises:
         GoalreelError: ffmpeg fails.
     """
-    stream, written = ffmpeg.output(intra_stream(size, qp, thorough), pictures)
-    if not written:
-        return []
-    data, starts, lengths = read_slices(stream, size, qp)
-    assert len(starts) == written, f"x264 coded {len(starts)} slices of {written} pictures"
-    bits = np.unpackbits(data)
-    ends = (starts + lengths).tolist()
-    return [bits[start:end] for start, end in zip(starts.tolist(), ends, strict=True)]
-
-
-def code_strips(strips: Planes, qp: int) -> BitStrings:
-    """Return rows of macroblocks as the data of an I slice each.
-
-    A picture of many of them, each in a slice of its own, takes a sixth of the time of as many
-    pictures, and the data are the same.
-
-    strips: Y, U, V of m macroblocks each, (n, 16, 16 * m) and twice (n, 8, 8 * m) uint8; qp: 1 to
-    51. Raises GoalreelError as code_intra.
-    """
-    count, _, width = strips[0].shape
-    together = -(-count // -(-count // _TOGETHER))
+    count, height, width = strips[0].shape
+    together = -(-count // -(-count // max(_HIGHEST // height, 1)))
     parts = (
         np.concatenate([plane, plane[:1].repeat(-count % together, axis=0)]) for plane in strips
     )
     pictures = np.concatenate([part.reshape(-1, together * part[0].size) for part in parts], axis=1)
-    size = width, SIDE * together
-    stream, _ = ffmpeg.output(intra_stream(size, qp, strips=True), [pictures])
+    size = width, height * together
+    stream = ffmpeg.output(intra_stream(size, height // SIDE, qp, thorough), [pictures])
     data, starts, lengths = read_slices(stream, size, qp)
     assert len(starts) == len(pictures) * together, f"x264 coded {len(starts)} slices of {count}"
     return BitStrings(data, starts[:count], lengths[:count])
@@ -71,5 +50,5 @@ def decode(stream: bytes, size: tuple[int, int]) -> np.ndarray:
     width, height = size
     arguments = ["-xerror", "-threads", "1", "-f", "h264", "-i", "pipe:0"]
     arguments += ["-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "yuv420p", "pipe:1"]
-    samples, _ = ffmpeg.output(arguments, [stream])
+    samples = ffmpeg.output(arguments, [stream])
     return np.frombuffer(samples, np.uint8).reshape(-1, height * 3 // 2, width)

@@ -6,7 +6,7 @@ Source: Rec. ITU-T H.264, 7.3.3 and 8.2.1.1.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,39 +21,6 @@ NO_ORDER = -1
 _ORDER = (1 << POC_BITS) - 1  # pic_order_cnt_lsb with all its bits
 _LENGTH = 4  # bytes of a NAL unit's length
 _BATCH = 1 << 14  # samples that are joined at a time
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The samples of a segment, still in parts; part 0 is empty."""
-
-    parts: np.ndarray  # (parts,) bytes objects
-    part_sizes: np.ndarray  # (parts,) int64, bytes
-    orders: np.ndarray  # (parts,) int64, the bit where pic_order_cnt_lsb begins, or NO_ORDER
-    rows: np.ndarray  # (frames, slots) int64, numbers of parts
-    counts: np.ndarray  # (frames,) int64, pictures since the IDR picture
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """The bytes of each sample, (frames,) int64."""
-        return self.part_sizes[self.rows].sum(axis=1)
-
-    def joined(self) -> Iterator[bytearray]:
-        """Yield all samples, joined, a batch at a time."""
-        for start in range(0, len(self.rows), _BATCH):
-            rows, counts = (each[start : start + _BATCH] for each in (self.rows, self.counts))
-            numbers = rows.ravel()
-            joined = bytearray().join(self.parts[numbers].tolist())
-            slices = np.flatnonzero(self.orders[numbers] != NO_ORDER)
-            places = self.orders[numbers[slices]]
-            sizes = self.part_sizes[numbers]
-            byte, bit = (np.cumsum(sizes) - sizes)[slices] + places // 8, places % 8
-            window = (2 * counts[slices // rows.shape[1]] & _ORDER) << (8 - bit)
-            buffer = np.frombuffer(joined, np.uint8)
-            for shift in (16, 8, 0):
-                buffer[byte] |= ((window >> shift) & 0xFF).astype(np.uint8)
-                byte = byte + 1
-            yield joined
 
 
 class PartStore:
@@ -71,15 +38,36 @@ class PartStore:
         return len(self._parts) - 1
 
     def add_slice(self, header: SliceHeader, data: np.ndarray) -> int:
-        """Add a P slice, given its data as bits."""
+        """Add a P slice and return its number; data: its bits."""
         return self.add(ordered(header, data), order_position(header))
 
-    def samples(self, rows: np.ndarray, counts: np.ndarray) -> Samples:
-        """Return the samples that rows of parts make up; see Samples."""
-        parts = np.empty(len(self._parts), object)
-        parts[:] = self._parts
-        sizes = np.array([len(part) for part in self._parts], np.int64)
-        return Samples(parts, sizes, np.array(self._orders, np.int64), rows, counts)
+    def samples(
+        self, rows: np.ndarray, counts: np.ndarray
+    ) -> tuple[np.ndarray, Iterator[bytearray]]:
+        """Return the bytes of each sample, (frames,) int64, and all samples, a batch at a time.
+
+        rows: (frames, slots) numbers of parts; counts: (frames,) pictures since the IDR picture.
+        """
+        sizes = np.array([*map(len, self._parts)], np.int64)
+        return sizes[rows].sum(axis=1), self._joined(rows, counts, sizes)
+
+    def _joined(
+        self, rows: np.ndarray, counts: np.ndarray, part_sizes: np.ndarray
+    ) -> Iterator[bytearray]:
+        orders = np.array(self._orders)
+        for start in range(0, len(rows), _BATCH):
+            numbers = rows[start : start + _BATCH].ravel()
+            samples = bytearray().join(map(self._parts.__getitem__, numbers.tolist()))
+            slices = np.flatnonzero(orders[numbers] != NO_ORDER)
+            places, sizes = orders[numbers[slices]], part_sizes[numbers]
+            byte, bit = (np.cumsum(sizes) - sizes)[slices] + places // 8, places % 8
+            count = counts[start + slices // rows.shape[1]]
+            window = (2 * count & _ORDER) << (8 - bit)
+            buffer = np.frombuffer(samples, np.uint8)
+            for shift in (16, 8, 0):
+                buffer[byte] |= ((window >> shift) & 0xFF).astype(np.uint8)
+                byte = byte + 1
+            yield samples
 
 
 def ordered(header: SliceHeader, data: np.ndarray) -> bytes:

@@ -5,20 +5,15 @@ of its own. All other pictures refer to it: the coded atlas's, with the caption 
 macroblocks, and the HUD in slices below them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.hud_slices import hud_slices
-from goalreel.encoding.assembling.intra_slices import code_intra
-from goalreel.encoding.assembling.sample_parts import (
-    MOST_PICTURES,
-    PartStore,
-    Samples,
-    order_position,
-)
-from goalreel.encoding.yuv import joined, pad16, patch_planes, planar, planes
+from goalreel.encoding.assembling.intra_slices import code_strips
+from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore, order_position
+from goalreel.encoding.yuv import pasted, patch_planes, whole_planes
 from goalreel.errors import GoalreelError
 from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Region
@@ -32,8 +27,10 @@ _PICTURE, _CAPTION = "car", "caption"  # layers; all others are the HUD's
 _IDR_PIC_IDS = (1, 2)  # in turn, codes of the same length
 
 
-def samples_of(cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Trajectories) -> Samples:
-    """Return the samples of a shard's frames, overlay included.
+def samples_of(
+    cache: FrameCache, coded_atlas: CodedAtlas, trajectories: Trajectories
+) -> tuple[np.ndarray, Iterator[bytearray]]:
+    """Return the sizes of the samples of a shard's frames, overlay included, and the samples.
 
     Args:
         cache: the frames. Each episode's first one must show its card: the track, the caption, the
@@ -136,15 +133,8 @@ def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> lis
     """Return the data of an I slice for each caption."""
     boxes, height = caption.patches.boxes, SIDE * coded_atlas.rows[0]
     assert (boxes[:, 0] + boxes[:, 2]).max(initial=0) <= height, "a caption leaves its slice"
-    luma, blue, red = planes(pad16(planar(cache.background)))
-    under = luma[:height], blue[: height // 2], red[: height // 2]
-
-    def pictures():
-        for patch in patch_planes(caption.patches):
-            captioned = tuple(plane.copy() for plane in under)
-            for plane, (place, samples) in zip(captioned, patch, strict=True):
-                plane[place] = samples
-            yield joined(*captioned)
-
-    size = luma.shape[1], height
-    return code_intra(pictures(), size, coded_atlas.quantisers[1])
+    track = whole_planes(cache.background)
+    box = slice(0, height), slice(0, track[0].shape[1])
+    shown = [pasted(track, box, [patch]) for patch in patch_planes(caption.patches)]
+    strips = (np.stack([samples for _, samples in plane]) for plane in zip(*shown, strict=True))
+    return code_strips(tuple(strips), coded_atlas.quantisers[1]).unpacked()

@@ -205,7 +205,7 @@ def test_qualities_are_ordered_in_size_and_likeness(tmp_path):
     for quality in ("small", "balanced", "best"):
         path = tmp_path / f"{quality}.mp4"
         film = assembled(path, STYLES[DISCRETE], thin, quality, hud=True)
-        sizes.append(read_index(path).samples.sizes.sum())
+        sizes.append(read_index(path).sizes.sum())
         means.append(figures(strictly(byte_stream(path)), film)[0])
     assert sizes == sorted(sizes) and means == sorted(means)
     assert means[1] - means[0] > 1 < means[2] - means[1], means
@@ -247,7 +247,7 @@ def test_an_order_can_be_patched_into_any_slice(data, first, frame_num, qp, coun
         part = store.add_slice(header, bits)
     except AssertionError:  # of headers that no film has
         return
-    (sample,) = store.samples(np.array([[part]]), np.array([count])).joined()
+    (sample,) = store.samples(np.array([[part]]), np.array([count]))[1]
     expected = slice_nal(replace(header, poc_lsb=2 * count), bits)
     assert bytes(sample) == len(expected).to_bytes(4, "big") + expected
 

@@ -3,6 +3,7 @@
 A macroblock is coded alone: what is shown of a content is the same wherever and whenever it comes.
 """
 
+import itertools
 from dataclasses import replace
 
 import av
@@ -14,7 +15,7 @@ from decoders import DECODERS, decode_or_skip
 from frames import drawn, film, layer_of
 
 from goalreel.encoding.assembling import block_contents, block_samples
-from goalreel.encoding.yuv import Yuv420p, pad16
+from goalreel.encoding.yuv import Yuv420p, planes
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
 from goalreel.films.segment import assemble_blocks
@@ -99,20 +100,19 @@ def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, capti
 def test_a_content_looks_the_same_wherever_and_whenever_it_is_shown(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), lengths=(60, 60))
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
-    shown, wanted, seen = decoded(tmp_path / "f.mp4", cache), [*map(pad16, Yuv420p(cache))], {}
-    shown, again = [*map(pad16, shown)], 0
-    height, width = (-(-length // 16) * 16 for length in cache.background.shape[:2])
+    shown = [planes(picture)[0] for picture in decoded(tmp_path / "f.mp4", cache)]
+    wanted, seen, again = [planes(frame)[0] for frame in Yuv420p(cache)], {}, 0
     for number in range(1, len(cache)):
         if number in cache.offsets:
             continue
-        for top in range(0, height, 16):
-            for left in range(0, width, 16):
-                place = slice(top, top + 16), slice(left, left + 16)
-                now = wanted[number][place].tobytes()
-                if now != wanted[number - 1][place].tobytes():
-                    again += now in seen
-                    assert np.array_equal(seen.setdefault(now, shown[number][place]),
-                                          shown[number][place])  # fmt: skip
+        height, width = wanted[number].shape
+        for top, left in itertools.product(range(0, height - 15, 16), range(0, width - 15, 16)):
+            place = slice(top, top + 16), slice(left, left + 16)
+            now = wanted[number][place].tobytes()
+            if now != wanted[number - 1][place].tobytes():
+                again += now in seen
+                picture = shown[number][place]
+                assert np.array_equal(seen.setdefault(now, picture), picture)
     assert again > 30
 
 

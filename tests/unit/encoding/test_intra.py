@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from assembling import stream_of
 
-from goalreel.encoding.assembling.intra_slices import code_intra, decode
+from goalreel.encoding.assembling.intra_slices import code_strips, decode
+from goalreel.encoding.yuv import planes
 from goalreel.h264.slices import SliceHeader, slice_nal
 
 
@@ -15,7 +16,8 @@ def test_slices_hold_no_macroblock_that_depends_on_its_place_in_the_bytes(qp, th
     rng = np.random.default_rng(1)
     noise = rng.integers(0, 256, (2, 48, 64), dtype=np.uint8)
     noise[1] = rng.choice([0, 255], (48, 64))
-    for data in code_intra(noise, (64, 32), qp, thorough):
+    strips = tuple(map(np.stack, zip(*map(planes, noise), strict=True)))
+    for data in code_strips(strips, qp, thorough).unpacked():
         shown = []
         for number in (0, 1, 200, 40000):  # lengths that are all different modulo 8
             header = SliceHeader("I", 0, idr_pic_id=number, ref_idc=3, qp=qp)

@@ -12,8 +12,8 @@ from assembling import stream_of, strictly
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goalreel.encoding.assembling.intra_slices import code_intra
-from goalreel.encoding.yuv import joined, planes
+from goalreel.encoding.assembling.intra_slices import code_strips
+from goalreel.encoding.yuv import planes
 from goalreel.h264 import cavlc_tables
 from goalreel.h264.inter import code_patches, skip_run
 from goalreel.h264.macroblocks import Region
@@ -29,20 +29,22 @@ LIGHT, DARK = (235, 128, 128), (24, 120, 134)
 @cache
 def background(name: str) -> np.ndarray:
     """Return a picture in yuv420p: plain and light, plain and dark, or of all kinds of samples."""
-    luma, blue, red = planes(np.empty((HEIGHT * 3 // 2, WIDTH), np.uint8))
+    picture = np.empty((HEIGHT * 3 // 2, WIDTH), np.uint8)
+    luma, blue, red = planes(picture)
     for plane, sample in zip((luma, blue, red), LIGHT if name == "light" else DARK, strict=True):
         plane[:] = sample
     if name == "mixed":
         rng = np.random.default_rng(5)
         luma[::7], luma[:, 60:] = 200, rng.integers(0, 256, (HEIGHT, WIDTH - 60))
         blue[:], red[:] = rng.integers(90, 160, (2, HEIGHT // 2, WIDTH // 2))
-    return joined(luma, blue, red)
+    return picture
 
 
 @cache
 def idr(name: str) -> bytes:
     """Return a background as the one slice of an IDR picture."""
-    (data,) = code_intra([background(name)], SIZE, 16)
+    strips = tuple(plane[None] for plane in planes(background(name)))
+    (data,) = code_strips(strips, 16).unpacked()
     return slice_nal(SliceHeader("I", 0, idr_pic_id=1, ref_idc=3, qp=16), data)
 
 

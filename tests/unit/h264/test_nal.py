@@ -31,7 +31,7 @@ def x264(more=""):
     frames = [(noise * (12 - i) // 12).astype(np.uint8) for i in range(12)]
     source = ["-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", "48x32", "-i", "pipe:0"]
     coded = ["-c:v", "libx264", "-threads", "1", *f"{X264}{more}".split(), "-f", "h264", "pipe:1"]
-    return ffmpeg.output([*source, *coded], frames)[0]
+    return ffmpeg.output([*source, *coded], frames)
 
 
 def traced(stream, tmp_path):

@@ -4,6 +4,8 @@ Such a slice may stand anywhere in a picture of the same width, under a header o
 in an I slice looks beyond it. Several make up one IDR picture.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from goalreel.encoding import ffmpeg
@@ -31,14 +33,16 @@ def code_strips(strips: Planes, qp: int, thorough: bool = False) -> BitStrings:
     """
     count, height, width = strips[0].shape
     together = -(-count // -(-count // max(_HIGHEST // height, 1)))
-    parts = (
-        np.concatenate([plane, plane[:1].repeat(-count % together, axis=0)]) for plane in strips
-    )
-    pictures = np.concatenate([part.reshape(-1, together * part[0].size) for part in parts], axis=1)
+
+    def pictures() -> Iterator[np.ndarray]:
+        for start in range(0, count, together):
+            which = np.minimum(np.arange(start, start + together), count - 1)
+            yield np.concatenate([plane[which].ravel() for plane in strips])
+
     size = width, height * together
-    stream = ffmpeg.output(intra_stream(size, height // SIDE, qp, thorough), [pictures])
+    stream = ffmpeg.output(intra_stream(size, height // SIDE, qp, thorough), pictures())
     data, starts, lengths = read_slices(stream, size, qp)
-    assert len(starts) == len(pictures) * together, f"x264 coded {len(starts)} slices of {count}"
+    assert len(starts) == -(-count // together) * together, f"{len(starts)} slices of {count}"
     return BitStrings(data, starts[:count], lengths[:count])
 
 

@@ -13,7 +13,7 @@ from goalreel.encoding.assembling.coded_atlas import CodedAtlas
 from goalreel.encoding.assembling.hud_slices import hud_slices
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore, order_position
-from goalreel.encoding.yuv import pasted, patch_planes, whole_planes
+from goalreel.encoding.yuv import cut_rows, patch_planes, whole_planes
 from goalreel.errors import GoalreelError
 from goalreel.h264.inter import skip_run
 from goalreel.h264.macroblocks import SIDE, Region
@@ -133,8 +133,9 @@ def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> lis
     """Return the data of an I slice for each caption."""
     boxes, height = caption.patches.boxes, SIDE * coded_atlas.rows[0]
     assert (boxes[:, 0] + boxes[:, 2]).max(initial=0) <= height, "a caption leaves its slice"
-    track = whole_planes(cache.background)
-    box = slice(0, height), slice(0, track[0].shape[1])
-    shown = [pasted(track, box, [patch]) for patch in patch_planes(caption.patches)]
-    strips = (np.stack([samples for _, samples in plane]) for plane in zip(*shown, strict=True))
-    return code_strips(tuple(strips), coded_atlas.quantisers[1]).unpacked()
+    under = cut_rows(whole_planes(cache.background), 0, height)
+    strips = tuple(plane[None].repeat(len(boxes), axis=0) for plane in under)
+    for number, patch in enumerate(patch_planes(caption.patches)):
+        for plane, (place, samples) in zip(strips, patch, strict=True):
+            plane[number][place] = samples
+    return code_strips(strips, coded_atlas.quantisers[1]).unpacked()

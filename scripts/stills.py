@@ -12,18 +12,25 @@ _ROWS, _MOST = 8, 20
 @stage
 def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, preview, sums):
     from goalreel import cli
+    from goalreel.files.atomic import replacing
     from goalreel.provenance.checksums import write_sums
+    from goalreel.views.contact_sheet import draw_sheet
     from goalreel.views.filmed_episodes import read_filmed, spread
-    from goalreel.views.stills import save_contact_sheet, save_poster, save_preview
+    from goalreel.views.poster import draw_poster
+    from goalreel.views.preview import preview as encode_preview
+    from goalreel.views.shard_files import write_png
 
     filmed = read_filmed(trajectories, frames, spec.config["env"], spec.config["unit"])
-    save_poster(filmed, poster, spec.text)
     trigger = spec.config["stills"]["episode_trigger"]
     chosen = spread(filmed.ranked(), _ROWS) if trigger is None else filmed.chosen(trigger)
     if not chosen:
         cli.say(f"warning: stills.episode_trigger {trigger} selects no episode, so all are shown")
         chosen = filmed.places
-    save_contact_sheet(filmed, contact_sheet, chosen[:_MOST], spec.text)
-    summary = save_preview(filmed, preview, spec.config["film.fps"], spec.text)
+    median, fps = filmed.median(), spec.config["film.fps"]
+    data, summary = encode_preview(median.cache, median.frames, fps, spec.text)
+    write_png(poster, draw_poster(filmed), spec.text)
+    write_png(contact_sheet, draw_sheet(filmed, chosen[:_MOST]), spec.text)
+    with replacing(preview) as temporary:
+        temporary.write_bytes(data)
     write_sums(sums, [poster, contact_sheet, preview])
     return f"poster, contact sheet; preview: {summary}"

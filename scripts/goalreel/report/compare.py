@@ -1,6 +1,5 @@
 """Two runs side by side: a video of the episodes of the same seeds, and a table of differences."""
 
-import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,20 +18,16 @@ from goalreel.films.shards import shard_paths
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.captions import CHARACTERS, outcome
-from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import framed
 from goalreel.rendering.text import Colour, draw_text
 from goalreel.report.reach_rate import policy_label
-from goalreel.views.filmed_episodes import FilmedEpisodes, read_filmed
-from goalreel.views.grid_page import Cell, page_parts
-from goalreel.views.scaled_frames import ScaledPictures
+from goalreel.views.filmed_episodes import Episode, FilmedEpisodes, read_filmed
+from goalreel.views.grid_page import INK, PAPER, page_frames
 
 COLUMNS = ["seed", "return_a", "return_b", "difference", "steps_a", "steps_b", "outcome_a"]
 COLUMNS += ["outcome_b", "start_s"]
 _SIZES = 16, 14  # of the lines above a half, in pixels
 _MARGIN, _GAP = 8, 4  # even, as chroma samples cover 2x2 pixels
-_PAPER: Colour = (33, 37, 43)
-_INK: Colour = (255, 255, 255)
 _GREY: Colour = (186, 193, 202)
 
 
@@ -120,47 +115,39 @@ def film_pairs(
     Raises:
         GoalreelError: if a frame cache cannot be used.
     """
-    parts = _parts(runs, pairs)
-    first = next(parts)
-    frames = (frame for part in itertools.chain([first], parts) for frame in Yuv420p(part).frames())
-    size, encoder = first.background.shape[1::-1], spec.config["view_encoder"]
-    starts = pairs["start"].tolist()
-    return encode_video(path, frames, size, runs[0].fps, encoder, spec.text, starts)
-
-
-def _parts(runs: tuple[Run, Run], pairs: pd.DataFrame) -> Iterator[FrameCache]:
-    """Yield the video's frames; each picture is in the middle of the room that it has."""
     sizes, sides = [], []
     for run, rows in zip(runs, (pairs["row_a"], pairs["row_b"]), strict=True):
         first, _ = framed(next(run.filmed.episodes()).cache, None)
         sizes.append(first.background.shape[1::-1])
         places = [run.filmed.places[row] for row in rows]
-        sides.append(ScaledPictures(sizes[-1], sizes[-1]).episodes(run.filmed, None, places))
+        sides.append(run.filmed.movies(lambda cache: Yuv420p(framed(cache, None)[0]), places))
     (wide, _), (wide_b, _) = sizes
-    above = 2 * _MARGIN + sum(draw_text("", size, _INK, _PAPER).shape[0] for size in _SIZES)
+    above = 2 * _MARGIN + sum(draw_text("", size, INK, PAPER).shape[0] for size in _SIZES)
     above += above % 2
     room = max(high for _, high in sizes)
-    corners = [
-        (above + (room - high) // 4 * 2, left)
-        for (_, high), left in zip(sizes, (0, wide + _GAP), strict=True)
-    ]
-    for seed, *halves in zip(pairs["seed"], *sides, strict=True):
-        page = np.full((above + room, wide + _GAP + wide_b, 3), _PAPER, np.uint8)
-        cells = []
-        for run, size, corner, (episode, scaled) in zip(runs, sizes, corners, halves, strict=True):
-            row = episode.row
-            result = f"seed {seed} · {outcome(row, run.filmed.unit)} · {row['steps']:,} steps · "
-            result += f"return {row['return']:,.6g}"
-            _write(page, corner[1], size[0], (_label(run, runs), result))
-            cells.append(Cell(scaled, episode.frames, corner))
-        yield from page_parts(page, cells, _hold(runs[0]))
+    # Each picture is in the middle of the room that it has.
+    tops = [above + (room - high) // 4 * 2 for _, high in sizes]
+    corners = list(zip(tops, (0, wide + _GAP), strict=True))
+    width, height = wide + _GAP + wide_b, above + room
+
+    def frames() -> Iterator[np.ndarray]:
+        for length, *halves in zip(pairs["frames"], *sides, strict=True):
+            page = np.full((height, width, 3), PAPER, np.uint8)
+            for run, (wide, _), (_, left), (episode, _) in zip(
+                runs, sizes, corners, halves, strict=True
+            ):
+                _write(page, left, wide, (_label(run, runs), _result(episode, run)))
+            yield from page_frames(page, [movie for _, movie in halves], corners, length)
+
+    encoder, starts = spec.config["view_encoder"], pairs["start"].tolist()
+    return encode_video(path, frames(), (width, height), runs[0].fps, encoder, spec.text, starts)
 
 
 def _write(page: np.ndarray, left: int, width: int, lines: Sequence[str]) -> None:
     """Write lines above a picture."""
     top = _MARGIN
-    for line, size, ink in zip(lines, _SIZES, (_INK, _GREY), strict=True):
-        words = draw_text(line, size, ink, _PAPER, width - 2 * _MARGIN)
+    for line, size, ink in zip(lines, _SIZES, (INK, _GREY), strict=True):
+        words = draw_text(line, size, ink, PAPER, width - 2 * _MARGIN)
         paste(page, words, top, left + _MARGIN)
         top += len(words)
 
@@ -170,3 +157,9 @@ def _label(run: Run, runs: tuple[Run, Run]) -> str:
     differ = len({other.env for other in runs}) > 1
     text = f"{run.name} · {f'{run.env}, ' if differ else ''}{run.policy}"
     return "".join(letter if letter in CHARACTERS else "?" for letter in text)
+
+
+def _result(episode: Episode, run: Run) -> str:
+    row = episode.row
+    result = f"seed {row['seed']} · {outcome(row, run.filmed.unit)} · {row['steps']:,} steps"
+    return f"{result} · return {row['return']:,.6g}"

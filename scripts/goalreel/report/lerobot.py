@@ -5,11 +5,11 @@ state is left out. An episode's frames follow each other in their video without 
 times are those of whole frames. Source of fields and files: lerobot 0.4.4 (lerobot/datasets).
 """
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,34 +24,12 @@ from goalreel.views.filmed_episodes import FilmedEpisodes
 
 VERSION = "v3.0"
 _FRAMES = 20_000  # of a file, or more, since it ends with an episode
-_CHUNK = 1000  # files of a folder
 _KEYFRAMES = 8  # frames from one to the next, so that a frame at random takes few to decode
 _SAMPLE = 16  # of so many frames, one is looked at for the statistics of pictures
 _IMAGE, _STATE, _ACTION = "observation.image", "observation.state", "action"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 _VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
-
-
-@dataclass(frozen=True)
-class _File:
-    """What a video holds, and the Parquet file beside it."""
-
-    number: int
-    episodes: range
-    starts: np.ndarray  # the data set's numbers of their first frames, and of the frame after all
-
-    @property
-    def place(self) -> dict[str, int]:
-        """Where the files are."""
-        chunk, number = divmod(self.number, _CHUNK)
-        return {"chunk_index": chunk, "file_index": number}
-
-    def path(self, folder: Path, template: str) -> Path:
-        """Return the path of a file in the data set, whose folder is made."""
-        path = folder / template.format(video_key=_IMAGE, **self.place)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
 
 
 def write_dataset(
@@ -76,39 +54,60 @@ def write_dataset(
     from pyarrow import parquet
 
     fps, lengths = spec.config["film.fps"], filmed.rows.steps
-    columns, files = _columns(filmed, trajectories, fps), list(_files(lengths))
-    for file in files:
-        rows = _table(
-            {name: values[slice(*file.starts[[0, -1]])] for name, values in columns.items()}
-        )
-        parquet.write_table(rows, file.path(folder, _DATA))
+    columns = _columns(filmed, trajectories, fps)
+    starts = np.concatenate([[0], np.cumsum(lengths)])  # each episode's first step, and the end
+    files = list(_files(starts))
+    for number, episodes in enumerate(files):
+        steps = slice(starts[episodes.start], starts[episodes.stop])
+        rows = _table({name: values[steps] for name, values in columns.items()})
+        parquet.write_table(rows, _path(folder, _DATA, number))
     with ThreadPoolExecutor(threads) as pool:
-        write = lambda file: _write_video(folder, file, filmed, spec)  # noqa: E731
-        histograms = np.concatenate(list(pool.map(write, files)))
+        write = partial(_write_video, folder, filmed, spec)
+        histograms = np.concatenate(list(pool.map(write, itertools.count(), files)))
     meta = folder / "meta"
     (meta / "episodes/chunk-000").mkdir(parents=True)
-    rows = [row for file in files for row in _episodes(file, filmed, columns, histograms, fps)]
+    rows = []
+    for number, episodes in enumerate(files):
+        for episode in episodes:
+            start, end = starts[[episode, episode + 1]].tolist()
+            stats = {name: _stats(values[start:end]) for name, values in columns.items()}
+            stats[_IMAGE] = _picture_stats(histograms[episode])
+            first, video = int(starts[episodes.start]), f"videos/{_IMAGE}"
+            row = {"episode_index": episode, "tasks": [filmed.env], "length": end - start}
+            for kind in ("data", video):
+                row |= {f"{kind}/chunk_index": 0, f"{kind}/file_index": number}
+            row |= {"dataset_from_index": start, "dataset_to_index": end}
+            row[f"{video}/from_timestamp"] = (start - first) / fps
+            row[f"{video}/to_timestamp"] = (end - first) / fps
+            row |= {f"stats/{n}/{key}": v for n, found in stats.items() for key, v in found.items()}
+            row |= {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
+            rows.append(row | {"seed": int(filmed.rows.seed[episode])})
     parquet.write_table(pa.Table.from_pylist(rows), meta / "episodes/chunk-000/file-000.parquet")
     tasks = pd.Index([filmed.env], dtype=object)
     pd.DataFrame({"task_index": [0]}, index=tasks).to_parquet(meta / "tasks.parquet")
     stats = {name: _stats(values) for name, values in columns.items()}
     stats[_IMAGE] = _picture_stats(histograms.sum(axis=0))
-    shape = next(filmed.episodes()).cache.background.shape
-    info = _info(lengths, columns, shape, fps)
+    info = _info(lengths, columns, next(filmed.episodes()).cache.background.shape, fps)
     for name, value in (("stats.json", stats), ("info.json", info)):
         (meta / name).write_text(json.dumps(value, indent=4) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(_readme(filmed.env, lengths), encoding="utf-8")
     return int(lengths.sum())
 
 
-def _files(lengths: np.ndarray) -> Iterator[_File]:
-    """Yield the files: each ends with the episode that fills it."""
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    first = number = 0
-    while first < len(lengths):
-        last = min(int(np.searchsorted(bounds, bounds[first] + _FRAMES)), len(lengths))
-        yield _File(number, range(first, last), bounds[first : last + 1])
-        first, number = last, number + 1
+def _path(folder: Path, template: str, number: int) -> Path:
+    """Return the path of a file in the data set, whose folder is made."""
+    path = folder / template.format(video_key=_IMAGE, chunk_index=0, file_index=number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _files(starts: np.ndarray) -> Iterator[range]:
+    """Yield the episodes of each file, which ends with the one that fills it."""
+    first = 0
+    while first < len(starts) - 1:
+        last = min(int(np.searchsorted(starts, starts[first] + _FRAMES)), len(starts) - 1)
+        yield range(first, last)
+        first = last
 
 
 def _columns(
@@ -140,12 +139,14 @@ def _columns(
     }
 
 
-def _write_video(folder: Path, file: _File, filmed: FilmedEpisodes, spec: Spec) -> np.ndarray:
+def _write_video(
+    folder: Path, filmed: FilmedEpisodes, spec: Spec, number: int, episodes: range
+) -> np.ndarray:
     """Write a video; return how often each value is in each channel of the episodes' pictures.
 
     The counts are (episodes, 3, 256).
     """
-    places = filmed.places[file.episodes.start : file.episodes.stop]
+    places = filmed.places[episodes.start : episodes.stop]
     counts = np.zeros((len(places), 3, 256), np.int64)
 
     def pictures() -> Iterator:
@@ -159,10 +160,11 @@ def _write_video(folder: Path, file: _File, filmed: FilmedEpisodes, spec: Spec) 
                 yield planar(picture)
 
     height, width, _ = next(filmed.episodes(places[:1])).cache.background.shape
-    *starts, total = (file.starts - file.starts[0]).tolist()
+    lengths = filmed.rows.steps[episodes.start : episodes.stop].tolist()
+    *starts, total = itertools.accumulate(lengths, initial=0)
     keyframes = sorted({*range(0, total, _KEYFRAMES), *starts})
-    encoder, comment = spec.config["view_encoder"], spec.extended(file=file.number).text
-    path, fps = file.path(folder, _VIDEO), spec.config["film.fps"]
+    encoder, comment = spec.config["view_encoder"], spec.extended(file=number).text
+    path, fps = _path(folder, _VIDEO, number), spec.config["film.fps"]
     encode_video(path, pictures(), (width, height), fps, encoder, comment, keyframes)
     return counts
 
@@ -177,31 +179,6 @@ def _table(rows: Mapping[str, np.ndarray]):
         return pa.FixedSizeListArray.from_arrays(flat, values.shape[1]) if wide else flat
 
     return pa.table({name: column(values) for name, values in rows.items()})
-
-
-def _episodes(
-    file: _File,
-    filmed: FilmedEpisodes,
-    columns: Mapping[str, np.ndarray],
-    histograms: np.ndarray,
-    fps: int,
-) -> Iterator[dict]:
-    """Yield the rows of a file's episodes: where each one is, and its statistics."""
-    for episode, (start, end) in zip(file.episodes, pairwise(file.starts.tolist()), strict=True):
-        stats = {name: _stats(values[start:end]) for name, values in columns.items()}
-        stats[_IMAGE] = _picture_stats(histograms[episode])
-        first, video = int(file.starts[0]), f"videos/{_IMAGE}"
-        yield {
-            **{"episode_index": episode, "tasks": [filmed.env], "length": end - start},
-            **{f"data/{key}": value for key, value in file.place.items()},
-            **{"dataset_from_index": start, "dataset_to_index": end},
-            **{f"{video}/{key}": value for key, value in file.place.items()},
-            f"{video}/from_timestamp": (start - first) / fps,
-            f"{video}/to_timestamp": (end - first) / fps,
-            **{f"stats/{n}/{key}": v for n, found in stats.items() for key, v in found.items()},
-            **{"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0},
-            "seed": int(filmed.rows.seed[episode]),
-        }
 
 
 def _stats(values: np.ndarray) -> dict[str, list]:
@@ -234,34 +211,24 @@ def _info(
     lengths: np.ndarray, columns: Mapping[str, np.ndarray], shape: tuple[int, ...], fps: int
 ) -> dict:
     """Return what info.json holds."""
-    height, width, channels = shape
-    video = {
-        "video.height": height,
-        "video.width": width,
-        "video.codec": "h264",
-        "video.pix_fmt": "yuv420p",
-        "video.is_depth_map": False,
-        "video.fps": fps,
-        "video.channels": channels,
-        "has_audio": False,
-    }
     names = ["height", "width", "channels"]
+    video = {f"video.{name}": length for name, length in zip(names, shape, strict=True)}
+    video |= {"video.codec": "h264", "video.pix_fmt": "yuv420p", "video.fps": fps}
+    video |= {"video.is_depth_map": False, "has_audio": False}
     image = {"dtype": "video", "shape": list(shape), "names": names, "info": video}
-    features = {_IMAGE: image} | {
-        name: {
-            "dtype": values.dtype.name,
-            "shape": [values.shape[1]],
-            "names": _names(name, values),
-        }
-        for name, values in columns.items()
-    }
+    features = {_IMAGE: image}
+    for name, values in columns.items():
+        word, width = name.rpartition(".")[2], values.shape[1]
+        numbered = [f"{word}_{number}" for number in range(width)]
+        names = numbered if name in (_STATE, _ACTION) else None
+        features[name] = {"dtype": values.dtype.name, "shape": [width], "names": names}
     return {
         "codebase_version": VERSION,
         "robot_type": None,
         "total_episodes": len(lengths),
         "total_frames": int(lengths.sum()),
         "total_tasks": 1,
-        "chunks_size": _CHUNK,
+        "chunks_size": 1000,
         "data_files_size_in_mb": 100,
         "video_files_size_in_mb": 200,
         "fps": fps,
@@ -270,13 +237,6 @@ def _info(
         "video_path": _VIDEO,
         "features": features,
     }
-
-
-def _names(name: str, values: np.ndarray) -> list[str] | None:
-    if name not in (_STATE, _ACTION):
-        return None
-    word = name.rpartition(".")[2]
-    return [f"{word}_{number}" for number in range(values.shape[1])]
 
 
 def _readme(env: str, lengths: np.ndarray) -> str:

@@ -5,7 +5,7 @@ A filmed attempt's frames are in its shard's cache; another is simulated again f
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -38,12 +38,8 @@ class AttemptFrames:
 
     episode: int  # its number among all attempts
     row: Mapping[str, object]  # its columns in the table of attempts
-    frames: Yuv420p  # of it and of others
-    first: int  # its first among them, which shows the reset state
-
-    def planes(self, start: int, stop: int) -> Iterator[np.ndarray]:
-        """Yield its frames from start to stop, as Yuv420p.frames."""
-        return self.frames.frames(range(self.first + start, self.first + stop))
+    shown: Yuv420p  # its frames and others
+    frames: range  # which are its own; the first shows the reset state
 
 
 @dataclass(frozen=True)
@@ -61,68 +57,51 @@ class RunAttempts:
         """The rows of all attempts, by reach and attempt."""
         return concatenate(read_summary(path).attempts for path in self.trajectories)
 
-    @cached_property
-    def _size(self) -> tuple[int, int]:
-        return (0, 0) if self.atlas else largest(self.caches)
-
-    def frames_of(self, episodes: Iterable[int]) -> Iterator[list[AttemptFrames]]:
+    def frames_of(self, episodes: Collection[int]) -> Iterator[list[AttemptFrames]]:
         """Yield the frames of attempts, shard after shard, so that one shard is in memory.
 
-        Args:
-            episodes: their numbers among all attempts.
+        episodes: their numbers among all attempts.
         """
-        wanted, first = np.unique(np.fromiter(episodes, np.int64)), 0
-        for trajectories_path, frames_path in zip(self.trajectories, self.caches, strict=True):
-            trajectories = read_trajectories(trajectories_path)
-            last = first + len(trajectories.attempts.reach)
-            rows = wanted[(wanted >= first) & (wanted < last)] - first
-            if len(rows):
-                with contextlib.ExitStack() as files:
-                    yield self._of_shard(trajectories, frames_path, rows, first, files)
-            first = last
+        first, size = 0, (0, 0) if self.atlas else largest(self.caches)
+        for trajectories_path, cache_path in zip(self.trajectories, self.caches, strict=True):
+            shard = read_trajectories(trajectories_path)
+            pairs, filmed = shard.attempts.pairs(), set(shard.episodes.pairs())
+            numbers = {p: n for n, p in enumerate(pairs, first) if n in episodes}
+            first += len(pairs)
+            if numbers.keys() & filmed:
+                yield self._shown(shard, open_cache(cache_path, size), numbers)
+            if numbers.keys() - filmed:
+                missing = [pair in numbers and pair not in filmed for pair in pairs]
+                with self._again(shard, np.array(missing), size) as played:
+                    yield self._shown(*played, numbers)
 
-    def _of_shard(
-        self,
-        trajectories: Trajectories,
-        cache_path: Path,
-        rows: np.ndarray,
-        first: int,
-        files: contextlib.ExitStack,
+    def _shown(
+        self, played: Trajectories, cache: FrameCache, numbers: Mapping[tuple[int, int], int]
     ) -> list[AttemptFrames]:
-        attempts, filmed = trajectories.attempts.take(rows), set(trajectories.episodes.pairs())
-        is_filmed = np.array([pair in filmed for pair in attempts.pairs()])
-        sources = []
-        if is_filmed.any():
-            sources.append((trajectories, open_cache(cache_path, self._size)))
-        if not is_filmed.all():
-            if not trajectories.spec.reproducible:
-                raise GoalreelError(
-                    "clips: an attempt was not filmed, and check=false plays none again. "
-                    "Film all attempts: --config 'film={show: attempts}'"
-                )
-            again = self._again(trajectories, attempts.take(~is_filmed))
-            sources.append(files.enter_context(again))
-        numbers = dict(zip(attempts.pairs(), (rows + first).tolist(), strict=True))
+        """Return the frames of those that have a number, by reach and attempt."""
         env, hud = self.config["env"], self.config["overlay.hud"]
-        template, unit = self.config["overlay.caption"], self.config["unit"]
-        found = []
-        for source, cache in sources:
-            texts, scale = captions(template, source, env, unit), self.config["render"]["scale"]
-            frames = Yuv420p(overlaid(cache, source, env, texts, hud, 0, scale))
-            for place, pair in enumerate(source.episodes.pairs()):
-                if pair in numbers:
-                    row, start = source.episodes.row(place), int(cache.offsets[place])
-                    found.append(AttemptFrames(numbers[pair], row, frames, start))
-        return sorted(found, key=lambda attempt: attempt.episode)
+        texts = captions(self.config["overlay.caption"], played, env, self.config["unit"])
+        scale, rows = self.config["render"]["scale"], played.episodes
+        shown = Yuv420p(overlaid(cache, played, env, texts, hud, 0, scale))
+        return [
+            AttemptFrames(numbers[pair], rows.row(place), shown, cache.episode(place))
+            for place, pair in enumerate(rows.pairs())
+            if pair in numbers
+        ]
 
     def _again(
-        self, trajectories: Trajectories, attempts: Attempts
+        self, shard: Trajectories, missing: np.ndarray, size: tuple[int, int]
     ) -> contextlib.AbstractContextManager[tuple[Trajectories, FrameCache]]:
         """Return attempts that were not filmed, simulated and drawn as the film's were."""
-        scene = open_scene(trajectories.spec.config, self.learned)
-        again = partial(simulate_attempts, attempts, scene.env, scene.policy, trajectories.spec)
+        if not shard.spec.reproducible:
+            raise GoalreelError(
+                "clips: an attempt was not filmed, and check=false plays none again. "
+                "Film all attempts: --config 'film={show: attempts}'"
+            )
+        scene, attempts = open_scene(shard.spec.config, self.learned), shard.attempts.take(missing)
+        again = partial(simulate_attempts, attempts, scene.env, scene.policy, shard.spec)
         atlas = read_atlas(self.atlas) if self.atlas else None
-        return drawn(again, scene, self.config["render"], atlas, NO_SPEC, self._size)
+        return drawn(again, scene, self.config["render"], atlas, NO_SPEC, size)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ run, by reach and attempt. They have no title cards.
 """
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,30 +38,24 @@ def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
     clips: episode_trigger, step_trigger, video_length and name_prefix.
     """
     prefix, length = clips["name_prefix"], clips["video_length"]
-    frames = attempts.steps + 1
-    episodes = chosen_episodes(
-        clips["episode_trigger"], attempts.steps, attempts.return_, attempts.reached
-    )
-    chosen = [
-        Clip(f"{prefix}-episode-{i}", i, 0, _stop(0, length, int(frames[i])))
-        for i in episodes.tolist()
-    ]
+
+    def end_of(episode: int, start: int) -> int:
+        frames = int(attempts.steps[episode]) + 1
+        return frames if length is None else min(start + length, frames)
+
+    episodes = chosen_episodes(clips["episode_trigger"], attempts)
+    chosen = [Clip(f"{prefix}-episode-{i}", i, 0, end_of(i, 0)) for i in episodes.tolist()]
     ends = np.cumsum(attempts.steps)
     for step in chosen_steps(clips["step_trigger"], int(ends[-1])).tolist():
         episode = int(np.searchsorted(ends, step, "right"))
         # The frame after the step; the reset's frame belongs to no step.
         start = step - int(ends[episode] - attempts.steps[episode]) + 1
-        stop = _stop(start, length, int(frames[episode]))
-        chosen.append(Clip(f"{prefix}-step-{step}", episode, start, stop))
+        chosen.append(Clip(f"{prefix}-step-{step}", episode, start, end_of(episode, start)))
     return chosen
 
 
-def _stop(start: int, length: int | None, frames: int) -> int:
-    return frames if length is None else min(start + length, frames)
-
-
 def write_clips(
-    folder: Path, chosen: Iterable[Clip], attempts: RunAttempts, spec: Spec, threads: int
+    folder: Path, chosen: Sequence[Clip], attempts: RunAttempts, spec: Spec, threads: int
 ) -> None:
     """Write the clips and clips.csv, a row for each, into a folder.
 
@@ -82,13 +76,15 @@ def write_clips(
         def encode_clip(clip: Clip, attempt: AttemptFrames) -> tuple:
             source = {name: attempt.row[name] for name in names}
             comment = spec.extended(clip={**source, "start": clip.start}).text
-            path, planes = folder / f"{clip.name}.mp4", attempt.planes(clip.start, clip.stop)
-            written = encode_video(path, planes, attempt.frames.size, fps, encoder, comment)
+            path, frames = folder / f"{clip.name}.mp4", attempt.frames[clip.start : clip.stop]
+            size, planes = attempt.shown.size, attempt.shown.frames(frames)
+            written = encode_video(path, planes, size, fps, encoder, comment)
             return path.name, clip.episode, *source.values(), clip.start, written
 
         for shard in attempts.frames_of(by_episode):
             pairs = [(clip, attempt) for attempt in shard for clip in by_episode[attempt.episode]]
             rows += pool.map(encode_clip, *zip(*pairs, strict=True))
+    rows.sort(key=lambda row: row[1])  # by episode
     with (folder / "clips.csv").open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream, lineterminator="\n")
         table.writerow(("file", "episode", *names, "start", "frames"))

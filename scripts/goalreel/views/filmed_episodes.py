@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.encoding.yuv import Yuv420p
 from goalreel.environments.registry import describe
 from goalreel.errors import GoalreelError
 from goalreel.rendering.captions import caption
@@ -16,6 +17,7 @@ from goalreel.simulation.trajectories import Attempts, Summary, concatenate, rea
 from goalreel.views.triggers import EpisodeTrigger, chosen_episodes
 
 Place = tuple[int, int]  # an episode: its shard, and its number in that shard
+Movie = Iterator[np.ndarray]  # frames in yuv420p, each to be used before the next
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,21 @@ class FilmedEpisodes:
                 text = partial(caption, row=row, env=self.env, unit=self.unit)
                 yield Episode(place, row, text, cache, cache.episode(place[1]))
 
+    def movies(
+        self, frames_of: Callable[[FrameCache], Yuv420p], places: Iterable[Place] | None = None
+    ) -> Iterator[tuple[Episode, Movie]]:
+        """Yield episodes with their frames as they are shown.
+
+        Args:
+            frames_of: shows a shard's frames.
+            places: as in `episodes`.
+        """
+        for _, shard in itertools.groupby(self.episodes(places), lambda e: e.place[0]):
+            shown = None
+            for episode in shard:
+                shown = frames_of(episode.cache) if shown is None else shown
+                yield episode, shown.frames(episode.frames)
+
     def _open(self, shard: int) -> FrameCache:
         path, summary = self.frames[shard], self.summaries[shard]
         cache = open_cache(path, self._size)
@@ -92,9 +109,7 @@ class FilmedEpisodes:
 
     def chosen(self, trigger: EpisodeTrigger) -> list[Place]:
         """Return the episodes that a trigger selects of the filmed ones, in film order."""
-        rows = self.rows
-        picked = chosen_episodes(trigger, rows.steps, rows.return_, rows.reached)
-        return [self.places[i] for i in picked.tolist()]
+        return [self.places[i] for i in chosen_episodes(trigger, self.rows).tolist()]
 
     def median(self) -> Episode:
         """Return the median by the order of `ranked`; of two, the first."""

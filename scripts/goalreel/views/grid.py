@@ -8,21 +8,46 @@ import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
+import numpy as np
+
+from goalreel.arrays import paste
 from goalreel.encoding.x264 import encode_video
-from goalreel.encoding.yuv import Yuv420p
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale, framed
-from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
-from goalreel.views.grid_page import GUTTER, Cell, Layout, band_rows, captioned_page, page_parts
-from goalreel.views.scaled_frames import ScaledCache, ScaledPictures
+from goalreel.views.filmed_episodes import Episode, FilmedEpisodes, Movie
+from goalreel.views.grid_page import PAPER, band, band_rows, page_frames
+from goalreel.views.scaled_frames import ScaledFrames
 
+_GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
 _WIDEST, _HIGHEST = 1920, 1080  # of the whole picture
 _NARROWEST, _LOWEST = 64, 16  # of a cell's picture; x264 takes none below 16
 _MOST_ROWS = 20  # and columns, as in the options' models
 _FEWEST, _MOST = 8, 12  # cells of a page where neither side is given; a few episodes take one page
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the cells of a grid lie."""
+
+    rows: int
+    columns: int
+    cell: tuple[int, int]  # width and height of each picture, even
+    band: int = 0  # rows above each picture, for its caption, even
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The page's width and height."""
+        bottom, right = self.corner(self.rows * self.columns - 1)
+        return right + self.cell[0], bottom + self.cell[1]
+
+    def corner(self, number: int) -> tuple[int, int]:
+        """Return the top and left of a cell's picture; cells are counted along the rows."""
+        row, column = divmod(number, self.columns)
+        pitch = self.band + self.cell[1] + _GUTTER
+        return row * pitch + self.band, column * (self.cell[0] + _GUTTER)
 
 
 def choose_layout(
@@ -34,8 +59,6 @@ def choose_layout(
     has empty rows. The other side than the one given is as long as makes the pictures no smaller.
     Raises GoalreelError if the cells would be too small.
     """
-    if rows and columns:
-        return layout(rows, columns, frame, captions)
     free = not (rows or columns)
     fewest, most = (episodes if episodes <= _MOST else _FEWEST, _MOST) if free else (1, math.inf)
     sides, found = range(1, _MOST_ROWS + 1), []
@@ -65,9 +88,9 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: bool) -> L
     frame: the frames' width and height. captions: whether there is a band for one above each
     picture. Raises GoalreelError if the pictures would be too small.
     """
-    wide = (_WIDEST + GUTTER) // columns - GUTTER
+    wide = (_WIDEST + _GUTTER) // columns - _GUTTER
     band = band_rows(wide) if captions else 0
-    room = wide, (_HIGHEST + GUTTER) // rows - GUTTER - band
+    room = wide, (_HIGHEST + _GUTTER) // rows - _GUTTER - band
     times = min(room[0] // frame[0], room[1] // frame[1], fitting_scale(frame[::-1]))
     # A whole multiple, or else a part.
     scales = [(times, 1)] if times else [(room[0], frame[0]), (room[1], frame[1])]
@@ -100,28 +123,32 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
     grid, fps, encoder = (spec.config[key] for key in ("grid", "film.fps", "view_encoder"))
     frames = filmed.rows.steps + 1
     first, _ = framed(next(filmed.episodes()).cache, 1)
-    width, height = first.background.shape[1::-1]
-    given, captions = (grid["rows"], grid["columns"]), bool(grid["caption"])
-    shape = choose_layout(len(frames), *given, (width, height), captions)
+    size = first.background.shape[1::-1]
+    given, template = (grid["rows"], grid["columns"]), grid["caption"]
+    shape = choose_layout(len(frames), *given, size, captions=bool(template))
     cells = shape.rows * shape.columns
     lengths = [int(frames[i : i + cells].max()) for i in range(0, len(frames), cells)]
     starts = list(itertools.accumulate(lengths, initial=0))[:-1]
-    times = max(shape.cell[0] // width, 1)
-    pictures = ScaledPictures((times * width, times * height), shape.cell)
-    episodes = pictures.episodes(filmed, times)
-    parts = itertools.chain.from_iterable(
-        _page(itertools.islice(episodes, cells), shape, grid["caption"]) for _ in starts
+    times, kept = max(shape.cell[0] // size[0], 1), {}
+    episodes = filmed.movies(lambda cache: ScaledFrames(framed(cache, times)[0], shape.cell, kept))
+    planes = itertools.chain.from_iterable(
+        _page(itertools.islice(episodes, cells), shape, template, length) for length in lengths
     )
-    planes = (frame for part in parts for frame in Yuv420p(part).frames())
     written = encode_video(path, planes, shape.size, fps, encoder, spec.text, starts)
     return written, len(starts)
 
 
 def _page(
-    episodes: Iterable[tuple[Episode, ScaledCache]], shape: Layout, template: str
-) -> Iterator[FrameCache]:
-    cells, captions = [], []
-    for number, (episode, scaled) in enumerate(episodes):
-        cells.append(Cell(scaled, episode.frames, shape.corner(number)))
-        captions.append(episode.caption(template))
-    return page_parts(captioned_page(shape, captions), cells)
+    episodes: Iterable[tuple[Episode, Movie]], shape: Layout, template: str, length: int
+) -> Iterator[np.ndarray]:
+    """Yield a page's frames, with a caption above each episode, none of the empty template."""
+    page = np.full((shape.size[1], shape.size[0], 3), PAPER, np.uint8)
+    movies, corners = [], []
+    for number, (episode, movie) in enumerate(episodes):
+        top, left = shape.corner(number)
+        if template:
+            caption = band(episode.caption(template), shape.cell[0], shape.band)
+            paste(page, caption, top - shape.band, left)
+        movies.append(movie)
+        corners.append((top, left))
+    return page_frames(page, movies, corners, length)

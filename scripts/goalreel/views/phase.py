@@ -28,7 +28,7 @@ _LINE, _DOT = 1.2, 2.6  # a line's width and a head's radius in pixels
 # The lines of n trajectories have the opacity n ** -_FADING, but never less than _FAINTEST.
 _FADING, _FAINTEST = 0.2, 0.3
 # From violet-blue to amber: lightness rises all the way, so that it can be read without hues.
-_COLOURS = ((58, 28, 128), (40, 88, 156), (20, 138, 142), (88, 178, 92), (228, 182, 36))
+_COLORS = ((58, 28, 128), (40, 88, 156), (20, 138, 142), (88, 178, 92), (228, 182, 36))
 
 
 @dataclass(frozen=True)
@@ -115,15 +115,12 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
             f"{', '.join(PLANES)}; not of {env}"
         )
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
-    ends = np.cumsum([len(episodes) for episodes in reached])
-    total = int(ends[-1])
+    total = sum(map(len, reached))
     count = min(total, MOST)
-    taken = np.arange(count) * total // max(count, 1)
-    shards = np.searchsorted(ends, taken, side="right")
-    episodes = []
-    for shard, trajectories in enumerate(map(read_trajectories, paths)):
-        first = ends[shard] - len(reached[shard])
-        chosen = reached[shard][taken[shards == shard] - first]
+    taken, first, episodes = np.arange(count) * total // max(count, 1), 0, []
+    for rows, trajectories in zip(reached, map(read_trajectories, paths), strict=True):
+        chosen = rows[taken[(taken >= first) & (taken < first + len(rows))] - first]
+        first += len(rows)
         if trajectories.states.shape[1] != plane.width:
             raise GoalreelError(
                 f"{env}: its wrappers change what is recorded; this view needs none"
@@ -134,8 +131,7 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
         raise GoalreelError("no episode reached the goal, so there is no trajectory to show")
     steps = np.array([len(states) - 1 for states in episodes])
     rows = steps.max() + 1
-    padded = [np.pad(s, ((0, rows - len(s)), (0, 0)), mode="edge") for s in episodes]
-    states = np.stack(padded)
+    states = np.stack([np.pad(s, ((0, rows - len(s)), (0, 0)), mode="edge") for s in episodes])
     if plane.turns:
         states[..., 0] = (states[..., 0] + np.pi) % (2 * np.pi) - np.pi
     return Trails(states, steps, total, plane)
@@ -149,7 +145,10 @@ def portraits(trails: Trails) -> Iterator[np.ndarray]:
     """
     from PIL import Image, ImageDraw
 
-    headlines = [f"{_count(trails)} · step {step}" for step in range(trails.states.shape[1])]
+    drawn, total = len(trails.steps), f"{trails.total:,}"
+    count = total if drawn == trails.total else f"{drawn:,} of {total}"
+    noun = "trajectory" if trails.total == 1 else "trajectories"
+    headlines = [f"{count} {noun} · step {step}" for step in range(trails.states.shape[1])]
     page, tops = _draw_page(trails, headlines)
     left, top, right, bottom = PLANE
     plane = page[top:bottom, left:right]
@@ -158,7 +157,7 @@ def portraits(trails: Trails) -> Iterator[np.ndarray]:
     opacity = max(len(trails.steps) ** -_FADING, _FAINTEST)
     width, radius = round(_LINE * _FINER), _DOT * _FINER
     radius *= (1 + opacity) / 2  # a crowd's heads are smaller
-    inks = [tuple(ink) for ink in colours(trails.steps).tolist()]
+    inks = [tuple(ink) for ink in colors(trails.steps).tolist()]
     places = np.rint(_places(trails.states, trails.plane) * _FINER).astype(np.int64)
     # No line goes from one side of the plane to the other.
     turned = np.abs(np.diff(trails.states[..., 0], axis=1)) > np.pi
@@ -181,11 +180,11 @@ def portraits(trails: Trails) -> Iterator[np.ndarray]:
         yield frame
 
 
-def colours(values: np.ndarray) -> np.ndarray:
-    """Return a colour for each of `values`, from the least to the greatest: (n, 3) uint8."""
+def colors(values: np.ndarray) -> np.ndarray:
+    """Return a color for each of `values`, from the least to the greatest: (n, 3) uint8."""
     low, high = values.min(), values.max()
-    place = (values - low) / max(high - low, 1) * (len(_COLOURS) - 1)
-    channels = [np.interp(place, range(len(_COLOURS)), c) for c in zip(*_COLOURS, strict=True)]
+    place = (values - low) / max(high - low, 1) * (len(_COLORS) - 1)
+    channels = [np.interp(place, range(len(_COLORS)), c) for c in zip(*_COLORS, strict=True)]
     return np.rint(np.stack(channels, axis=1)).astype(np.uint8)
 
 
@@ -197,17 +196,13 @@ def _places(states: np.ndarray, plane: Plane) -> np.ndarray:
     return share * [right - left, top - bottom] + [0, bottom - top]
 
 
-def _count(trails: Trails) -> str:
-    drawn, total = len(trails.steps), trails.total
-    noun = "trajectory" if total == 1 else "trajectories"
-    return f"{total:,} {noun}" if drawn == total else f"{drawn:,} of {total:,} {noun}"
-
-
 def _draw_page(trails: Trails, headlines: Iterable[str]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return what surrounds the trajectories, (H, W, 3) uint8, and its top with each headline."""
     with styled():
-        figure = _figure(trails)
-        headline = figure.text(*_share(10, 20), "", size=_LARGE, va="center_baseline")
+        figure = Figure((SIZE[0] / _DPI, SIZE[1] / _DPI), dpi=_DPI, layout="none")
+        _draw_axes(_add_axes(figure, *PLANE), trails.plane)
+        _add_legend(figure, trails.steps, trails.plane.end)
+        headline = _write(figure, 10, "", size=_LARGE)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         pixels = np.asarray(canvas.buffer_rgba())[..., :3]
@@ -220,11 +215,8 @@ def _draw_page(trails: Trails, headlines: Iterable[str]) -> tuple[np.ndarray, li
         return page, tops
 
 
-def _figure(trails: Trails) -> Figure:
-    """Return the axes, the goal and the legend."""
-    figure = Figure((SIZE[0] / _DPI, SIZE[1] / _DPI), dpi=_DPI, layout="none")
-    axes = _add_axes(figure, *PLANE)
-    plane = trails.plane
+def _draw_axes(axes, plane: Plane) -> None:
+    """Draw the plane without trajectories."""
     axes.set(xlim=plane.limits[:, 0], ylim=plane.limits[:, 1])
     axes.set(xticks=plane.ticks[0], yticks=plane.ticks[1])
     axes.tick_params(labelsize=_SMALL)
@@ -234,30 +226,28 @@ def _figure(trails: Trails) -> Figure:
     axes.set_axisbelow(True)
     for place, text in plane.marks.items():
         mark_x(axes, place, text, size=_SMALL, lw=1)
-    _add_legend(figure, trails.steps, plane.end)
-    return figure
 
 
 def _add_legend(figure: Figure, steps: np.ndarray, end: str) -> None:
-    """Add the colours and the steps that their ends mean, at the top right."""
+    """Add the colors and the steps that their ends mean, at the top right."""
     low, high = int(steps.min()), int(steps.max())
     left, right = (360, 440) if high > low else (431, 440)
     axes = _add_axes(figure, left, 16, right, 25)
     axes.set_axis_off()
-    ramp = colours(np.linspace(low, high, right - left))
+    ramp = colors(np.linspace(low, high, right - left))
     axes.imshow(ramp[None], aspect="auto", interpolation="nearest")
-    texts = {(right + 6, "left"): f"{high} {end}"}
-    texts |= {(left - 6, "right"): f"{low}"} if high > low else {}
-    for (x, side), text in texts.items():
-        figure.text(*_share(x, 20), text, size=_SMALL, ha=side, va="center_baseline")
+    _write(figure, right + 6, f"{high} {end}", size=_SMALL)
+    if high > low:
+        _write(figure, left - 6, f"{low}", size=_SMALL, ha="right")
+
+
+def _write(figure: Figure, x: float, text: str, **style):
+    """Return a text in the line at the top, x pixels from the left."""
+    return figure.text(x, SIZE[1] - 20, text, va="center_baseline", transform=None, **style)
 
 
 def _add_axes(figure: Figure, left: int, top: int, right: int, bottom: int):
-    """Add axes whose edges lie at these pixels, counted from the top left."""
-    (x, y), (end, ceiling) = _share(left, bottom), _share(right, top)
-    return figure.add_axes((x, y, end - x, ceiling - y))
-
-
-def _share(x: float, y: float) -> tuple[float, float]:
-    """Return a place in pixels as shares of the figure, counted from the bottom left."""
-    return x / SIZE[0], 1 - y / SIZE[1]
+    """Return axes whose edges lie at these pixels, counted from the top left."""
+    width, height = SIZE
+    sides = (right - left) / width, (bottom - top) / height
+    return figure.add_axes((left / width, 1 - bottom / height, *sides))

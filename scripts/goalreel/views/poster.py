@@ -8,12 +8,15 @@ where everything moves, the poster is the last frame.
 from collections.abc import Sequence
 
 import numpy as np
+from PIL import Image, ImageFilter
 
 from goalreel.arrays import paste
+from goalreel.errors import pluralize
+from goalreel.rendering.captions import default_captions
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
 from goalreel.rendering.text import Colour, draw_text
-from goalreel.views.filmed_episodes import spread
+from goalreel.views.filmed_episodes import FilmedEpisodes, spread
 
 _FAINTEST, _STRONGEST = 0.12, 0.7  # opacity of the earliest and of the last but one
 _FEW = 4
@@ -26,21 +29,27 @@ _INK: Colour = (33, 37, 43)
 _GREY: Colour = (98, 105, 115)
 
 
-def draw_poster(cache: FrameCache, frames: range, title: str, text: str) -> np.ndarray:
-    """Return the poster of an episode, (h, w, 3) uint8, with a band of two lines below.
+def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:
+    """Return the poster of the median episode, (h, w, 3) uint8, with a band of two lines below.
 
-    frames: the numbers of its frames. Raises GoalreelError if a line does not fit.
+    Raises GoalreelError if a line does not fit.
     """
-    from PIL import Image
+    episode, count = filmed.median(), len(filmed.ranked())
+    picture = enlarge(stroboscope(episode.cache, episode.frames))
+    template, _ = default_captions(filmed.unit)
+    kind = filmed.unit if episode.row["reached"] else "episode"
+    text = f"{episode.caption(template)} · the median of {pluralize(count, kind)}"
+    return np.concatenate([picture, _band(picture.shape[1], filmed.env, text)])
 
-    picture = stroboscope(cache, frames)
+
+def enlarge(picture: np.ndarray) -> np.ndarray:
+    """Return a picture, (H, W, 3) uint8, as large as a poster's."""
     times = max(round(_SIDE / max(picture.shape)), 1)
-    size = (picture.shape[1] * times, picture.shape[0] * times)
     # Few pixels a side are drawn one by one, and look best so.
     small = times > 2 or fitting_scale(picture.shape[:2]) > 1
     smooth = Image.Resampling.NEAREST if small else Image.Resampling.LANCZOS
-    large = np.asarray(Image.fromarray(picture).resize(size, smooth))
-    return np.concatenate([large, _band(size[0], title, text)])
+    size = picture.shape[1] * times, picture.shape[0] * times
+    return np.asarray(Image.fromarray(picture).resize(size, smooth))
 
 
 def stroboscope(cache: FrameCache, frames: range) -> np.ndarray:
@@ -49,30 +58,31 @@ def stroboscope(cache: FrameCache, frames: range) -> np.ndarray:
     Of the earlier ones, the latest are shown that do not cover each other, or not half of each
     other if that leaves few, as where an arm turns about its joint.
     """
-    still = _still(cache, frames)
-    last = cache[frames[-1]]
-    chosen = _apart(cache, spread(frames, _FRAMES), still, 0)
+    sample = np.stack([cache[frame] for frame in spread(frames, _STILLNESS)])
+    # Each channel's median, not the mean of two, which would be a color of its own.
+    still = np.sort(sample, axis=0)[len(sample) // 2]
+    *earlier, last = spread(frames, _FRAMES)
+    chosen = _apart(cache, earlier, last, still, 0)
     if len(chosen) < _FEW:
-        chosen = _apart(cache, spread(frames, _FRAMES), still, 0.5)
+        chosen = _apart(cache, earlier, last, still, 0.5)
     canvas = still.astype(np.float64)
-    strengths = np.linspace(_FAINTEST, _STRONGEST, len(chosen) + 1)[1:]
-    for frame, strength in zip(reversed(chosen), strengths, strict=True):
+    strengths = np.linspace(_FAINTEST, _STRONGEST, len(chosen) + 1)[1:].tolist()
+    for frame, strength in zip([*reversed(chosen), last], [*strengths, 1], strict=True):
         picture = cache[frame]
         moved = (picture != still).any(axis=2)
         canvas[moved] += strength * (picture[moved] - canvas[moved])
-    moved = (last != still).any(axis=2)
-    canvas[moved] = last[moved]
     return np.round(canvas).astype(np.uint8)
 
 
-def _apart(cache: FrameCache, frames: Sequence[int], still: np.ndarray, share: float) -> list[int]:
-    """Return frames, latest first, on which what moved is apart from where it is on later ones.
+def _apart(
+    cache: FrameCache, earlier: Sequence[int], last: int, still: np.ndarray, share: float
+) -> list[int]:
+    """Return earlier frames, latest first, on which what moved is apart from later places.
 
     share: of what moved, that may be in a place already taken.
     """
-    taken = _widened((cache[frames[-1]] != still).any(axis=2))
-    chosen = []
-    for frame in reversed(frames[:-1]):
+    chosen, taken = [], _widened((cache[last] != still).any(axis=2))
+    for frame in reversed(earlier):
         moved = (cache[frame] != still).any(axis=2)
         if moved.any() and (moved & taken).sum() <= share * moved.sum():
             chosen.append(frame)
@@ -82,31 +92,20 @@ def _apart(cache: FrameCache, frames: Sequence[int], still: np.ndarray, share: f
 
 def _widened(mask: np.ndarray) -> np.ndarray:
     """Return the mask grown by the gap to all sides."""
-    from PIL import Image, ImageFilter
-
     side = 2 * round(mask.shape[1] * _GAP / 2) + 1
     grown = Image.fromarray(mask.astype(np.uint8)).filter(ImageFilter.MaxFilter(side))
     return np.asarray(grown) > 0
 
 
-def _still(cache: FrameCache, frames: range) -> np.ndarray:
-    """Return each pixel's median over the episode, channel by channel."""
-    sample = [cache[frame] for frame in spread(frames, _STILLNESS)]
-    ordered = np.sort(np.stack(sample), axis=0)
-    return ordered[len(sample) // 2]  # not the mean of two, which would be a colour of its own
-
-
 def _band(width: int, title: str, text: str) -> np.ndarray:
     """Return two lines of text on paper, (h, width, 3) uint8, with a line above."""
     size = width / 30
-    margin = round(size)
-    lines = [
-        draw_text(title, round(size), _INK, _PAPER, width - 2 * margin),
-        draw_text(text, round(size * 0.6), _GREY, _PAPER, width - 2 * margin),
-    ]
-    tops = [margin // 2, margin // 2 + lines[0].shape[0]]
-    band = np.full((tops[1] + lines[1].shape[0] + margin * 2 // 3, width, 3), _PAPER, np.uint8)
-    for top, line in zip(tops, lines, strict=True):
-        paste(band, line, top, margin)
+    margin, first, second = round(size), round(size), round(size * 0.6)
+    head = draw_text(title, first, _INK, _PAPER, width - 2 * margin)
+    line = draw_text(text, second, _GREY, _PAPER, width - 2 * margin)
+    height = margin // 2 + len(head) + len(line) + margin * 2 // 3
+    band = np.full((height, width, 3), _PAPER, np.uint8)
+    paste(band, head, margin // 2, margin)
+    paste(band, line, margin // 2 + len(head), margin)
     band[: max(width // 600, 1)] = _INK
     return band

@@ -5,6 +5,9 @@ tried again with loss, then smaller, then with fewer frames a second.
 """
 
 import io
+import itertools
+
+from PIL import Image
 
 from goalreel.errors import GoalreelError
 from goalreel.rendering.frame_cache import FrameCache
@@ -32,14 +35,16 @@ def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[b
     times = max(min(fitting_scale((high, wide)), _WIDEST // wide), 1)
     width = min(times * wide, _WIDEST)
     count = max(min(len(frames), len(frames) * _FASTEST // fps, _MOST), 1)
-    lossless = True
+    options = {"lossless": True, "exif": Image.Exif()}
+    options["exif"][_IMAGE_DESCRIPTION] = comment
     while True:
-        data, size = _animation(cache, frames, fps, width, count, lossless, comment)
+        size = (width, max(high * width // wide, 1))
+        data = _animation(cache, spread(frames, count), fps, size, options)
         share = LIMIT / len(data)
         if share > 1:
             break
-        if lossless:
-            lossless = False
+        if options["lossless"]:
+            options["lossless"] = False
         elif width > _NARROWEST:
             width = max(int(width * share**0.5 * _CARE), _NARROWEST)
         elif count > 1:
@@ -48,38 +53,22 @@ def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[b
             raise GoalreelError(
                 f"a preview of one frame of {size[0]}x{size[1]} is {len(data)} bytes"
             )
-    loss = "without loss" if lossless else "with loss"
+    loss = "without loss" if options["lossless"] else "with loss"
     summary = f"{count} of {len(frames)} frames at {size[0]}x{size[1]} {loss} in {len(data)} bytes"
     return data, summary
 
 
 def _animation(
-    cache: FrameCache, frames: range, fps: int, width: int, count: int, lossless: bool, comment: str
-) -> tuple[bytes, tuple[int, int]]:
-    """Return a WebP file and its width and height."""
-    from PIL import Image
-
-    high, wide = cache.background.shape[:2]
-    size = (width, max(high * width // wide, 1))
-    chosen = spread(frames, count)
-    smooth = Image.Resampling.LANCZOS if width % wide else Image.Resampling.NEAREST
-    images = [Image.fromarray(cache[frame]).resize(size, smooth) for frame in chosen]
+    cache: FrameCache, frames: list[int], fps: int, size: tuple[int, int], options: dict
+) -> bytes:
+    """Return frames as a WebP file of this width and height; options: more of Pillow's."""
+    smooth = size[0] % cache.background.shape[1]
+    resampling = Image.Resampling.LANCZOS if smooth else Image.Resampling.NEAREST
+    images = [Image.fromarray(cache[frame]).resize(size, resampling) for frame in frames]
     # A frame stays until the next one's moment, rounded to milliseconds: no error adds up.
-    moments = [round((frame - frames[0]) * 1000 / fps) for frame in chosen]
-    shown = [later - moment for moment, later in zip(moments, moments[1:], strict=False)]
-    exif = Image.Exif()
-    exif[_IMAGE_DESCRIPTION] = comment
+    moments = [round((frame - frames[0]) * 1000 / fps) for frame in frames]
+    durations = [later - moment for moment, later in itertools.pairwise(moments)]
     stream = io.BytesIO()
-    images[0].save(
-        stream,
-        "WEBP",
-        save_all=True,
-        append_images=images[1:],
-        duration=[*shown, _REST],
-        loop=0,
-        lossless=lossless,
-        quality=_QUALITY,
-        method=4,
-        exif=exif,
-    )
-    return stream.getvalue(), size
+    shown = {"save_all": True, "append_images": images[1:], "duration": [*durations, _REST]}
+    images[0].save(stream, "WEBP", loop=0, quality=_QUALITY, method=4, **shown, **options)
+    return stream.getvalue()

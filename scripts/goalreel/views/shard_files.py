@@ -1,12 +1,15 @@
-"""The way of a view's frames into video."""
+"""The files of views: videos and pictures that keep their spec."""
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from PIL import Image, PngImagePlugin
 
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import planar
+from goalreel.files.atomic import replacing
 from goalreel.provenance.spec import Spec
 
 
@@ -26,15 +29,20 @@ def write_video(path: str | os.PathLike, frames: Iterable[np.ndarray], spec: Spe
     """
     frames, fps = iter(frames), spec.config["film.fps"]
     first = next(frames)
-    height, width = first.shape[:2]
-    planes = map(planar, _held(first, frames, fps))
-    return encode_video(path, planes, (width, height), fps, spec.config["view_encoder"], spec.text)
+
+    def held() -> Iterator[np.ndarray]:
+        for frame in itertools.chain([first], frames):
+            buffer = planar(frame)
+            yield buffer
+        yield from itertools.repeat(buffer, fps)
+
+    size = first.shape[1::-1]
+    return encode_video(path, held(), size, fps, spec.config["view_encoder"], spec.text)
 
 
-def _held(last: np.ndarray, others: Iterator[np.ndarray], more: int) -> Iterator[np.ndarray]:
-    """Yield the frames, and the last one `more` times again."""
-    yield last
-    for last in others:
-        yield last
-    for _ in range(more):
-        yield last
+def write_png(path: str | os.PathLike, pixels: np.ndarray, comment: str) -> None:
+    """Write a picture, (H, W, 3) uint8; comment: its spec, which the file keeps."""
+    texts = PngImagePlugin.PngInfo()
+    texts.add_itxt("Comment", comment)
+    with replacing(path) as temporary:
+        Image.fromarray(pixels).save(temporary, "PNG", pnginfo=texts, optimize=True)

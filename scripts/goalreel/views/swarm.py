@@ -140,18 +140,14 @@ def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> Non
     height, width = frame.shape[:2]
     scale = min(height, width * 2 / 3)  # as Mountain Car's scene is scaled
     size, margin = max(scale * _LETTERS, _SMALLEST), round(scale * _MARGIN)
-    count, rest = (
-        draw_text(text, size, (255, 255, 255), (0, 0, 0))[..., 0] / np.float32(255)
-        for text in (f"{arrived:,}", f" of {cars:,} arrived · step {step}")
-    )
+    texts = f"{arrived:,}", f" of {cars:,} arrived · step {step}", f"{cars:,}"
+    count, rest, whole = (draw_text(text, size, 255, 0) for text in texts)
     # The number ends at one place, so that what follows it stands still.
-    room = draw_text(f"{cars:,}", size, (255, 255, 255), (0, 0, 0)).shape[1]
-    line = np.hstack([np.zeros((len(count), room - count.shape[1]), np.float32), count, rest])
+    line = np.hstack([np.zeros_like(whole)[:, count.shape[1] :], count, rest])
     if line.shape[1] > width - 2 * margin:
-        text = f"{arrived:,} of {cars:,} arrived · step {step}"
-        fitting = draw_text(text, size, (255, 255, 255), (0, 0, 0), width - 2 * margin)
-        line = fitting[..., 0] / np.float32(255)
+        line = draw_text(texts[0] + texts[1], size, 255, 0, width - 2 * margin)
     top = max((round(scale * _STRIP) - len(line)) // 2, 0)
     area = frame[top : top + len(line), margin : margin + line.shape[1]]
     ink = _DARK if area.mean(axis=(0, 1)) @ _LUMINANCE > 127 else _LIGHT
-    area[:] = np.rint(area + line[..., None] * (ink - area.astype(np.float32)))
+    shares = line[..., None] / np.float32(255)
+    area[:] = np.rint(area + shares * (ink - area.astype(np.float32)))

@@ -9,35 +9,34 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from goalreel.recorders.schedule import capped_cubic_video_schedule
+from goalreel.simulation.trajectories import Attempts
 
 EpisodeTrigger = str | Sequence[int] | Mapping | None
 StepTrigger = Sequence[int] | Mapping | None
 
 
-def chosen_episodes(
-    trigger: EpisodeTrigger, steps: np.ndarray, returns: np.ndarray, reached: np.ndarray
-) -> np.ndarray:
+def chosen_episodes(trigger: EpisodeTrigger, rows: Attempts) -> np.ndarray:
     """Return the numbers of the episodes that a trigger selects, ascending, int64.
 
     trigger: "capped_cubic", "all", "failed", a list of episodes, {"every": k}, or k episodes by
     {"best": k}, {"worst": k}, {"median": k} with "by": "return" (the default) or "steps"; None
-    selects nothing. steps, returns, reached: (episodes,).
+    selects nothing.
     """
-    everything = np.arange(len(steps))
+    everything = np.arange(len(rows.steps))
     if trigger is None:
         return everything[:0]
     if trigger == "capped_cubic":
-        return everything[[capped_cubic_video_schedule(i) for i in range(len(steps))]]
+        return everything[[*map(capped_cubic_video_schedule, everything.tolist())]]
     if trigger == "all":
         return everything
     if trigger == "failed":
-        return everything[~reached]
+        return everything[~rows.reached]
     if not isinstance(trigger, Mapping):
         return np.intersect1d(everything, np.array(trigger, np.int64))
     if "every" in trigger:
         return everything[:: trigger["every"]]
     # The best first: the highest return, or the fewest steps; equal ones in their order.
-    goodness = -returns if trigger.get("by", "return") == "return" else steps
+    goodness = -rows.return_ if trigger.get("by", "return") == "return" else rows.steps
     ranking = np.argsort(goodness, kind="stable")
     if "best" in trigger:
         picked = ranking[: trigger["best"]]

@@ -5,18 +5,21 @@ from goalreel.stage_program import stage
 
 @stage
 def learning(spec, film, table, sums, policy=None, atlas=None):
+    from goalreel.errors import pluralize
+    from goalreel.files.atomic import replacing
     from goalreel.films.scene import check_sources
     from goalreel.provenance.checksums import write_sums
     from goalreel.rendering.atlas import read_atlas
-    from goalreel.views.learning_film import learning_film, read_learner, write_film, write_table
+    from goalreel.views.learning_film import learning_film, read_learner, write_film
 
     env, player = spec.config["env"], spec.config["learner"]
     check_sources(spec, player)
     learner = read_learner(player, policy)
     with learning_film(learner, read_atlas(atlas) if atlas else None, spec) as filmed:
-        title = f"{env}: learned in {learner.label(learner.checkpoint_steps[-1])}"
+        title = f"{env}: learned in {pluralize(learner.checkpoint_steps[-1], 'decision')}"
         write_film(film, filmed, title, spec)
-        write_table(table, filmed)
+        with replacing(table) as temporary:
+            filmed.table.to_csv(temporary, index=False, lineterminator="\n")
         frames = len(filmed.cache)
     write_sums(sums, [table])
     checkpoints = len(learner.checkpoint_steps)

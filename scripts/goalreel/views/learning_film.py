@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from goalreel.encoding.encoder_selection import card_frames
 from goalreel.environments.seeding import episode_seeds
-from goalreel.errors import GoalreelError
+from goalreel.errors import GoalreelError, pluralize
 from goalreel.files.atomic import replacing
 from goalreel.films.concatenate import Chapter, join
 from goalreel.films.scene import Scene, open_scene
@@ -42,10 +43,6 @@ class Learner:
     policy: Callable[[int], Policy]  # of a checkpoint, by its step
     spec: Spec  # how it was trained
 
-    def label(self, step: int) -> str:
-        """Return a checkpoint in words."""
-        return f"{step:,} decision{'' if step == 1 else 's'}"
-
 
 def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     """Read up to five checkpoints that a trainer saved.
@@ -61,12 +58,10 @@ def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
     saved = read_checkpoints(policy.get("file") or trained, kind)
     places = np.linspace(0, saved.choose(policy["checkpoint"]), MOST_AGES).round().astype(int)
-    checkpoint_steps = tuple(saved.checkpoint_steps[place] for place in np.unique(places))
-
-    def at(step: int) -> Policy:
-        return make_policy({**policy, "checkpoint": step}, trained)
-
-    return Learner(checkpoint_steps, at, saved.spec)
+    steps = tuple(saved.checkpoint_steps[place] for place in np.unique(places))
+    return Learner(
+        steps, lambda step: make_policy({**policy, "checkpoint": step}, trained), saved.spec
+    )
 
 
 @dataclass(frozen=True)
@@ -75,10 +70,10 @@ class LearningFilm:
 
     cache: FrameCache  # each episode is a title card and then the attempt
     chapters: tuple[Chapter, ...]  # one per attempt, its card included
-    # Columns of a row per attempt: checkpoint_step, attempt (from 1), seed, steps, return, how it
+    # A row per attempt: checkpoint_step, attempt (from 1), seed, steps, return, how it
     # ended, first_frame (the one that shows the reset state), frames (steps + 1), card_frames
     # (those of the card, which end before first_frame).
-    table: dict[str, list]
+    table: pd.DataFrame
 
 
 @contextlib.contextmanager
@@ -104,43 +99,34 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
     # What is said of an attempt: whether it got there, or what it was worth.
     template = "{steps} steps · {outcome}" if isinstance(success, str) else "return {return:g}"
     endings = ("terminated", "truncated") if success is None else ("reached",)
-    game = partial(play, learner, scene, attempts, spec)
+    game = partial(play, learner, scene, spec)
     with drawn(game, scene, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
-        checkpoint_steps = np.repeat(learner.checkpoint_steps, attempts).tolist()
-        numbers = [row["reach"] + 1 for row in rows]
+        table = pd.DataFrame({"checkpoint_step": np.repeat(learner.checkpoint_steps, attempts)})
+        table["attempt"] = played.episodes.reach + 1
+        table = table.join(pd.DataFrame(rows)[["seed", "steps", "return", *endings]])
         labels = []
-        for step, number, row in zip(checkpoint_steps, numbers, rows, strict=True):
+        for step, number, row in zip(table["checkpoint_step"], table["attempt"], rows, strict=True):
             which = f" · attempt {number} of {attempts}" if attempts > 1 else ""
             result = caption(template, row, env, config["unit"])
-            labels.append(f"After {learner.label(step)}{which} · {result}")
+            labels.append(f"After {pluralize(step, 'decision')}{which} · {result}")
         cards = card_frames(config["overlay.title_card"], config["film.fps"])
         seen = labels, config["overlay.hud"], cards, config["render"]["scale"]
         cache = overlaid(cache, played, env, *seen)
-        starts, lengths = cache.offsets[:-1].tolist(), np.diff(cache.offsets).tolist()
-        columns = ("seed", "steps", "return", *endings)
-        table = {
-            **{"checkpoint_step": checkpoint_steps, "attempt": numbers},
-            **{name: [row[name] for row in rows] for name in columns},
-            "first_frame": [start + cards for start in starts],
-            "frames": [length - cards for length in lengths],
-            "card_frames": [cards] * len(rows),
-        }
-        yield LearningFilm(cache, tuple(map(Chapter, lengths, labels)), table)
+        starts, lengths = cache.offsets[:-1], np.diff(cache.offsets)
+        table = table.assign(first_frame=starts + cards, frames=lengths - cards, card_frames=cards)
+        chapters = map(Chapter, lengths.tolist(), labels)
+        yield LearningFilm(cache, tuple(chapters), table)
 
 
 def play(
-    learner: Learner,
-    scene: Scene,
-    attempts: int,
-    spec: Spec,
-    camera: FrameRecorder | None = None,
+    learner: Learner, scene: Scene, spec: Spec, camera: FrameRecorder | None = None
 ) -> Trajectories:
-    """Return the first attempt at each of `attempts` reaches, for each checkpoint.
+    """Return the first attempt at each of `train.attempts` reaches, for each checkpoint.
 
     All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
     """
-    slots, batches = np.arange(attempts), []
+    slots, batches = np.arange(spec.config["train.attempts"]), []
     seeds = episode_seeds(spec.config["seed"], slots, 0)
     for step in learner.checkpoint_steps:
         scene = scene.with_policy(learner.policy(step))
@@ -161,11 +147,3 @@ def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Sp
         segment = temporary.with_suffix(".segment.mp4")
         encode_segment(film.cache, segment, fps, spec.config["view_encoder"], comment)
         join([(segment, film.chapters)], temporary, fps, title, comment)
-
-
-def write_table(path: str | os.PathLike, film: LearningFilm) -> None:
-    """Write the film's table as CSV."""
-    import pandas as pd
-
-    with replacing(path) as temporary:
-        pd.DataFrame(film.table).to_csv(temporary, index=False, lineterminator="\n")

@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import gymnasium_frames
 import numpy as np
@@ -180,7 +180,7 @@ def test_the_table_tells_of_every_clip_where_it_comes_from(attempts, tmp_path):
 
 STEPS = np.array([110, 200, 90, 200, 150, 90])
 RETURNS = np.array([-5.0, -2, -6, -9, -3, -8])
-REACHED = STEPS < 200
+ROWS = SimpleNamespace(steps=STEPS, return_=RETURNS, reached=STEPS < 200)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ REACHED = STEPS < 200
     ],
 )
 def test_an_episode_trigger_selects(trigger, episodes):
-    assert chosen_episodes(trigger, STEPS, RETURNS, REACHED).tolist() == episodes
+    assert chosen_episodes(trigger, ROWS).tolist() == episodes
 
 
 def test_step_triggers_beyond_the_run_select_nothing():

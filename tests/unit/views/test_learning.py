@@ -66,7 +66,7 @@ def encoded(film, tmp_path_factory):
 
 
 def rows_of(film):
-    return pd.DataFrame(film.table).to_dict("records")
+    return film.table.to_dict("records")
 
 
 def played(step, seed):
@@ -131,7 +131,7 @@ def test_a_card_is_the_empty_track_with_its_label(film, atlases):
 
 
 def test_every_age_starts_from_the_same_seeds_as_the_film(film):
-    table = pd.DataFrame(film.table)
+    table = film.table
     assert table.checkpoint_step.tolist() == [1, 1, 60, 60] and table.attempt.tolist() == [
         1,
         2,

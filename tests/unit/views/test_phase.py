@@ -16,7 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.views import phase
-from goalreel.views.phase import colours, portraits, read_trails
+from goalreel.views.phase import colors, portraits, read_trails
 
 
 def pixel(state) -> np.ndarray:
@@ -118,12 +118,12 @@ def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, m
     assert low < high and texts <= words(few)
 
 
-def test_colours_tell_the_steps_by_lightness_alone():
-    shown = colours(np.arange(90, 201)).astype(float)
+def test_colors_tell_the_steps_by_lightness_alone():
+    shown = colors(np.arange(90, 201)).astype(float)
     lightness = shown @ (0.2126, 0.7152, 0.0722)
     assert (np.diff(lightness) > 0).all() and np.ptp(lightness) > 100
     assert lightness.max() < 200, "seen on white"
-    assert len(np.unique(colours(np.full(3, 115)), axis=0)) == 1
+    assert len(np.unique(colors(np.full(3, 115)), axis=0)) == 1
 
 
 @pytest.mark.parametrize(

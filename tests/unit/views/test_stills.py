@@ -1,5 +1,6 @@
 """Poster, contact sheet and preview show the frames that they should, and nothing else."""
 
+import io
 import itertools
 import statistics
 from dataclasses import replace
@@ -15,11 +16,10 @@ from test_grid import CARTPOLE, run_of
 from goalreel.provenance.spec import canonical
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import read_trajectories
-from goalreel.views import contact_sheet
+from goalreel.views.contact_sheet import draw_sheet, thumbnail
 from goalreel.views.filmed_episodes import read_filmed, spread
-from goalreel.views.poster import draw_poster, stroboscope
+from goalreel.views.poster import enlarge, stroboscope
 from goalreel.views.preview import LIMIT, preview
-from goalreel.views.stills import save_contact_sheet, save_preview
 from stills import stills as program
 
 
@@ -72,27 +72,18 @@ def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
     assert with_reached([False] * 7).ranked() == filmed.ranked()
 
 
-def thumbnails(path) -> list[list[np.ndarray]]:
-    """Return what the sheet's frame lines enclose, row by row."""
-    sheet = np.asarray(Image.open(path))
-    line = (sheet == contact_sheet._LINE).all(axis=2)
+def test_the_contact_sheet_shows_first_middle_and_last_frame_of_the_chosen(files, filmed):
+    chosen = [(1, 2), (0, 3), (1, 0)]
+    sheet = draw_sheet(filmed, chosen)
+    line = (sheet == (201, 206, 214)).all(axis=2)  # which encloses thumbnails
     tops = np.flatnonzero(line.sum(axis=1) > line.shape[1] / 2).reshape(-1, 2)
     lefts = np.flatnonzero(line.sum(axis=0) > line.shape[0] / 2).reshape(-1, 2)
-    return [[sheet[t + 1 : b, lf + 1 : r] for lf, r in lefts] for t, b in tops]
-
-
-def test_the_contact_sheet_shows_first_middle_and_last_frame_of_the_chosen(files, filmed, tmp_path):
-    chosen = [(1, 2), (0, 3), (1, 0)]
-    save_contact_sheet(filmed, tmp_path / "s.png", chosen, "made so")
-    found = thumbnails(tmp_path / "s.png")
-    assert len(found) == 3 and all(len(row) == 3 for row in found)
-    for row, place in zip(found, chosen, strict=True):
+    for (top, bottom), place in zip(tops, chosen, strict=True):
         frames = played(files, place)
-        for thumbnail, step in zip(row, (0, (len(frames) - 1) // 2, -1), strict=True):
+        for (left, right), step in zip(lefts, (0, (len(frames) - 1) // 2, -1), strict=True):
             whole = Image.fromarray(frames[step])
             expected = whole.resize((320, 213), Image.Resampling.LANCZOS)
-            assert np.array_equal(thumbnail, np.asarray(expected))
-    assert Image.open(tmp_path / "s.png").text == {"Comment": "made so"}
+            assert np.array_equal(sheet[top + 1 : bottom, left + 1 : right], expected)
 
 
 def test_the_poster_has_the_last_frame_of_the_median_in_front_of_fainter_ones(files, filmed):
@@ -129,58 +120,53 @@ def test_where_everything_moves_the_poster_is_the_last_frame():
     assert np.array_equal(stroboscope(cache_of(frames[:1]), range(1)), frames[0])
 
 
-def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, filmed, tmp_path):
-    frames = played(files, filmed.median().place)
-    for fps in (30, 240):
-        said = save_preview(filmed, tmp_path / "p.webp", fps, "made so")
-        assert (tmp_path / "p.webp").stat().st_size < 500_000
-        with Image.open(tmp_path / "p.webp") as animation:
-            shown = [
-                (np.asarray(f.convert("RGB")), f.info["duration"])
-                for f in ImageSequence.Iterator(animation)
-            ]
-            assert animation.getexif()[0x010E] == "made so" and animation.info["loop"] == 0
-        assert np.array_equal(shown[0][0], frames[0]) and np.array_equal(shown[-1][0], frames[-1])
-        # The last frame rests for a second.
-        duration = sum(duration for _, duration in shown)
-        assert abs(duration - 1000 - (len(frames) - 1) * 1000 / fps) <= 1
-        wanted = min(len(frames), len(frames) * 50 // fps)
-        assert f"{wanted} of {len(frames)} frames" in said
-        assert wanted * 0.9 < len(shown) <= wanted, "twins follow each other as one"
+def shown_by(data: bytes) -> tuple[list[np.ndarray], int]:
+    """Return an animation's frames, of which twins follow each other as one, and its length."""
+    with Image.open(io.BytesIO(data)) as animation:
+        frames = [
+            (np.asarray(f.convert("RGB")), f.info["duration"])
+            for f in ImageSequence.Iterator(animation)
+        ]
+        assert animation.getexif()[0x010E] == "made so" and animation.info["loop"] == 0
+    return [frame for frame, _ in frames], sum(duration for _, duration in frames)
+
+
+@pytest.mark.parametrize("fps", [30, 240])
+def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, filmed, fps):
+    episode = filmed.median()
+    frames = played(files, episode.place)
+    data, said = preview(episode.cache, episode.frames, fps, "made so")
+    shown, duration = shown_by(data)
+    assert len(data) < 500_000
+    assert np.array_equal(shown[0], frames[0]) and np.array_equal(shown[-1], frames[-1])
+    # The last frame rests for a second.
+    assert abs(duration - 1000 - (len(frames) - 1) * 1000 / fps) <= 1
+    wanted = min(len(frames), len(frames) * 50 // fps)
+    assert f"{wanted} of {len(frames)} frames" in said
+    assert wanted * 0.9 < len(shown) <= wanted
 
 
 def test_stills_of_what_gymnasium_draws_show_its_frames(tmp_path, atlases):
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
-    filmed = read_filmed(*files, CARTPOLE, "reach")
-    episode = filmed.median()
+    episode = read_filmed(*files, CARTPOLE, "reach").median()
     frames = played(files, episode.place, CARTPOLE)
     picture = stroboscope(episode.cache, episode.frames)
     pole = (frames[-1] == [202, 152, 101]).all(axis=2)
     assert pole.sum() > 1000 and np.array_equal(picture[pole], frames[-1][pole])
-    save_preview(filmed, tmp_path / "p.webp", 30, "")
-    with Image.open(tmp_path / "p.webp") as animation:
-        shown = [np.asarray(f.convert("RGB")) for f in ImageSequence.Iterator(animation)]
-    wanted = frames[:1]  # twins follow each other as one
+    shown, _ = shown_by(preview(episode.cache, episode.frames, 30, "made so")[0])
+    wanted = frames[:1]
     wanted += [new for old, new in itertools.pairwise(frames) if (new != old).any()]
-    assert len(wanted) > 8 and all(
-        np.array_equal(*pair) for pair in zip(shown, wanted, strict=True)
-    )
+    assert len(wanted) > 8
+    assert all(np.array_equal(*pair) for pair in zip(shown, wanted, strict=True))
 
 
-def test_small_pictures_are_enlarged_pixel_by_pixel(tmp_path):
-    """A row of a 210x160 sheet is twice as large, the preview three times, the poster six."""
-    rng = np.random.default_rng(2)
-    frames = list(rng.integers(0, 2, (3, 210, 160, 3), np.uint8) * 255)
-    cache = cache_of(frames)
-    row = contact_sheet.sheet_row(cache, range(3), "")
-    assert np.array_equal(row.frames[0], np.kron(frames[0], np.ones((2, 2, 1), np.uint8)))
-    (tmp_path / "p.webp").write_bytes(preview(cache, range(3), 30, "")[0])
-    with Image.open(tmp_path / "p.webp") as animation:
-        shown = np.asarray(animation.convert("RGB"))
-    assert np.array_equal(shown, np.kron(frames[0], np.ones((3, 3, 1), np.uint8)))
-    poster = draw_poster(cache, range(3), "", "")
-    large = np.kron(stroboscope(cache, range(3)), np.ones((6, 6, 1), np.uint8))
-    assert np.array_equal(poster[:1260], large)
+def test_small_pictures_are_enlarged_pixel_by_pixel():
+    """A thumbnail of 210x160 is twice as large, the preview three times, the poster six."""
+    frame = np.random.default_rng(2).integers(0, 2, (210, 160, 3), np.uint8) * 255
+    cache = cache_of([frame, 255 - frame])
+    (shown, _), _ = shown_by(preview(cache, range(2), 30, "made so")[0])
+    for large, times in ((thumbnail(frame), 2), (shown, 3), (enlarge(frame), 6)):
+        assert np.array_equal(large, np.kron(frame, np.ones((times, times, 1), np.uint8)))
 
 
 @pytest.mark.parametrize(("frames", "height", "width"), [(12, 300, 400), (1, 700, 1000)])
@@ -202,4 +188,5 @@ def test_the_program_writes_the_same_bytes_each_time(files, tmp_path):
         program.main([word for name, path in paths.items() for word in (f"--{name}", path)])
         made.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert made[0] == made[1] and made[0].keys() == set(names.values())
-    assert Image.open(tmp_path / "a" / "p.png").text["Comment"] == spec
+    for name in ("p.png", "c.png"):
+        assert Image.open(tmp_path / "a" / name).text["Comment"] == spec

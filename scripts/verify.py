@@ -12,12 +12,12 @@ from goalreel.stage_program import stage
 def verify(spec, film, tables, output, threads: int = 1):
     from goalreel import cli
     from goalreel.errors import GoalreelError
-    from goalreel.verification.run import Plan, verify
+    from goalreel.verification.run import verify_results
     from goalreel.verification.verdict import error_report, remove, write_verdicts
     from goalreel.workflow.stages import STAGES
 
-    plan = Plan({name: stage.paths for name, stage in STAGES.items()}, spec)
-    verdicts = verify(output.parent, plan, threads)
+    outputs = {name: stage.paths for name, stage in STAGES.items()}
+    verdicts = verify_results(output.parent, outputs, spec, threads)
     write_verdicts(output, verdicts)
     is_own = output.parent.resolve() in cli.results_folders()
     again = remove(verdicts) if is_own else []

@@ -13,8 +13,8 @@ import yaml
 from conftest import hashes
 from trials import SHARDS, SMALL, forget, generator, recover, replaced, sampled, trials
 
-from goalreel.provenance.spec import parse_spec
-from goalreel.verification.run import Plan, verify
+from goalreel.provenance.spec import Spec, parse_spec
+from goalreel.verification.run import verify_results
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES
@@ -128,10 +128,11 @@ RUNS = {  # a film, and one with its views of an environment that Gymnasium draw
 }
 
 
-def found(results: Path, plan: Plan) -> set[Path]:
+def found(results: Path, spec: Spec) -> set[Path]:
     """Return the files that `verify` names."""
-    verdicts, statuses = verify(results, plan, 2), ("damaged", "missing", "not checked")
-    return {path for v in verdicts for status in statuses for path in v.having(status)}
+    outputs = {name: stage.paths for name, stage in STAGES.items()}
+    verdicts = verify_results(results, outputs, spec, 2)
+    return {path for v in verdicts for path, file in v.files.items() if not file.is_ok}
 
 
 @pytest.mark.slow  # the gate tries each file of a view, and some of a film, one by one
@@ -146,9 +147,8 @@ def test_damage_that_no_time_stamp_shows(once, tmp_path, run, trial):
         load_config({key: yaml.safe_load(str(value)) for key, value in config.items()}),
         made.folder / "scripts",
     )
-    outputs = {name: stage.paths for name, stage in STAGES.items()}
-    plan = Plan(outputs, parse_spec(specs.spec("verify", {})))
-    assert not found(results, plan)
+    spec = parse_spec(specs.spec("verify", {}))
+    assert not found(results, spec)
     files = sorted(results / name for name in hashes(results) if "snakemake_time" not in name)
     for place in range(25):
         damage = rng.choice([cut, flipped, zeroed, longer, None])  # None: two files swapped
@@ -157,7 +157,7 @@ def test_damage_that_no_time_stamp_shows(once, tmp_path, run, trial):
         damaged = contents[::-1] if damage is None else [damage(contents[0], rng)]
         for path, content in zip(paths, damaged, strict=True):
             replaced(path, content, keep_times=True)
-        assert damaged == contents or found(results, plan), (place, damage, paths)
+        assert damaged == contents or found(results, spec), (place, damage, paths)
         for path, content in zip(paths, contents, strict=True):
             replaced(path, content, keep_times=True)
-    assert not found(results, plan)
+    assert not found(results, spec)

@@ -79,8 +79,8 @@ def with_digests(spec: Spec, files: Iterable[Path]) -> str:
     return canonical(value) + "\n"
 
 
-def read_digests(path: Path) -> dict[str, str]:
-    """Return the sha256 of each file that such a JSON file names.
+def read_digests(path: Path) -> dict[Path, str]:
+    """Return the sha256 of each file, beside it, that such a JSON file names.
 
     Raises GoalreelError if there is no such file, UnusableFileError unless it is as it was written.
     """
@@ -91,7 +91,7 @@ def read_digests(path: Path) -> dict[str, str]:
         itself = value["sha256"].pop(_ITSELF)
         if _digest(value) != itself or text != canonical(value | {"sha256": digests}) + "\n":
             raise ValueError("its sha256 differs from the one that it states")
-    return value["sha256"]
+    return {path.parent / name: digest for name, digest in value["sha256"].items()}
 
 
 def results_files(folders: Iterable[str]) -> dict[str, str]:
@@ -146,11 +146,16 @@ def read_sums(sums: Path) -> dict[Path, str]:
     return found
 
 
+def read_list(path: Path) -> dict[Path, str]:
+    """Return the files of such a list of either kind, and their sha256. Raises as these do."""
+    return (read_digests if path.suffix == ".json" else read_sums)(path)
+
+
 def check_digests(path: Path) -> None:
     """Raise UnusableFileError unless a .json file, and those that it lists, are as written."""
-    for name, digest in read_digests(path).items():
-        if error := checksum_error(path.parent / name, digest):
-            raise UnusableFileError(path, f"{name} beside it: {error}")
+    for file, digest in read_digests(path).items():
+        if error := checksum_error(file, digest):
+            raise UnusableFileError(path, f"{file.name} beside it: {error}")
 
 
 def check_folder(folder: Path) -> list[Path]:
@@ -168,3 +173,9 @@ def check_folder(folder: Path) -> list[Path]:
                 folder, f"{path.name}: {error}", [*digests, folder / SUMS, folder / STAMP]
             )
     return list(digests)
+
+
+def other_files(folder: Path) -> list[Path]:
+    """Return the files in such a folder that its list does not name. Raises as `read_sums`."""
+    own = {*read_sums(folder / SUMS), folder / SUMS, folder / STAMP}
+    return sorted(path for path in folder.rglob("*") if not path.is_dir() and path not in own)

@@ -17,8 +17,8 @@ from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
 from goalreel.provenance.spec import parse_spec
-from goalreel.verification.run import Plan, verify
-from goalreel.verification.verdict import error_report, remove
+from goalreel.verification.run import verify_results
+from goalreel.verification.verdict import Verdict, error_report, remove
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES
@@ -32,11 +32,12 @@ def done(filmed, tmp_path) -> Project:
     return filmed.copied(tmp_path / "project")
 
 
-def planned(project: Project, **config) -> Plan:
-    """Return what the workflow plans in a project."""
+def verified(project: Project, **config) -> list[Verdict]:
+    """Verify a project's results by what the workflow plans there."""
     specs = Specs(load_config(BASE | config), project.folder / "scripts")
+    outputs = {name: stage.paths for name, stage in STAGES.items()}
     spec = parse_spec(specs.spec("verify", {}))
-    return Plan({name: stage.paths for name, stage in STAGES.items()}, spec)
+    return verify_results(project.folder / "results", outputs, spec, 2)
 
 
 def flip(path, place: int) -> None:
@@ -53,25 +54,25 @@ def found(verdicts) -> set:
 
 
 def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
-    results, plan = done.folder / "results", planned(done)
+    results = done.folder / "results"
     shards = [results / "segments" / f"{shard}.mp4" for shard in ("00000", "00001")]
     os.truncate(shards[0], shards[0].stat().st_size - 1)
     shutil.copyfile(results / "trajectories" / "00000.npz", results / "trajectories" / "00001.npz")
     (results / "attempts.csv").unlink()
     (results / "frames" / "00001.npz").unlink()
-    verdicts = verify(results, plan, 2)
+    verdicts = verified(done)
     assert found(verdicts) == {shards[0], results / "trajectories" / "00001.npz"}
     statuses = {verdict.stage: verdict.status for verdict in verdicts}
-    assert statuses["episodes"] == "1 missing" and statuses["render"] == "1 freed"
+    assert statuses["episodes"] == "1 missing" and statuses["render"] == "ok"
     again = remove(verdicts)
     assert set(again) == found(verdicts) | {results / "attempts.csv"}
     assert not any(path.exists() for path in again)
 
 
 def test_results_of_other_options_are_found(done):
-    verdicts = {v.stage: v for v in verify(done.folder / "results", planned(done, seed=7), 2)}
+    verdicts = {v.stage: v for v in verified(done, seed=7)}
     assert len(verdicts["simulate"].having("damaged")) == 2
-    assert all("other options" in fault for fault in verdicts["concat"].having("damaged").values())
+    assert all("other options" in file.error for file in verdicts["concat"].files.values())
     assert all(verdicts[name].status == "ok" for name in ("atlas", "coded_atlas"))
 
 
@@ -132,7 +133,7 @@ def test_verify_removes_nothing_of_the_users(done):
     results = done.folder / "results"
     kept = [mine(results / name) for name in ("clips", "stills", "report")]
     (results / "plots").mkdir()
-    assert "plots" not in {verdict.stage for verdict in verify(results, planned(done), 1)}
+    assert "plots" not in {verdict.stage for verdict in verified(done)}
     (clip,) = results.glob("clips/*.mp4")
     flip(clip, 50)
     said = done.fail("verify", config=BASE)
@@ -159,7 +160,7 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
 
     monkeypatch.setattr(ffmpeg, "decoded", killed)
     monkeypatch.setattr("goalreel.files.checksum_trailer._sha256", failing)
-    verdicts = verify(results, planned(done), 1)
+    verdicts = verified(done)
     told = {v.stage: (v.status, set(v.having("damaged"))) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
     assert remove(verdicts) == [] and hashes(results) == before

@@ -6,6 +6,7 @@ def grid(spec, frames: Shards, trajectories: Shards, output): ...
 
 import argparse
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -85,9 +86,13 @@ def check_spec(text: str, stage: str) -> Spec:
     spec = parse_spec(text)
     if spec.stage != stage:
         raise GoalreelError(f"--spec is for the stage {spec.stage!r}, not {stage!r}")
-    for name in spec.tools:
+    for name, planned in spec.tools.items():
         installed = ffmpeg.version() if name == "ffmpeg" else package_version(name)
-        spec.check_tool(name, installed)
+        if planned != installed:
+            raise GoalreelError(
+                f"this job was planned with {name} {planned}, but {sys.executable} has "
+                f"{installed}; give the workflow and its jobs the same environment"
+            )
     script = cli.WORKFLOW / "scripts" / f"{stage}.py"
     if spec.code and not sources_as_noted(script.parent):
         try:

@@ -32,10 +32,8 @@ class Spec:
     shard: Mapping  # a shard's first reach and count of reaches, or the run's shards and reaches
     tools: Mapping[str, str]  # the versions of what shapes the bytes, by name
     code: str  # the fingerprint of the stage's code, "" by hand
-    excluded_modules: Sequence[str]  # modules that the fingerprint leaves out
-    input_digests: Mapping[
-        str, str
-    ]  # by the stage of each input, the digest of the spec planned there
+    excluded_modules: Sequence[str]  # that the fingerprint leaves out
+    input_digests: Mapping[str, str]  # of each input, the digest of the spec planned there
     source: str  # the digest of the trajectories that the file shows, "" where it shows none
 
     @property
@@ -51,15 +49,6 @@ class Spec:
     def extended(self, **values: object) -> "Spec":
         """Return the spec with what a file says of itself: source, sizes, sha256, ..."""
         return parse_spec(canonical({**self.value, **values}))
-
-    def check_tool(self, name: str, installed: str) -> None:
-        """Raise GoalreelError unless the spec names this version of the tool, or none."""
-        planned = self.tools.get(name, installed)
-        if planned != installed:
-            raise GoalreelError(
-                f"this job was planned with {name} {planned}, but {sys.executable} has "
-                f"{installed}; give the workflow and its jobs the same environment"
-            )
 
 
 class _Section(dict):
@@ -83,16 +72,14 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
     try:
         value = json.loads(text, object_hook=_Section, parse_constant=_refuse)
         names = ("config", "shard", "tools", "input_digests")
-        config, shard, tools, input_digests = (value.get(name, _Section()) for name in names)
+        config, shard, tools, input_digests = parts = [value.get(n, _Section()) for n in names]
         words = [value.get(name, "") for name in ("stage", "code", "source")]
         excluded = value.get("excluded_modules", [])
-        if not all(isinstance(part, dict) for part in (config, shard, tools, input_digests)):
-            raise ValueError(f"its {', '.join(names)} are not all mappings")
         strings = [*words, *excluded, *tools.values(), *input_digests.values()]
-        if not all(isinstance(string, str) for string in strings):
-            raise ValueError("its stage, code, source, tools and input_digests are not all strings")
-        if not all(isinstance(number, int | None) for number in shard.values()):
-            raise ValueError("its shard is not of integers")
+        is_sound = all(isinstance(part, dict) for part in parts)
+        is_sound = is_sound and all(isinstance(string, str) for string in strings)
+        if not is_sound or not all(isinstance(number, int | None) for number in shard.values()):
+            raise ValueError("its parts are not of a spec's types")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         if path is None:
             raise GoalreelError(f"--spec is not a spec ({error}): {text[:200]}") from None

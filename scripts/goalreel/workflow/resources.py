@@ -19,33 +19,34 @@ _PICTURE = 600 * 400  # pixels of the frames that were measured
 _STEP_MB = 100  # memory is asked for in steps
 # Of an episode that Gymnasium plays, if max_steps does not say: few take as long as Atari's 27,000.
 _EPISODE_STEPS = 1000
+# Of a shard that is computed here: MB, and for each reach, and for a picture's size; ms for each.
+_COMPUTED = {"simulate": (60, 0.015, 0, 0.4), "render": (150, 0.04, 25, 0.7)}
+_COMPUTED |= {"encode": (100, 0.2, 120, 3)}
 _X264_MS = 130.0  # to encode a reach, where its pictures are not assembled
-_PLAYER_MB = 900  # an environment that Gymnasium plays; MuJoCo's, drawn by Mesa, take as much
-_PLAYED_MS, _ENCODED_MS = 200.0, 6.0  # a frame of them; CarRacing's take 40, MuJoCo's 180
+# Of one that Gymnasium plays: MB, which MuJoCo's take, drawn by Mesa; MB and ms for each frame, of
+# which CarRacing's take 40 to play, MuJoCo's 180.
+_PLAYED = {"simulate": (900, 0.001, 200), "encode": (250, 0.0005, 6)}
+_OTHERS = (1000, 0.006, 50, 200)  # as of a shard that is computed; and minutes beside
+_OTHERS_MINUTES = 60
 _TORCH_MB = 3000  # to load PyTorch
 _NETWORK_MB, _NETWORK_MS = 200, 200  # to play from pixels: a job, and a reach of Mountain Car
 _BUFFER_KB = 7.1  # a step in a replay buffer, or a ring, of frames of 84x84
 _COLLECTOR_MB = 250
 _SAMPLES = 500  # learned in a second by one core
 _DQN_MS = 2.5  # a decision of a training of the baseline, the slowest variant but for noise
-_VIEW_MINUTES = 60
 
 
 def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
     """Return the memory that a job of a stage takes, in MB."""
-    covered, pictures, pixels = _covered(stage, run), _pictures(run), run.config["pixels"]
-    frames = _steps(run) * covered
-    used = 1000 + 0.006 * covered + 50 * pictures
-    if stage == "simulate":
-        used = 60 + 0.015 * covered if run.env.computed else _PLAYER_MB + 0.001 * frames
-    elif stage == "render":
-        used = 150 + 0.04 * covered + 25 * pictures
-    elif stage == "encode":
-        own = 100 + 0.2 * covered + 120 * pictures
-        used = own if run.env.computed else 250 + 0.0005 * frames
-    elif stage == "verify" and not run.env.computed:  # which plays again
-        used += threads * _PLAYER_MB
-    elif stage == "pixels":
+    covered, pixels = run.covered(STAGES[stage].scope), run.config["pixels"]
+    mb, each, picture, _ = _COMPUTED.get(stage, _OTHERS)
+    used = mb + each * covered + picture * _pictures(run)
+    if stage in _PLAYED and not run.env.computed:
+        mb, each, _ = _PLAYED[stage]
+        used = mb + each * _steps(run) * covered
+    if stage == "verify" and not run.env.computed:  # which plays again
+        used += threads * _PLAYED["simulate"][0]
+    if stage == "pixels":
         used += pixels["buffer"] * _BUFFER_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
     if stage in ("simulate", "clips", "learning"):
         used += {"sb3": _TORCH_MB, "dqn": _TORCH_MB, "pixels": _NETWORK_MB}.get(run.policy, 0)
@@ -56,24 +57,23 @@ def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
 
 def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     """Return the run time that a job of a stage takes, in minutes."""
-    covered, pictures, pixels = _covered(stage, run), _pictures(run), run.config["pixels"]
-    frames, is_computed = _steps(run) * covered, run.env.computed
-    if stage == "simulate":
-        ms = 1000 + (0.4 * covered if is_computed else _PLAYED_MS * frames)
-        ms += _NETWORK_MS * covered if is_computed and run.policy == "pixels" else 0
-    elif stage == "render":
-        ms = (1000 + 0.7 * covered) * pictures
-    elif stage == "encode":
-        own = covered * pictures * (3 if run.encoder.assembled else _X264_MS)
-        ms = 1000 + (own if is_computed else _ENCODED_MS * frames)
-    elif stage == "dqn":
+    covered, pixels = run.covered(STAGES[stage].scope), run.config["pixels"]
+    frames, reach_ms = _steps(run) * covered, _COMPUTED.get(stage, _OTHERS)[-1]
+    if stage == "dqn":
         ms = 30_000 + run.config["dqn"]["decisions"] * _DQN_MS
     elif stage == "pixels":
         ms = 120_000 + 1000 * pixels["decisions"] * (pixels["replay_ratio"] or 1) / _SAMPLES
     elif stage == "verify":
-        ms = 10_000 + 50 * covered + (0 if is_computed else _PLAYED_MS * frames / threads)
+        ms = 10_000 + 50 * covered + _PLAYED["simulate"][-1] * frames / threads
+    elif stage not in _COMPUTED:
+        ms = _OTHERS_MINUTES * 60_000 / _SLOWER + reach_ms * covered * _pictures(run) + 20 * frames
+    elif not run.env.computed:
+        ms = 1000 + _PLAYED[stage][-1] * frames
     else:
-        ms = _VIEW_MINUTES * 60_000 / _SLOWER + 200 * covered * pictures + 20 * frames
+        if stage == "encode" and not run.encoder.assembled:
+            reach_ms = _X264_MS
+        ms = (1000 + reach_ms * covered) * _pictures(run)
+        ms += _NETWORK_MS * covered if stage == "simulate" and run.policy == "pixels" else 0
     return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
 
 
@@ -85,11 +85,6 @@ def doubling(first: Callable[[int], int]) -> Callable[..., int]:
         return first(threads) * 2 ** (attempt - 1)
 
     return asked
-
-
-def _covered(stage: str, run: Run) -> int:
-    """Return the number of episodes, or reaches, that a job covers at most."""
-    return run.covered(STAGES[stage].scope)
 
 
 def _steps(run: Run) -> int:

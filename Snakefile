@@ -3,8 +3,7 @@
 simulate {shard} -> render {shard} -> encode {shard} -> concat, and a table of episodes beside it.
 What repeats is made once: the atlas has every picture drawn, the coded atlas has it coded.
 
-Options: config.yaml. The stages, what each takes, leaves and depends on:
-scripts/goalreel/workflow/stages.py. What a stage does: scripts/STAGE.py.
+Options: config.yaml. The stages: scripts/goalreel/workflow/stages.py, and scripts/STAGE.py.
 """
 
 import os
@@ -16,13 +15,8 @@ if not os.path.isdir(os.path.join(base, "scripts")):
     from goalreel.cli import WORKFLOW as base
 sys.path.insert(0, os.path.join(base, "scripts"))
 
-from goalreel.workflow.hooks import (
-    describe_rules,
-    plan_run,
-    print_causes,
-    print_summary,
-    start_run,
-)
+from goalreel.workflow import hooks
+from goalreel.workflow.stages import WILDCARDS
 
 del sys.path[0]  # the programs' names must not hide modules of Snakemake's plugins
 
@@ -33,17 +27,10 @@ configfile: os.path.join(base, "config.yaml")
 report: os.path.join(base, "docs/report/workflow.rst")
 
 
-plan = plan_run(workflow, base, config)
+plan = hooks.plan_run(workflow, base, config)
 
 
-wildcard_constraints:
-    shard=r"\d{5,9}",
-    variant=r"[a-z0-9_]+",
-    seed=r"\d+",
-
-
-# Handed on also where a cluster gives its jobs a fresh environment: a job that finds other code or
-# options than its run was planned with refuses to start.
+# By which a job refuses other code or options than its run was planned with, also on a cluster.
 envvars:
     "GOALREEL_SOURCES",
     "GOALREEL_PLANS",
@@ -74,6 +61,8 @@ for stage in plan.stages:
             plan.log(stage),
         benchmark:
             plan.benchmark(stage)
+        wildcard_constraints:
+            **WILDCARDS,
         conda:
             plan.conda(stage)
         threads: plan.threads(stage, workflow.resource_settings.cores)
@@ -87,16 +76,5 @@ for stage in plan.stages:
             "{params.command} 2> {log:q}"
 
 
-describe_rules(workflow)
-
-
-onstart:
-    start_run(plan, workflow)
-
-
-onsuccess:
-    print_summary(plan, workflow)
-
-
-onerror:
-    print_causes(workflow)
+# What the rules are for, and what a run does at its start and its end.
+hooks.register(plan, workflow)

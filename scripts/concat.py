@@ -8,7 +8,7 @@ from goalreel.stage_program import Shards, stage
 
 @stage
 def concat(spec, segments: Shards, trajectories: Shards, output):
-    from goalreel.errors import pluralize
+    from goalreel.errors import clock, format_bytes, pluralize
     from goalreel.films.concatenate import concatenate
     from goalreel.films.padding import padded
 
@@ -21,7 +21,9 @@ def concat(spec, segments: Shards, trajectories: Shards, output):
         text = (spec.extended(sizes=sizes) if sizes else spec).text
         how = config["film.fps"], config["card_frames"], unit
         frames = concatenate(whole, trajectories, output, *how, title, text)
+    size = format_bytes(output.stat().st_size)
+    said = f"{clock(frames / config['film.fps'])}, {size}, {pluralize(frames, 'frame')}"
     if sizes:
         least, most = (f"{width}x{height}" for height, width in sizes)
-        return f"pictures of {least} to {most} pixels, padded with black to {most}"
-    return f"{frames} frames from {len(segments)} segments"
+        said += f", pictures of {least} to {most} pixels, padded with black to {most}"
+    return said

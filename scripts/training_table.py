@@ -26,8 +26,8 @@ def training_table(spec, metrics, runs, rows, table, bars, curves, sums):
     variants = table_of_variants(every)
     write_text(runs, every.to_csv(index=False, lineterminator="\n"))
     write_text(rows, variants.to_csv(index=False, lineterminator="\n"))
-    write_text(table, as_markdown(variants))
+    write_text(table, text := as_markdown(variants))
     plot_bars(bars, variants, spec.text)
     plot_curves(curves, trainings, spec.text)
     write_sums(sums, [runs, rows, table, bars, curves])
-    return f"{len(variants)} variants in {len(trainings)} trainings"
+    return f"{len(variants)} variants in {len(trainings)} trainings\n{text.strip()}"

@@ -6,11 +6,10 @@ import gc
 import importlib.util
 import json
 import os
-import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -19,7 +18,6 @@ from goalreel.errors import GoalreelError, Stopped, UnusableFileError
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
 _RESULTS = "GOALREEL_RESULTS"
-_PROGRESS = re.compile(r"(?:([\d,]+) (?:episode|reach).* )?([\d,]+) frames?\b")
 _TAIL = 4096  # bytes of a log's end that are read
 _PACKAGE = Path(__file__).resolve().parent
 # The folder of the Snakefile: in a wheel's package, or the checkout that this package is in.
@@ -86,14 +84,6 @@ class ProgressLog:
             self._last = now
 
 
-def read_progress(logs: Iterable[str]) -> tuple[int, int]:
-    """Return the numbers of episodes and frames that a job's logs give last, 0 for unknown."""
-    lines = [line for log in logs for line in read_log(log)]
-    found = next(filter(None, map(_PROGRESS.match, reversed(lines))), None)
-    counts = found.groups("0") if found else ("0", "0")
-    return int(counts[0].replace(",", "")), int(counts[1].replace(",", ""))
-
-
 def read_log(path: str) -> list[str]:
     """Return the last lines of a log, none if there is no such file."""
     try:
@@ -139,10 +129,8 @@ def _fail(message: str, **facts) -> None:
     """
     print(f"error: {message}", file=sys.stderr)
     if results_folders():
-        size = len(f"error: {message}\n".encode())
-        print(
-            json.dumps({"bytes": size, "unusable": [], "stopped": False, **facts}), file=sys.stderr
-        )
+        noted = {"error": message, "unusable": [], "stopped": False} | facts
+        print(json.dumps(noted), file=sys.stderr)
     sys.exit(1)
 
 
@@ -154,11 +142,10 @@ def read_failure(log: str) -> dict | None:
         whether the job was told to stop.
     """
     try:
-        content = Path(log).read_bytes()
-        end = content.rindex(b'{"bytes": ')  # a library may write something after it
-        facts = json.loads(content[end:].splitlines()[0])
-        return facts | {"error": content[end - facts["bytes"] : end].decode().strip()[7:]}
-    except (OSError, ValueError, LookupError, TypeError):
+        text = Path(log).read_text(encoding="utf-8", errors="replace")
+        # A library may write something after it.
+        return json.loads(text[text.rindex('{"error": ') :].splitlines()[0])
+    except (OSError, ValueError):
         return None
 
 

@@ -177,7 +177,7 @@ CODE_EDITS = [
         ALL | {"coded_atlas": 1},
     ),
     ("goalreel/files/npz.py", "_LEVEL = 1", "_LEVEL = 2", NOTHING),
-    ("goalreel/workflow/run_summary.py", '"film"', '"movie"', NOTHING),
+    ("goalreel/workflow/summaries.py", "_LINES = 2, 8", "_LINES = 2, 9", NOTHING),
     ("goalreel/verification/replay.py", "100 / fps", "99 / fps", NOTHING),
     # The texts of errors, plumbing, training, and policies that are not the chosen one.
     ("goalreel/simulation/reaches.py", "still open after", "open after", NOTHING),

@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,25 +81,16 @@ def film(
         raise GoalreelError(
             f"policy.name: {config['policy']['name']} is trained first: run snakemake"
         )
+    own_fps = instance_fps(config["env"], config["env_kwargs"])
+    if own_fps and (options.get("film") or {}).get("fps") is None:
+        config["film"]["fps"] = film_fps(own_fps)
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
-        plan = Plan(_with_own_fps(config, options) | {"results": folder}, _SCRIPTS)
+        plan = Plan(config | {"results": folder}, _SCRIPTS)
         with _counting(progress, plan.run.count, plan.run.unit) as count:
-            table = _make(plan, player, log or _drop, count)
+            table = _make(plan, player, log or (lambda line: None), count)
         with replacing(to) as temporary:
             shutil.copyfile(Path(folder, "film.mp4"), temporary)
     return table
-
-
-def _with_own_fps(config: dict, given: Mapping) -> dict:
-    """Return a configuration with the frame rate that its environment has only once it is made."""
-    if (given.get("film") or {}).get("fps"):
-        return config
-    own = instance_fps(config["env"], config["env_kwargs"])
-    return config | {"film": config["film"] | {"fps": film_fps(own)}} if own else config
-
-
-def _drop(_: str) -> None:
-    """Take a line of the log that nobody asked for."""
 
 
 @contextlib.contextmanager
@@ -140,15 +130,11 @@ def _make(
                 options["policy"] = player
             first = spec.shard.get("first", 0) if stage == "simulate" else 0
             draws = _DRAWING if stage in ("atlas", "simulate") else contextlib.nullcontext()
-            with draws, logging_to(log, partial(_count_from, count, first)):
+            with draws, logging_to(log, lambda n, first=first: count(first + n)):
                 say(f"{stage}: {program(stage)(spec, **options)}")
             if stage == "simulate":
                 count(first + spec.shard["count"])
     return pandas.read_csv(Path(plan.results, "episodes.csv"), low_memory=False)
-
-
-def _count_from(count: Callable[[int], None], first: int, episodes: int) -> None:
-    count(first + episodes)
 
 
 def _named(env: "gymnasium.Env") -> dict:

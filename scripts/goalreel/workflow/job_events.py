@@ -1,11 +1,10 @@
-"""Snakemake's log records: which are printed, how far the shards are, which jobs failed.
+"""Snakemake's log records: how far the run is, and which jobs failed.
 
 Snakemake's log file has all records, and `--verbose` prints them.
 """
 
 import contextlib
 import logging
-import re
 import shutil
 import sys
 import threading
@@ -16,30 +15,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from goalreel.cli import read_failure, read_log, read_progress
-from goalreel.errors import clock, pluralize
+from goalreel.cli import read_failure, read_log
+from goalreel.errors import clock
 
-_ROUTINE = re.compile(
-    "Building DAG|Using shell|Provided |Rules claiming|Select jobs|Execute |host:|"
-    "Conda environments: ignored|Assuming unrestricted|singularity|Complete log"
-)
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 10  # between two lines
-_LONG_SECONDS = 5  # after which a job that is no shard's is named
+_LONG_SECONDS = 5  # after which a job is named
 _CLEAR = "\r\x1b[K"
-
-
-def print_only(workflow, is_printed: Callable[[logging.LogRecord], bool]) -> None:
-    """Have Snakemake print only some records, unless the user wants everything."""
-    for handler in workflow.logger_manager.logger.handlers:
-        if handler.name == "DefaultStreamHandler" and not workflow.logger_manager.settings.verbose:
-            handler.addFilter(is_printed)
-
-
-def is_plan(record: logging.LogRecord) -> bool:
-    """Return whether a record is about the plan of a run, and no routine."""
-    event = getattr(record, "event", None)
-    is_routine = getattr(event, "value", event) in ("job_info", "workflow_started")
-    return not is_routine and not _ROUTINE.match(record.getMessage())
 
 
 @dataclass
@@ -49,54 +30,51 @@ class Job:
     rule: str
     number: int = 0  # in Snakemake
     shard: str = ""  # the last of its wildcards' values, "" without any
+    output: str = ""  # the first of its files
     logs: list[str] = field(default_factory=list)  # its own
     system_logs: list[str] = field(default_factory=list)  # the cluster's, of the job or its group
     message: str = ""  # of the executor, if it failed
     is_grouped: bool = False  # whether it failed in a group
     start: float = 0.0
 
-    @property
-    def seconds(self) -> float:
-        """The time since it started."""
-        return time.monotonic() - self.start
-
     @cached_property
     def failures(self) -> list[dict]:
         """What its programs wrote of their failures; see cli.read_failure."""
         return [failure for log in self.logs if (failure := read_failure(log))]
 
-    def progress(self, episodes: int = 0) -> Counter:
-        """Return its episodes, frames and seconds by its rule; episodes: of a finished shard."""
-        logged, frames = read_progress(self.logs)
-        counts = {"episodes": episodes or logged, "frames": frames, "seconds": self.seconds}
-        return Counter({(self.rule, unit): number for unit, number in counts.items()})
-
 
 class JobEvents(logging.Handler):
-    """The jobs that are running and that failed, and a line about how far the run's shards are.
+    """The jobs that run, have finished and failed, and errors that are no job's own.
 
     A handler of Snakemake's logger hears every executor alike, grouped and repeated jobs too.
-    messages: errors that are no job's own; done: the number of finished jobs.
     """
 
-    def __init__(
-        self, sizes: Mapping[str, int], planned: Mapping[str, int], unit: str, at_close: Callable
-    ):
+    def __init__(self, planned: Mapping[str, int], at_close: Callable[[], object]):
         """Listen from now on.
 
         Args:
-            sizes: the number of episodes, or reaches, of each shard.
-            planned: how many of them each stage with a job per shard is to make.
-            unit: "episode" or "reach".
+            planned: how many jobs the run is to have, by rule.
             at_close: is called when Snakemake closes its log, at its end.
         """
         super().__init__()
-        self._sizes, self._planned, self._unit, self._at_close = sizes, planned, unit, at_close
-        self._start, self._end, self._progress = time.monotonic(), threading.Event(), Counter()
+        self._planned, self._at_close = planned, at_close
+        self._end, self._line = threading.Event(), threading.Thread(target=self._print_line)
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
+        self.finished: list[Job] = []
         self.messages: list[str] = []
-        self.done = 0
+        self._seconds: Counter = Counter()  # of the finished jobs, by rule
+
+    def start_line(self) -> None:
+        """Print how far the run is, in a line that moves on a terminal, until the end."""
+        self._line.daemon = True
+        self._line.start()
+
+    def end_line(self) -> None:
+        """Print it no more."""
+        self._end.set()
+        if self._line.is_alive():
+            self._line.join()
 
     def close(self) -> None:
         """End listening."""
@@ -113,8 +91,10 @@ class JobEvents(logging.Handler):
             self.handleError(record)
 
     def _on_job_info(self, record) -> None:
-        values, logs = list(dict(record.wildcards or {}).values()), list(record.log or [])
-        job = Job(record.rule_name, record.jobid, *values[-1:], logs=logs, start=time.monotonic())
+        *_, shard = "", *dict(record.wildcards or {}).values()
+        output, *_ = *(record.output or []), ""
+        logs, now = list(record.log or []), time.monotonic()
+        job = Job(record.rule_name, record.jobid, shard, output, logs, start=now)
         self.running[record.jobid] = job
         for log in logs:  # of an earlier attempt, if this one ends before it writes one
             with contextlib.suppress(OSError):
@@ -123,8 +103,8 @@ class JobEvents(logging.Handler):
     def _on_job_finished(self, record) -> None:
         self.failed.pop(record.job_id, None)  # it was repeated
         if job := self.running.pop(record.job_id, None):
-            self.done += 1
-            self._progress += job.progress(self._sizes.get(job.shard, 0))
+            self.finished.append(job)
+            self._seconds[job.rule] += time.monotonic() - job.start
 
     def _on_group_error(self, record) -> None:
         for job in (self.running[about["jobid"]] for about in record.job_error_info):
@@ -140,39 +120,24 @@ class JobEvents(logging.Handler):
         if getattr(record, "exception", "") != "RuleException":  # which comes with a job's failure
             self.messages.append(record.getMessage())
 
-    def start_line(self) -> Callable[[], None]:
-        """Print the line, which moves on a terminal, from now on; return what ends that."""
-        thread = threading.Thread(target=self._print_line, daemon=True)
-        thread.start()
-        return lambda: (self._end.set(), thread.join())
-
     def _print_line(self) -> None:
-        is_terminal = sys.stderr.isatty()
-        while not self._end.wait(_TERMINAL_SECONDS if is_terminal else _LOG_SECONDS):
-            text, width = self.line(), shutil.get_terminal_size().columns - 1
-            if is_terminal:
-                print(f"{_CLEAR}{text[:width]}", end="", file=sys.stderr, flush=True)
-            elif text:
-                print(text, file=sys.stderr, flush=True)
-        if is_terminal:
-            print(_CLEAR, end="", file=sys.stderr, flush=True)
+        start, end = (_CLEAR, "") if sys.stderr.isatty() else ("", "\n")
+        while not self._end.wait(_TERMINAL_SECONDS if start else _LOG_SECONDS):
+            width = shutil.get_terminal_size().columns - 1 if start else None
+            print(f"{start}{self.line()[:width]}", end=end, file=sys.stderr, flush=True)
+        print(start, end="", file=sys.stderr, flush=True)
 
     def line(self) -> str:
-        """Return how far the shards are, "" if there is nothing to say yet."""
-        running, planned, parts = list(self.running.values()), self._planned, []
-        if any(job.rule in planned for job in running):
-            progress = sum((job.progress() for job in running), self._progress)
-            done, total = {s: progress[s, "episodes"] for s in planned}, sum(self._sizes.values())
-            stages = (f"{stage} {total - planned[stage] + done[stage]:,}" for stage in planned)
-            parts.append(f"{', '.join(stages)} of {pluralize(total, self._unit)}")
-            if frames := progress[next(iter(planned)), "frames"]:
-                parts.append(f"{frames / (time.monotonic() - self._start):,.0f} frames/s")
-            started = [stage for stage in planned if done[stage]]
-            seconds = sum((planned[s] / done[s] - 1) * progress[s, "seconds"] for s in started)
-            if seconds:
-                parts.append(f"{clock(seconds / len(running))} left")
-        for job in running:
-            if job.rule not in planned and job.seconds > _LONG_SECONDS:
-                words = [line for log in job.logs for line in read_log(log)][-1:]
-                parts.append(" ".join([job.rule, clock(job.seconds), *words]))
-        return " · ".join(parts)
+        """Return how far the rules are, and what the oldest job says."""
+        many = {rule: number for rule, number in self._planned.items() if number > 1}
+        done = Counter(job.rule for job in self.finished)
+        parts = [", ".join(f"{rule} {done[rule]:,} of {many[rule]:,}" for rule in many)]
+        begun = [rule for rule in many if done[rule]]
+        left = sum((many[rule] / done[rule] - 1) * self._seconds[rule] for rule in begun)
+        if running := list(self.running.values()):
+            oldest = min(running, key=lambda job: job.start)
+            parts += [f"{clock(left / len(running))} left"] if left else []
+            if (seconds := time.monotonic() - oldest.start) > _LONG_SECONDS:
+                words = [line for log in oldest.logs for line in read_log(log)][-1:]
+                parts.append(" ".join([oldest.rule, *oldest.shard.split(), clock(seconds), *words]))
+        return " · ".join(filter(None, parts))

@@ -27,8 +27,8 @@ class Plan:
     def __init__(self, config: Mapping, scripts: Path):
         """Take the complete configuration and the folder of the programs."""
         self.config, self.scripts = config, scripts
-        self._specs = Specs(config, scripts)
-        self.run: Run = self._specs.run
+        self.specs = Specs(config, scripts)
+        self.run: Run = self.specs.run
         self.results = config["results"]
 
     @property
@@ -92,13 +92,9 @@ class Plan:
         least = self.config["pixels"]["collectors"] + 1 if stage == "pixels" else 1
         return STAGES[stage].threads or max(least, cores or _TRAINING_CORES)
 
-    def digest(self, stage: str) -> str:
-        """Return the digest of what the specs of all jobs of a stage have in common."""
-        return self._specs.digest(stage)
-
     def spec(self, stage: str) -> Callable[[Mapping], str]:
         """Return the function of a job's wildcards that gives its spec."""
-        return lambda wildcards: _or_end(self._specs.spec, stage, dict(wildcards))
+        return lambda wildcards: _or_end(self.specs.spec, stage, dict(wildcards))
 
     def command(self, stage: str) -> Callable[..., str]:
         """Return the function of a job that gives its command."""
@@ -127,11 +123,11 @@ class Plan:
                 name: Path(file) if isinstance(file, str) else list(map(Path, file))
                 for name, file in files.items()
             }
-            yield parse_spec(self._specs.spec(stage, wildcards)), paths | self._limits(stage)
+            yield parse_spec(self.specs.spec(stage, wildcards)), paths | self._limits(stage)
 
     def _arguments(self, stage: str, wildcards: Mapping, files: Mapping, threads: int) -> list[str]:
         """Return the arguments of a job's program, for its inputs and outputs by option."""
-        planned, words = STAGES[stage], ["--spec", self._specs.spec(stage, wildcards)]
+        planned, words = STAGES[stage], ["--spec", self.specs.spec(stage, wildcards)]
         saved = {name: f"{self.results}/{path}" for name, path in planned.saves.items()}
         counts = {"threads": threads} if planned.threads > 1 else {}
         for name, value in {**files, **saved, **self._limits(stage), **counts}.items():
@@ -160,12 +156,6 @@ class Plan:
     def shards(self) -> Sequence[str]:
         """The names of all shards: "00000", "00001", ..."""
         return [shard_name(shard) for shard in range(self.run.shards)]
-
-    @property
-    def shard_sizes(self) -> dict[str, int]:
-        """The number of episodes, or reaches, in each shard, by its name."""
-        size, count = self.config["shard_size"], self.run.count
-        return {name: min(size, count - n * size) for n, name in enumerate(self.shards)}
 
     @property
     def film(self) -> list[str]:

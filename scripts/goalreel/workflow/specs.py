@@ -25,7 +25,8 @@ from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.provenance.spec import canonical, common_digest, package_version
 from goalreel.workflow import selection
 from goalreel.workflow.run import Run
-from goalreel.workflow.stages import ARTISTS, STAGES, excluded_modules, sources
+from goalreel.workflow.stages import ARTISTS, STAGES, sources
+from goalreel.workflow.used_when import excluded_modules
 
 _OPTIONAL = ("pyarrow",)  # of a single view, and no requirement
 
@@ -82,8 +83,8 @@ class Specs:
         """Return what the specs of all jobs of a stage have in common."""
         run, planned = self.run, STAGES[stage]
         program = self._scripts / f"{stage}.py"
-        excluded = excluded_modules(run) if planned.is_of_run else ()
-        excluded = sorted(modules(program).keys() & set(excluded))
+        excluded = set(excluded_modules(run)) if planned.is_of_run else set()
+        excluded = sorted(modules(program).keys() & excluded)
         common = {
             "stage": stage,
             "config": {key: run.value(key) for key in planned.config},
@@ -94,7 +95,7 @@ class Specs:
         }
         if not run.value("check") and "simulate" in (stage, *self.makers(stage).values()):
             common["reproducible"] = False  # which each file of the run says
-        files = self._package_files(stage) | self._user_files(stage)
+        files = self._files(stage)
         return common | ({"files": files} if files else {})
 
     @cache  # noqa: B019 - as above
@@ -103,15 +104,11 @@ class Specs:
         return common_digest(self._common(stage))
 
     def makers(self, stage: str) -> dict[str, str]:
-        """Return the stages whose results a stage takes, by option; or those that it compares."""
-        if compares := STAGES[stage].compares:
-            return {name: name for name in compares if self._is_compared(name)}
+        """Return the stages whose results a stage takes, by option; verify compares them all."""
+        if stage == "verify":
+            made = (*(n for n, s in STAGES.items() if s.is_of_run and n != stage), self.run.policy)
+            return {name: name for name in made if name in STAGES and STAGES[name].when(self.run)}
         return {option: source.stage for option, source in sources(stage, self.run).items()}
-
-    def _is_compared(self, stage: str) -> bool:
-        """Return whether a stage is of this run, and so are the policies that it trains."""
-        own = STAGES[stage].is_of_run or stage == self.run.policy
-        return own and STAGES[stage].when(self.run)
 
     def _input_digests(self, stage: str) -> dict[str, str]:
         if stage == "training_table":
@@ -124,15 +121,16 @@ class Specs:
             }
         return {option: self.digest(maker) for option, maker in self.makers(stage).items()}
 
-    def _user_files(self, stage: str) -> dict[str, str]:
-        """Return the sha256 of the user's files that a stage reads."""
-        config, reads, files = self.run.config, STAGES[stage].reads, {}
-        if "environment" in reads:
-            wrappers = wrapper_modules(config["env_wrappers"])
-            files |= environment_files(config["env"], wrappers)
-        if "policy" in reads and (stage == "recording" or self.run.policy != "recorded"):
+    def _files(self, stage: str) -> dict[str, str]:
+        """Return the sha256 of the files, beside modules, that shape a stage's result."""
+        config, planned, package = self.run.config, STAGES[stage], self._scripts / "goalreel"
+        files = {n: hashlib.sha256((package / n).read_bytes()).hexdigest() for n in planned.files}
+        plays = "player" in planned.tools
+        if plays:
+            files |= environment_files(config["env"], wrapper_modules(config["env_wrappers"]))
+        if stage == "recording" or (plays and self.run.policy != "recorded"):
             files |= policy_files(config["policy"])
-        if "compare" in reads:
+        if stage == "compare":
             if config["compare"] is None:
                 raise GoalreelError(
                     "compare is null; name the folders of two finished runs: "
@@ -141,26 +139,15 @@ class Specs:
             files |= results_files(config["compare"])
         return files
 
-    def _package_files(self, stage: str) -> dict[str, str]:
-        """Return the sha256 of the package's files, beside its modules, that shape a result."""
-        package = self._scripts / "goalreel"
-        return {
-            name: hashlib.sha256((package / name).read_bytes()).hexdigest()
-            for name in STAGES[stage].files
-        }
-
     def _tools(self, stage: str) -> list[str]:
         """Return the names of the tools whose versions shape a result."""
-        run, names = self.run, []
-        artist = ARTISTS[run.config["render"]["style"]] if run.env.has_atlas else "gymnasium"
-        for tool in STAGES[stage].tools:
-            if tool == "artist":
-                names.append(artist)
-            elif tool == "player":
-                names += self._player()
-            else:
-                names.append(tool)
-        return list(dict.fromkeys(names))
+        tools = dict.fromkeys(STAGES[stage].tools)
+        if tools.pop("artist", 0) is None:
+            style = self.run.config["render"]["style"]
+            tools[ARTISTS[style] if self.run.env.has_atlas else "gymnasium"] = None
+        if tools.pop("player", 0) is None:
+            tools |= dict.fromkeys(self._player())
+        return list(tools)
 
     def _player(self) -> list[str]:
         """Return the packages of the environment and of the policy."""

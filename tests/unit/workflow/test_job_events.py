@@ -13,18 +13,15 @@ import pytest
 
 from goalreel import cli
 from goalreel.errors import UnusableFileError
-from goalreel.workflow.failure_summary import cause_of, failure_summary
-from goalreel.workflow.job_events import Job, JobEvents, is_plan
-from goalreel.workflow.object_storage import fetch_logs
-
-SIZES = {f"{shard:05d}": 50 for shard in range(20)}
+from goalreel.workflow.job_events import Job, JobEvents
+from goalreel.workflow.summaries import cause_of, failure_summary, fetch_logs, run_summary
 
 
 @pytest.fixture
 def events(monkeypatch) -> JobEvents:
-    """Return events of a run that makes two of twenty shards, at a time that stands still."""
+    """Return events of a run of two rules with many jobs, at a time that stands still."""
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
-    return JobEvents(SIZES, {"simulate": 100, "encode": 100}, "episode", lambda: None)
+    return JobEvents({"simulate": 20, "encode": 20, "concat": 1}, lambda: None)
 
 
 def tell(events: JobEvents, event: str, **values) -> None:
@@ -33,7 +30,7 @@ def tell(events: JobEvents, event: str, **values) -> None:
 
 def start(events: JobEvents, number: int, rule: str, log, **wildcards) -> None:
     about = {"jobid": number, "rule_name": rule, "wildcards": wildcards, "log": [str(log)]}
-    tell(events, "job_info", **about)
+    tell(events, "job_info", output=[f"r/{rule}"], **about)
 
 
 def fail(events: JobEvents, number: int, log) -> None:
@@ -41,50 +38,42 @@ def fail(events: JobEvents, number: int, log) -> None:
     tell(events, "job_error", **about, log=[str(log), "slurm/9.log"])
 
 
-def test_line_adds_up_finished_and_running_jobs(events, tmp_path, monkeypatch):
-    logs = [tmp_path / name for name in "abc"]
-    for number, log in enumerate(logs[:2]):
+def test_line_counts_jobs_and_names_the_oldest(events, tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    for number in range(3):
         start(events, number, "simulate", log, shard=f"{number:05d}")
-        log.write_text("")
-    assert events.line() == "simulate 900, encode 900 of 1,000 episodes"
+    assert events.line() == "simulate 0 of 20, encode 0 of 20"
     monkeypatch.setattr(time, "monotonic", lambda: 110.0)
-    logs[0].write_text("20 episodes so far, 600 frames\n50 episodes, 2,000 frames\n")
-    logs[1].write_text("10 episodes so far, 300 frames\n25 episodes so far, 700 frames\n")
     tell(events, "job_finished", job_id=0)
-    start(events, 2, "encode", logs[2], shard="00000")
-    # 25 episodes of 75 are left, which took 20 s, for two jobs; none is encoded yet.
-    left = "simulate 975, encode 900 of 1,000 episodes · 270 frames/s · 0:00:03 left"
-    assert events.line() == left
+    start(events, 3, "encode", tmp_path / "other", shard="00000")
+    log.write_text("10 episodes so far, 300 frames\n25 episodes so far, 700 frames\n")
+    # 19 jobs of 10 s, three at a time
+    assert events.line() == (
+        "simulate 1 of 20, encode 0 of 20 · 0:01:03 left · "
+        "simulate 00001 0:00:10 25 episodes so far, 700 frames"
+    )
 
 
-def test_line_names_a_long_job_without_shards(events, tmp_path, monkeypatch):
-    log = tmp_path / "pixels.log"
-    start(events, 0, "pixels", log)
-    log.write_text("10,000 decisions\n20,000 decisions, mean -20.1\n")
-    assert events.line() == ""
-    monkeypatch.setattr(time, "monotonic", lambda: 854.0)
-    assert events.line() == "pixels 0:12:34 20,000 decisions, mean -20.1"
+def test_summary_names_what_jobs_without_shards_made(events, tmp_path):
+    for number, (rule, words) in enumerate(
+        {"concat": "30 frames", "verify": "  concat ok\n  encode ok", "atlas": "made"}.items()
+    ):
+        start(events, number, rule, tmp_path / rule)
+        (tmp_path / rule).write_text(f"{words}\n")
+        tell(events, "job_finished", job_id=number)
+    assert run_summary(events.finished).splitlines() == [
+        *("     concat  r/concat, 30 frames", "  concat ok", "  encode ok"),
+    ]
 
 
-def test_progress_log_has_few_lines_that_can_be_read_again(tmp_path, monkeypatch, capsys):
+def test_a_long_job_says_seldom_how_far_it_is(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     log = cli.ProgressLog()
     for second in range(0, 36000, 2):
         now[0] = second / 10
         log.update(second // 100, second)
-    lines = capsys.readouterr().err.splitlines()
-    assert 100 < len(lines) < 400
-    (tmp_path / "log").write_text("\n".join(lines), encoding="utf-8")
-    episodes, frames = cli.read_progress([str(tmp_path / "log")])
-    assert frames > 35000 and episodes == frames // 100
-
-
-def test_snakemakes_routine_is_not_printed():
-    routine = ["Building DAG of jobs...", "Provided cores: 2", "Complete log(s): a"]
-    news = ["Nothing to be done (all requested files are present and up to date).", "Job stats:"]
-    kept = [t for t in routine + news if is_plan(logging.makeLogRecord({"msg": t}))]
-    assert kept == news
+    assert 100 < len(capsys.readouterr().err.splitlines()) < 400
 
 
 def test_line_moves_on_a_terminal_and_the_summary_follows(project):
@@ -107,17 +96,17 @@ def test_line_moves_on_a_terminal_and_the_summary_follows(project):
     assert run.returncode == 0
     lines = shown.decode().split("\r")
     moving = [line for line in lines if line.startswith("\x1b[Ksimulate")]
-    assert moving and all("of 100 episodes" in line for line in moving)
-    assert [line for line in lines if line.startswith("\x1b[K    film  r/film.mp4")]
+    assert moving and all(" of 2" in line for line in moving)
+    assert [line for line in lines if line.startswith("\x1b[K     concat  r/film.mp4")]
 
 
 def failed(folder, shard: str, error: str = "", text: str = "", **facts) -> Job:
     """Return the failed job of a shard; its log holds a text, and a record of its error if any."""
     path = folder / f"{shard}.log"
-    said = f"error: {error}\n"
-    record = {"bytes": len(said.encode()), "unusable": [], "stopped": False, **facts}
-    path.write_text(text + (f"{said}{json.dumps(record)}\n" if error else ""), encoding="utf-8")
-    return Job("encode", 0, shard, [str(path)])
+    record = json.dumps({"error": error, "unusable": [], "stopped": False, **facts})
+    noted = f"error: {error}\n{record}\n" if error else ""
+    path.write_text(text + noted, encoding="utf-8")
+    return Job("encode", 0, shard, logs=[str(path)])
 
 
 def test_a_cause_of_many_shards_is_shown_once(tmp_path):
@@ -203,7 +192,6 @@ def test_failed_job_is_shown_with_its_own_stored_log():
 
     class Stored(str):
         is_storage = True
-        storage_object = SimpleNamespace(query="s3://films")
 
     jobs = [SimpleNamespace(jobid=n, log=[Stored(f"s3/{n}.log")]) for n in (1, 2)]
     workflow = SimpleNamespace(dag=SimpleNamespace(jobs=jobs), local_exec=True)
@@ -220,7 +208,7 @@ def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(events, tmp_path
     assert (job.shard, job.logs, job.system_logs) == ("00001", [str(log)], ["slurm/9.log"])
     start(events, 1, "encode", log, shard="00001")
     tell(events, "job_finished", job_id=1)
-    assert not events.failed and events.done == 1
+    assert not events.failed and len(events.finished) == 1
 
 
 def test_a_log_of_an_earlier_run_is_not_this_runs_cause(events, tmp_path):

@@ -1,0 +1,174 @@
+"""Before a run starts: are its results its own, and will its jobs find their files."""
+
+import contextlib
+import fcntl
+import os
+import shlex
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from goalreel.configuration.errors import config_error
+from goalreel.errors import GoalreelError
+from goalreel.files.atomic import replacing
+from goalreel.provenance.checksums import SUMS, other_files
+from goalreel.workflow.stages import APART, STAGES
+
+RUN_FILE = "config.yaml"  # in the results
+_SOURCES = ("scripts", "envs", "docs", "tests", "profiles", "benchmarks", "examples")
+_SOURCES += (".git", ".github", ".ci", "config", "workflow")
+_LOCKS: list = []  # of this process, held until it ends
+
+
+def is_apart(words: Sequence[str]) -> bool:
+    """Return whether a command line names targets, and none that is made of the run's policy."""
+    targets = {word for word in words if word in (*STAGES, "all")}
+    return bool(targets) and targets <= APART
+
+
+def check_results(results: str, base: Path) -> None:
+    """Raise GoalreelError if the results would stand among the workflow's own files, or on a file.
+
+    An address is refused too: Snakemake would make a folder of that name.
+    A view's folder is emptied before it is made: `results: docs` would cost docs/report.
+    """
+    place, base = Path(results).resolve(), base.resolve()
+    if "://" in results:
+        problem = (
+            "is an address, not a folder; for object storage keep the folder and give snakemake "
+            "--default-storage-provider and --default-storage-prefix (docs/object-storage.md)"
+        )
+    elif place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
+        problem = "is where the workflow's own files stand; choose another folder"
+    elif place.exists() and not place.is_dir():
+        problem = "is a file; choose another folder"
+    else:
+        return
+    raise config_error({"results": f"{results!r} {problem}"})
+
+
+def check_same_run(config: Mapping, words: Sequence[str]) -> None:
+    """Raise GoalreelError if the results hold a run of another environment or policy.
+
+    Without a finished trajectory they hold no run.
+
+    Args:
+        config: the complete configuration.
+        words: the command line, which may name views.
+    """
+    results = Path(config["results"])
+    before, now = _run_before(results), _played(config)
+    if is_apart(words) or not before or not any(results.glob("trajectories/*.npz")):
+        return
+    if (then := _played(before)) == now:
+        return
+    differs = next(new for old, new in zip(then, now, strict=True) if old != new)
+    other = shlex.quote(f"{results}-{Path(differs.rpartition(':')[2]).stem}")
+    folder = shlex.quote(str(results))
+    views = "".join(f" {word}" for word in words if word in STAGES)
+    raise GoalreelError(
+        f"results: {str(results)!r} already holds a {then[0]} run of the policy {then[1]}. "
+        f"Choose another folder: results={other}\n"
+        f"  To replace it: rm -r {folder}\n"
+        f"  To go on with it: snakemake{views} --configfile {folder}/{RUN_FILE}"
+    )
+
+
+def size_before(config: Mapping) -> int | None:
+    """Return the size of the shards that a run of the same kind has left in the results."""
+    before = _run_before(Path(config["results"]))
+    return before.get("shard_size") if before and _played(before) == _played(config) else None
+
+
+def _run_before(results: Path) -> dict | None:
+    """Return the options of the run that made the results, None if nothing tells of one."""
+    try:
+        before = yaml.safe_load((results / RUN_FILE).read_text(encoding="utf-8"))
+        return before if _played(before) else None
+    except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _played(config: Mapping) -> tuple[str, str]:
+    """Return a run's environment, and its policy: the file or dataset, or else the name."""
+    policy = config["policy"]
+    return config["env"], policy.get("file") or policy.get("dataset") or policy["name"]
+
+
+def lock_results(results: Path) -> None:
+    """Hold the results for this process alone; raise GoalreelError if another one does.
+
+    Snakemake's own lock is in the folder where it runs, so that of two such folders neither knows
+    of the other.
+    """
+    path = results / "logs" / "run.lock"
+    with contextlib.suppress(OSError):  # who cannot write there is told by the first job
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise GoalreelError(
+                f"{results}: another run is at work in it ({lock.read().strip()}); wait for its "
+                f"end, or give this one its own folder: --config results=FOLDER"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}, started in {Path.cwd()}\n")
+        lock.flush()
+        _LOCKS.append(lock)
+
+
+def check_folders(jobs: Iterable) -> None:
+    """Raise GoalreelError if a job would remove a user's files with the folder that it makes anew.
+
+    A folder that is made as a whole lists its own files.
+    """
+    for folder in (Path(output) for job in jobs for output in job.output):
+        if not (folder / SUMS).is_file():
+            continue
+        try:
+            others = other_files(folder)
+        except GoalreelError:
+            continue  # a damaged list, which is made anew
+        if others:
+            named = ", ".join(map(str, others[:3])) + (
+                f" and {len(others) - 3} more" * (len(others) > 3)
+            )
+            raise GoalreelError(
+                f"{folder} is to be made anew, and it holds what is not of this workflow: {named}; "
+                f"move that elsewhere"
+            )
+
+
+def check_sources(workflow, needed: Iterable[Path]) -> None:
+    """Raise GoalreelError if jobs on other machines would lack files that they need.
+
+    Where no disk is shared Snakemake sends its jobs what git knows of in the folder where it runs,
+    and no more; each job would fail then, far from here.
+    """
+    try:
+        _ = workflow.source_archive
+    except AssertionError:  # nothing is sent: the jobs read the files themselves
+        return
+    sent = {Path(name).resolve() for name in workflow.dag.get_sources() if name[:2] != ".."}
+    if lacking := [path for path in needed if path.resolve() not in sent]:
+        workflow.cleanup_source_archive()
+        more = f" and {len(lacking) - 1:,} more" if lacking[1:] else ""
+        raise GoalreelError(
+            f"the jobs are sent what git knows of in {Path.cwd()}, and would lack {lacking[0]}"
+            f"{more}; start snakemake at the top of a git checkout, and `git add` what is new there"
+        )
+
+
+def write_run_file(config: Mapping) -> None:
+    """Leave the complete configuration in the results, for views of the same run."""
+    path = Path(config["results"]) / RUN_FILE
+    head = "# All options of the run that made these results. A view of it:\n"
+    head += f"#     snakemake clips --configfile {shlex.quote(path.as_posix())}\n"
+    text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
+    # Who cannot write there is told by the first job, or only makes what is there already.
+    with contextlib.suppress(OSError), replacing(path) as temporary:
+        temporary.write_text(head + text, encoding="utf-8")

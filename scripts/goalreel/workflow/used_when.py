@@ -1,0 +1,59 @@
+"""Code that some runs use, and which: the fingerprints of the others leave it out.
+
+So its edit makes nothing of theirs again.
+"""
+
+from collections.abc import Callable
+
+from goalreel.workflow.run import Run
+
+
+def _plays(*policies: str) -> Callable[[Run], bool]:
+    return lambda run: run.policy in policies
+
+
+def _plays_gymnasium(run: Run) -> bool:
+    return not run.env.computed
+
+
+USED_WHEN: dict[str, Callable[[Run], bool]] = {
+    "goalreel.policies.network": _plays("dqn"),
+    "goalreel.policies.network_file": _plays("dqn", "pixels"),
+    "goalreel.policies.user_function": _plays("file"),
+    "goalreel.policies.stable_baselines3": _plays("sb3"),
+    **dict.fromkeys(
+        (
+            "goalreel.policies.pixel_policy",
+            "goalreel.policies.pixel_network",
+            "goalreel.policies.preprocessing",
+        ),
+        _plays("pixels"),
+    ),
+    **dict.fromkeys(
+        (
+            "goalreel.simulation.minari_episodes",
+            "goalreel.simulation.recorded_episodes",
+            "goalreel.simulation.recording_file",
+            "goalreel.simulation.recording_blocks",
+        ),
+        _plays("minari", "recorded"),
+    ),
+    # Which shows what goalreel plays to a network.
+    "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
+    "goalreel.rendering.frame_recorder": _plays_gymnasium,
+    # A user's function is told Gymnasium's spaces.
+    "goalreel.environments.gymnasium_env": lambda run: (
+        _plays_gymnasium(run) or run.policy == "file"
+    ),
+    "goalreel.environments.classic_control": lambda run: run.is_classic_control,
+    "goalreel.rendering.classic_control_scene": lambda run: run.is_classic_control,
+    "goalreel.encoding.assembling.block_samples": lambda run: (
+        run.encoder.settings["encoder"] == "blocks"
+    ),
+    "goalreel.encoding.assembling.segment_samples": lambda run: run.encoder.assembled,
+}
+
+
+def excluded_modules(run: Run) -> list[str]:
+    """Return the full names of the modules that stages of this run import and do not use."""
+    return [module for module, is_used in USED_WHEN.items() if not is_used(run)]

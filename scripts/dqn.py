@@ -6,8 +6,8 @@ from goalreel.stage_program import stage
 @stage
 def dqn(spec, policy, table, metrics):
     import os
+    from dataclasses import replace
 
-    from goalreel import cli
     from goalreel.training.shared_memory.child_process import ONE_THREAD
 
     os.environ |= ONE_THREAD  # NumPy's, which evaluates policies; it is imported below
@@ -19,7 +19,7 @@ def dqn(spec, policy, table, metrics):
     from goalreel.files.atomic import write_text
     from goalreel.policies.network_file import Checkpoints, write_checkpoints
     from goalreel.training.dqn.metrics import csv_of, write_metrics
-    from goalreel.training.dqn.settings import settings_of
+    from goalreel.training.dqn.settings import VARIANTS
 
     if spec.config["env"] != DISCRETE.id:
         raise GoalreelError(f"only {DISCRETE.id} can be learned, not {spec.config['env']}")
@@ -27,9 +27,11 @@ def dqn(spec, policy, table, metrics):
     from goalreel.training.dqn.training import COLUMNS, train
 
     variant, seed = spec.config["variant"], spec.config["train.seed"]
-    settings = settings_of(variant, spec.config["dqn.decisions"], spec.config["dqn.double"])
-    if not settings.deterministic:
-        cli.say(f"{variant}: two processes, each at its own pace; no two runs are the same")
+    settings = replace(
+        VARIANTS[variant],
+        decisions=spec.config["dqn.decisions"],
+        double=spec.config["dqn.double"],
+    )
     trained = train(settings, variant, seed)
     write_text(table, csv_of(COLUMNS, trained.episodes))
     evaluated = (trained.metrics.checkpoints, trained.metrics.means, trained.weights)

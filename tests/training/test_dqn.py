@@ -19,16 +19,16 @@ from goalreel.training.dqn.playing import (  # noqa: E402
     epsilon_at,
     transitions,
 )
-from goalreel.training.dqn.settings import VARIANTS, settings_of  # noqa: E402
+from goalreel.training.dqn.settings import VARIANTS, Settings  # noqa: E402
 from goalreel.training.dqn.training import evaluate, train  # noqa: E402
 from goalreel.training.games.car_envs import Step  # noqa: E402
 
-SHORT = replace(settings_of("baseline", 120), hidden=(16, 16), start=40)
+SHORT = Settings(decisions=120, hidden=(16, 16), start=40)
 
 
-@pytest.mark.parametrize("variant", [name for name, s in VARIANTS.items() if s.deterministic])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_the_same_seed_gives_the_same_weights(variant):
-    settings = replace(settings_of(variant, 120), hidden=(16, 16), start=40)
+    settings = replace(VARIANTS[variant], decisions=120, hidden=(16, 16), start=40)
     one, again, other = (train(settings, variant, seed) for seed in (1, 1, 2))
     assert len(one.weights) == 1 and one.metrics.decisions >= 120
     for name, weights in one.weights[0].items():
@@ -60,7 +60,7 @@ def test_each_decision_is_learned_from_as_often(variant, monkeypatch):
         return 0.0
 
     monkeypatch.setattr(training.Learner, "learn", learn)
-    settings = replace(settings_of(variant, 480), hidden=(16, 16), start=240)
+    settings = replace(VARIANTS[variant], decisions=480, hidden=(16, 16), start=240)
     metrics = train(settings, variant, 1).metrics
     # An environment or two more or less at the start, and those of a step that all take together.
     assert metrics.decisions in range(480, 480 + settings.num_envs)
@@ -83,7 +83,7 @@ def test_the_log_has_a_row_for_each_episode():
 @pytest.mark.slow
 def test_it_learns_to_drive():
     """Of 240,000 frames of the fastest variant less than half is needed."""
-    metrics = train(settings_of("fast", 20_000), "fast", 1).metrics
+    metrics = train(VARIANTS["fast"], "fast", 1).metrics
     assert metrics.solved and metrics.last >= -110 and metrics.decisions < 10_000
 
 
@@ -135,7 +135,7 @@ def test_transitions_know_an_end_from_a_time_limit():
 
 
 def test_epsilon_falls_and_stays():
-    settings = settings_of("baseline", 20_000)
+    settings = Settings()
     epsilons = [epsilon_at(settings, decision) for decision in (0, 1000, 2000, 19_999)]
     assert epsilons == pytest.approx([1.0, 0.525, 0.05, 0.05])
     rng = np.random.default_rng(0)

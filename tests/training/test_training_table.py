@@ -38,7 +38,7 @@ TRAININGS = [
     for variant, group in {
         "fast": ((2000.0, 9.0), (2500.0, 12.0), (2400.0, 20.0, False)),
         "baseline": ((400.0, 60.0), (500.0, 90.0), (900.0, 120.0)),
-        "parallel": ((450.0, 80.0, False), (450.0, 90.0, False, 2.5), (450.0, 50.0)),
+        "environments_3": ((450.0, 80.0, False), (450.0, 90.0, False, 2.5), (450.0, 50.0)),
     }.items()
     for seed, figures in enumerate(group, start=1)
 ]
@@ -49,13 +49,13 @@ def rows_of(trainings):
 
 
 def test_rows_are_medians_and_changes_against_the_baseline():
-    fast, baseline, parallel = rows_of(TRAININGS).itertuples()
+    fast, baseline, several = rows_of(TRAININGS).itertuples()
     assert (baseline.rate, baseline.frames_rate, baseline.seconds) == (500, 6000, 90)
     assert np.isnan([baseline.faster, baseline.longer]).all()
     assert (fast.rate, fast.faster, fast.solved, fast.runs) == (2400, 3.8, 2, 3)
     assert fast.seconds == 12 and fast.longer == pytest.approx(12 / 90 - 1)
-    assert np.isnan([parallel.seconds, parallel.longer]).all(), "two of three never solved it"
-    assert cells_of(parallel)[5:8] == ("not solved", "-", "1 of 3")
+    assert np.isnan([several.seconds, several.longer]).all(), "two of three never solved it"
+    assert cells_of(several)[5:8] == ("not solved", "-", "1 of 3")
     assert cells_of(fast)[1:] == (
         *("2,400", "+380%", "28,800", "11.8", "12.0", "-86.7%", "2 of 3", "-105.0"),
     )
@@ -69,14 +69,12 @@ def test_tables_show_the_rows():
     assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == list(HEADER)
     assert lines[3] == "| Baseline | 500 | - | 6,000 | 88.2 | 90.0 | - | 3 of 3 | -105.0 |"
     assert "Medians of 3 trainings" in lines[-1]
-    assert "Not deterministic" in lines[-1] and ": Parallel version." in lines[-1]
-    assert "deterministic" not in as_markdown(rows[:2])
 
 
 def test_the_table_marks_what_was_trained_on_a_loaded_machine():
     """By the load above the cores, or by processes that waited for one."""
     lines = as_markdown(rows_of(TRAININGS)).splitlines()
-    assert lines[4].startswith("| Parallel version \\* | ") and "\\*" not in lines[2] + lines[3]
+    assert lines[4].startswith("| 3 environments \\* | ") and "\\*" not in lines[2] + lines[3]
     assert "In 1 of the 9 trainings the machine was loaded" in lines[-1]
     waited = replace(TRAININGS[0], cpu_seconds=0.8 * TRAININGS[0].seconds)
     assert waited.loaded and not TRAININGS[0].loaded
@@ -125,7 +123,7 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
         f"{m.variant} {m.seed}": common_digest(json.loads(path.read_text()))
         for m, path in zip(TRAININGS, paths, strict=True)
     }
-    config = {"dqn.variants": ["fast", "baseline", "parallel"], "dqn.seeds": [1, 2, 3]}
+    config = {"dqn.variants": ["fast", "baseline", "environments_3"], "dqn.seeds": [1, 2, 3]}
     spec = {"stage": "training_table", "config": config, "input_digests": input_digests}
     names = ["runs.csv", "table.csv", "table.md", "bars.svg", "curves.svg", "SHA256SUMS"]
     options = ["--runs", "--rows", "--table", "--bars", "--curves", "--sums"]
@@ -143,7 +141,7 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     assert runs[7]["loaded"] == "True" and runs[0]["seconds"] == "9.0"
     bars, curves = (read_caption(tmp_path / "made" / name) for name in ("bars.svg", "curves.svg"))
     assert "Baseline: 500 decisions/s, 90.0 seconds" in bars.description
-    assert "Parallel version: 450 decisions/s, not solved" in bars.description
+    assert "3 environments: 450 decisions/s, not solved" in bars.description
     assert "over 3 seeds with a 95% band" in curves.description
     # Trainings of different lengths keep their last mean return: -105, -105 and -150.
     assert f"{TITLES['fast']} -120.0 (-150.0 to -105.0)" in curves.description

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from goalreel.training.dqn.metrics import SOLVED, Metrics
-from goalreel.training.dqn.settings import VARIANTS, Settings
+from goalreel.training.dqn.settings import Settings
 
 HEADER = ("Step", "decisions/s", "Δ", "frames/s", "CPU, s", "Time, s", "ΔTime", "Solved",
           "Mean return")  # fmt: skip
@@ -14,9 +14,7 @@ TITLES = {
     "baseline": "Baseline",
     "without_no_grad": "Without torch.no_grad()",
     "environments_3": "3 environments",
-    "parallel": "Parallel version",
     "wrappers_environments": "Wrappers + 3 environments",
-    "wrappers_parallel": "Wrappers + parallel",
     "fast": "Wrappers + 16 environments, batch x 4",
 }
 _RUN = ["variant", "seed", "decisions", "frames", "seconds", "cpu_seconds", "load", "cores",
@@ -81,7 +79,6 @@ def as_markdown(rows: pd.DataFrame) -> str:
 
 def explained(rows: pd.DataFrame) -> str:
     """Return what the table's columns mean, in a few sentences."""
-    free = ", ".join(TITLES[name] for name in rows.variant if not VARIANTS[name].deterministic)
     loaded, runs, seeds = rows.loaded.sum(), rows.runs.sum(), int(rows.runs[0])
     parts = [
         f"Medians of {seeds} training{'s' * (seeds > 1)}. A decision is a choice of action, which "
@@ -90,11 +87,6 @@ def explained(rows: pd.DataFrame) -> str:
         f"evaluation over 100 fixed seeds, every 500 decisions and outside both times, with a mean "
         f"return of {SOLVED:.0f} or better. Mean return: of the last evaluation."
     ]
-    if free:
-        parts.append(
-            f"Not deterministic, since playing and learning go each at its own pace, so that the "
-            f"same seed gives other weights and figures each time: {free}."
-        )
     if loaded:
         parts.append(
             f"\\* In {loaded} of the {runs} trainings the machine was loaded, so that times are "

@@ -1,4 +1,4 @@
-"""Epsilon-greedy play, the transitions that it gives, and their buffer. Needs no PyTorch."""
+"""Epsilon-greedy actions, the transitions that they give, and their buffer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalreel.training.dqn.settings import Settings
-from goalreel.training.games.car_envs import Cars, Step, WrappedCars
+from goalreel.training.games.car_envs import Step
 
 Values = Callable[[np.ndarray], np.ndarray]
 """The values of actions, (n, 3), for (n, 2) float32 observations."""
@@ -21,42 +21,6 @@ class Batch:
     rewards: np.ndarray  # (n,) float32
     next_obs: np.ndarray  # (n, 2) float32
     discounts: np.ndarray  # (n,) float32, of the value of next_obs: 0 where the episode terminated
-
-
-@dataclass(frozen=True)
-class Played:
-    """A decision for each environment, and what it led to."""
-
-    batch: Batch  # (num_envs,) transitions
-    frames: int  # that it took, all environments' together
-    over: np.ndarray  # (num_envs,) bool, which episodes have ended
-    epsilon: float  # the share of random actions
-
-
-class Player:
-    """Plays in the learner's process; player_process.PlayerProcess has the same methods."""
-
-    def __init__(self, settings: Settings, seed: int, values: Values, rng: np.random.Generator):
-        """Reset all environments."""
-        self._settings, self._values, self._rng = settings, values, rng
-        kind = WrappedCars if settings.wrapped else Cars
-        self._cars, self._decisions = kind(seed, settings.num_envs, settings.frame_skip), 0
-        self._obs = self._cars.obs
-
-    def next(self) -> Played:
-        """Play a step of all environments."""
-        epsilon = epsilon_at(self._settings, self._decisions)
-        actions = choose(self._values, self._obs, epsilon, self._rng)
-        step = self._cars.step(actions)
-        batch = transitions(self._obs, actions, step, self._settings.discount)
-        self._obs, self._decisions = step.obs, self._decisions + len(actions)
-        return Played(batch, step.frames, step.terminated | step.truncated, epsilon)
-
-    def learned(self, weights: Callable[[], dict[str, np.ndarray]]) -> None:
-        """Take new weights, which `values` uses already."""
-
-    def close(self) -> None:
-        """End; there is nothing to free."""
 
 
 def epsilon_at(settings: Settings, decision: int) -> float:

@@ -1,8 +1,6 @@
 """A training: play, learn, evaluate the policy every 500 decisions, and end when it has solved."""
 
-import contextlib
 import os
-import resource
 import time
 from dataclasses import dataclass
 
@@ -12,9 +10,9 @@ from goalreel.environments.mountain_car import DISCRETE, observations, reset
 from goalreel.policies.network import Network
 from goalreel.training.dqn.learner import Learner
 from goalreel.training.dqn.metrics import SOLVED, Metrics
-from goalreel.training.dqn.player_process import PlayerProcess
-from goalreel.training.dqn.playing import Player, StateReplay
+from goalreel.training.dqn.playing import StateReplay, choose, epsilon_at, transitions
 from goalreel.training.dqn.settings import Settings
+from goalreel.training.games.car_envs import Cars, WrappedCars
 
 EVALUATE_EVERY = 500  # decisions
 EPISODES = 100  # of an evaluation
@@ -32,45 +30,39 @@ class Trained:
 
 
 def train(settings: Settings, variant: str, seed: int) -> Trained:
-    """Train, on one thread; deterministic settings and a seed give the same weights, bit for bit.
-
-    Raises GoalreelError if a player's process ends.
-    """
+    """Train, on one thread; the same settings and seed give the same weights, bit for bit."""
     rng = np.random.default_rng(seed)
     learner, replay = Learner(settings, seed), StateReplay(settings.buffer)
-    player = (
-        PlayerProcess(settings, seed, learner.weights())
-        if settings.parallel
-        else Player(settings, seed, learner.values, rng)
-    )
+    kind = WrappedCars if settings.wrapped else Cars
+    cars = kind(seed, settings.num_envs, settings.frame_skip)
+    obs = cars.obs
     decisions, frames, returns, loss = 0, 0, np.zeros(settings.num_envs), ""
     checkpoints, means, weights, episodes = [], [], [], []
     began = _clocks()  # not before: PyTorch and Gymnasium are imported in parts when they are used
-    with contextlib.closing(player):
-        while decisions < settings.decisions and not (means and means[-1] >= SOLVED):
-            played = player.next()
-            replay.append(played.batch)
-            before, decisions = decisions, decisions + settings.num_envs
-            frames += played.frames
-            returns += played.batch.rewards
-            for index in np.flatnonzero(played.over):
-                seconds = float((_clocks() - began)[0])
-                row = (decisions, frames, seconds, float(returns[index]), loss, played.epsilon)
-                episodes.append(row)
-                returns[index] = 0.0
-            if decisions > settings.start and times(before, decisions, settings.learn_every):
-                for _ in range(times(before, decisions, settings.learn_every)):
-                    batch = replay.sample(settings.batch * settings.learn_every, rng)
-                    loss = learner.learn(batch)
-                player.learned(learner.weights)
-            if times(before, decisions, settings.target_every):
-                learner.update_target()
-            if times(before, decisions, EVALUATE_EVERY) or decisions >= settings.decisions:
-                stopped = _clocks()
-                checkpoints.append(decisions)
-                weights.append(learner.weights())
-                means.append(float(evaluate(Network.of(weights[-1]).act).mean()))
-                began += _clocks() - stopped
+    while decisions < settings.decisions and not (means and means[-1] >= SOLVED):
+        epsilon = epsilon_at(settings, decisions)
+        actions = choose(learner.values, obs, epsilon, rng)
+        step = cars.step(actions)
+        replay.append(transitions(obs, actions, step, settings.discount))
+        obs = step.obs
+        before, decisions = decisions, decisions + settings.num_envs
+        frames += step.frames
+        returns += step.rewards
+        for index in np.flatnonzero(step.terminated | step.truncated):
+            seconds = float((_clocks() - began)[0])
+            episodes.append((decisions, frames, seconds, float(returns[index]), loss, epsilon))
+            returns[index] = 0.0
+        if decisions > settings.start:
+            for _ in range(times(before, decisions, settings.learn_every)):
+                loss = learner.learn(replay.sample(settings.batch * settings.learn_every, rng))
+        if times(before, decisions, settings.target_every):
+            learner.update_target()
+        if times(before, decisions, EVALUATE_EVERY) or decisions >= settings.decisions:
+            stopped = _clocks()
+            checkpoints.append(decisions)
+            weights.append(learner.weights())
+            means.append(float(evaluate(Network.of(weights[-1]).act).mean()))
+            began += _clocks() - stopped
     metrics = Metrics(
         *(variant, seed, decisions, frames, *(_clocks() - began).tolist()),
         *(os.getloadavg()[0], len(os.sched_getaffinity(0)), tuple(checkpoints), tuple(means)),
@@ -79,9 +71,8 @@ def train(settings: Settings, variant: str, seed: int) -> Trained:
 
 
 def _clocks() -> np.ndarray:
-    """Return seconds of the clock, and of the CPU with that of processes that have ended."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return np.array([time.perf_counter(), sum(use.ru_utime + use.ru_stime for use in usages)])
+    """Return seconds of the clock and of the CPU."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def times(before: int, after: int, every: int) -> int:

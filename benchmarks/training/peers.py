@@ -99,7 +99,7 @@ def ours(network: str, batch: int, stopwatch: Stopwatch, half: bool) -> None:
     """Train as rule `pixels` does, by the rules of this comparison."""
     same = {"network": network, "batch": batch, "replay_ratio": RATIO}
     same |= {"buffer": BUFFER, "learning_starts": START, "exploration": 0, "final_epsilon": EPSILON}
-    dqn = {"double": False, "dueling": False, "n_step": 1, "accumulation": 1, "gradient_clip": 0}
+    dqn = {"double": False, "dueling": False, "n_step": 1, "gradient_clip": 0}
     goalreel(stopwatch, half, **same, **dqn, collectors=1, environments=ENVS)
 
 

@@ -150,9 +150,9 @@ def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
     from goalreel.training.pixels.settings import PipelineSettings
 
     class Timed(training.Trainer):
-        def update(self, steps: int) -> bool:
-            learned = super().update(steps)
-            stopwatch.going(self.learned_from(steps))
+        def update(self) -> bool:
+            learned = super().update()
+            stopwatch.going(self.learned_steps)
             return learned
 
     training.Trainer = Timed

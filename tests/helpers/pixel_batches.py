@@ -1,23 +1,12 @@
-"""Batches of pixels and settings of a learner that several test modules take."""
+"""Batches of pixels that several test modules take."""
 
 import numpy as np
 import torch
 
 from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.frame_replay_buffer import Batch
-from goalreel.training.pixels.presets import PRESETS, filled
-from goalreel.training.pixels.settings import PipelineSettings
 
 ACTIONS = 3
-
-
-def settings(**changes) -> PipelineSettings:
-    """Return settings for tests: small batches, float32, not compiled, on the CPU."""
-    section = {**dict.fromkeys(PRESETS["mountain_car"]), "game": "MountainCar-v0", "preset": None}
-    plain = {"batch": 8, "accumulation": 4, "autocast": False, "compile": False, "device": "cpu"}
-    plain |= {"network": "small", "normalise": True, "dueling": False, "gradient_clip": 0}
-    plain |= {"python": None, "seed": 1, "backpressure": "block", "learning_rate": 1e-4}
-    return PipelineSettings(**(filled(section) | plain | changes))
 
 
 def stacks(count: int, rng: np.random.Generator, stack: int = 4) -> np.ndarray:
@@ -35,11 +24,6 @@ def batch(count: int, seed: int, stack: int = 4) -> Batch:
         np.where(rng.random(count) < 0.2, 0, 0.99).astype(np.float32),
     )
     return Batch(*map(torch.from_numpy, arrays))
-
-
-def joined(batches: list[Batch]) -> Batch:
-    """Return one batch of all steps."""
-    return Batch(*map(torch.cat, zip(*(vars(b).values() for b in batches), strict=True)))
 
 
 def largest_difference(one: dict, other: dict) -> float:

@@ -1,4 +1,4 @@
-"""Networks with random weights, as trainings leave them."""
+"""Networks with random weights, as trainings leave them, and settings of a training."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +8,8 @@ import numpy as np
 from goalreel.policies.network_file import PixelCheckpoints, write_checkpoints
 from goalreel.policies.pixel_network import NETWORKS, side_after
 from goalreel.training.games.settings import GameSettings
+from goalreel.training.pixels.presets import PRESETS, filled
+from goalreel.training.pixels.settings import PipelineSettings
 
 
 def random_weights(actions: int, stack: int, seed: int) -> dict[str, np.ndarray]:
@@ -53,3 +55,11 @@ def random_perceptron(seed: int, hidden: tuple[int, ...] = (8, 8)) -> dict[str, 
         weights[f"{2 * number}.weight"] = rng.normal(0, 1, (outputs, inputs)).astype(np.float32)
         weights[f"{2 * number}.bias"] = rng.normal(0, 0.02, outputs).astype(np.float32)
     return weights
+
+
+def settings(**changes) -> PipelineSettings:
+    """Return settings for tests: small batches, float32, on the CPU."""
+    section = {**dict.fromkeys(PRESETS["mountain_car"]), "game": "MountainCar-v0", "preset": None}
+    plain = {"batch": 8, "autocast": False, "device": "cpu", "dueling": False, "gradient_clip": 0}
+    plain |= {"python": None, "seed": 1, "learning_rate": 1e-4}
+    return PipelineSettings(**(filled(section) | plain | changes))

@@ -5,23 +5,23 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pixel_policies import random_weights
+from pixel_policies import random_weights, settings
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
 from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.pixels.collector import (
-    CONTROL,
-    COUNTERS,
     END,
     EPISODE,
     EPISODES,
+    STATE,
     Assignment,
     Collector,
     actor_of,
@@ -33,7 +33,7 @@ from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
 GAME = asdict(GameSettings("MountainCar-v0").filled())
-SHAPE, STACK, NUM_ENVS = (84, 84), 4, 3
+STACK, NUM_ENVS = 4, 3
 PROC = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux tells it there")
 
 
@@ -44,29 +44,14 @@ def weights(actions: int = 3) -> dict[str, np.ndarray]:
 
 def started(
     python: str = sys.executable,
-    collectors: int = 1,
-    epsilon: float = 1.0,
+    game: dict = GAME,
     actions: int = 3,
+    epsilon: float = 1.0,
     **others,
 ):
-    """Return the collectors of a few cars, to be entered."""
-    told = {"game": GAME, "seed": (1, 0), "num_envs": NUM_ENVS, "shape": SHAPE, "stack": STACK}
-    told = Assignment(**told | {"capacity": 300, "block": True} | others)
-    return Collectors(python, collectors, told, weights(actions), epsilon)
-
-
-@pytest.fixture
-def replay_and_feeder():
-    """Return a function that makes a replay buffer and its feeder; both take PyTorch."""
-    pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
-    from goalreel.training.pixels.frame_replay_buffer import FrameReplay
-    from goalreel.training.pixels.replay_feeder import ReplayFeeder
-
-    def make(rings, num_envs, size, shape=SHAPE, margin=32, environments=NUM_ENVS):
-        replay = FrameReplay(num_envs, size, shape, STACK, margin)
-        return replay, ReplayFeeder(rings, replay, environments)
-
-    return make
+    """Return the collectors of a few cars, to be closed."""
+    chosen = settings(python=python, **{"collectors": 1, "environments": NUM_ENVS} | others)
+    return closing(Collectors(chosen, game, 0, weights(actions), epsilon))
 
 
 def until(holds, collectors: Collectors | None = None) -> None:
@@ -76,47 +61,44 @@ def until(holds, collectors: Collectors | None = None) -> None:
         assert time.monotonic() < end, "it does not come"
         time.sleep(0.01)
         if collectors:
-            collectors.watch()
+            collectors.check()
 
 
 class Alone:
     """A collector in this process, and the other ends of what it writes to."""
 
-    def __init__(self, capacity: int, block: bool, epsilon: float, alive=lambda: True):
-        """Make memory, car sub-environments and collector."""
-        self.ring, self.episodes = Ring(step_fields(SHAPE), capacity), Ring(EPISODE, EPISODES)
+    def __init__(self, epsilon: float):
+        """Make memory, cars and collector."""
+        self.ring, self.episodes = Ring(step_fields(), 5000), Ring(EPISODE, EPISODES)
+        fields = fields_of(weights())
+        shared = SharedWeights(fields)
+        shared.write(weights())
+        state_fd, self.state = blocks.shared(STATE)
+        self.state["epsilon"][0] = epsilon
         fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
-        fds |= {n: blocks.create(blocks.layout(f)[1]) for n, f in
-                (("counters", COUNTERS), ("control", CONTROL))}  # fmt: skip
-        self.weights = SharedWeights(fields_of(weights()))
-        self.weights.write(weights())
-        told = Assignment(
-            *(GAME, [5], NUM_ENVS, SHAPE, STACK, capacity, block, fields_of(weights())),
-            fds | {"weights": self.weights.fd},
-        )
-        told = Assignment.of(told.to_json())
-        blocks.arrays(fds["control"], CONTROL)["epsilon"][0] = epsilon
-        self.counters = blocks.arrays(fds["counters"], COUNTERS)
-        self.collector = Collector(told, make_envs(GameSettings(**GAME), 9, NUM_ENVS), alive)
+        fds |= {"state": state_fd, "weights": shared.fd}
+        assignment = Assignment(GAME, (5,), NUM_ENVS, STACK, 5000, fields, fds)
+        envs = make_envs(GameSettings(**GAME), 9, NUM_ENVS)
+        self.collector = Collector(assignment, envs, lambda: True)
 
-    def rows(self) -> dict[str, np.ndarray]:
-        """Take all rows out of the ring."""
-        taken = []
-        while len(self.ring):
-            rows = self.ring.items(10_000)
-            taken.append({name: column.copy() for name, column in rows.items()})
-            self.ring.release(len(rows["env"]))
-        return {name: np.concatenate([rows[name] for rows in taken]) for name in taken[0]}
+
+def taken(ring: Ring) -> dict[str, np.ndarray]:
+    """Take all rows out of a ring."""
+    pieces = []
+    while len(ring):
+        rows = ring.items(ring.capacity)
+        pieces.append({name: column.copy() for name, column in rows.items()})
+        ring.release(len(next(iter(rows.values()))))
+    return {name: np.concatenate([rows[name] for rows in pieces]) for name in pieces[0]}
 
 
 def test_rows_are_what_was_played():
     """Played again by the actions that the rows tell."""
-    alone = Alone(2000, True, 1.0)
+    alone = Alone(1.0)
     for _ in range(230):
         alone.collector.step()
-    rows = alone.rows()
-    assert int(alone.counters["drops"][0]) == 0
-    assert int(alone.counters["steps"][0]) == (rows["action"] != END).sum()
+    rows = taken(alone.ring)
+    assert (rows["action"] != END).sum() == 230 * NUM_ENVS
     envs = make_envs(GameSettings(**GAME), 9, NUM_ENVS)
     mine = [{n: c[rows["env"] == index] for n, c in rows.items()} for index in range(NUM_ENVS)]
     at, frames, ended, episode_steps = [0] * NUM_ENVS, 0, 0, np.zeros(NUM_ENVS, int)
@@ -143,20 +125,20 @@ def test_rows_are_what_was_played():
                 assert np.array_equal(own["frame"][place + 1], step.next_obs[index])
                 at[index] += 1
         episode_steps = np.where(step.terminated | step.truncated, 0, episode_steps + 1)
-    assert int(alone.counters["frames"][0]) == frames and ended == len(alone.episodes)
+    assert int(alone.state["frames"][0]) == frames and ended == len(alone.episodes)
     assert ended >= 4 * NUM_ENVS
 
 
 def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
     """At an episode's start its first frame is repeated."""
-    alone, given = Alone(5000, True, 0.0), []
+    alone, given = Alone(0.0), []
     monkeypatch.setattr(
         *(type(actor_of(weights())), "values"),
         lambda self, stacks: given.append(stacks.copy()) or np.zeros((len(stacks), 3)),
     )
     for _ in range(120):
         alone.collector.step()
-    rows = alone.rows()
+    rows = taken(alone.ring)
     for index in range(NUM_ENVS):
         own = {n: c[(rows["env"] == index) & (rows["action"] != END)] for n, c in rows.items()}
         for step, stacks in enumerate(given):
@@ -164,50 +146,16 @@ def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
             assert np.array_equal(stacks[index], own["frame"][step - back])
 
 
-def test_what_follows_dropped_steps_begins_anew():
-    alone = Alone(10, False, 1.0)
-    for _ in range(8):
-        alone.collector.step()
-    assert len(alone.ring) == 10 and int(alone.counters["drops"][0]) == 8 * NUM_ENVS - 10
-    assert alone.rows()["episode_step"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
-    for _ in range(2):
-        alone.collector.step()
-    assert alone.rows()["episode_step"].tolist() == [0, 0, 0, 1, 1, 1]
-
-
-@pytest.mark.slow
-@PROC
-def test_collectors_have_one_thread_and_another_is_started_for_one_that_dies():
-    with started(capacity=3000) as collectors:
-        until(lambda: collectors.counted()["steps"], collectors)
-        member = collectors._handles[0]
-        told = Path(f"/proc/{member.process.pid}/environ").read_bytes().split(b"\0")
-        for name in (b"OMP", b"OPENBLAS", b"MKL"):
-            assert name + b"_NUM_THREADS=1" in told
-        for death in (1, 2):
-            pid, steps = member.process.pid, collectors.counted()["steps"]
-            os.kill(pid, signal.SIGKILL)
-            until(lambda d=death: collectors.restarts == d, collectors)
-            held = collectors.counted()["steps"]
-            assert held >= steps and member.process.pid != pid
-            until(lambda h=held: collectors.counted()["steps"] > h, collectors)
-        rows = Ring.items(collectors.rings[0], 3000)
-        first = (rows["episode_step"] == 0) & (rows["env"] == 0)
-        assert first.sum() >= 3, "each begins with a reset"
-        process = member.process
-    assert process.poll() == 0, "it ended by itself when it was told"
-
-
-def test_one_that_does_nothing_but_die_is_given_up(tmp_path):
+def test_an_interpreter_or_game_of_no_use_is_named(tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'no car today' >&2\nexit 3\n")
     python.chmod(0o755)
     with (
-        pytest.raises(GoalreelError, match=r"collector 0 ended 3 times .*status 3.*no car today"),
+        pytest.raises(GoalreelError, match=r"collector 0 failed .*status 3.*no car today"),
         started(str(python)) as collectors,
     ):
         until(lambda: False, collectors)
-    with pytest.raises(GoalreelError, match=r"python cannot play Mount.*status 3\): no car today"):
+    with pytest.raises(GoalreelError, match=r"Mount.*status 3.*no car today .see pixels.game"):
         actions_of(str(python), GAME)
     with pytest.raises(GoalreelError, match=r"pixels.python: /no/python cannot be run: No such"):
         actions_of("/no/python", GAME)
@@ -220,15 +168,15 @@ import sys, time
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 from test_collectors import started
 with started(collectors=2) as collectors:
-    while not all(int(m.counters["steps"][0]) for m in collectors._handles):
+    while not all(map(len, collectors.rings)):
         time.sleep(0.01)
-    print(*[m.process.pid for m in collectors._handles], flush=True)
+    print(*[child.process.pid for child in collectors.children], flush=True)
     time.sleep(600)
 """
 
 
 @PROC
-def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
+def test_collectors_end_with_a_trainer_that_is_killed_and_leave_no_memory():
     told = [str(REPOSITORY / "scripts"), str(Path(__file__).parent)]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "tests" / "helpers")}
     with subprocess.Popen(
@@ -236,6 +184,9 @@ def test_when_the_trainer_is_killed_collectors_end_and_leave_no_memory():
     ) as trainer:
         collectors = [int(pid) for pid in trainer.stdout.readline().split()]
         assert len(collectors) == 2
+        for pid in collectors:
+            told = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            assert {b"OMP_NUM_THREADS=1", b"OPENBLAS_NUM_THREADS=1"} <= set(told)
         memory = set().union(*map(shared_memory, (trainer.pid, *collectors)))
         os.kill(trainer.pid, signal.SIGKILL)
         trainer.wait()
@@ -258,53 +209,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_feeder_moves_batches_and_stops_at_its_limit(replay_and_feeder):
-    rings = [Ring(step_fields(SHAPE), 3000) for _ in range(2)]
-    columns = (np.zeros((2400, *SHAPE), np.uint8), np.arange(2400) % NUM_ENVS, np.arange(2400) % 3)
-    episode_steps = np.arange(2400) // NUM_ENVS
-    fields = step_fields(SHAPE)
-    rows = dict(
-        zip(fields, (*columns, episode_steps, episode_steps, episode_steps * 0), strict=True)
-    )
-    rows = {name: column.astype(fields[name][0]) for name, column in rows.items()}
-    rows["action"][5::100] = END
-    for ring in rings:
-        ring.push(rows)
-    replay, feeder = replay_and_feeder(rings, 2 * NUM_ENVS, 2000)
-    feeder.limit = 2500
-    feeder.start()
-    until(lambda: feeder.steps >= 2500)
-    assert feeder.rows / feeder.batches >= 60
-    time.sleep(0.05)
-    assert feeder.steps == 2500 and feeder.queued() == 4800 - feeder.rows
-    feeder.limit = float("inf")
-    feeder.stop()
-    assert feeder.rows == 4800 and feeder.steps == 4800 - 48
-    assert replay.count.tolist() == [800] * 6
-    assert np.array_equal(replay.arrays()["episode_step"][4 * 2000 :][:800], np.arange(800))
-
-
-def filled(count: int, rows: int) -> list[Ring]:
-    """Return rings that hold rows of one environment each."""
-    rings = [Ring(step_fields((2, 2)), rows) for _ in range(count)]
-    zeros = {name: np.zeros((rows, *s), d) for name, (d, s) in step_fields((2, 2)).items()}
-    for ring in rings:
-        ring.push(zeros | {"episode_step": np.arange(rows, dtype=np.int32)})
-    return rings
-
-
-@pytest.mark.parametrize("window", [1, 2, 3, 7, 64, 256])
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_all_rings_are_served_alike_however_little_may_be_moved(count, window, replay_and_feeder):
-    turns = 10 * count if window < 256 else count
-    rings = filled(count, (turns * window) // count + window + 9)
-    held = [len(ring) for ring in rings]
-    _, feeder = replay_and_feeder(rings, count, 300, (2, 2), 8, 1)
-    for turn in range(1, turns + 1):
-        feeder.limit = turn * window
-        while feeder.drain():
-            pass
-        assert feeder.steps == feeder.limit
-        served = [before - len(ring) for before, ring in zip(held, rings, strict=True)]
-        assert max(served) - min(served) <= count
-    assert max(served) == min(served) and sum(served) == turns * window
+def test_processes_that_play_need_no_pytorch():
+    code = "import sys, goalreel.training.pixels.collector; sys.exit('torch' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "scripts")}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

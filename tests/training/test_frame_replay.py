@@ -1,6 +1,5 @@
 """The replay buffer of frames: stacks are Gymnasium's, and hold frames of one episode alone."""
 
-import threading
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -10,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 
 from goalreel.errors import GoalreelError  # noqa: E402
+from goalreel.training.pixels import frame_replay_buffer  # noqa: E402
 from goalreel.training.pixels.collector import END, step_fields  # noqa: E402
 from goalreel.training.pixels.frame_replay_buffer import FrameReplay  # noqa: E402
 
@@ -101,7 +101,7 @@ def in_turns(parts):
 @pytest.mark.parametrize("size", [5000, 300])
 def test_samples_are_what_gymnasium_stacks(stack, size):
     played = [recorded(env, 2000, stack) for env in range(3)]
-    replay = FrameReplay(3, size, SHAPE, stack, margin=32)
+    replay = FrameReplay(3, size, SHAPE, stack)
     rows = in_turns([rows for rows, _ in played])
     for start in range(0, len(rows["env"]), 500):
         replay.append({name: column[start : start + 500] for name, column in rows.items()})
@@ -128,7 +128,7 @@ def test_returns_over_n_steps_end_with_their_episode_or_a_gap(n_step):
     """They sum what was paid up to the end, a gap, or n steps, and take the value of what follows."""
     drops = set(np.random.default_rng(3).choice(1000, 60, replace=False).tolist())
     rows, truth = recorded(0, 1000, 2, drops)
-    replay = FrameReplay(1, 4000, SHAPE, 2, margin=10, n_step=n_step, discount=0.9)
+    replay = FrameReplay(1, 4000, SHAPE, 2, n_step=n_step, discount=0.9)
     replay.append(rows)
     at = {number(frame): place for place, frame in enumerate(rows["frame"])}
     batch, lengths = sampled(replay, 4000), set()
@@ -151,47 +151,15 @@ def test_returns_over_n_steps_end_with_their_episode_or_a_gap(n_step):
     assert len(lengths) > min(n_step, 12), "of many lengths"
 
 
-def test_sampling_while_another_thread_appends_sees_whole_stacks():
-    """Each frame tells its own number: in a stack they follow each other."""
-    stack, replay = 4, FrameReplay(2, 200, SHAPE, 4, margin=20)
-    stop, failures = threading.Event(), []
-
-    def write():
-        step = 0
-        while not stop.is_set():
-            count = np.arange(step, step + 40) // 2
-            frames = np.zeros((40, *SHAPE), np.uint8)
-            frames.reshape(40, -1)[:, :3] = np.stack(
-                [count % 256, count // 256 % 256, count // 65536], axis=1
-            )
-            env = np.arange(40) % 2
-            columns = (frames, env, env, count, np.minimum(count, 1 << 30), env * 0)
-            fields = step_fields(SHAPE)
-            rows = (c.astype(fields[n][0]) for n, c in zip(fields, columns, strict=True))
-            replay.append(dict(zip(fields, rows, strict=True)))
-            step += 40
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    taken = 0
-    while taken < 200:
-        batch = sampled(replay, 64, taken)
-        if batch is None:
-            continue
-        taken += 1
-        for stacks, after in zip(batch.stacks, batch.next_stacks, strict=True):
-            last = number(stacks[-1])
-            wanted = [max(last - back, 0) for back in range(stack)][::-1]
-            if [number(f) for f in stacks] != wanted or number(after[-1]) != last + 1:
-                failures.append(wanted)
-    stop.set()
-    writer.join()
-    assert not failures
-    assert int(replay.count.max()) > 10 * replay.size, "the writer went round many times"
-
-
-def test_a_buffer_larger_than_the_memory_is_refused_before_it_is_taken():
-    with pytest.raises(GoalreelError, match=r"1,000,000,000 steps takes .* GiB free, which is eno"):
-        FrameReplay(10, 10**8, (84, 84), 4, 32)
-    with pytest.raises(GoalreelError, match="needs more than 69 for each"):
-        FrameReplay(2, 69, SHAPE, 4, 32)
+def test_a_buffer_larger_than_the_memory_is_refused_before_it_is_taken(monkeypatch, tmp_path):
+    with pytest.raises(GoalreelError, match=r"1,000,000,000 steps take .* Take at most \d"):
+        FrameReplay(10, 10**8, (84, 84), 4)
+    with pytest.raises(GoalreelError, match="needs more than 37 for each"):
+        FrameReplay(2, 37, SHAPE, 4)
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(frame_replay_buffer, "_CONTAINER", limit)
+    limit.write_text("max\n")
+    FrameReplay(2, 1000, SHAPE, 4)
+    limit.write_text("20000\n")
+    with pytest.raises(GoalreelError, match="its container .* Take at most 869"):
+        FrameReplay(2, 1000, SHAPE, 4)

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 import test_mario
-from test_collectors import SHAPE, started, until
+from test_collectors import started, taken, until
 
 from goalreel.errors import GoalreelError
 from goalreel.policies.preprocessing import WARPS
@@ -126,15 +126,17 @@ def test_a_collectors_process_plays_the_game(python, values):
     """Half of the actions are the network's, which such an interpreter computes with NumPy."""
     game = dataclasses.asdict(GameSettings(**values).filled())
     actions, num_envs = actions_of(python, game), 2
-    with started(python, 1, 0.5, actions, game=game, num_envs=num_envs) as collectors:
+    with started(python, game, actions, 0.5, environments=num_envs) as collectors:
         (ring,) = collectors.rings
-        until(lambda: len(ring) >= 120, collectors)
-        rows = {name: column.copy() for name, column in ring.items(120).items()}
-        assert collectors.restarts == 0
-        assert collectors.counted()["frames"] > 3 * 120
-        process = collectors._handles[0].process
+        pieces = []
+        for _ in range(4):
+            until(lambda: len(ring) == ring.capacity, collectors)
+            pieces.append(taken(ring))
+        rows = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        assert collectors.total("frames") > 3 * 120
+        process = collectors.children[0].process
     assert process.returncode == 0
-    assert rows["frame"].shape == (120, *SHAPE) and rows["frame"].std(axis=(1, 2)).min() > 1
+    assert rows["frame"].shape[1:] == (84, 84) and rows["frame"].std(axis=(1, 2)).min() > 1
     for index in range(num_envs):
         own = {name: column[rows["env"] == index] for name, column in rows.items()}
         assert len(np.unique(own["frame"], axis=0)) > 20

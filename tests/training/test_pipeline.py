@@ -1,12 +1,12 @@
 """A training from pixels: it learns from what was played, stops, goes on, and tells of itself."""
 
 import csv
-import hashlib
 import json
 import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock, patch
@@ -14,14 +14,12 @@ from unittest.mock import Mock, patch
 import numpy as np
 import pytest
 import yaml
-from hypothesis import example, given
-from hypothesis import strategies as st
 from project import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 
-from test_collectors import Alone  # noqa: E402
+from test_collectors import Alone, taken  # noqa: E402
 
 from goalreel import cli  # noqa: E402
 from goalreel.errors import GoalreelError  # noqa: E402
@@ -38,14 +36,13 @@ from goalreel.training.pixels.monitor import (  # noqa: E402
     write_rows,
 )
 from goalreel.training.pixels.presets import PRESETS, filled  # noqa: E402
-from goalreel.training.pixels.replay_feeder import ReplayFeeder  # noqa: E402
 from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
 
 GIVEN = yaml.safe_load("""
     {game: MountainCar-v0, frame_skip: 4, collectors: 1, environments: 3, decisions: 1000,
-     buffer: 1000, learning_starts: 100, exploration: 200, backpressure: block, python: null,
-     seed: 3, replay_ratio: 0.25, batch: 16, accumulation: 2, learning_rate: 0.001, n_step: 3,
+     buffer: 1000, learning_starts: 100, exploration: 200, python: null,
+     seed: 3, replay_ratio: 0.25, batch: 32, learning_rate: 0.001, n_step: 3,
      publish_every: 2, target_every: 400, evaluate_every: 500, games: 2, checkpoints: [0, 400]}
 """)
 SECTION = filled({**dict.fromkeys(PRESETS["mountain_car"]), "preset": None, **GIVEN})
@@ -53,62 +50,55 @@ SETTINGS = PipelineSettings(**SECTION, autocast=False)
 IDENTITY = {"game": "MountainCar-v0"}
 
 
-def digest(arrays) -> str:
-    """Return the sha256 of arrays by name."""
-    told = hashlib.sha256()
-    for name in sorted(arrays):
-        told.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
-    return told.hexdigest()
-
-
 class LockStep:
     """The parts of a training in one thread, one after another: what it does can be repeated."""
 
     def __init__(self):
         """Begin."""
-        self.alone = Alone(400, True, 1.0)
-        self.trainer = new_trainer()
-        self.feeder = ReplayFeeder([self.alone.ring], self.trainer.replay, 3)
+        self.alone, self.trainer = Alone(1.0), new_trainer(1260)
 
     def turn(self) -> None:
-        """Play, move and learn."""
+        """Play, take in and learn."""
         for _ in range(60):
             self.alone.collector.step()
-        while self.feeder.drain():
+        trainer = self.trainer
+        while trainer.take_in([self.alone.ring]):
             pass
-        games = self.alone.episodes.items(64)
-        columns = [games[name].tolist() for name in ("return", "distance", "frames")]
-        self.trainer.ended(zip(*columns, strict=True))
-        self.alone.episodes.release(len(columns[0]))
-        steps = self.feeder.steps
-        while self.trainer.may_learn(steps):
-            assert self.trainer.update(steps)
-            self.trainer.new_weights()
-            self.trainer.queue_checkpoints(self.trainer.learned_from(steps), float(steps))
-            while self.trainer.waiting:
-                self.trainer.evaluated([-200.0 + self.trainer.updates, -180.0])
+        games = taken(self.alone.episodes)
+        trainer.ended(list(zip(games["return"].tolist(), games["distance"].tolist(), strict=True)))
+        while trainer.is_due():
+            assert trainer.update()
+            trainer.queue_checkpoints(trainer.learned_steps, float(trainer.steps))
+            while trainer.waiting:
+                trainer.evaluated([-200.0 + trainer.learner.updates, -180.0])
 
     def stop_and_resume(self, path: Path) -> None:
         """Save the trainer, and put another in its place that goes on from there."""
-        trainer = self.trainer
-        checkpoint.write_checkpoint(
-            path, IDENTITY, trainer.learner.state(), trainer.replay.arrays(), trainer.progress()
-        )
-        other = new_trainer()
-        progress = checkpoint.resume(path, IDENTITY, other.learner, other.replay)
-        other.restore(progress)
-        assert digest(other.replay.arrays()) == digest(trainer.replay.arrays())
-        steps = self.feeder.steps
-        self.trainer, self.feeder = other, ReplayFeeder([self.alone.ring], other.replay, 3)
-        self.feeder.steps = steps
+        one, other = self.trainer, new_trainer(1260)
+        checkpoint.write_checkpoint(path, IDENTITY, one.learner, one.replay, one.progress())
+        other.restore(checkpoint.resume(path, IDENTITY, other.learner, other.replay))
+        assert same_replays(one, other)
+        self.trainer = other
 
 
-def new_trainer() -> Trainer:
-    trainer = Trainer(SETTINGS, PixelLearner(SETTINGS, 3, SETTINGS.seed))
-    # What else is drawn by a thread, at any time, is drawn when it is needed.
-    lazy = Mock(submit=lambda call: Mock(result=call, exception=lambda: None))
-    trainer._thread = lazy
+def new_trainer(decisions: int = 1000) -> Trainer:
+    settings = replace(SETTINGS, decisions=decisions)
+    trainer = Trainer(settings, PixelLearner(settings, 3, settings.seed))
+    trainer._thread = Mock(submit=lambda call: call_when_needed(call))
     return trainer
+
+
+def call_when_needed(call) -> Future:
+    """Return a future that is done, and draws what a thread would draw when it is asked."""
+    future = Future()
+    future.set_result(None)
+    future.result = call
+    return future
+
+
+def same_replays(one: Trainer, other: Trainer) -> bool:
+    state = other.replay.state()
+    return all(torch.equal(t, state[name]) for name, t in one.replay.state().items())
 
 
 def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tmp_path):
@@ -120,12 +110,12 @@ def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tm
         if turn in (1, 4):
             stopped.stop_and_resume(tmp_path / "saved.pt")
     one, other = whole.trainer, stopped.trainer
-    assert one.updates == other.updates == int((1260 - 100) * 0.25 / 32)
-    assert int(one.replay.count.max()) > one.replay.size
+    assert one.learner.updates == other.learner.updates == int((1260 - 100) * 0.25 / 32)
+    assert one.steps == 1260 and int(one.replay.count.max()) > one.replay.size
     for name, weights in one.learner.weights().items():
         assert np.array_equal(weights, other.learner.weights()[name]), name
-    assert digest(one.replay.arrays()) == digest(other.replay.arrays())
-    assert (one.games, list(one.recent)) == (other.games, list(other.recent))
+    assert same_replays(one, other)
+    assert (one.games, one.recent) == (other.games, other.recent)
     assert one.evaluations == other.evaluations and one.best.checkpoint_step == 1000
     assert one.kept.keys() == other.kept.keys() == {0, 400, 1000}
     for step, kept in one.kept.items():
@@ -134,17 +124,14 @@ def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tm
 
 def test_updates_are_due_by_the_replay_ratio():
     trainer = new_trainer()
-    assert [trainer.may_learn(steps) for steps in (0, 99, 100, 227, 228)] == [*[False] * 4, True]
-    assert trainer.limit() == 100 + 512, "4 * 32 / 0.25, in batches of 64"
-    assert trainer.update(100) is False, "there is nothing in the buffer"
-    assert [trainer.learned_from(steps) for steps in (50, 100, 900)] == [50, 100, 100]
-    trainer.updates = 2
-    assert [trainer.learned_from(steps) for steps in (50, 300, 900)] == [50, 300, 356]
-    trainer.updates = 0
-    free = Trainer(replace(SETTINGS, replay_ratio=0), trainer.learner)
-    assert free.limit() == 1000 and not free.may_learn(99) and free.may_learn(100)
-    assert free.done(1000, learned=True) and not free.done(999, learned=False)
-    assert not trainer.done(1000, learned=True) and trainer.done(1000, learned=False)
+    due = {}
+    for trainer.steps in (0, 99, 100, 227, 228):
+        due[trainer.steps] = trainer.is_due()
+    assert due == {0: False, 99: False, 100: False, 227: False, 228: True}
+    assert trainer.update() is False, "there is nothing in the buffer"
+    for updates, steps, learned in (0, 50, 50), (0, 900, 100), (2, 300, 300), (2, 900, 356):
+        trainer.learner.updates, trainer.steps = updates, steps
+        assert trainer.learned_steps == learned
     assert [round(SETTINGS.epsilon(decisions), 3) for decisions in (0, 100, 200, 4000)] == [
         *(1.0, 0.525, 0.05, 0.05),
     ]
@@ -153,39 +140,11 @@ def test_updates_are_due_by_the_replay_ratio():
     ]
 
 
-@given(
-    ratio=st.floats(1e-3, 1e5),
-    batch=st.integers(1, 3000),
-    accumulation=st.integers(1, 16),
-    buffer=st.integers(1000, 10**6),
-    moved=st.integers(1, 5000),
-)
-@example(ratio=4097.0, batch=16, accumulation=64, buffer=1000, moved=1)
-@example(ratio=0.1, batch=3, accumulation=1, buffer=1000, moved=1)
-def test_neither_side_waits_for_ever(ratio, batch, accumulation, buffer, moved):
-    """In lock step, with an update that takes no samples: either it is due, or steps may come."""
-    settings = replace(
-        SETTINGS, buffer=buffer, replay_ratio=ratio, batch=batch, accumulation=accumulation
-    )
-    with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
-        endless = replace(settings, decisions=10**12, evaluate_every=10**12)
-        trainer = Trainer(endless, Mock(device="cpu"))
-    steps = 0
-    for _ in range(60):
-        while steps < min(trainer.limit(), trainer._due()):
-            room = int(trainer.limit() - steps)  # as feeder rounds it
-            assert room >= 1
-            steps = min(steps + max(moved, room // 4), steps + room)
-        assert trainer.may_learn(steps)
-        trainer.updates += 1
-        assert trainer.samples <= ratio * (steps - settings.learning_starts) * (1 + 1e-12)
-
-
 def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
     learner = Mock(device="cpu")
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
         trainer = Trainer(replace(SETTINGS, decisions=2000), learner)
-    assert list(trainer.due) == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
+    assert trainer.due == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
     for steps, mean in ((0, -200.0), (399, None), (420, -150.0), (1100, -120.0), (2000, -130.0)):
         learner.weights.return_value = {"of": np.array(steps)}
         trainer.queue_checkpoints(steps, float(steps))
@@ -260,12 +219,11 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     first = stopped_by(signal.SIGTERM, tmp_path, r"decisions, .* [1-9]\d* updates")
     decisions = stopped_by(signal.SIGINT, tmp_path, f"resumed after {first:,} decisions")
     assert decisions >= first
-    identity = saved(tmp_path)["identity"]
-    _, replay, progress = checkpoint.read_checkpoint(tmp_path / "saved.pt", identity)
-    count, steps = replay["count"], progress["sums"]["steps"]
+    content = saved(tmp_path)
+    count, steps = content["replay"]["count"], content["progress"]["trainer"]["steps"]
     assert steps == decisions and steps <= count.sum() <= 1.03 * steps + 3
     sampled = [row["decisions"] for row in rows_of(tmp_path / "saved.csv")]
-    assert sampled[-1] == decisions and len(sampled) == len(progress["rows"]) >= 3
+    assert sampled[-1] == decisions and len(sampled) == len(content["progress"]["rows"]) >= 3
 
     pixels = cli.program("pixels")
 
@@ -281,7 +239,7 @@ def test_one_that_is_stopped_saves_itself_and_goes_on(tmp_path, capsys, monkeypa
     told = json.loads((tmp_path / "metrics.json").read_text())["metrics"]
     assert told["sessions"] == 3 and told["decisions"] == more
     rows = rows_of(tmp_path / "monitor.csv")
-    for name in ("seconds", "decisions", "updates", "samples", "episodes", "drops"):
+    for name in ("seconds", "decisions", "updates", "samples", "episodes"):
         values = [row[name] for row in rows]
         assert values == sorted(values), f"{name} counts on"
     told = [row["decisions"] for row in rows]
@@ -301,17 +259,17 @@ def test_any_failure_saves_the_training_and_is_told(tmp_path, capsys, monkeypatc
     arguments = command(tmp_path, decisions=10**9, evaluate_every=10**9)[3:]
     learn = Trainer.update
 
-    def out_of_memory(self, steps):
-        if self.updates == 3:
+    def out_of_memory(self):
+        if self.learner.updates == 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return learn(self, steps)
+        return learn(self)
 
     monkeypatch.setattr(Trainer, "update", out_of_memory)
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
         pixels.main(arguments)
     said = capsys.readouterr().err
     assert re.search(r"the training failed after [\d,]+ of 1,000,000,000 decisions; it is sa", said)
-    assert saved(tmp_path)["progress"]["trainer"]["updates"] == 3
+    assert saved(tmp_path)["learner"]["updates"] == 3
     assert len(rows_of(tmp_path / "saved.csv")) >= 1
 
 
@@ -320,30 +278,23 @@ def saved(folder: Path) -> dict:
 
 
 def sample(**others) -> dict:
-    return dict.fromkeys(COLUMNS, 0) | {"gpu": None} | others
+    return dict.fromkeys(COLUMNS, 0) | others
 
 
 def test_the_monitor_tells_rates_since_the_look_before(capsys, tmp_path):
-    first, table = sample(seconds=10.0, decisions=1000, blocked=1.5), tmp_path / "so_far.csv"
-    monitor = Monitor(first, 5000, [[0] * len(COLUMNS)], table)
-    nan = float("nan")
-    monitor.take(
-        sample(
-            seconds=14.0, decisions=3000, updates=8, blocked=3.5, learning=3.0, **{"return": nan}
-        )
-    )
-    row = dict(zip(COLUMNS, monitor.rows[-1], strict=True))
+    table, rows = tmp_path / "so_far.csv", [[0] * len(COLUMNS)]
+    monitor = Monitor(sample(seconds=10.0, decisions=1000, blocked=1.5), 5000, rows, table)
+    after = sample(seconds=14.0, decisions=3000, updates=8, blocked=3.5, learning=3.0)
+    monitor.take(after | {"return": float("nan"), "loss": 0.12345678})
+    row = dict(zip(COLUMNS, rows[-1], strict=True))
     rates = [row[name] for name in ("decisions_per_s", "updates_per_s", "blocked", "learning")]
-    assert rates == [500, 2, 0.5, 0.75]
+    assert rates == [500, 2, 0.5, 0.75] and (row["return"], row["loss"]) == (None, 0.123457)
     said = capsys.readouterr().err
     assert "14 s: 3,000 of 5,000 decisions, 500/s; 8 updates, 2.00/s" in said
     assert "return -, " in said and "collectors blocked 50%, learner busy 75%" in said
-    assert "GPU" not in said and row["return"] is None
-    write_rows(tmp_path / "m.csv", monitor.rows)
-    assert (tmp_path / "m.csv").read_text().count("\n") == 3
+    write_rows(tmp_path / "m.csv", rows)
     assert table.read_text() == (tmp_path / "m.csv").read_text()
-    monitor.take(sample(seconds=15.0, gpu=40.0))
-    assert "GPU 40%" in capsys.readouterr().err
+    assert table.read_text().count("\n") == 3
 
 
 def test_a_plot_is_drawn_of_any_table(tmp_path):
@@ -353,8 +304,8 @@ def test_a_plot_is_drawn_of_any_table(tmp_path):
 
 
 def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
-    from goalreel.training.pixels.session import Sums
-    from goalreel.training.pixels.training import Trained, write_results
+    from goalreel.training.pixels.session import Session, Sums
+    from goalreel.training.pixels.training import write_results
 
     trainer = new_trainer()
     weights = trainer.learner.weights()
@@ -362,9 +313,10 @@ def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
                         for step in (0, 400, 500, 1000)]  # fmt: skip
     for mean in (-200.0, -150.0, -120.0, -130.0):
         trainer.evaluated([mean])
-    trained = Trained({"game": "MountainCar-v0"}, 3, SETTINGS, trainer, Sums(steps=1000), [])
+    trainer.steps = 1000
+    session = Session(SETTINGS, {"game": "MountainCar-v0"}, trainer, Sums(), [], tmp_path / "t.csv")
     files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
-    said = write_results(*files, trained, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
+    said = write_results(*files, session, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
     assert "1,000 decisions in " in said and "best after 500 decisions and 50 s: mean ret" in said
     policy = read_checkpoints(files[0], PixelCheckpoints)
     assert (policy.checkpoint_steps, policy.actions) == ((0, 400, 500, 1000), 3)

@@ -12,7 +12,7 @@ TORCH = importlib.util.find_spec("torch") is not None
 NEEDS_TORCH = pytest.mark.skipif(not TORCH, reason="takes PyTorch, which is no requirement")
 OPTIONS = {
     **{"collectors": 1, "environments": 2, "decisions": 1000, "buffer": 1000, "frame_skip": 40},
-    **{"replay_ratio": 0.25, "learning_starts": 100, "batch": 16, "accumulation": 2, "games": 2},
+    **{"replay_ratio": 0.25, "learning_starts": 100, "batch": 32, "games": 2},
     **{"evaluate_every": 500, "checkpoints": "[0]"},
 }
 
@@ -37,8 +37,8 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     told = json.loads((results / "pixels" / "metrics.json").read_text())
     assert told["stage"] == "pixels" and told["config"]["pixels"]["environments"] == 2
     metrics = told["metrics"]
-    assert metrics["decisions"] == 1000 and metrics["restarts"] == 0 and metrics["games"] >= 4
-    assert metrics["updates"] == int((1000 - 100) * 0.25 / 32) and metrics["drops"] == 0
+    assert metrics["decisions"] == 1000 and metrics["games"] >= 4
+    assert metrics["updates"] == int((1000 - 100) * 0.25 / 32)
     assert [len(one["returns"]) for one in metrics["evaluations"]] == [2, 2, 2]
     assert (
         metrics["best"]
@@ -60,7 +60,7 @@ def test_it_leaves_policy_table_metrics_and_plot(learned):
     ("edit", "jobs"),
     [
         ({"train": "{seed: 8}", "policy": "{name: random}", "seed": 1}, {}),
-        (config(backpressure="drop"), {"pixels": 1}),
+        (config(dueling="false"), {"pixels": 1}),
     ],
     ids=str,
 )

@@ -243,9 +243,6 @@ class Pixels(Section):
     network: Literal["small", "nature"] | None = None
     """The layers: `small` has 16 and 32 filters and 256 units (Mnih et al., 2013), `nature` has 32,
     64 and 64 filters and 512 units (Mnih et al., 2015)."""
-    normalise: Boolean | None = None
-    """Whether each convolution is followed by BatchNorm. Its averages are taken anew when weights
-    are published and when the target network gets them."""
     dueling: Boolean | None = None
     """Whether the network has one layer for the value of a state and one for the advantages of the
     actions (Wang et al., 2016)."""
@@ -262,7 +259,7 @@ class Pixels(Section):
     """The number of decisions that the training uses."""
     buffer: integer(1000, 10**11) | None = None
     """The size of the replay buffer in decisions of 7 kB each, over all environments. A buffer that
-    does not fit into memory is refused."""
+    does not fit into the memory of the machine, or of the GPU that learns, is refused."""
     learning_starts: integer(0, 10**11) | None = None
     """The number of decisions before the first update."""
     exploration: integer(0, 10**11) | None = None
@@ -270,22 +267,17 @@ class Pixels(Section):
     `final_epsilon`."""
     final_epsilon: number(ge=0, le=1) | None = None
     """The share of random actions after that."""
-    backpressure: Literal["block", "drop"] = "block"
-    """What a collector does when its ring buffer is full because learning is slower than playing:
-    `block` waits, `drop` plays on and drops the steps. Both are counted."""
     python: text("the path of a Python interpreter", r".") | None = None
     """The collectors' Python interpreter, 3.11 or newer, with NumPy, Pillow and the game installed;
     `null` is the workflow's own."""
     seed: Seed = 7
     """The seed of the initial weights and of all random choices. Two trainings with the same seed
     still differ, because the collectors run concurrently with the learner."""
-    replay_ratio: number(ge=0, le=10**5) | None = None
-    """The number of samples learned for each decision played; the faster side waits for the other.
-    With 0 neither waits."""
+    replay_ratio: number(gt=0, le=10**5) | None = None
+    """The number of samples learned for each decision played; the faster side waits for the
+    other."""
     batch: integer(1, 65536) | None = None
     """The number of samples in a batch."""
-    accumulation: integer(1, 1024) | None = None
-    """The number of batches whose gradients are averaged for one update."""
     learning_rate: number(gt=0, le=1) | None = None
     """The learning rate of Adam."""
     discount: number(ge=0, le=1) | None = None

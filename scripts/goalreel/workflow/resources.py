@@ -62,7 +62,7 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     if stage == "dqn":
         ms = 30_000 + run.config["dqn"]["decisions"] * _DQN_MS
     elif stage == "pixels":
-        ms = 120_000 + 1000 * pixels["decisions"] * (pixels["replay_ratio"] or 1) / _SAMPLES
+        ms = 120_000 + 1000 * pixels["decisions"] * pixels["replay_ratio"] / _SAMPLES
     elif stage == "verify":
         ms = 10_000 + 50 * covered + _PLAYED["simulate"][-1] * frames / threads
     elif stage not in _COMPUTED:

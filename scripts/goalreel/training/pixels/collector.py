@@ -1,53 +1,54 @@
-"""A collector: a process that plays N environments and writes its steps into a ring.
+"""The processes that play: collectors, evaluations, and what asks how many actions a game has.
 
-It takes no lock, and waits only for a full ring, in the mode `block`. It needs NumPy and the game
-alone, so that the interpreter may be another than the trainer's; where that has PyTorch, PyTorch
-plays. It ends when the trainer has ended.
+A collector plays N environments and writes its steps into a ring. It takes no lock, and waits only
+for a full ring. These processes need NumPy and the game alone, so that the interpreter may be
+another than the trainer's; where that has PyTorch, PyTorch plays. They end when the trainer has
+ended.
 """
 
 import contextlib
 import importlib.util
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.policies.pixel_network import Actor
+from goalreel.policies.pixel_network import SIDE, Actor
 from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.pixel_envs import PixelEnvs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.blocks import Fields
 from goalreel.training.shared_memory.ring import Ring
-from goalreel.training.shared_memory.weights import AbandonedError, Latest, SharedWeights
+from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights
 
-REFUSED = 78  # exit status of bad input, which no new start can mend; EX_CONFIG of sysexits.h
 END = -1  # the action of a row that holds an episode's last frame alone, and is no step
 _PAUSE = 0.002  # seconds between two tries to write into a full ring; with 0.5 ms, a collector
 # that waits for the learner took a tenth of the whole training's CPU time
+_SEED = 10_000  # of the games of an evaluation; a training's own are hashes of its seed
+_NICE = 5  # an evaluation gives way to the training
 
-CONTROL: Fields = {"epsilon": ("<f8", (1,))}
-"""Written by the trainer for all collectors."""
-COUNTERS: Fields = dict.fromkeys(("frames", "steps", "drops", "blocked"), ("<i8", (1,)))
-"""Written by a collector: steps of environments, its own steps, rows that a full ring did not
-take, and nanoseconds that it waited for room. A collector that is restarted counts on."""
-EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ()), "frames": ("<i8", ())}
+STATE: Fields = {"epsilon": ("<f8", (1,)), "frames": ("<i8", (1,)), "blocked": ("<i8", (1,))}
+"""The share of random actions, which the trainer writes; the steps of environments, and the
+nanoseconds that it waited for room, which the collector writes."""
+EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ())}
 """A game that has ended; see pixel_envs.Episode."""
 EPISODES = 1024  # that a collector's second ring holds
 
 
-def step_fields(shape: tuple[int, int]) -> Fields:
+def step_fields(shape: tuple[int, int] = (SIDE, SIDE)) -> Fields:
     """Return the fields of a step, as rings and replay hold them, for frames of a shape (H, W)."""
     return {
         "frame": ("u1", shape),
         "env": ("<i4", ()),  # the environment's number
         "action": ("<i2", ()),
         "reward": ("<f4", ()),
-        "episode_step": ("<i4", ()),  # steps since its reset, or since steps were dropped
+        "episode_step": ("<i4", ()),  # steps since its reset
         "terminated": ("u1", ()),
     }
 
@@ -76,31 +77,15 @@ def next_stacks(stacks: np.ndarray, obs: np.ndarray, ended: np.ndarray) -> np.nd
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a collector gets on its command line, as JSON.
-
-    The trainer leaves `weights` and `fds` open; `seed` is the session's then.
-    """
+    """What a collector gets on its command line, as JSON."""
 
     game: Mapping  # GameSettings as a dict
-    seed: tuple[int, ...]  # which no other start has
+    seed: tuple[int, ...]  # which no other collector and no other session has
     num_envs: int
-    shape: tuple[int, int]  # of a frame
     stack: int  # frames of an observation
     capacity: int  # steps of its ring
-    block: bool  # wait when the ring is full, rather than drop
-    weights: Mapping = field(default_factory=dict)  # fields of the shared weights
-    fds: Mapping[str, int] = field(default_factory=dict)  # of the memory, by its purpose
-
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def of(cls, text: str) -> "Assignment":
-        """Return the assignment of such JSON."""
-        values = json.loads(text)
-        weights = blocks.fields_of_json(values["weights"])
-        return cls(**{**values, "weights": weights, "shape": tuple(values["shape"])})
+    weights: Fields  # of the shared weights
+    fds: Mapping[str, int]  # of the memory, by its purpose
 
 
 class Collector:
@@ -109,13 +94,12 @@ class Collector:
     def __init__(self, assignment: Assignment, envs: PixelEnvs, alive: Callable[[], bool]):
         """Join the shared memory; waits for room, or for weights, end when `alive` is false."""
         fds = assignment.fds
-        self._steps = Ring(step_fields(assignment.shape), assignment.capacity, fds["steps"])
+        self._steps = Ring(step_fields(), assignment.capacity, fds["steps"])
         self._episodes = Ring(EPISODE, EPISODES, fds["episodes"])
-        self._counters = blocks.arrays(fds["counters"], COUNTERS)
-        self._epsilon = blocks.arrays(fds["control"], CONTROL)["epsilon"]
-        weights = SharedWeights(assignment.weights, fds["weights"])
-        self._actor = Latest(weights, actor_of, alive)
-        self._envs, self._alive, self._block = envs, alive, assignment.block
+        self._state = blocks.arrays(fds["state"], STATE)
+        self._weights = SharedWeights(assignment.weights, fds["weights"])
+        self._version, self._actor = -1, None
+        self._envs, self._alive = envs, alive
         self._rng = np.random.default_rng(assignment.seed)
         self._numbers = np.arange(assignment.num_envs, dtype=np.int32)
         self._episode_steps = np.zeros(assignment.num_envs, np.int32)
@@ -137,30 +121,27 @@ class Collector:
                 "terminated": step.terminated,
             },
         }
-        written = self._write(rows)
-        # What follows a dropped step has step 0, so that nothing is stacked across the gap.
-        self._episode_steps = np.where(self._numbers < written, self._episode_steps + 1, 0).astype(
-            np.int32
-        )
+        self._write(rows)
+        self._episode_steps += 1
         (cut,) = np.nonzero(step.truncated & ~step.terminated)
         if len(cut):
             self._write(self._last_frames(cut, step.next_obs))
         self._episode_steps[ended] = 0
         self._stacks = next_stacks(self._stacks, self._envs.obs, ended)
-        self._counters["frames"][0] += step.frames
-        self._counters["steps"][0] += len(actions)
+        self._state["frames"][0] += step.frames
         for episode in step.ended:
-            values = (episode.return_, episode.distance, episode.frames)
-            self._episodes.push({name: [v] for name, v in zip(EPISODE, values, strict=True)})
+            self._episodes.push({"return": [episode.return_], "distance": [episode.distance]})
 
     def _choose(self) -> np.ndarray:
         """Return the actions, (num_envs,) int16, each random with probability epsilon."""
         num_envs = len(self._numbers)
-        random = self._rng.random(num_envs) < self._epsilon[0]
+        random = self._rng.random(num_envs) < self._state["epsilon"][0]
         actions = self._rng.integers(self._envs.actions, size=num_envs, dtype=np.int16)
         if not random.all():
-            values = self._actor.get().values(self._stacks[~random])
-            actions[~random] = values.argmax(axis=1)
+            if self._weights.version != self._version:
+                self._version, weights = self._weights.read(self._alive)
+                self._actor = actor_of(weights)
+            actions[~random] = self._actor.values(self._stacks[~random]).argmax(axis=1)
         return actions
 
     def _last_frames(self, cut: np.ndarray, next_obs: np.ndarray) -> dict[str, np.ndarray]:
@@ -171,43 +152,57 @@ class Collector:
             **{"reward": zeros, "episode_step": self._episode_steps[cut], "terminated": zeros},
         }
 
-    def _write(self, rows: Mapping[str, np.ndarray]) -> int:
-        """Write rows into the ring; return how many of them the ring took."""
-        total = len(rows["env"])
-        done = self._steps.push(rows)
-        if done < total and self._block:
-            begun = time.monotonic_ns()
-            while done < total and self._alive():
-                time.sleep(_PAUSE)
-                done += self._steps.push({name: row[done:] for name, row in rows.items()})
-                now = time.monotonic_ns()
-                self._counters["blocked"][0] += now - begun
-                begun = now
-        elif done < total:
-            self._counters["drops"][0] += total - done
-        return done
+    def _write(self, rows: Mapping[str, np.ndarray]) -> None:
+        """Write rows into the ring, waiting for room while the trainer is alive."""
+        begun, done = time.monotonic_ns(), self._steps.push(rows)
+        if done == len(rows["env"]):
+            return
+        while done < len(rows["env"]) and self._alive():
+            time.sleep(_PAUSE)
+            done += self._steps.push({name: row[done:] for name, row in rows.items()})
+        self._state["blocked"][0] += time.monotonic_ns() - begun
 
 
-def main(argv: list[str]) -> None:
-    """Play until the trainer has ended; or, for `actions`, print how many a game has."""
-    what, text = argv
-    try:
-        if what == "actions":
-            envs = make_envs(GameSettings(**json.loads(text)), 0, 1)
-            print(envs.actions)
-        else:
-            assignment = Assignment.of(text)
-            seed = int(np.random.SeedSequence(assignment.seed).generate_state(1)[0])
-            envs = make_envs(GameSettings(**assignment.game), seed, assignment.num_envs)
-            collector = Collector(assignment, envs, child_process.parent_is_alive)
-            with contextlib.suppress(AbandonedError):
-                while child_process.parent_is_alive():
-                    collector.step()
-        envs.close()
-    except GoalreelError as error:
-        print(error, file=sys.stderr)
-        sys.exit(REFUSED)
+def actions(game: Mapping) -> None:
+    """Print how many actions a game has."""
+    with contextlib.closing(make_envs(GameSettings(**game), 0, 1)) as envs:
+        print(envs.actions)
+
+
+def collect(**values) -> None:
+    """Play an assignment until the trainer has ended."""
+    assignment = Assignment(**values)
+    seed = int(np.random.SeedSequence(assignment.seed).generate_state(1)[0])
+    envs = make_envs(GameSettings(**assignment.game), seed, assignment.num_envs)
+    collector = Collector(assignment, envs, child_process.parent_is_alive)
+    with contextlib.closing(envs), contextlib.suppress(AbandonedError):
+        while child_process.parent_is_alive():
+            collector.step()
+
+
+def evaluate(game: Mapping, stack: int, games: int, weights: Fields, fd: int) -> None:
+    """Play greedy games on fixed seeds by the weights in a descriptor's memory; print the returns.
+
+    The returns are those of the first game of each of `games` environments.
+    """
+    os.nice(_NICE)
+    actor = actor_of(blocks.arrays(fd, weights))
+    returns: dict[int, float] = {}
+    with contextlib.closing(make_envs(GameSettings(**game), _SEED, games)) as envs:
+        stacks = np.repeat(envs.obs[:, None], stack, axis=1)
+        while len(returns) < games and child_process.parent_is_alive():
+            step = envs.step(actor.values(stacks).argmax(axis=1).astype(np.int16))
+            stacks = next_stacks(stacks, envs.obs, step.terminated | step.truncated)
+            for episode in step.ended:
+                returns.setdefault(episode.index, episode.return_)
+    print(json.dumps([returns[index] for index in sorted(returns)]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        {"actions": actions, "collect": collect, "evaluate": evaluate}[sys.argv[1]](
+            **json.loads(sys.argv[2])
+        )
+    except GoalreelError as error:
+        print(error, file=sys.stderr)
+        sys.exit(child_process.BAD_INPUT)

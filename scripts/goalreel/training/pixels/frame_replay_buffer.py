@@ -3,27 +3,25 @@
 Every environment has a ring of its own, its steps in order. A step holds the frame of its
 observation, the action, the reward and whether it terminated the episode; the frame that it led to
 is that of the next step. A truncated episode ends with a step whose frame alone counts. Where the
-next step is missing, since an episode ended there or a full ring dropped it, the `episode_step` of
-the one that follows shows it: no stack and no return reaches across.
+next step is of another episode, its `episode_step` shows it: no stack and no return reaches across.
 
-The arrays are PyTorch's, on the learner's device where they fit, and what is sampled is chosen and
-gathered there. One thread appends while another samples, without a lock: an environment's count is
-raised once its steps are written; sampling keeps away from those that are overwritten next, and
-checks afterwards whether the writer has come as far as that.
+The arrays are PyTorch's, on the learner's device, and what is sampled is chosen and gathered there.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import psutil
 import torch
 
 from goalreel.errors import GoalreelError
-from goalreel.training.pixels.available_memory import available_memory
 from goalreel.training.pixels.collector import step_fields
-from goalreel.training.shared_memory.blocks import Fields
+from goalreel.training.pixels.settings import RING
 
 _TRIES = 100
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")  # a container that takes more is killed silently
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,7 @@ class FrameReplay:
     """The latest steps of all environments.
 
     Attributes:
-        size: steps of a environment.
-        stack: frames of an observation.
+        size: steps of an environment.
         count: (num_envs,) int64, how many steps each environment has ever held.
         device: PyTorch's, where the steps are.
     """
@@ -53,25 +50,25 @@ class FrameReplay:
         size: int,
         shape: tuple[int, int],
         stack: int,
-        margin: int,
         n_step: int = 1,
         discount: float = 0.99,
         device: torch.device | str = "cpu",
     ):
         """Reserve room for `size` steps, with frames of a shape (H, W), of each environment.
 
-        An environment's steps are written `margin` at a time, and as many may be added while a
-        sample is taken. Raises GoalreelError if the machine has less memory than that takes, before
-        any is touched, and if the environments are too short to sample from.
+        Raises GoalreelError if the device has less memory than that takes, before any is touched,
+        and if the environments' rings are too short to sample from.
         """
         fields = {name: spec for name, spec in step_fields(shape).items() if name != "env"}
-        self.device = _device(fields, num_envs * size, torch.device(device))
-        if size <= (least := 2 * margin + stack + n_step):
+        self.device = torch.device(device)
+        _check_memory(sum(np.dtype((d, s)).itemsize for d, s in fields.values()), num_envs * size,
+                      self.device)  # fmt: skip
+        if size <= (least := stack + n_step + 2 * RING):
             raise GoalreelError(
                 f"a replay buffer of {num_envs * size:,} steps has {size:,} for each of {num_envs} "
                 f"environments; it needs more than {least:,} for each"
             )
-        self.size, self.stack, self._margin, self._n_step = size, stack, margin, n_step
+        self.size, self._stack, self._n_step = size, stack, n_step
         self.count = np.zeros(num_envs, np.int64)
         self._steps = {
             name: torch.zeros(
@@ -89,47 +86,38 @@ class FrameReplay:
         """Return the number of steps that are held."""
         return int(np.minimum(self.count, self.size).sum())
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return all arrays by name, without copies on a CPU; nothing may be appended meanwhile.
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return all that `load` needs, without copies on a CPU."""
+        return {"count": torch.from_numpy(self.count), **self._steps}
 
-        `count`, (num_envs,) int64, and the fields of `step_fields` but env, (num_envs * size, ...).
-        """
-        return {"count": self.count, **{n: step.cpu().numpy() for n, step in self._steps.items()}}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Copy what `arrays` of a buffer of this size gave; maps of files will do.
+    def load(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Copy the state of a buffer of this size; maps of files will do.
 
         What is appended next begins with a reset, so that nothing is stacked across the gap.
-        Raises GoalreelError for arrays of another buffer.
+        Raises GoalreelError for the state of another buffer.
         """
-        for name, own in {"count": torch.from_numpy(self.count), **self._steps}.items():
-            if name not in arrays or arrays[name].shape != tuple(own.shape):
+        for name, own in self.state().items():
+            if name not in state or state[name].shape != own.shape:
                 raise GoalreelError(f"the replay buffer's {name} is not of {tuple(own.shape)}")
-            part = len(own) // len(self.count)
-            for start in range(0, len(own), part):
-                piece = np.array(arrays[name][start : start + part])
-                own[start : start + part] = torch.from_numpy(piece)
+            own.copy_(state[name])
 
     def append(self, rows: Mapping[str, np.ndarray], first_env: int = 0) -> None:
         """Add steps, in order of each environment; env 0 of the rows is environment `first_env`."""
         envs = rows["env"] + first_env
-        for index in np.unique(envs):
-            (own,) = np.nonzero(envs == index)
-            for start in range(0, len(own), self._margin):
-                self._append(int(index), rows, own[start : start + self._margin])
-
-    def _append(self, index: int, rows: Mapping[str, np.ndarray], own: np.ndarray) -> None:
-        places = index * self.size + (self.count[index] + np.arange(len(own))) % self.size
-        places = torch.from_numpy(places).to(self.device)
+        order = np.argsort(envs, kind="stable")
+        counts = np.bincount(envs, minlength=len(self.count))
+        numbers = np.empty(len(envs), np.int64)  # of each row among those of its environment
+        numbers[order] = np.arange(len(envs)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = self._sent(envs * self.size + (self.count[envs] + numbers) % self.size)
         for name, field in self._steps.items():
-            field[places] = torch.from_numpy(rows[name][own]).to(self.device)
-        self.count[index] += len(own)
+            field[places] = self._sent(rows[name])
+        self.count += counts
 
     def sample(self, count: int, rng: torch.Generator) -> Batch | None:
         """Return `count` steps, each as likely as another; None while hardly any can be chosen.
 
         A stack that reaches back to a reset repeats its first frame, as Gymnasium's
-        FrameStackObservation does. The newest n steps of a environment are not sampled yet.
+        FrameStackObservation does. The newest n steps of an environment are not sampled yet.
 
         rng: of the buffer's device.
         """
@@ -144,10 +132,9 @@ class FrameReplay:
         return None
 
     def _draw(self, count: int, rng: torch.Generator) -> Batch | None:
-        """Return up to `count` steps, or None if there are none, or some were overwritten."""
-        counts = self.count.copy()
-        oldest = np.maximum(counts - self.size + 2 * self._margin, 0)
-        held = np.maximum(counts - self._n_step - oldest, 0)
+        """Return up to `count` steps, or None if there are none."""
+        oldest = np.maximum(self.count - self.size, 0)
+        held = np.maximum(self.count - self._n_step - oldest, 0)
         if not held.sum():
             return None
         ends = np.cumsum(held)
@@ -164,24 +151,20 @@ class FrameReplay:
         terminated = self._steps["terminated"][chain].gather(1, last[:, None])[:, 0] > 0
         terminated &= last < self._n_step  # else its reward is not among the n
         length = last + terminated
-        good = (length > 0) & (steps - episode_steps[:, 0].clamp(max=self.stack - 1) >= oldest)
+        good = (length > 0) & (steps - episode_steps[:, 0].clamp(max=self._stack - 1) >= oldest)
         (kept,) = good.nonzero(as_tuple=True)
         kept = kept[:count]
         if not len(kept):
             return None
         base, steps, chain, length = base[kept], steps[kept], chain[kept], length[kept]
         rewards = self._steps["reward"][chain] * self._powers * (self._ahead < length[:, None])
-        batch = Batch(
+        return Batch(
             stacks=self._stacks(base, steps),
             actions=self._steps["action"][chain[:, 0]].long(),
             returns=rewards.sum(1),
             next_stacks=self._stacks(base, steps + torch.where(terminated[kept], 0, length)),
             discounts=torch.where(terminated[kept], 0.0, self._powers[length]),
         )
-        # The writer may be at work on `margin` steps beyond its count.
-        overwritten = self._sent(self.count + self._margin - self.size)[envs[kept]]
-        safe = (steps - self.stack + 1).clamp(min=0) >= overwritten
-        return batch if bool(safe.all()) else None
 
     def _stacks(self, base: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         episode_steps = self._steps["episode_step"][base + steps % self.size]
@@ -200,16 +183,17 @@ def _joined(batches: list[Batch]) -> Batch:
     return Batch(*map(torch.cat, zip(*(vars(b).values() for b in batches), strict=True)))
 
 
-def _device(fields: Fields, steps: int, device: torch.device) -> torch.device:
-    """Return where so many steps fit: the device, else the CPU. Raises GoalreelError if nowhere."""
-    size = sum(np.dtype(d).itemsize * int(np.prod(s)) for d, s in fields.values()) * steps
-    if device.type == "cuda" and size < torch.cuda.mem_get_info(device)[0] // 2:
-        return device
-    free = available_memory()
-    if size > free:
+def _check_memory(step: int, steps: int, device: torch.device) -> None:
+    """Raise GoalreelError if so many steps, of so many bytes, do not fit into a device's memory."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+    else:
+        free = psutil.virtual_memory().available
+        if _CONTAINER.exists() and (limit := _CONTAINER.read_text().strip()) != "max":
+            free = min(free, int(limit))
+    if step * steps > free:
         raise GoalreelError(
-            f"a replay buffer of {steps:,} steps takes {size / 2**30:,.1f} GiB; this machine, or "
-            f"its container, has {free / 2**30:,.1f} GiB free, which is enough for "
-            f"{int(steps * free / size):,}"
+            f"pixels.buffer: {steps:,} steps take {step * steps / 2**30:,.1f} GiB; this machine, "
+            f"its container or its GPU has {free / 2**30:,.1f} GiB free. "
+            f"Take at most {free // step:,}."
         )
-    return torch.device("cpu")

@@ -8,18 +8,20 @@ import csv
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from goalreel.cli import say
 from goalreel.files.atomic import replacing
 
 EVERY = 5.0  # seconds
-COLUMNS = (
-    *("seconds", "decisions", "decisions_per_s", "updates", "updates_per_s", "samples", "drops"),
-    *("buffer", "queue", "ahead", "loss", "td_error", "episodes", "return", "distance"),
-    *("evaluation", "epsilon", "blocked", "learning", "restarts", "gpu"),
-)
+_DIGITS = {
+    **{"seconds": 3, "decisions": 0, "decisions_per_s": 1, "updates": 0, "updates_per_s": 3},
+    **dict.fromkeys(("samples", "buffer", "queue"), 0),
+    **dict.fromkeys(("loss", "td_error", "episodes", "return", "distance", "evaluation")),
+    **{"epsilon": 4, "blocked": 4, "learning": 4},
+}  # of a cell after the point; None: six significant ones
+COLUMNS = tuple(_DIGITS)
 _PANELS = (
     ("return", (("return", "latest 100 games"), ("evaluation", "greedy evaluation"))),
     ("loss", (("loss", "loss"), ("td_error", "TD error"))),
@@ -28,24 +30,23 @@ _PANELS = (
 )
 
 
-_DIGITS = {"seconds": 3, "decisions_per_s": 1, "updates_per_s": 3}
-_DIGITS |= dict.fromkeys(("epsilon", "blocked", "learning"), 4)
-
-
 class Monitor:
-    """Writes each sample into the table at once, for other readers, and for after a crash.
+    """Writes each sample into the table at once, for other readers, and for after a crash."""
 
-    Attributes:
-        rows: the table so far, cells below COLUMNS.
-    """
+    def __init__(self, first: Mapping, total: int, rows: list[list], table: Path):
+        """Begin the file `table` with the rows of a training that is resumed.
 
-    def __init__(self, first: Mapping, total: int, rows: Sequence[Sequence], table: Path):
-        """Begin the file `table` with the rows of a training that is resumed; total: decisions."""
-        self.rows, self._table = [list(row) for row in rows], table
+        Args:
+            first: a sample before the first one.
+            total: decisions of the training.
+            rows: of the table so far, cells below COLUMNS, to which rows are added.
+            table: its file.
+        """
+        self._rows, self._table = rows, table
         write_rows(table, rows)
         self._before, self._total, self._at = first, total, time.monotonic()
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Return whether it is time for another sample."""
         return time.monotonic() - self._at >= EVERY
 
@@ -54,12 +55,18 @@ class Monitor:
 
         sample: the columns without rates; `blocked` and `learning` are the seconds up to now.
         """
-        row = _row(self._before, sample)
-        self._before, self._at = sample, time.monotonic()
-        self.rows.append(row)
+        before, self._before, self._at = self._before, sample, time.monotonic()
+        rates = {
+            name: (sample[name] - before[name]) / max(sample["seconds"] - before["seconds"], 1e-9)
+            for name in ("decisions", "updates", "blocked", "learning")
+        }
+        row = sample | {f"{name}_per_s": rates[name] for name in ("decisions", "updates")}
+        row |= {name: min(rates[name], 1.0) for name in ("blocked", "learning")}
+        row = {name: _rounded(row[name], digits) for name, digits in _DIGITS.items()}
+        self._rows.append(list(row.values()))
         with self._table.open("a", newline="") as stream:
-            _write(stream, [row])
-        say(_line(dict(zip(COLUMNS, row, strict=True)), self._total))
+            _write(stream, self._rows[-1:])
+        say(_line(row, self._total))
 
 
 def write_rows(path: Path, rows: Sequence[Sequence]) -> None:
@@ -72,56 +79,28 @@ def _write(stream, rows: Sequence[Sequence]) -> None:
     csv.writer(stream, lineterminator="\n").writerows(rows)  # None is an empty cell
 
 
-def _row(before: Mapping, sample: Mapping) -> list[float | int | None]:
-    passed = max(sample["seconds"] - before["seconds"], 1e-9)
-
-    def rate(name: str) -> float:
-        return (sample[name] - before[name]) / passed
-
-    row = sample | {f"{name}_per_s": rate(name) for name in ("decisions", "updates")}
-    row |= {name: min(rate(name), 1.0) for name in ("blocked", "learning")}
-    return [_rounded(name, row[name]) for name in COLUMNS]
-
-
-def _rounded(name: str, value: float | None) -> float | int | None:
-    if not isinstance(value, float):
+def _rounded(value: float, digits: int | None) -> float | int | None:
+    if math.isnan(value):
+        return None
+    if isinstance(value, int):
         return value
-    if name in _DIGITS:
-        return round(value, _DIGITS[name])
-    return None if math.isnan(value) else float(f"{value:.6g}")
+    return float(f"{value:.6g}") if digits is None else round(value, digits)
 
 
-def _line(row: dict, total: int) -> str:
+def _line(row: Mapping, total: int) -> str:
     def cell(name: str, form: str = ",") -> str:
         return "-" if row[name] is None else format(row[name], form)
 
     return (
-        f"{row['seconds']:,.0f} s: {cell('decisions')} of {total:,} decisions, "
+        f"{cell('seconds', ',.0f')} s: {cell('decisions')} of {total:,} decisions, "
         f"{cell('decisions_per_s', ',.0f')}/s; {cell('updates')} updates, "
         f"{cell('updates_per_s', '.2f')}/s; loss {cell('loss', '.3g')}, TD error "
         f"{cell('td_error', '.3g')}; return {cell('return', '.1f')}, distance "
         f"{cell('distance', '.2f')} over {cell('episodes')} episodes, evaluation "
         f"{cell('evaluation', '.1f')}; epsilon {cell('epsilon', '.2f')}; buffer {cell('buffer')}, "
-        f"queue {cell('queue')} of at most {cell('ahead')}, drops {cell('drops')}; collectors "
-        f"blocked {cell('blocked', '.0%')}, learner busy {cell('learning', '.0%')}, restarts "
-        f"{cell('restarts')}, GPU {cell('gpu', '.0f')}%"
-    ).replace(", GPU -%", "")
-
-
-def gpu_use() -> Callable[[], float | None]:
-    """Return a function that gives the GPU's use in percent; None where that is unknown.
-
-    PyTorch asks NVIDIA's library where `nvidia-ml-py` is installed.
-    """
-    import torch
-
-    def used() -> float | None:
-        try:
-            return float(torch.cuda.utilization())
-        except Exception:  # no GPU, no library, no right to ask: of many kinds
-            return None
-
-    return used if torch.cuda.is_available() and used() is not None else lambda: None
+        f"queue {cell('queue')}; collectors blocked {cell('blocked', '.0%')}, learner busy "
+        f"{cell('learning', '.0%')}"
+    )
 
 
 def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, spec: str) -> None:

@@ -15,46 +15,24 @@ WHITE = 255.0
 class PixelNetwork(nn.Module):
     """Convolutions, each with ReLU, then two layers: uint8 stacks to values.
 
-    With `normalise`, BatchNorm comes after each convolution, which then has no bias, since it would
-    be taken away, and weights begin as in K. He et al., "Delving Deep into Rectifiers" (2015),
-    equation 10; without it as PyTorch's layers do. With `dueling`, the last layer gives advantages,
-    and another the value of the state (Z. Wang et al., "Dueling Network Architectures", 2016,
-    equation 9).
+    With `dueling`, the last layer gives advantages, and another the value of the state (Z. Wang et
+    al., "Dueling Network Architectures", 2016, equation 9).
     """
 
-    def __init__(
-        self,
-        actions: int,
-        stack: int,
-        network: str = "nature",
-        normalise: bool = False,
-        dueling: bool = False,
-    ):
+    def __init__(self, actions: int, stack: int, network: str = "nature", dueling: bool = False):
         """Begin with random weights, of PyTorch's generator."""
         super().__init__()
         convolutions, hidden = NETWORKS[network]
         layers: list[nn.Module] = []
         channels = stack
         for filters, kernel, stride in convolutions:
-            layers.append(nn.Conv2d(channels, filters, kernel, stride, bias=not normalise))
-            # Averages over all that was seen since their last reset, not running ones.
-            layers += [nn.BatchNorm2d(filters, momentum=None)] if normalise else []
-            layers.append(nn.ReLU(inplace=True))
+            layers += [nn.Conv2d(channels, filters, kernel, stride), nn.ReLU(inplace=True)]
             channels = filters
         self.convolutions = nn.Sequential(*layers)
         side = side_after(tuple(kernel for _, kernel, _ in convolutions))
         self.hidden = nn.Linear(channels * side**2, hidden)
         self.values = nn.Linear(hidden, actions)
         self.state_value = nn.Linear(hidden, 1) if dueling else None
-        if normalise:
-            for module in self.modules():
-                if isinstance(module, nn.Conv2d | nn.Linear):
-                    last = module in (self.values, self.state_value)
-                    nn.init.kaiming_normal_(
-                        module.weight, nonlinearity="linear" if last else "relu"
-                    )
-                    if module.bias is not None:
-                        nn.init.zeros_(module.bias)
 
     def forward(self, stacks: torch.Tensor) -> torch.Tensor:
         """Return the values, (n, actions), of (n, stack, 84, 84) uint8 stacks."""
@@ -74,36 +52,21 @@ class PixelNetwork(nn.Module):
 def weights_for_acting(network: PixelNetwork) -> dict[str, np.ndarray]:
     """Return float32 weights by name, as pixel_network.Actor and TorchActor take them.
 
-    Of each layer its `weight` and `bias`, shaped as PyTorch has them. A BatchNorm with its averages
-    is folded into the convolution before it, the scale of pixels into the first, and the value of
-    the state into the last layer.
+    Of each layer its `weight` and `bias`, shaped as PyTorch has them. The scale of pixels is folded
+    into the first convolution, and the value of the state into the last layer.
     """
-    weights, place = {}, 0
-    for module in network.convolutions:
-        if isinstance(module, nn.Conv2d):
-            weight = module.weight.detach().cpu().double()
-            bias = torch.zeros(len(weight)) if module.bias is None else module.bias.cpu()
-            bias = bias.double()
-        elif isinstance(module, nn.BatchNorm2d):
-            mean, variance, gain, shift = (
-                tensor.cpu().double()
-                for tensor in (module.running_mean, module.running_var, module.weight, module.bias)
-            )
-            gain = gain / torch.sqrt(variance + module.eps)
-            weight, bias = weight * gain[:, None, None, None], (bias - mean) * gain + shift
-        else:
-            scale = WHITE if place == 0 else 1.0
-            weights[f"convolution{place}.weight"] = weight / scale
-            weights[f"convolution{place}.bias"] = bias
-            place += 1
-    for name in ("hidden", "values"):
-        layer = getattr(network, name)
+    layers = {f"convolution{n}": layer for n, layer in enumerate(network.convolutions[::2])}
+    layers |= {"hidden": network.hidden, "values": network.values}
+    weights = {}
+    for name, layer in layers.items():
         for kind in ("weight", "bias"):
             array = getattr(layer, kind).cpu()
-            if name == "values" and network.state_value is not None:
+            if (name, kind) == ("convolution0", "weight"):
+                array = array.double() / WHITE
+            elif name == "values" and network.state_value is not None:
                 array = array - array.mean(0) + getattr(network.state_value, kind).cpu()
-            weights[f"{name}.{kind}"] = array
-    return {name: np.array(t.numpy(), np.float32, order="C") for name, t in weights.items()}
+            weights[f"{name}.{kind}"] = np.array(array.numpy(), np.float32, order="C")
+    return weights
 
 
 class TorchActor:

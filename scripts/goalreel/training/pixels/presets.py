@@ -12,7 +12,6 @@ from goalreel.training.games.settings import ALE, CAR, MARIO, family_of
 _ATARI = {
     "frame_skip": 4,
     "network": "small",
-    "normalise": False,
     "dueling": True,
     "double": False,
     "n_step": 10,
@@ -25,7 +24,6 @@ _ATARI = {
     "final_epsilon": 0.02,
     "replay_ratio": 8,
     "batch": 32,
-    "accumulation": 1,
     "learning_rate": 2.5e-4,
     "discount": 0.99,
     "gradient_clip": 10,

@@ -1,7 +1,7 @@
 """A session of a training from pixels, from its start or a checkpoint to its end or a signal.
 
-The loop drives collectors, replay feeder, trainer and monitor, and waits for no lock. Collectors
-run free beside the learner, so that no two sessions are alike.
+The loop drives collectors, trainer and monitor, and waits for no lock. Collectors run free beside
+the learner, so that no two sessions are alike.
 """
 
 import contextlib
@@ -14,13 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.cli import say
-from goalreel.policies.pixel_network import SIDE
-from goalreel.training.pixels.collector import Assignment
-from goalreel.training.pixels.collectors import Collectors
-from goalreel.training.pixels.evaluator import Evaluator
-from goalreel.training.pixels.monitor import Monitor, gpu_use
-from goalreel.training.pixels.replay_feeder import ReplayFeeder
-from goalreel.training.pixels.settings import BATCH, PipelineSettings
+from goalreel.training.pixels.collectors import Collectors, Evaluation
+from goalreel.training.pixels.monitor import Monitor
+from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 
 _PAUSE = 0.001  # seconds, when there is nothing to learn
@@ -58,11 +54,8 @@ class Sums:
     seconds: float = 0.0  # of work
     learning: float = 0.0  # seconds of these while the learner learned
     blocked: float = 0.0  # seconds that collectors waited for room, of all together
-    steps: int = 0  # decisions that were taken into the buffer
-    played: int = 0  # steps of environments, whether taken in or dropped
+    played: int = 0  # steps of environments
     cpu_seconds: float = 0.0  # of the trainer, and of its collectors and evaluations that ended
-    drops: int = 0  # rows that full rings did not take
-    restarts: int = 0  # of collectors
 
 
 @dataclass
@@ -73,124 +66,107 @@ class Session:
     game: Mapping  # GameSettings as a dict
     trainer: Trainer
     sums: Sums  # of the sessions before, then up to the latest sample
-    rows: Sequence[Sequence]  # of the monitor's table
+    rows: list[list]  # of the monitor's table
     table: Path  # its file
 
     def __post_init__(self):
         """Keep the sums of the sessions before."""
-        self._before, self._learning, self._gpu = self.sums, 0.0, gpu_use()
-        self._cpu, self._evaluator = _cpu_seconds(), None
+        self._before, self._learning, self._cpu = self.sums, 0.0, _cpu_seconds()
+        self._evaluation: Evaluation | None = None
 
     def run(self, asked: Sequence[str]) -> None:
         """Train until all is learned, or `asked` has a signal's name. Raises GoalreelError."""
         settings, trainer = self.settings, self.trainer
-        assignment = Assignment(
-            *(self.game, (settings.seed, self._before.sessions), settings.environments),
-            *((SIDE, SIDE), trainer.replay.stack, settings.ring, settings.backpressure == "block"),
-        )
-        chosen = settings.interpreter, settings.collectors, assignment
-        epsilon = settings.epsilon(self._before.steps)
+        epsilon = settings.epsilon(trainer.steps)
         self._began = time.monotonic()
-        with Collectors(*chosen, trainer.learner.weights(), epsilon) as collectors:
-            feeder = ReplayFeeder(collectors.rings, trainer.replay, settings.environments)
-            feeder.steps = self._before.steps
-            feeder.limit = trainer.limit()
-            feeder.start()
-            first = self._sample(collectors, feeder)
-            monitor = Monitor(first, settings.decisions, self.rows, self.table)
+        collectors = Collectors(
+            *(settings, self.game, self._before.sessions, trainer.learner.weights(), epsilon)
+        )
+        with contextlib.closing(collectors):
+            monitor = Monitor(self._sample(collectors), settings.decisions, self.rows, self.table)
             try:
-                while not (asked or self._turn(collectors, feeder, monitor)):
+                while not (asked or self._turn(collectors, monitor)):
                     pass
             finally:
-                if self._evaluator:
-                    self._evaluator.stop()
-                collectors.stop()
-                feeder.stop()
+                if self._evaluation:
+                    self._evaluation.close()
+                collectors.close()
+                while trainer.take_in(collectors.rings):
+                    pass
                 trainer.ended(collectors.ended())
-                monitor.take(self._sample(collectors, feeder))
-                self.rows = monitor.rows
+                monitor.take(self._sample(collectors))
 
-    def _turn(self, collectors: Collectors, feeder: ReplayFeeder, monitor: Monitor) -> bool:
-        """Learn once if that is due, or wait a little; return whether all is done."""
+    def _turn(self, collectors: Collectors, monitor: Monitor) -> bool:
+        """Learn once if that is due, or take in what was played; return whether all is done."""
         trainer = self.trainer
-        feeder.check()
-        collectors.watch()
+        collectors.check()
         trainer.ended(collectors.ended())
-        steps = feeder.steps
-        learned = trainer.may_learn(steps) and self._learn(steps, collectors)
-        feeder.limit = trainer.limit()
-        collectors.explore(self.settings.epsilon(steps))
-        over = trainer.done(steps, learned)
-        trainer.queue_checkpoints(steps if over else trainer.learned_from(steps), self._seconds())
+        learned = trainer.is_due() and self._learn(collectors)
+        moved = 0 if learned else trainer.take_in(collectors.rings)
+        collectors.explore(self.settings.epsilon(trainer.steps))
+        over = trainer.steps >= self.settings.decisions and not learned
+        trainer.queue_checkpoints(trainer.steps if over else trainer.learned_steps, self._seconds())
         self._evaluate()
-        if monitor.due():
-            monitor.take(self._sample(collectors, feeder))
+        if monitor.is_due():
+            monitor.take(self._sample(collectors))
         done = over and not trainer.waiting
-        if not (learned or done):
+        if not (learned or moved or done):
             time.sleep(_PAUSE)
         return done
 
     def _evaluate(self) -> None:
         """Take the returns of an evaluation that has ended, and begin the next one."""
-        settings, trainer = self.settings, self.trainer
-        if self._evaluator:
-            returns = self._evaluator.returns()
+        trainer = self.trainer
+        if self._evaluation:
+            returns = self._evaluation.returns()
             if returns is None:
                 return
-            self._evaluator.stop()
-            self._evaluator = None
+            self._evaluation.close()
+            self._evaluation = None
             trainer.evaluated(returns)
             latest = trainer.evaluations[-1]
             say(
-                f"evaluation of {latest.checkpoint_step:,} decisions, after "
-                f"{latest.seconds:,.0f} s: mean return {latest.mean:.1f} of {len(returns)} games"
+                f"evaluation of {latest.checkpoint_step:,} decisions, after {latest.seconds:,.0f} "
+                f"s: mean return {latest.mean:.1f} of {len(returns)} greedy games"
             )
         if trainer.waiting:
-            weights = trainer.waiting[0][-1]
-            game = self.game, trainer.replay.stack, settings.games
-            self._evaluator = Evaluator.start(settings.interpreter, *game, weights)
+            self._evaluation = Evaluation(self.settings, self.game, trainer.waiting[0][-1])
 
     def _seconds(self) -> float:
         return self._before.seconds + time.monotonic() - self._began
 
-    def _learn(self, steps: int, collectors: Collectors) -> bool:
-        begun = time.monotonic()
-        learned = self.trainer.update(steps)
+    def _learn(self, collectors: Collectors) -> bool:
+        begun, learner = time.monotonic(), self.trainer.learner
+        learned = self.trainer.update()
         if learned:
             self._learning += time.monotonic() - begun
-            weights = self.trainer.new_weights()
-            if weights is not None:
-                collectors.publish(weights)
+            if learner.updates % self.settings.publish_every == 0:
+                collectors.publish(learner.weights())
         return learned
 
-    def _sample(self, collectors: Collectors, feeder: ReplayFeeder) -> dict:
+    def _sample(self, collectors: Collectors) -> dict:
         """Return the present state as the monitor takes it, and keep the sums."""
-        before, trainer, counted = self._before, self.trainer, collectors.counted()
+        before, trainer, settings = self._before, self.trainer, self.settings
         self.sums = sums = Sums(
             sessions=before.sessions + 1,
             seconds=self._seconds(),
-            cpu_seconds=before.cpu_seconds + _cpu_seconds() - self._cpu,
             learning=before.learning + self._learning,
-            blocked=before.blocked + counted["blocked"] / 1e9,
-            steps=feeder.steps,
-            played=before.played + counted["frames"],
-            drops=before.drops + counted["drops"],
-            restarts=before.restarts + collectors.restarts,
+            blocked=before.blocked + collectors.total("blocked") / 1e9,
+            played=before.played + collectors.total("frames"),
+            cpu_seconds=before.cpu_seconds + _cpu_seconds() - self._cpu,
         )
-        learned, (return_, distance) = trainer.learner.learned, trainer.means()
-        settings, evaluations = self.settings, trainer.evaluations
+        learned, count = trainer.learner.learned, max(len(trainer.recent), 1)
+        means = [sum(column) / count for column in zip(*trainer.recent, strict=True)]
+        return_, distance = means or (math.nan, math.nan)
         return {
-            **{"seconds": sums.seconds, "decisions": sums.steps, "updates": trainer.updates},
-            **{"samples": trainer.samples, "drops": sums.drops, "buffer": len(trainer.replay)},
-            # Steps in the rings; the most that rings and one batch of the feeder hold.
-            **{"queue": feeder.queued()},
-            "ahead": settings.ring * settings.collectors + max(BATCH, settings.num_envs),
-            **{"loss": learned.loss, "td_error": learned.td_error, "episodes": trainer.games},
+            **{"seconds": sums.seconds, "decisions": trainer.steps, "samples": trainer.samples},
+            **{"updates": trainer.learner.updates, "buffer": len(trainer.replay)},
+            **{"queue": sum(map(len, collectors.rings)), "loss": learned.loss},
+            **{"td_error": learned.td_error, "episodes": trainer.games},
             **{"return": return_, "distance": distance},
-            "evaluation": evaluations[-1].mean if evaluations else math.nan,
-            "epsilon": settings.epsilon(sums.steps),
+            "evaluation": trainer.evaluations[-1].mean if trainer.evaluations else math.nan,
+            "epsilon": settings.epsilon(trainer.steps),
             **{"blocked": sums.blocked / settings.collectors, "learning": sums.learning},
-            **{"restarts": sums.restarts, "gpu": self._gpu()},
         }
 
 

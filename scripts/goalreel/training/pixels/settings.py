@@ -3,8 +3,7 @@
 import sys
 from dataclasses import dataclass
 
-BATCH = 64  # steps that are moved into the buffer at a time
-_RING = 16  # steps of each environment that a collector may be ahead of the replay feeder
+RING = 16  # steps of each environment that a collector may be ahead of the trainer
 
 
 @dataclass(frozen=True)
@@ -15,7 +14,6 @@ class PipelineSettings:
     preset: str
     frame_skip: int
     network: str  # its name in pixel_network.NETWORKS
-    normalise: bool  # BatchNorm after each convolution; without it they have biases
     dueling: bool  # separate values of states and advantages of actions
     double: bool  # Double DQN (H. van Hasselt et al., 2016)
     n_step: int
@@ -26,12 +24,10 @@ class PipelineSettings:
     learning_starts: int  # decisions
     exploration: int  # decisions
     final_epsilon: float
-    backpressure: str  # block or drop
     python: str | None  # the collectors' interpreter, None for this one
     seed: int
-    replay_ratio: float  # samples learned for each decision taken in; 0: no side waits
+    replay_ratio: float  # samples learned for each decision taken in
     batch: int
-    accumulation: int  # batches of an update, which follows their mean gradient
     learning_rate: float  # of Adam
     discount: float  # of what follows an action, however many frames it lasts
     gradient_clip: float  # the most that the gradient's norm may be, 0 for no limit
@@ -42,7 +38,6 @@ class PipelineSettings:
     checkpoints: list[int]  # decisions
     stack: int = 4  # frames of an observation
     autocast: bool = True  # bfloat16 on a CPU that computes in it; float16, scaled, on CUDA
-    compile: bool = False  # torch.compile; on a CPU an update was measured to take as long without
     device: str | None = None  # of PyTorch, None for CUDA where it is
 
     @property
@@ -56,14 +51,9 @@ class PipelineSettings:
         return self.collectors * self.environments
 
     @property
-    def samples(self) -> int:
-        """The samples of an update."""
-        return self.batch * self.accumulation
-
-    @property
     def ring(self) -> int:
         """The steps that a collector's ring holds, the most by which it is ahead."""
-        return _RING * self.environments
+        return RING * self.environments
 
     @property
     def checkpoint_steps(self) -> list[int]:

@@ -6,20 +6,21 @@ sample.
 """
 
 import math
-from collections import deque
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from goalreel.policies.pixel_network import SIDE
-from goalreel.training.pixels.frame_replay_buffer import FrameReplay
-from goalreel.training.pixels.settings import BATCH, PipelineSettings
+from goalreel.training.pixels.collector import END
+from goalreel.training.pixels.frame_replay_buffer import Batch, FrameReplay
+from goalreel.training.pixels.settings import PipelineSettings
+from goalreel.training.shared_memory.ring import Ring
 
 _RECENT = 100  # games that a mean is taken over
-_MARGIN = 64  # steps of a environment that are written at a time, unless the buffer is small
+_SAVED = ("steps", "games", "recent", "waiting", "kept")
 
 Weights = Mapping[str, np.ndarray]
 
@@ -30,7 +31,7 @@ class Evaluation:
 
     checkpoint_step: int  # decisions
     seconds: float  # of training, when the weights were taken
-    returns: tuple[float, ...]  # of each game
+    returns: list[float]  # of each game
 
     @property
     def mean(self) -> float:
@@ -44,7 +45,7 @@ class Trainer:
     Attributes:
         learner: a learner.PixelLearner.
         replay: the buffer.
-        updates: of the learner.
+        steps: decisions that were taken into the buffer.
         games: that have ended.
         recent: return and distance of the latest of them.
         due: checkpoints whose evaluations are still to come, increasing.
@@ -59,59 +60,53 @@ class Trainer:
         Raises GoalreelError for a buffer that the machine's memory does not hold.
         """
         self._settings, self.learner = settings, learner
-        size = settings.buffer // settings.num_envs
-        margin = max(1, min(_MARGIN, size // 8))
-        n_step = settings.n_step, settings.discount, learner.device
-        shape = (SIDE, SIDE), settings.stack
-        self.replay = FrameReplay(settings.num_envs, size, *shape, margin, *n_step)
+        self.replay = FrameReplay(
+            *(settings.num_envs, settings.buffer // settings.num_envs, (SIDE, SIDE)),
+            *(settings.stack, settings.n_step, settings.discount, learner.device),
+        )
         self._rng = torch.Generator(self.replay.device).manual_seed(settings.seed)
         self._drawn = self._rng.get_state()  # before the samples that are drawn ahead
         self._ahead: Future | None = None
         self._thread = ThreadPoolExecutor(1)
-        self.updates = self.games = 0
-        self.recent: deque[tuple[float, float]] = deque(maxlen=_RECENT)
-        self.due = deque(settings.checkpoint_steps)
-        self.waiting: deque[tuple[int, float, Weights]] = deque()
+        self.steps = self.games = 0
+        self.recent: list[tuple[float, float]] = []
+        self.due = settings.checkpoint_steps
+        self.waiting: list[tuple[int, float, Weights]] = []
         self.evaluations: list[Evaluation] = []
         self.kept: dict[int, Weights] = {}
 
     @property
     def samples(self) -> int:
         """All samples that were learned from."""
-        return self.updates * self._settings.samples
+        return self.learner.updates * self._settings.batch
 
-    def may_learn(self, steps: int) -> bool:
-        """Return whether an update is due after so many decisions."""
-        return steps >= self._due()
-
-    def _due(self) -> int:
-        """Return the decisions after which the next update is due."""
+    @property
+    def learned_steps(self) -> int:
+        """The decisions whose share of updates is made."""
         settings = self._settings
-        if not settings.replay_ratio:
-            return settings.learning_starts
-        samples = self.samples + settings.samples
-        return settings.learning_starts + math.ceil(samples / settings.replay_ratio)
+        return min(self.steps, settings.learning_starts + int(self.samples / settings.replay_ratio))
 
-    def limit(self) -> int:
-        """Return the decisions that may be taken in before the next update.
+    def is_due(self) -> bool:
+        """Return whether an update is due after the decisions that were taken in."""
+        settings = self._settings
+        samples = math.ceil((self.samples + settings.batch) / settings.replay_ratio)
+        return self.steps >= settings.learning_starts + samples
 
-        Beyond the one at which that is due there are three updates' worth, so that the learner
-        finds work whenever it is ready for it, rounded up so that what the replay feeder moves at
-        a time is a batch.
-        """
-        settings, last = self._settings, self._settings.decisions
-        if not settings.replay_ratio:
-            return last
-        ahead = self._due() - settings.learning_starts
-        ahead += 3 * settings.samples / settings.replay_ratio
-        return min(settings.learning_starts + math.ceil(ahead / BATCH) * BATCH, last)
+    def take_in(self, rings: Sequence[Ring]) -> int:
+        """Move what rings hold into the buffer, up to the last decision; return the rows moved."""
+        if self._ahead:
+            wait([self._ahead])  # which reads the buffer
+        moved, environments = 0, self._settings.environments
+        for number, ring in enumerate(rings):
+            rows = ring.items(self._settings.decisions - self.steps)
+            if count := len(rows["env"]):
+                self.replay.append(rows, number * environments)
+                self.steps += int((rows["action"] != END).sum())
+                ring.release(count)
+                moved += count
+        return moved
 
-    def done(self, steps: int, learned: bool) -> bool:
-        """Return whether all decisions are in, and all is learned; learned: an update just now."""
-        over = steps >= self._settings.decisions
-        return over and not (self._settings.replay_ratio and learned)
-
-    def update(self, steps: int) -> bool:
+    def update(self) -> bool:
         """Learn once; return whether there was enough in the buffer to do so."""
         prepared = self._ahead.result() if self._ahead else self._prepared()
         self._ahead = None
@@ -120,47 +115,28 @@ class Trainer:
         self._drawn = self._rng.get_state()
         if self.learner.device.type == "cpu":  # a GPU computes beside this thread in any case
             self._ahead = self._thread.submit(self._prepared)
-        settings, before = self._settings, self.learned_from(steps)
-        self.learner.learn(prepared, settings.rate_left(before))
-        self.updates += 1
-        if self.learned_from(steps) // settings.target_every > before // settings.target_every:
+        before, every = self.learned_steps, self._settings.target_every
+        self.learner.learn(*prepared, self._settings.rate_left(before))
+        if self.learned_steps // every > before // every:
             if self._ahead:
-                self._ahead.exception()  # it has ended: the target network is free
+                wait([self._ahead])  # which reads the target network
             self.learner.update_target()
         return True
 
-    def _prepared(self) -> list | None:
+    def _prepared(self) -> tuple[Batch, torch.Tensor] | None:
         """Return what the learner takes for an update, None if the buffer holds too little."""
-        settings, prepared = self._settings, []
-        for _ in range(settings.accumulation):
-            batch = self.replay.sample(settings.batch, self._rng)
-            if batch is None:
-                return None
-            prepared.append(self.learner.prepared(batch))
-        return prepared
-
-    def learned_from(self, steps: int) -> int:
-        """Return the decisions whose share of updates is made, of so many that are in."""
-        settings = self._settings
-        if not settings.replay_ratio:
-            return steps
-        return min(steps, settings.learning_starts + int(self.samples / settings.replay_ratio))
-
-    def new_weights(self) -> Weights | None:
-        """Return the weights if the latest update is one to publish."""
-        if self.updates % self._settings.publish_every:
-            return None
-        return self.learner.weights()
+        batch = self.replay.sample(self._settings.batch, self._rng)
+        return batch and (batch, self.learner.target_values(batch))
 
     def queue_checkpoints(self, decisions: int, seconds: float) -> None:
         """Queue the weights for evaluation at each checkpoint that has come."""
         while self.due and self.due[0] <= decisions:
-            self.waiting.append((self.due.popleft(), seconds, self.learner.weights()))
+            self.waiting.append((self.due.pop(0), seconds, self.learner.weights()))
 
-    def evaluated(self, returns: Iterable[float]) -> None:
+    def evaluated(self, returns: list[float]) -> None:
         """Record the games of the first weights that wait, and keep these if they are needed."""
-        step, seconds, weights = self.waiting.popleft()
-        self.evaluations.append(Evaluation(step, seconds, tuple(returns)))
+        step, seconds, weights = self.waiting.pop(0)
+        self.evaluations.append(Evaluation(step, seconds, returns))
         self.kept[step] = weights
         needed = {*self._settings.checkpoints, self.best.checkpoint_step, step}
         self.kept = {step: weights for step, weights in self.kept.items() if step in needed}
@@ -170,42 +146,27 @@ class Trainer:
         """The evaluation of the highest mean, the earliest of equal ones."""
         return max(self.evaluations, key=lambda evaluation: evaluation.mean, default=None)
 
-    def ended(self, games: Iterable[tuple[float, float, int]]) -> None:
-        """Add games that have ended: return, distance, frames."""
-        for return_, distance, _ in games:
-            self.recent.append((return_, distance))
-            self.games += 1
-
-    def means(self) -> tuple[float, float]:
-        """Return the mean return and distance of the recent games, nan of none."""
-        if not self.recent:
-            return float("nan"), float("nan")
-        return tuple(sum(column) / len(column) for column in zip(*self.recent, strict=True))
+    def ended(self, games: Iterable[tuple[float, float]]) -> None:
+        """Add games that have ended: return, distance."""
+        self.games += len(games)
+        self.recent = [*self.recent, *games][-_RECENT:]
 
     def progress(self) -> dict:
         """Return what to save beside the learner and the buffer: plain values and arrays."""
         return {
-            **{"updates": self.updates, "games": self.games},
-            "recent": [list(pair) for pair in self.recent],
-            "waiting": [list(item) for item in self.waiting],
-            "evaluations": [asdict(evaluation) for evaluation in self.evaluations],
-            "kept": [list(item) for item in self.kept.items()],
+            **{name: getattr(self, name) for name in _SAVED},
+            "evaluations": [vars(evaluation) for evaluation in self.evaluations],
             "rng": self._drawn.numpy(),
         }
 
     def restore(self, progress: Mapping) -> None:
         """Resume from what `progress` gave."""
-        self.updates, self.games = progress["updates"], progress["games"]
-        self.recent.extend(tuple(pair) for pair in progress["recent"])
-        self.waiting = deque(tuple(item) for item in progress["waiting"])
-        self.evaluations = [
-            Evaluation(**{**values, "returns": tuple(values["returns"])})
-            for values in progress["evaluations"]
-        ]
-        self.kept = dict(progress["kept"])
+        for name in _SAVED:
+            setattr(self, name, progress[name])
+        self.evaluations = [Evaluation(**values) for values in progress["evaluations"]]
         # The options that say which checkpoints there are may have changed since.
         come = [evaluation.checkpoint_step for evaluation in self.evaluations]
         come += [step for step, _, _ in self.waiting]
-        self.due = deque(step for step in self.due if step > max(come, default=-1))
-        self._drawn = torch.from_numpy(np.array(progress["rng"]))
+        self.due = [step for step in self.due if step > max(come, default=-1)]
+        self._drawn = torch.from_numpy(progress["rng"].copy())
         self._rng.set_state(self._drawn)

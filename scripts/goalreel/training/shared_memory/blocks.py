@@ -15,12 +15,7 @@ import numpy as np
 LINE = 64  # bytes of a cache line: no two arrays share one
 
 Fields = Mapping[str, tuple[str, tuple[int, ...]]]
-"""Arrays by name: their dtype, as NumPy spells it, and their shape."""
-
-
-def fields_of_json(fields: Mapping) -> Fields:
-    """Return fields that went through JSON, which makes lists of their tuples."""
-    return {name: (dtype, tuple(shape)) for name, (dtype, shape) in fields.items()}
+"""Arrays by name: their dtype, as NumPy spells it, and their shape, which JSON makes a list."""
 
 
 def create(size: int) -> int:

@@ -67,22 +67,6 @@ class SharedWeights:
                 return before // 2, copy
 
 
-class Latest:
-    """What `make` makes of the latest weights, for a process that plays by them."""
-
-    def __init__(self, weights: SharedWeights, make: Callable, alive: Callable[[], bool]):
-        """Join the weights of a trainer that is `alive`."""
-        self._weights, self._make, self._alive = weights, make, alive
-        self._version, self._made = -1, None
-
-    def get(self):
-        """Return it, made anew if there are new weights. Raises AbandonedError as `read` does."""
-        if self._weights.version != self._version:
-            self._version, weights = self._weights.read(self._alive)
-            self._made = self._make(weights)
-        return self._made
-
-
 def fields_of(weights: Mapping[str, np.ndarray]) -> Fields:
     """Return the fields that hold such weights."""
     return {name: (array.dtype.str, array.shape) for name, array in weights.items()}

@@ -124,10 +124,10 @@ def test_a_factory_makes_a_policy_for_each_episode_that_may_remember(policy):
         ("def make_policy(speed): return abs", ["(speed) has the wrong", "any of seed, env_id"]),
         ("def make_policy(): return {}[1]", ["make_policy raised KeyError (episode seed 0)"]),
         ("def make_policy(): return lambda o: {}[1]", ["its policy raised KeyError", "seed 0"]),
-        ("def make_policy(): return lambda o: 2", ["its policies returned 2 in row 0", "0 to 1"]),
+        ("def make_policy(): return lambda o: 2", ["its policy returned 2 in row 0", "0 to 1"]),
         (
             "r = np.random.default_rng()\ndef make_policy(): return lambda o: int(2 * r.random())",
-            ["in two episodes of the same seed it returns", "make_policy(seed)"],
+            ["beside other episodes and", "make_policy(seed)"],
         ),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_network_plays_one_row_at_a_time_where_batches_round_differently(polic
         assert np.array_equal(alone.actions[0], episodes.actions[e])
     drawn = "def act(o): return np.random.default_rng().random((len(o), 1))"
     said = refused(policy(drawn, batch=False), PENDULUM)
-    assert "and then" in said and "make_policy(seed)" in said
+    assert "beside other episodes and" in said and "make_policy(seed)" in said
 
 
 class Rooms(gymnasium.Env):
@@ -257,12 +257,12 @@ def test_a_policy_that_raises_shows_its_own_traceback_and_the_observation(policy
         (
             "def act(o): return np.arange(len(o)) % 2",
             CARTPOLE,
-            ["returns 1 in a batch and 0 alone", "its own row"],
+            ["returns 1 beside other episodes and 0 alone", "its own row"],
         ),
         (
             "def act(o): return o[:, :1] - o[:, :1].mean()",
             PENDULUM,
-            ["in a batch and [0.0] alone", "policy: {batch: false}"],
+            ["beside other episodes and [0.0] alone", "policy: {batch: false}"],
         ),
     ],
 )

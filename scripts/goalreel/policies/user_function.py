@@ -15,7 +15,6 @@ A Python program gives `goalreel.film` such a function itself, or a model with `
 """
 
 import copy
-import importlib.util
 import inspect
 import sys
 import textwrap
@@ -24,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -35,10 +35,10 @@ from goalreel.policies.per_env import PerEnv
 FACTORY = "make_policy"
 _OFFERED = ("seed", "env_id", "observation_space", "action_space")  # to a factory
 _MODULE = "goalreel_policy_file"
-_SAMPLE = 16  # observations that a policy is checked on
+_SAMPLE, _STEPS = 16, 2  # episodes and their steps that a policy is checked on
 
 
-def load_policy(path: str, name: str, batch: bool) -> "UserFunction | UserFactory":
+def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
     """Import a file and return its policy.
 
     Args:
@@ -52,15 +52,13 @@ def load_policy(path: str, name: str, batch: bool) -> "UserFunction | UserFactor
             or the function has other parameters.
 
     """
-    spec = importlib.util.spec_from_file_location(_MODULE, Path(path).resolve())
-    if spec is None or not Path(path).is_file():
-        raise GoalreelError(f"policy.file: {path} is not a Python file (*.py)")
-    module = importlib.util.module_from_spec(spec)
+    file, module = Path(path).resolve(), ModuleType(_MODULE)
+    module.__file__ = str(file)
     sys.modules[_MODULE] = module  # as an import does: dataclasses look there
-    sys.path.append(str(Path(path).resolve().parent))  # for the modules beside it
+    sys.path.append(str(file.parent))  # for the modules beside it
     try:
-        code = spec.loader.source_to_code(Path(path).read_bytes(), spec.origin)
-        exec(code, vars(module))  # noqa: S102 - an import might take older bytecode, and leaves some
+        # An import might take older bytecode, and leaves some.
+        exec(compile(file.read_bytes(), file, "exec"), vars(module))  # noqa: S102
     except (Exception, SystemExit) as error:
         raise GoalreelError(
             f"policy.file: {path} cannot be imported:\n{_trace(error, path)}"
@@ -74,181 +72,134 @@ def load_policy(path: str, name: str, batch: bool) -> "UserFunction | UserFactor
             f"policy.function: {path} has no function {name!r}; "
             f"its functions: {', '.join(known) or 'none'}"
         )
-    if name == FACTORY:
-        taken = _taken(path, name, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
-        return UserFactory(path, function, taken)
-    allowed = f"{name}(observations) or {name}(observations, generators)"
-    taken = _taken(path, name, function, ("generators",), (None,), allowed)
-    return UserFunction(path, name, function, bool(taken), batch)
+    return _factory(path, function) if name == FACTORY else _function(path, name, function, batch)
 
 
 @dataclass(frozen=True)
-class UserFunction:
-    """A function of a user's file, called as the module's docstring says."""
+class UserPolicy:
+    """A policy of the user's, called as the module's docstring says."""
 
-    path: str
-    name: str
-    function: Callable
-    random: bool  # whether it takes generators
-    batch: bool = True  # whether it gets all sub-environments at once, or one row at a time
-
-    def check(self, environment: Environment) -> None:
-        """Call the function on sample observations, in a batch and one by one.
-
-        Raises:
-            GoalreelError: it raises, its actions do not fit the environment, or an action depends
-                on other rows of the batch.
-
-        """
-        obs, seeds = environment.sample_observations(_SAMPLE), np.arange(_SAMPLE)
-        together = self._call(obs, environment, self.generators(seeds))
-        for row in range(_SAMPLE):
-            part = slice(row, row + 1)
-            alone = self._call(take_rows(obs, part), environment, self.generators(seeds[part]))
-            if np.array_equal(together[row], alone[0]):
-                continue
-            what = f"{self._who}: for the observation {_shown(obs, row)} it returns"
-            first, second = together[row].tolist(), alone[0].tolist()
-            if not self.batch:
-                raise GoalreelError(
-                    f"{what} {first} and then {second}; each action must depend on its observation "
-                    f"(and its own generator) alone; what remembers or draws is written as "
-                    f"{FACTORY}(seed)"
-                )
-            raise GoalreelError(
-                f"{what} {first} in a batch and {second} alone; each action must depend on its own "
-                f"row (and its own generator) alone, to the last bit. A matrix product may round "
-                f"differently in a batch: write policy: {{batch: false}} for one row at a time"
-            )
-
-    def generators(self, seeds: np.ndarray) -> PerEnv:
-        """Return each episode's seed, and its own generator if the function takes them."""
-        return PerEnv((seed, self._generator(seed)) for seed in np.asarray(seeds).tolist())
-
-    def _generator(self, seed: int) -> np.random.Generator | None:
-        if not self.random:
-            return None
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
-
-    def act(
-        self, observations: Sequence, environment: Environment, generators: PerEnv
-    ) -> tuple[np.ndarray, PerEnv]:
-        """Return the actions, (num_envs, *stored_shape), and the advanced generators."""
-        return self._call(environment.batch(observations), environment, generators), generators
-
-    @property
-    def _who(self) -> str:
-        return f"policy.function: {self.path}: {self.name}"
-
-    def _call(self, obs: Batch, environment: Environment, generators: PerEnv) -> np.ndarray:
-        num_envs = len(generators)
-        rows = max(num_envs, 1) if self.batch else 1  # that it gets at once
-        parts = (slice(row, row + rows) for row in range(0, num_envs, rows))
-        try:
-            chosen = [self._raw(obs, part, generators) for part in parts]
-        except (Exception, SystemExit) as error:
-            row = self._first_failing(obs, generators)
-            seed, _ = generators[row]
-            raise _raised(self._who, error, self.path, seed, _shown(obs, row)) from None
-        return np.concatenate([environment.actions.checked(c, rows, self._who) for c in chosen])
-
-    def _raw(self, obs: Batch, rows: slice, generators: PerEnv) -> object:
-        own = copy.deepcopy(take_rows(obs, rows))  # the function may write to it
-        drawn = {"generators": [rng for _, rng in generators[rows]]} if self.random else {}
-        return self.function(own, **drawn)
-
-    def _first_failing(self, obs: Batch, generators: PerEnv) -> int:
-        """Return the first row that raises alone too, else 0."""
-        for row in range(len(generators)):
-            try:
-                self._raw(obs, slice(row, row + 1), generators)
-            except (Exception, SystemExit):
-                return row
-        return 0
-
-
-@dataclass(frozen=True)
-class UserFactory:
-    """The factory of a user's file, called as the module's docstring says."""
-
-    path: str | None  # None of what a Python program gives
-    factory: Callable
-    taken: tuple[str, ...]  # which parameters it gets
+    who: str  # what messages call it
+    path: str | None  # of its file, None of what a Python program gives
+    start: Callable[[int, Environment], object]  # returns what an episode of a seed acts by
+    call: Callable[
+        [Batch, list], object
+    ]  # returns actions, by observations and by what `start` did
+    rule: str  # what an action may depend on
+    batch: bool = False  # whether `call` takes all sub-environments at once, or one row at a time
 
     def check(self, environment: Environment) -> None:
-        """Play the same observations twice, side by side and with another seed between.
+        """Play the beginnings of episodes side by side, and each alone.
 
         Raises:
             GoalreelError: it raises, its actions do not fit the environment, or those of an
-                episode depend on more than its seed and observations.
+                episode depend on more than they may.
 
         """
-        obs, seeds = environment.sample_observations(_SAMPLE), np.array([0, 1, 0])
-        together, alone = self.generators(seeds), self.generators(seeds[:1])
-        for row in range(_SAMPLE):
-            one = take_rows(obs, row)
-            three, together = self.act([one] * 3, environment, together)
-            single, alone = self.act([one], environment, alone)
-            for other in (three[2], single[0]):
-                if not np.array_equal(three[0], other):
+        sample = environment.sample_observations(_SAMPLE)
+        obs, seeds = [take_rows(sample, row) for row in range(_SAMPLE)], np.arange(_SAMPLE)
+        together, generators = [], self.generators(seeds)
+        for step in range(_STEPS):
+            actions, generators = self.act(obs[step:] + obs[:step], environment, generators)
+            together.append(actions)
+        for place, seed in enumerate(seeds.tolist()):
+            generators = self.generators(seeds[place : place + 1])
+            for step, actions in enumerate(together):
+                seen = obs[(place + step) % _SAMPLE]
+                alone, generators = self.act([seen], environment, generators)
+                if not np.array_equal(actions[place], alone[0]):
                     raise GoalreelError(
-                        f"{self._who}: in two episodes of the same seed it returns "
-                        f"{three[0].tolist()} and {other.tolist()} for the same observation, "
-                        f"{_shown(obs, row)}; {self._rule}"
+                        f"{self.who}: for the observation {_shown(seen)} it returns "
+                        f"{actions[place].tolist()} beside other episodes and {alone[0].tolist()} "
+                        f"alone (episode seed {seed}); {self.rule}"
                     )
 
     def generators(self, seeds: np.ndarray) -> PerEnv:
-        """Return each episode's seed; the first step makes its player."""
+        """Return each episode's seed; the first step makes what it acts by."""
         return PerEnv((seed, None) for seed in np.asarray(seeds).tolist())
 
     def act(
         self, observations: Sequence, environment: Environment, generators: PerEnv
     ) -> tuple[np.ndarray, PerEnv]:
-        """Return the actions, (num_envs, *stored_shape), each of its own episode's player."""
-        obs, actions = environment.batch(observations), []
+        """Return the actions, (num_envs, *stored_shape), and what the episodes act by."""
+        obs, count = environment.batch(observations), len(generators)
         players = PerEnv(
-            (seed, self._make(seed, environment) if player is None else player)
+            (seed, self.start(seed, environment) if player is None else player)
             for seed, player in generators
         )
-        for index, (seed, player) in enumerate(players):
-            try:
-                actions.append(player(copy.deepcopy(take_rows(obs, index))))
-            except (Exception, SystemExit) as error:
-                who = f"{self._who}: its policy"
-                raise _raised(who, error, self.path, seed, _shown(obs, index)) from None
-        checked = environment.actions.checked(actions, len(players), f"{self._who}: its policies")
-        return checked, players
+        size = count if self.batch else 1
+        parts = (slice(row, row + size) for row in range(0, count, size))
+        actions = [self._call(obs, part, environment, players[part]) for part in parts]
+        return np.concatenate(actions), players
 
-    @property
-    def _who(self) -> str:
-        return f"policy.function: {self.path}: {FACTORY}" if self.path else "policy"
+    def _call(self, obs: Batch, rows: slice, environment: Environment, players: list) -> np.ndarray:
+        seen = take_rows(obs, rows)
+        try:  # it may write to what it sees
+            chosen = self.call(copy.deepcopy(seen), [player for _, player in players])
+        except (Exception, SystemExit) as error:
+            cause = error
+        else:
+            return environment.actions.checked(chosen, len(players), self.who)
+        for row, one in enumerate(players if len(players) > 1 else ()):
+            self._call(seen, slice(row, row + 1), environment, [one])  # the culprit raises
+        raise _raised(self.who, self.path, cause, players[0][0], _shown(take_rows(seen, 0)))
 
-    @property
-    def _rule(self) -> str:
-        if self.path is None:
-            return "an action must depend on its observation alone"
-        return (
-            "an episode must depend on its seed alone: draw from a generator of your own, as "
-            f"{FACTORY}(seed) makes it, and remember nothing outside of it"
-        )
 
-    def _make(self, seed: int, environment: Environment) -> Callable:
+def _generator(seed: int, environment: Environment) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
+
+
+def _act_alone(obs: Batch, players: list) -> list:
+    return [player(take_rows(obs, row)) for row, player in enumerate(players)]
+
+
+def _factory(path: str, function: Callable) -> UserPolicy:
+    """Return the policy of a factory. Raises GoalreelError if it takes what is not offered."""
+    who = f"policy.function: {path}: {FACTORY}"
+    taken = _taken(who, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
+
+    def start(seed: int, environment: Environment) -> Callable:
         offered: dict[str, object] = {"seed": seed, "env_id": environment.id}
-        if {"observation_space", "action_space"} & set(self.taken):
+        if {"observation_space", "action_space"} & set(taken):
             offered |= _spaces(environment)
         try:
-            player = self.factory(**{name: offered[name] for name in self.taken})
+            player = function(**{name: offered[name] for name in taken})
         except (Exception, SystemExit) as error:
-            raise _raised(self._who, error, self.path, seed) from None
+            raise _raised(who, path, error, seed) from None
         if not callable(player):
             raise GoalreelError(
-                f"{self._who} returned {player!r}; expected: a function of an observation that "
-                f"returns an action"
+                f"{who} returned {player!r}; expected: a function of an observation that returns "
+                f"an action"
             )
         return player
 
+    rule = (
+        "an episode must depend on its seed alone: draw from a generator of your own, as "
+        f"{FACTORY}(seed) makes it, and remember nothing outside of it"
+    )
+    return UserPolicy(f"{who}: its policy", path, start, _act_alone, rule)
 
-def policy_of(given: object) -> UserFactory:
+
+def _function(path: str, name: str, function: Callable, batch: bool) -> UserPolicy:
+    """Return the policy of a function. Raises GoalreelError if it has other parameters."""
+    who = f"policy.function: {path}: {name}"
+    allowed = f"{name}(observations) or {name}(observations, generators)"
+    draws = _taken(who, function, ("generators",), (None,), allowed)
+
+    def call(obs: Batch, generators: list) -> object:
+        return function(obs, generators=generators) if draws else function(obs)
+
+    rule = "each action must depend on its own row (and its own generator) alone, to the last bit. "
+    rule += (
+        "A matrix product may round differently in a batch: write policy: {batch: false} for one "
+        "row at a time"
+        if batch
+        else f"What remembers or draws is written as {FACTORY}(seed)"
+    )
+    return UserPolicy(who, path, _generator, call, rule, batch)
+
+
+def policy_of(given: object) -> UserPolicy:
     """Return the policy of a function of an observation, or of a model with `predict`.
 
     A model is asked for its deterministic action. Raises GoalreelError for another object.
@@ -264,7 +215,8 @@ def policy_of(given: object) -> UserFactory:
         def act(observation):
             return given.predict(observation, deterministic=True)[0]
 
-    return UserFactory(None, lambda: act, ())
+    rule = "an action must depend on its observation alone"
+    return UserPolicy("policy", None, lambda seed, environment: act, _act_alone, rule)
 
 
 _gymnasiums = cache(GymnasiumEnvironment)  # of what goalreel computes itself, by its id
@@ -278,7 +230,7 @@ def _spaces(environment: Environment) -> dict[str, object]:
 
 
 def _taken(
-    path: str, name: str, function: Callable, offered: Sequence[str], given: tuple, allowed: str
+    who: str, function: Callable, offered: Sequence[str], given: tuple, allowed: str
 ) -> tuple[str, ...]:
     """Return which of the offered parameters a function gets.
 
@@ -293,21 +245,20 @@ def _taken(
         signature.bind(*given, **dict.fromkeys(taken))
     except TypeError:
         raise GoalreelError(
-            f"policy.function: {path}: {name}{signature} has the wrong parameters; allowed: "
-            f"{allowed}"
+            f"{who}{signature} has the wrong parameters; allowed: {allowed}"
         ) from None
     return taken
 
 
-def _shown(obs: Batch, row: int) -> object:
+def _shown(observation: object) -> object:
     """Return an observation as messages show it."""
-    if isinstance(obs, dict):
-        return {key: _shown(part, row) for key, part in obs.items()}
-    return obs[row].tolist()
+    if isinstance(observation, dict):
+        return {key: _shown(part) for key, part in observation.items()}
+    return np.asarray(observation).tolist()
 
 
 def _raised(
-    who: str, error: BaseException, path: str | None, seed: int, observation: object = None
+    who: str, path: str | None, error: BaseException, seed: int, observation: object = None
 ) -> GoalreelError:
     """Return the error of an episode in which the user's code raised one."""
     seen = "" if observation is None else f" for the observation {observation}"
@@ -318,8 +269,10 @@ def _raised(
 
 def _trace(error: BaseException, path: str | None) -> str:
     """Return an error with its traceback from the user's file on, or the caller's, indented."""
-    frame = error.__traceback__.tb_next  # behind this module's own call
-    while path and frame and frame.tb_frame.f_code.co_filename != str(Path(path).resolve()):
+    frame, file = error.__traceback__, path and str(Path(path).resolve())
+    while frame and (name := frame.tb_frame.f_code.co_filename) != file:
+        if not file and name != __file__:
+            break
         frame = frame.tb_next
     trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
     return textwrap.indent(trace, "  ")

@@ -216,7 +216,7 @@ def policy_of(given: object) -> UserPolicy:
             return given.predict(observation, deterministic=True)[0]
 
     rule = "an action must depend on its observation alone"
-    return UserPolicy("policy", None, lambda seed, environment: act, _act_alone, rule)
+    return UserPolicy("policy: its function", None, lambda seed, environment: act, _act_alone, rule)
 
 
 _gymnasiums = cache(GymnasiumEnvironment)  # of what goalreel computes itself, by its id

@@ -109,7 +109,7 @@ def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, clus
         process = start(project, cluster, *options, config=FEW)
         cluster.wait(lambda: cluster.jobs(but=before), "a job waits", process)
         project.edit(
-            "scripts/goalreel/environments/mountain_car.py", "gravity = 0.001", "gravity = 0.002"
+            "scripts/goalreel/environments/mountain_car.py", "states, 0.001,", "states, 0.002,"
         )
     finally:
         cluster.command("scontrol", "update", "PartitionName=main", "State=UP")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import FEW, hashes, simulated
+from conftest import FEW, simulated
 from project import REPOSITORY
 from trials import BOUND, processes, wait_for
 
@@ -21,7 +21,7 @@ RESUME = "Run the same command again to continue. Snakemake's log: "
 
 def test_the_same_command_finishes_a_failed_run(project):
     """Also where Snakemake itself is to say nothing; what was made stays."""
-    config = FEW | {"shard_size": 1, "policy": "{epsilon: 0.45}"}
+    config = {"reaches": 3, "shard_size": 1, "policy": "{epsilon: 0.45}"}
     options = ["-j", "2", "--quiet", "all", "--keep-going"]
     output = project.fail(*options, config=config | {"max_attempts": 1})
     cause, log, resume = output.rstrip().splitlines()[-3:]
@@ -29,9 +29,9 @@ def test_the_same_command_finishes_a_failed_run(project):
     assert re.search(r"log: results/logs/simulate/0000\d\.log$", log) and resume.startswith(RESUME)
     results = project.folder / "results"
     complete = len(list((results / "trajectories").glob("*.npz")))
-    assert 0 < complete < 6, "some reaches must need more attempts for this test to tell"
+    assert 0 < complete < 3, "some reaches must need more attempts for this test to tell"
     assert not (results / "film.mp4").exists()
-    assert project.jobs(config=config)["simulate"] == 6 - complete
+    assert project.jobs(config=config)["simulate"] == 3 - complete
     project.run(*options, config=config)
     assert (results / "film.mp4").is_file()
 
@@ -50,19 +50,19 @@ def test_a_killed_job_is_reported_as_killed(project):
 
 
 def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project):
-    config = {"reaches": 8, "shard_size": 1}
+    config = {"reaches": 4, "shard_size": 1}
     process = project.start("-j", "1", config=config)
     trajectories = project.folder / "results" / "trajectories"
     wait_for(lambda: list(trajectories.glob("[0-9]*.npz")), seconds=120)
     project.edit(
-        "scripts/goalreel/environments/mountain_car.py", "gravity = 0.001", "gravity = 0.002"
+        "scripts/goalreel/environments/mountain_car.py", "states, 0.001,", "states, 0.002,"
     )
     output, _ = process.communicate(timeout=BOUND)
     assert process.returncode != 0 and "has changed since the run started" in output
     project.restore("scripts")
     project.run(config=config)
     shards = [goalreel.read_trajectories(path) for path in sorted(trajectories.glob("*.npz"))]
-    expected = simulated(reaches=range(8), seed=2025)
+    expected = simulated(reaches=range(4), seed=2025)
     assert np.array_equal(np.concatenate([shard.states for shard in shards]), expected.states)
 
 
@@ -74,8 +74,8 @@ def test_a_job_refuses_tools_that_it_was_not_planned_with(tmp_path):
     assert completed.returncode == 1 and "planned with pandas 0.0.1" in completed.stderr
 
 
-def test_an_interrupted_run_resumes_where_it_stopped(project, once):
-    config = {"reaches": 12, "shard_size": 2, "encode": "{encoder: x264}"}
+def test_an_interrupted_run_resumes_where_it_stopped(project):
+    config = {"reaches": 6, "shard_size": 1}
     process = project.start("-j", "2", config=config)
     segments = project.folder / "results" / "segments"
     wait_for(lambda: len(list(segments.glob("[0-9]*.mp4"))) >= 3, seconds=120)
@@ -90,8 +90,6 @@ def test_an_interrupted_run_resumes_where_it_stopped(project, once):
     project.run(config=config)
     kept = [path for path, mtime in times.items() if path.stat().st_mtime_ns == mtime]
     assert len(kept) == 6 - jobs["encode"]
-    undisturbed = once("undisturbed", lambda fresh: fresh.run(config=config))
-    assert hashes(undisturbed.folder / "results") == hashes(project.folder / "results")
 
 
 def test_a_users_cache_that_cannot_be_written_costs_only_time(project, tmp_path):

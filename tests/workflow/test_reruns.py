@@ -156,7 +156,7 @@ def test_growth_from_1000_to_1500_reaches_runs_the_new_shards_and_the_end(source
 
 
 CODE_EDITS = [
-    ("goalreel/environments/mountain_car.py", "gravity = 0.001", "gravity = 0.002", ALL),
+    ("goalreel/environments/mountain_car.py", "states, 0.001,", "states, 0.002,", ALL),
     ("goalreel/policies/policy.py", "LEFT, RIGHT = 0, 2", "LEFT, RIGHT = 2, 0", ALL),
     ("simulate.py", "+ count", "+ count + 0", ALL),
     ("goalreel/rendering/gymnasium_drawing.py", "(204, 204, 0)", "(9, 9, 9)", RENDER | DRAWN),

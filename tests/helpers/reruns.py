@@ -39,12 +39,11 @@ class Sources:
         shutil.copyfile(REPOSITORY / "config.yaml", folder / "config.yaml")
 
     @contextmanager
-    def edited(self, name: str, old: str, new: str) -> Iterator[None]:
-        """Replace the first occurrence of a text in a file, and bring the file back at the end."""
-        path = self.folder / name
+    def edited(self, name: str) -> Iterator[None]:
+        """Add a statement, or an empty line where there are none, to a file of scripts/."""
+        path = self.folder / "scripts" / name
         text = path.read_text(encoding="utf-8")
-        assert old in text, f"{name} has no {old!r}"
-        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        path.write_text(f"{text}_ = 0\n" if path.suffix == ".py" else f"{text}\n", encoding="utf-8")
         try:
             yield
         finally:

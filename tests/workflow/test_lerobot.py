@@ -195,7 +195,7 @@ def test_it_is_made_again_after_what_changes_it(sources, edit, jobs):
     if isinstance(edit, dict):
         assert rerun(before, sources.specs(planned | edit, targets)) == jobs
         return
-    with sources.edited(f"scripts/goalreel/{edit}", "import", "import abc\nimport"):
+    with sources.edited(f"goalreel/{edit}"):
         assert rerun(before, sources.specs(planned, targets)) == jobs
 
 

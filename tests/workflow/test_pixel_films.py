@@ -94,13 +94,13 @@ def test_an_edit_reruns_what_it_changes(sources, tmp_path):
     base = {"reaches": 2, "policy": {"name": "pixels", "file": str(path)}}
     before, pump = sources.specs(base), sources.specs({"reaches": 2})
     played = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}
-    for module, old, new in (
-        ("policies/pixel_policy.py", "_NOOP = 0", "_NOOP = 1"),
-        ("policies/pixel_network.py", "SIDE = 84", "SIDE = 80"),
-        ("policies/preprocessing.py", "1e-3", "1e-4"),
-        ("rendering/warped.py", "background.copy()", "background"),
+    for module in (
+        "policies/pixel_policy",
+        "policies/pixel_network",
+        "policies/preprocessing",
+        "rendering/warped",
     ):
-        with sources.edited(f"scripts/goalreel/{module}", old, new):
+        with sources.edited(f"goalreel/{module}.py"):
             assert rerun(before, sources.specs(base)) == played, module
             assert rerun(pump, sources.specs({"reaches": 2})) == {}, module
     random_policy(path, DISCRETE, 3, checkpoint_steps=(0, 7))

@@ -17,9 +17,8 @@ test: .venv/installed-for-tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 # Tests that need more than Python are skipped where it is missing, and say what to install. Debian:
-# chromium chromium-driver faketime gstreamer1.0-plugins-bad gstreamer1.0-tools libegl1
-# libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm; and, built of its sources, JM, with
-# MAX_NUM_SLICES raised to 2000.
+# chromium chromium-driver faketime libegl1
+# libgl1-mesa-dri libosmesa6 munge rsync slurm-wlm.
 test-all: .venv-cluster/installed .venv-train/installed .venv-lerobot/installed
 	GOALREEL_FUZZ=full GOALREEL_FAULTS=$(TIMES) \
 		$(BIN)/python -m pytest -n auto --ignore tests/training

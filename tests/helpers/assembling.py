@@ -60,7 +60,6 @@ class Assembled:
 
     cache: FrameCache
     coded_atlas: CodedAtlas
-    trajectories: Trajectories
     path: Path
 
     @property
@@ -77,29 +76,21 @@ def assembled(
     caption: str = CAPTION,
     hud: bool = False,
     cards: int = 1,
-    fps: int = 30,
 ) -> Assembled:
     """Draw, code and assemble trajectories; the coded atlas has no more pictures than they show."""
     atlas = atlas_of(style, state_keys(trajectories.states, trajectories.offsets, style))
     seen = atlas.background, style.env, hud
     coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers(quality))
-    return joined(path, style, atlas, coded_atlas, trajectories, caption, hud, cards, fps)
-
-
-def joined(
-    path, style, atlas, coded_atlas, trajectories, caption=CAPTION, hud=False, cards=1, fps=30
-) -> Assembled:
-    """Assemble trajectories from a coded atlas."""
     frames = render_states(trajectories, atlas, style, NO_SPEC)
     texts = captions(caption, trajectories, style.env, "reach")
     cache = overlaid(frames, trajectories, style.env, texts, hud, cards)
-    assemble_segment(cache, coded_atlas, trajectories, path, fps, "{}")
-    return Assembled(cache, coded_atlas, trajectories, path)
+    assemble_segment(cache, coded_atlas, trajectories, path, 30, "{}")
+    return Assembled(cache, coded_atlas, path)
 
 
-def stream_of(size: tuple[int, int], units: list[bytes], fps: int = 30) -> bytes:
+def stream_of(size: tuple[int, int], units: list[bytes]) -> bytes:
     """Return an Annex B stream of our parameter sets and NAL units."""
-    stream = Stream(size, fps)
+    stream = Stream(size, 30)
     return annex_b([sps(stream), pps(stream), *units])
 
 

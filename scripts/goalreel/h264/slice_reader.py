@@ -6,10 +6,11 @@ ITU-T H.264, 7.3.2.1, 7.3.2.2, 7.3.3 and Annex B.
 
 import numpy as np
 
-from goalreel.h264.bits import BitReader, BitStrings, ue_codewords
+from goalreel.h264.bits import BitReader, BitStrings, BitWriter, closed, ue_codewords
 from goalreel.h264.nal import IDR, PPS, SPS
 
-_BASELINE = 66  # profile_idc: CAVLC, 8 bits, 4:2:0
+# profile_idc: CAVLC, 8 bits, 4:2:0; then the set's number, four bits of frame_num, no order count.
+_SEQUENCE = 66, 0, 0, 2
 _I = 2  # slice_type modulo 5, Table 7-6
 _LONGEST_HEADER = 64  # bytes of a parameter set or a slice that are read, more than they take
 
@@ -29,18 +30,20 @@ def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
         return BitReader(data[start + 1 : start + _LONGEST_HEADER].tobytes())
 
     # x264 repeats the parameter sets, always the same, before each picture.
-    frame_num_bits, poc_bits = _read_sps(reader(starts[kinds == SPS][0]), size)
-    initial_qp = _read_pps(reader(starts[kinds == PPS][0]))
+    bits = reader(starts[kinds == SPS][0])
+    profile, _ = bits.u(8), bits.u(16)
+    _expect("a sequence", (profile, bits.ue(), bits.ue(), bits.ue()), _SEQUENCE)
+    first, end = starts[kinds == PPS][0], ends[kinds == PPS][0]
+    _expect("a picture", data[first + 1 : end].tobytes(), _picture_parameters(qp))
     starts, ends = starts[kinds == IDR], ends[kinds == IDR]
     firsts = starts[data[starts + 1] >= 0x80]  # first_mb_in_slice of 0 is a bit of 1
     headers = []
     for first in firsts.tolist():
         bits = reader(first)
         kind = bits.ue(), bits.ue() % 5, bits.ue()
-        bits.u(frame_num_bits), bits.ue(), bits.u(poc_bits)  # the second is idr_pic_id
-        bits.u(2)  # dec_ref_pic_marking
+        bits.u(4), bits.ue(), bits.u(2)  # frame_num, idr_pic_id, dec_ref_pic_marking
         # Then slice_qp_delta, and disable_deblocking_filter_idc of 1.
-        _expect("slices", (*kind, initial_qp + bits.se(), bits.ue()), (0, _I, 0, qp, 1))
+        _expect("slices", (*kind, bits.se(), bits.ue()), (0, _I, 0, 0, 1))
         headers.append(bits.position)
     slices = len(starts) // len(firsts)
     assert len(starts) == len(firsts) * slices, len(starts)
@@ -65,30 +68,12 @@ def _unescaped(stream: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data, *(bounds - np.searchsorted(escapes + 2, bounds) for bounds in (starts, ends))
 
 
-def _read_sps(bits: BitReader, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the bits of frame_num and of pic_order_cnt_lsb, 0 where slices have none."""
-    profile, _, identifier = bits.u(8), bits.u(16), bits.ue()
-    frame_num_bits, order = bits.ue() + 4, bits.ue()
-    poc_bits = bits.ue() + 4 if order == 0 else 0
-    bits.ue(), bits.u(1)  # max_num_ref_frames, gaps_in_frame_num_value_allowed_flag
-    found = 16 * (bits.ue() + 1), 16 * (bits.ue() + 1), bits.u(1)  # frame_mbs_only_flag
-    wanted = _BASELINE, 0, order if order in (0, 2) else "0 or 2", *size, 1
-    _expect("a sequence parameter set", (profile, identifier, order, *found), wanted)
-    return frame_num_bits, poc_bits
+def _picture_parameters(qp: int) -> bytes:
+    # Both ids; CAVLC, no bottom field's order; one slice group, one reference of each list.
+    bits = BitWriter().ue(0).ue(0).u(2, 0).ue(0).ue(0).ue(0)
+    # No weights; quantisers, no chroma_qp_index_offset; deblocking control alone of three flags.
+    return closed(bits.u(3, 0).se(qp - 26).se(0).se(0).u(3, 4).array())
 
 
-def _read_pps(bits: BitReader) -> int:
-    """Return the initial quantiser."""
-    # Both ids, then flags: CABAC, bottom fields' order; num_slice_groups_minus1.
-    found = bits.ue(), bits.ue(), bits.u(1), bits.u(1), bits.ue()
-    bits.ue(), bits.ue(), bits.u(3)  # references in use, weighted prediction
-    qp = 26 + bits.se()
-    bits.se()  # pic_init_qs_minus26
-    # chroma_qp_index_offset; flags: deblocking control, constrained prediction, redundant pictures.
-    found += bits.se(), bits.u(1), bits.u(1), bits.u(1)
-    _expect("a picture parameter set", found, (0, 0, 0, 0, 0, 0, 1, 0, 0))
-    return qp
-
-
-def _expect(what: str, found: tuple, wanted: tuple) -> None:
+def _expect(what: str, found: object, wanted: object) -> None:
     assert found == wanted, f"x264 coded {what} of {found} and not {wanted}; please report this"

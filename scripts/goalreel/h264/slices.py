@@ -26,7 +26,6 @@ class SliceHeader:
 
     type: str  # I or P
     first_mb: int  # its first macroblock's number, in raster order
-    frame_num: int = 0
     idr_pic_id: int | None = None  # in IDR pictures only
     poc_lsb: int | None = 0  # pic_order_cnt_lsb, None in a chained stream
     ref_idc: int = 0  # nal_ref_idc, 0 for a picture that none refers to
@@ -42,11 +41,10 @@ def header_bits(header: SliceHeader) -> np.ndarray:
     bits, chained = _before_poc(header), header.poc_lsb is None
     if not chained:
         bits.u(POC_BITS, header.poc_lsb)
-    if header.type == "P" and chained:
-        bits.u(1, 0).u(1, 0)  # one reference, in the order that there is
-    elif header.type == "P":
-        _put_references(bits, header)
-        _put_weights(bits, header.colours)
+    if header.type == "P":
+        _put_references(bits, len(header.colours))
+        if not chained:
+            _put_weights(bits, header.colours)
     if header.idr_pic_id is not None:
         bits.u(1, 0).u(1, 0)  # no_output_of_prior_pics_flag, long_term_reference_flag
     elif header.ref_idc:
@@ -56,17 +54,13 @@ def header_bits(header: SliceHeader) -> np.ndarray:
     return found
 
 
-def _put_references(bits: BitWriter, header: SliceHeader) -> None:
-    """Append the number of references and their order (7.3.3, 7.3.3.1): the IDR picture alone."""
-    further = len(header.colours)
+def _put_references(bits: BitWriter, further: int) -> None:
+    """Append the number of references and their order (7.3.3, 7.3.3.1): one picture alone."""
     bits.u(1, int(further > 0))
-    if further:
-        bits.ue(further)
-    # Other short-term references there are none; but their numbers count from this picture's.
-    if not further and header.frame_num == 1:
+    if not further:
         bits.u(1, 0)
         return
-    bits.u(1, 1).ue(0).ue(header.frame_num - 1)
+    bits.ue(further).u(1, 1).ue(0).ue(0)  # the picture before, by frame_num
     for _ in range(further):  # once around all numbers: the same picture again
         bits.ue(0).ue((1 << FRAME_NUM_BITS) - 1)
     bits.ue(3)
@@ -110,12 +104,12 @@ def slice_nal(header: SliceHeader, data: np.ndarray) -> bytes:
 
 def _before_poc(header: SliceHeader) -> BitWriter:
     bits = _before_frame_num(header, TYPES[header.type])
-    # An order may be 0: the byte that it begins in needs a bit of 1, or escapes would hang on it.
-    start = (len(bits.array()) + FRAME_NUM_BITS) % 8
     ordered = header.type == "P" and header.poc_lsb is not None
-    if ordered and start < FRAME_NUM_BITS and header.frame_num % (1 << start) == 0:
+    # An order may be 0: the byte that it begins in needs a bit of 1, or escapes would hang on it.
+    if ordered and (len(bits.array()) + FRAME_NUM_BITS) % 8 == 0:
         bits = _before_frame_num(header, TYPES[header.type] + _ALL)
-    bits.u(FRAME_NUM_BITS, header.frame_num)
+    # Of a chained stream it is written later; else all P pictures are the first after their card.
+    bits.u(FRAME_NUM_BITS, int(ordered))
     if header.idr_pic_id is not None:
         bits.ue(header.idr_pic_id)
     return bits

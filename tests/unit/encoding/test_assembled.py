@@ -13,16 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from assembling import (
-    CAPTION,
     Assembled,
     assembled,
-    atlas_of,
     byte_stream,
-    joined,
     nal_types,
     packets_of,
     psnr,
-    quantisers,
     rbsp_of,
     stream_of,
     strictly,
@@ -30,22 +26,17 @@ from assembling import (
     units_of,
 )
 from conftest import CONTINUOUS, DISCRETE, STYLES, simulated
-from decoders import DECODERS, decode_or_skip
+from decoders import DECODERS, decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goalreel.encoding import ffmpeg
-from goalreel.encoding.assembling.coded_atlas import read_coded_atlas
-from goalreel.encoding.assembling.encode_atlas import code_atlas
 from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.h264.inter import skip_run
 from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.slices import SliceHeader, poc_position, slice_nal
 from goalreel.mp4.reader import read_index
-from goalreel.rendering.atlas import state_keys
 from goalreel.rendering.layers import NOTHING
-from goalreel.rendering.overlay import clear_rows, empty_card
 from goalreel.rendering.vector_style import VectorStyle
 
 SIZE = (600, 400)
@@ -109,14 +100,14 @@ def alone(film: Assembled) -> tuple[bytes, list[int]]:
                 pairs[key] = len(pairs)
                 units += card
                 if index == NOTHING:  # the card goes on
-                    units.append(slice_nal(SliceHeader("P", 0, 1, poc_lsb=2), skip_run(whole)))
+                    units.append(slice_nal(SliceHeader("P", 0, poc_lsb=2), skip_run(whole)))
                 else:
                     slice_ = coded_atlas.slices[digests[index]][4:]
                     units.append(with_order(slice_, coded_atlas.header, 2))
                     for unit in samples[frame][1:]:  # a header's length hangs on its first number
                         first = first_macroblock(unit)
                         assert first >= coded_atlas.region.size
-                        units.append(with_order(unit, SliceHeader("P", first, 1), 2))
+                        units.append(with_order(unit, SliceHeader("P", first), 2))
             which.append(pairs[key])
     return stream_of(film.size, units), which
 
@@ -134,7 +125,7 @@ def test_every_frame_is_what_its_picture_decodes_to_alone(films, name, decoder):
     film = films[name]
     stream, which = alone(film)
     streams = stream, byte_stream(film.path)
-    pairs, shown = (decode_or_skip(decoder, one, film.size) for one in streams)
+    pairs, shown = (decode(decoder, one, film.size) for one in streams)
     assert len(shown) == len(film.cache) == len(which)
     assert len(pairs) == 2 * len(set(which))
     starts = set(film.cache.offsets[:-1].tolist())
@@ -169,12 +160,6 @@ def test_a_film_has_each_frame_once_at_its_time_and_one_keyframe_an_episode(film
     assert idrs == keys and set(map(type_of, units)) == {SLICE, IDR, SPS, PPS}
 
 
-def figures(shown: np.ndarray, film: Assembled) -> tuple[float, float]:
-    """Return the mean and the least PSNR of luma, in dB, rounded."""
-    found = psnr(shown, film.cache)
-    return round(float(found.mean()), 2), round(float(found.min()), 2)
-
-
 # The smaller the picture, the larger the part of it that is car and text.
 LEAST = {(1280, 720): 51, (1920, 1080): 52, (1080, 1920): 54, (320, 240): 47, (960, 540): 50}
 LOOKS = [(STYLES[env], 3, 1, 49) for env in (DISCRETE, CONTINUOUS)]
@@ -191,9 +176,9 @@ def test_frames_look_like_the_caches(style, reaches, every, least, hud, tmp_path
     trajectories = thinned(simulated(style.env, range(reaches)), every)
     film = assembled(tmp_path / "f.mp4", style, trajectories, hud=hud)
     shown = strictly(byte_stream(film.path))
-    mean, worst = figures(shown, film)
+    found = psnr(shown, film.cache)
     assert shown.shape[1:] == (film.size[1] * 3 // 2, film.size[0])
-    assert worst >= least and mean >= least + 1, (mean, worst)
+    assert found.min() >= least and found.mean() >= least + 1
     for picture, frame in zip(shown, Yuv420p(film.cache).frames(), strict=True):
         chroma = picture[film.size[1] :].astype(int) - frame[film.size[1] :]
         assert np.square(chroma).mean() < 255**2 / 10**4, "40 dB"
@@ -206,47 +191,23 @@ def test_qualities_are_ordered_in_size_and_likeness(tmp_path):
         path = tmp_path / f"{quality}.mp4"
         film = assembled(path, STYLES[DISCRETE], thin, quality, hud=True)
         sizes.append(read_index(path).sizes.sum())
-        means.append(figures(strictly(byte_stream(path)), film)[0])
+        means.append(psnr(strictly(byte_stream(path)), film.cache).mean())
     assert sizes == sorted(sizes) and means == sorted(means)
     assert means[1] - means[0] > 1 < means[2] - means[1], means
-
-
-@pytest.mark.parametrize("hud", [False, True])
-def test_no_frame_depends_on_its_shard_and_the_same_film_has_the_same_bytes(hud, tmp_path):
-    style, whole = STYLES[DISCRETE], simulated(reaches=range(4))
-    atlas = atlas_of(style, state_keys(whole.states, whole.offsets, style))
-    seen = atlas.background, DISCRETE, hud
-    coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers())
-
-    def film(*reaches):
-        made = simulated(reaches=range(*reaches))
-        path = tmp_path / f"{reaches}.mp4"
-        return joined(path, style, atlas, coded_atlas, made, CAPTION, hud)
-
-    at_once = film(0, 4)
-    parts = [film(*reaches) for reaches in ((0, 1), (1, 3), (3, 4))]
-    apart = np.concatenate([strictly(byte_stream(part.path)) for part in parts])
-    assert np.array_equal(apart, strictly(byte_stream(at_once.path)))
-    before = at_once.path.read_bytes()
-    assert film(0, 4).path.read_bytes() == before
 
 
 @settings(deadline=None, max_examples=200)
 @given(
     st.binary(min_size=1, max_size=40),
     st.integers(0, 3000),
-    st.integers(1, 15),
     st.integers(0, 51),
     st.integers(0, MOST_PICTURES - 1),
 )
-def test_an_order_can_be_patched_into_any_slice(data, first, frame_num, qp, count):
+def test_an_order_can_be_patched_into_any_slice(data, first, qp, count):
     """The patched bytes are those of a slice that was written with this order."""
-    header, store = SliceHeader("P", first, frame_num, qp=qp), PartStore()
+    header, store = SliceHeader("P", first, qp=qp), PartStore()
     bits = np.unpackbits(np.frombuffer(data, np.uint8))
-    try:
-        part = store.add_slice(header, bits)
-    except AssertionError:  # of headers that no film has
-        return
+    part = store.add_slice(header, bits)
     (sample,) = store.samples(np.array([[part]]), np.array([count]))[1]
     expected = slice_nal(replace(header, poc_lsb=2 * count), bits)
     assert bytes(sample) == len(expected).to_bytes(4, "big") + expected
@@ -261,13 +222,7 @@ def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
         (subtitles,) = container.streams.subtitles
         assert len([p for p in container.demux(subtitles) if p.size > 2]) == 8
         assert json.loads(container.metadata["comment"])["stage"] == "concat"
-    segment = json.loads(read_index(results / "segments" / "00000.mp4").comment)
-    made = read_coded_atlas(results / "coded_atlas.npz").spec.value
-    assert segment["config"]["film_encoder"] == made["config"]["film_encoder"]
-    assert segment["config"]["film_encoder"]["encoder"] == "assemble"
-    assert (segment["stage"], segment["tools"]["ffmpeg"]) == ("encode", ffmpeg.version())
     # Parameter sets stand in the sample entry; FFmpeg's filter puts them before each IDR picture.
     for packet in packets_of(results / "film.mp4"):
         assert nal_types(bytes(packet)) <= {SLICE, IDR}
-    shown = strictly(byte_stream(results / "film.mp4"))
-    assert len(shown) == index.frames
+    assert len(strictly(byte_stream(results / "film.mp4"))) == index.frames

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from assembling import byte_stream, packets_of, psnr
 from browser import chromium, play, sought
-from decoders import DECODERS, decode_or_skip
+from decoders import DECODERS, decode
 from frames import drawn, film, layer_of
 
 from goalreel.encoding.assembling import block_contents, block_samples
@@ -74,7 +74,7 @@ def cache_of(path, size, scale=1, caption=True, lengths=(23, 2, 40), first=0):
 def decoded(path, cache, decoder="FFmpeg") -> np.ndarray:
     """Return a film's pictures, (frames, H * 3 / 2, W) uint8."""
     size = cache.background.shape[1::-1]
-    return decode_or_skip(decoder, byte_stream(path), size)
+    return decode(decoder, byte_stream(path), size)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

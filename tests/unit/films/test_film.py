@@ -1,13 +1,11 @@
 """The film is the sum of its segments, without drift, and never of segments that do not fit."""
 
 import itertools
-import os
 from dataclasses import replace
 
 import av
 import numpy as np
 import pytest
-from assembling import nal_types, packets_of
 from conftest import CONTINUOUS, HARSH, QP, decoded, rendered, shard, simulated
 
 from goalreel.errors import GoalreelError
@@ -50,37 +48,6 @@ def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases
     data = (folder / "film.mp4").read_bytes()
     assert data.index(b"moov") < data.index(b"mdat"), "the index stands at the front"
     assert len({p.name for p in folder.iterdir()}) == 7, "no temporary file is left"
-
-
-@pytest.mark.slow
-def test_a_thousand_segments_join_without_drift_and_with_all_chapters(atlases, tmp_path):
-    """Also some at 7 fps, whose frames are no whole number of microseconds."""
-    for fps, count in ((30, 1000), (7, 100)):
-        made = [shard(tmp_path, atlases, i, range(i, i + 1), fps=fps) for i in range(3)]
-        for number in range(3, count):
-            for path in made[number * number % 3]:  # in no simple order
-                os.link(path, tmp_path / f"{number:05d}{path.suffix}")
-        names = [tmp_path / f"{number:05d}" for number in range(count)]
-        shards = [(name.with_suffix(".npz"), name.with_suffix(".mp4")) for name in names]
-        film = tmp_path / f"film-{fps}.mp4"
-        frames = join(shards, film, fps=fps)
-        with av.open(str(film)) as container:
-            stream = container.streams.video[0]
-            packets = [p for p in container.demux(stream) if p.size]
-            titles = [chapter["metadata"]["title"] for chapter in container.chapters()]
-            step = 1 / (fps * stream.time_base)
-            assert [p.pts for p in packets] == [i * step for i in range(frames)]
-            assert {p.duration for p in packets} == {step}
-            assert [p.dts for p in packets] == [p.pts for p in packets]
-        order = [0, 1, 2, *(number * number % 3 for number in range(3, count))]
-        assert [int(title.split()[1]) for title in titles] == order
-        payloads = [[bytes(p) for p in packets_of(segment)] for _, segment in made]
-        assert [bytes(p) for p in packets] == [p for i in order for p in payloads[i]]
-        # One SPS and one PPS, in the header alone: NAL types 7 and 8 stand in no packet.
-        assert not {7, 8} & {kind for p in packets for kind in nal_types(bytes(p))}
-        for _, path in shards:
-            path.unlink()
-            path.with_suffix(".npz").unlink()
 
 
 def test_failed_attempts_are_chapters_too(atlases, tmp_path):

@@ -166,16 +166,9 @@ class _Slices:
             *map(np.ndarray.tolist, np.divmod(wanted, self._film.macroblocks)), strict=True
         ):
             if not self._headers[kind, 1, place]:
-                idr = 0 if kind == CARD else None
-                header = SliceHeader(
-                    "P" if kind == ALONE else "I",
-                    place,
-                    0,
-                    idr,
-                    None,
-                    _REF_IDC,
-                    self._quantisers[kind],
-                )
+                type_, idr = ("P" if kind == ALONE else "I"), (0 if kind == CARD else None)
+                qp = self._quantisers[kind]
+                header = SliceHeader(type_, place, idr, poc_lsb=None, ref_idc=_REF_IDC, qp=qp)
                 bits = header_bits(header)
                 value = int.from_bytes(np.packbits(bits).tobytes(), "big") >> -len(bits) % 8
                 # The NAL unit's first byte stands before it.

@@ -51,7 +51,7 @@ class CodedAtlas:
     @property
     def header(self) -> SliceHeader:
         """The header of the pictures' slices."""
-        return SliceHeader("P", 0, 1, qp=self.quantisers[0], colours=self.colours)
+        return SliceHeader("P", 0, qp=self.quantisers[0], colours=self.colours)
 
 
 def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:

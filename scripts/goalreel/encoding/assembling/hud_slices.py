@@ -41,7 +41,7 @@ def hud_slices(
     for row in range(coded_atlas.rows[1], rows):
         for left, right, patches, index in fields:
             region = Region(row, left, 1, right - left, columns)
-            header = SliceHeader("P", region.first, 1, qp=qp)
+            header = SliceHeader("P", region.first, qp=qp)
             data = code_patches(coded_atlas.planes, track, patches, region, qp)
             parts.append(np.array([store.add_slice(header, bits) for bits in data])[index])
     return parts

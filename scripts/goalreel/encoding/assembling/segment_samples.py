@@ -103,7 +103,7 @@ def _pictures(
 
 def _skipped(region: Region, store: PartStore) -> int:
     """Return the part that leaves a region as it is in the IDR picture."""
-    return store.add_slice(SliceHeader("P", region.first, 1), skip_run(region.size))
+    return store.add_slice(SliceHeader("P", region.first), skip_run(region.size))
 
 
 def _idr_pictures(

@@ -81,13 +81,12 @@ def _check_pictures(
         episode = int(np.searchsorted(cache.offsets, frame, "right")) - 1
         # From the end: a title card comes before the reset state.
         state = trajectories.offsets[episode + 1] - (cache.offsets[episode + 1] - frame)
-        position, velocity = trajectories.states[state].tolist()
         row = trajectories.episodes.row(episode)
         step = state - trajectories.offsets[episode]
         raise GoalreelError(
             f"the coded atlas has no picture of step {step} of reach {row['reach']} (seed "
-            f"{row['seed']}: position {position!r}, velocity {velocity!r}); delete it and the "
-            f"frames and run snakemake again, or set encode.encoder: x264"
+            f"{row['seed']}); delete it and the frames and run snakemake again, or set "
+            f"encode.encoder: x264"
         )
 
 

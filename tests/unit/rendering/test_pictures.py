@@ -17,7 +17,8 @@ from goalreel.simulation.trajectories import Attempts, Trajectories
 ENVS = pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 
 
-@pytest.mark.parametrize("env", [DISCRETE, pytest.param(CONTINUOUS, marks=pytest.mark.slow)])
+@pytest.mark.slow  # the gate draws 2,000 random states
+@ENVS
 def test_every_picture_of_the_atlas_equals_env_render(env, atlases):
     """Gymnasium draws each picture from a state that has it, float64 or float32."""
     atlas, states = atlases[env], {}

@@ -30,6 +30,21 @@ from goalreel.training.dqn.settings import VARIANTS
 from goalreel.training.games.settings import family_of
 from goalreel.training.pixels.presets import PRESETS
 
+_TEMPLATE = Annotated[
+    text("a template of ASCII characters and `·`, `°`, `…`"), checked(check_template)
+]
+_PREFIX = text(
+    r"1 to 50 characters without `/`, `\`, `{`, `}` or line breaks",
+    r"^[^/\\{}\x00-\x1f\x7f]{1,50}$",
+)
+_FOLDER = text(
+    "a folder's path without `{`, `}` or `<name>` that starts with neither `-` nor `~`",
+    r"^(?![-~])(?![^\x00]*<\w+>)[^{}\x00]+$",
+)
+_SEED_RANGE = text("a range such as `0-99`", r"^[0-9]{1,16}-[0-9]{1,16}$")
+_WRAPPERS = listed(text("`module:callable`") | arguments("`{module:callable: {argument: value}}`"))
+_X264_PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow"
+
 
 class Policy(Section):
     """The policy that plays: its name, and the parameters that it takes in the chosen environment.
@@ -63,8 +78,8 @@ class Policy(Section):
     in."""
     allow: listed(text("a package's name without dots", r"^[^\W\d]\w*$")) = []
     """Packages whose environments and wrappers a dataset may name, also from the folder in which
-    snakemake is started. Those of Gymnasium, Minari, ALE, Gymnasium-Robotics and MiniGrid are
-    allowed without it. goalreel imports and runs what you add."""
+    snakemake is started, beside those of Gymnasium, Minari, ALE, Gymnasium-Robotics and MiniGrid.
+    goalreel imports and runs what you add."""
     function: text("the name of a function") = "act"
     """The function in `file` that takes a batch of observations and returns actions, or
     `make_policy`, which makes the policy of each episode."""
@@ -130,10 +145,7 @@ class Overlay(Section):
     title_card: number(ge=0, le=60) = 0.5
     """The seconds of a title card before each episode: the empty track with the caption. With 0
     there is none, but an assembled episode still starts with one such frame."""
-    caption: (
-        Annotated[text("a template of ASCII characters and `·`, `°`, `…`"), checked(check_template)]
-        | None
-    ) = None
+    caption: _TEMPLATE | None = None
     """A line on the card and over the episode; `""` for none. It is a template with the fields
     `episode`, `seed`, `env`, `steps`, `return`, `outcome`, `terminated` and `truncated` of the
     episode, and of a reach also `reach`, `attempt`, `initial_position` and `reached`. `null` is
@@ -155,10 +167,7 @@ class Clips(Section):
     """The steps, counted over all attempts, at which a snippet of the episode starts."""
     video_length: Count | None = None
     """The maximum number of frames of a clip; `null` for whole episodes."""
-    name_prefix: text(
-        r"1 to 50 characters without `/`, `\`, `{`, `}` or line breaks",
-        r"^[^/\\{}\x00-\x1f\x7f]{1,50}$",
-    ) = "rl-video"
+    name_prefix: _PREFIX = "rl-video"
     """The start of the clips' names: `rl-video-episode-8.mp4`, `rl-video-step-500.mp4`."""
 
 
@@ -187,9 +196,7 @@ class Grid(Section):
     columns: integer(1, 20) | None = None
     """The columns of a page, as `rows`. The video is at most 1920x1080, and no picture is larger
     than in the film."""
-    caption: Annotated[text("a template as `overlay.caption`"), checked(check_template)] | None = (
-        None
-    )
+    caption: _TEMPLATE | None = None
     """A line in each cell; `""` for none. `null` is `Episode {episode} · return {return:g}`, and
     `Reach {reach} · {steps} steps` where reaches are filmed."""
 
@@ -217,9 +224,7 @@ class Dqn(Section):
     double: Boolean = False
     """Whether to use Double DQN: the online network chooses the action whose value the target
     network estimates."""
-    variants: different(
-        Literal[tuple(VARIANTS)], "a list of different variants, each as in `policy.variant`"
-    ) = list(VARIANTS)
+    variants: different(Literal[tuple(VARIANTS)]) = list(VARIANTS)
     """The variants that `snakemake training` compares."""
     seeds: different(Seed) = [1, 2, 3, 4, 5]
     """The seeds with which `snakemake training` trains each variant."""
@@ -293,9 +298,7 @@ class Pixels(Section):
     seeds each time. The best evaluation chooses the policy `best`."""
     games: integer(1, 1000) | None = None
     """The number of games of an evaluation."""
-    checkpoints: listed(integer(0, 10**11), "an increasing list of numbers of decisions") | None = (
-        None
-    )
+    checkpoints: listed(integer(0, 10**11), "an increasing list of numbers") | None = None
     """The decisions after which weights are kept for films, beside the best and the last ones."""
 
 
@@ -312,20 +315,7 @@ class Encode(Section):
     quality: Literal["small", "balanced", "best"] = "balanced"
     """One scale of quality for both encoders; docs/encoding.md says what each costs. With x264,
     `preset`, `qp` and `crf` take precedence."""
-    preset: (
-        Literal[
-            "ultrafast",
-            "superfast",
-            "veryfast",
-            "faster",
-            "fast",
-            "medium",
-            "slow",
-            "slower",
-            "veryslow",
-        ]
-        | None
-    ) = None
+    preset: Literal[tuple(_X264_PRESETS.split())] | None = None
     """x264's preset; `null` is that of the quality, `veryfast`, or `ultrafast` if the quality is
     balanced and the environment is no Mountain Car."""
     qp: integer(0, 51) | None = None
@@ -339,32 +329,20 @@ class Encode(Section):
 class Options(Section):
     """goalreel configuration."""
 
-    results: (
-        text(
-            "a folder's path without `{`, `}` or `<name>` (Snakemake's wildcards) that "
-            "starts with neither `-` nor `~`",
-            r"^(?![-~])(?![^\x00]*<\w+>)[^{}\x00]+$",
-        )
-        | None
-    ) = None
+    results: _FOLDER | None = None
     """The folder for everything that is made. `null` is `results/ENV-POLICY`, such as
     `results/CartPole-v1-random`; for a policy's file, its name without the suffix."""
-    env: text("the id of a Gymnasium environment that has the render mode `rgb_array`") = (
-        "MountainCar-v0"
-    )
+    env: text("the id of a Gymnasium environment that `rgb_array` draws") = "MountainCar-v0"
     """The Gymnasium environment: `CartPole-v1`, `ALE/Breakout-v5` if ale-py is installed,
     `module:Name-v0` as in `gymnasium.make`. goalreel steps the Mountain Cars itself, and, without
     wrappers, CartPole, Acrobot and Pendulum."""
     env_kwargs: arguments("a mapping") = {}
     """Arguments for `gymnasium.make`. The Mountain Cars take `goal_velocity`."""
-    env_wrappers: listed(
-        text("`module:callable`") | arguments("`{module:callable: {argument: value}}`")
-    ) = []
+    env_wrappers: _WRAPPERS = []
     """Wrappers around the environment, the first innermost, such as
     `gymnasium.wrappers:GrayscaleObservation` or `gymnasium.wrappers:FrameStackObservation:
-    {stack_size: 4}`. A module of your own is found in the folder in which snakemake is started; if
-    it changes, the shards are made again. Pictures are what `env.render()` of the wrapped
-    environment gives."""
+    {stack_size: 4}`, or your own from the folder in which snakemake is started; if a module of
+    your own changes, the shards are made again. Pictures are those of the wrapped environment."""
     max_steps: integer(1, 10**6) | None = None
     """The time limit of an episode, as `gymnasium.make(max_episode_steps=)`; `null` is the
     environment's own."""
@@ -373,9 +351,7 @@ class Options(Section):
     episode must depend on its seed alone. `false` plays each episode once, whatever it depends on,
     also where `reset` takes no seed; the results are marked as not reproducible. The Mountain Cars
     need no check."""
-    success: Literal["terminated", "truncated"] | number(
-        title="a number (the least return)"
-    ) = "terminated"
+    success: Literal["terminated", "truncated"] | number(title="a number") = "terminated"
     """What counts as a reach, where `reaches` are filmed. `terminated`: the environment ends the
     episode, as Mountain Car does at its flag. `truncated`: the episode lasts until its time limit.
     A number: the episode's return is at least this."""
@@ -389,11 +365,7 @@ class Options(Section):
     reaches: Count | None = None
     """The number of goal reaches to film: each is the first attempt that reaches the goal, by
     `success`."""
-    seeds: (
-        different(Seed, "a list of different whole numbers from 0 on")
-        | text("a range such as `0-99`", r"^[0-9]{1,16}-[0-9]{1,16}$")
-        | None
-    ) = None
+    seeds: different(Seed) | _SEED_RANGE | None = None
     """The seeds of the episodes to film, as `env.reset(seed=)` takes them: a list, or a range with
     both ends."""
     max_attempts: integer(1, 10**6) = 100
@@ -411,15 +383,7 @@ class Options(Section):
     stills: Stills = {}
     card: Card = {}
     grid: Grid = {}
-    compare: (
-        listed(
-            text("a results folder"),
-            "two results folders, as `[results-a, results-b]`",
-            least=2,
-            most=2,
-        )
-        | None
-    ) = None
+    compare: listed(text("a folder"), "two folders, as `[a, b]`", least=2, most=2) | None = None
     """The two finished runs, by their results folders, whose episodes of the same seeds `snakemake
     compare` shows side by side."""
     train: Train = {}

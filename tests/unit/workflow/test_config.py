@@ -135,10 +135,13 @@ FAULTS = [
     ({"reaches": True}, f"reaches: true is a boolean; {WHOLE}"),
     ({"reaches": 3, "episodes": 3}, "reaches: episodes is set too; allowed: one of episodes, reac"),
     ({"seeds": "9-3"}, "seeds: '9-3' ends before it begins; allowed: a range such as 0-99"),
-    ({"seeds": [3, 3]}, "seeds: [3, 3] has duplicates; allowed: a list of different whole numbers"),
+    (
+        {"seeds": [3, 3]},
+        "seeds: [3, 3] has duplicates; allowed: a list of different values, each an",
+    ),
     (
         {"seeds": 5},
-        "seeds: '5' does not fit; allowed: a list of different whole numbers from 0 on",
+        "seeds: '5' does not fit; allowed: a list of different values, each an integer",
     ),
     (
         {"episodes": 3, "success": 475},

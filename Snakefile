@@ -16,7 +16,7 @@ if not os.path.isdir(os.path.join(base, "scripts")):
 sys.path.insert(0, os.path.join(base, "scripts"))
 
 from goalreel.workflow import hooks
-from goalreel.workflow.stages import WILDCARDS
+from goalreel.workflow.stages import STAGES, WILDCARDS
 
 del sys.path[0]  # the programs' names must not hide modules of Snakemake's plugins
 
@@ -60,15 +60,14 @@ for stage in plan.stages:
         log:
             plan.log(stage),
         benchmark:
-            plan.benchmark(stage)
+            plan.log(stage, "benchmarks", "tsv")
         wildcard_constraints:
             **WILDCARDS,
         conda:
-            plan.conda(stage)
+            f"envs/{STAGES[stage].conda}.yaml"
         threads: plan.threads(stage, workflow.resource_settings.cores)
         resources:
-            mem_mb=plan.memory(stage),
-            runtime=plan.minutes(stage),
+            **plan.resources(stage),
         params:
             spec=plan.spec(stage),
             command=plan.command(stage),

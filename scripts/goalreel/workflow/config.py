@@ -5,12 +5,12 @@ The models (goalreel.configuration) check each option; checks that involve sever
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from goalreel.configuration.errors import config_error, read_options
 from goalreel.configuration.options import Policy, Render
-from goalreel.encoding.encoder_selection import cards, choose, encoder_errors
+from goalreel.encoding.encoder_selection import cards, encoder_errors
 from goalreel.environments.gymnasium_ids import class_fps, environment_errors, may_never_end
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import named, spaces_of, wrapper_errors
@@ -29,13 +29,13 @@ from goalreel.policies.sb3_files import spaces_error, with_files
 from goalreel.rendering.captions import default_captions
 from goalreel.training.games.settings import CAR_GAME, is_game
 from goalreel.training.pixels import presets
-from goalreel.workflow import selection
 from goalreel.workflow.policy_errors import (
     Errors,
     dataset_errors,
     pixel_policy_errors,
     training_errors,
 )
+from goalreel.workflow.run import CHOICES, Run
 
 _POLICY_FILES = {".py": "file", ".zip": "sb3"}  # the policy that plays such a file
 _FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
@@ -55,7 +55,7 @@ def load_config(given: Mapping) -> dict:
         name = _fitting_policy(config["policy"], config["env"])
         config["policy"] = config["policy"] | {"name": name}
     if _are_sound(("policy",), errors):
-        errors |= dict(dataset_errors(config))
+        errors |= _found(dataset_errors, config)
     if config["policy"]["name"] == "minari" and not errors:
         config = config | read_header(config["policy"]["dataset"]).options
     game = config["pixels"]["game"] or (config["env"] if is_game(config["env"]) else CAR_GAME)
@@ -69,11 +69,11 @@ def load_config(given: Mapping) -> dict:
         (_policy_file_errors, ("env", "env_kwargs", "env_wrappers", "policy")),
     ):
         if _are_sound(needed, errors):
-            errors = {**errors, **dict(check(config)), **errors}
-    for check in (_selection_errors, _encoder_errors, _shard_errors, _film_errors):
-        if not errors and check is _encoder_errors:
-            config = _fitted(config)
-        errors = errors or dict(check(config))
+            errors = errors | _found(check, config) | errors
+    errors = errors or _found(_selection_errors, config)
+    if not errors:
+        _fill(config)
+        errors = _found(_encoder_errors, config) or _found(_size_errors, config)
     if errors:
         raise config_error(errors)
     policy = config["policy"]
@@ -91,6 +91,16 @@ def load_config(given: Mapping) -> dict:
 def _are_sound(options: tuple[str, ...], errors: Mapping[str, str]) -> bool:
     """Return whether no error is of one of the options, or of a value in it."""
     return not any(f"{key}.".startswith(f"{option}.") for key in errors for option in options)
+
+
+def _found(check: Callable[[Mapping], Errors], config: Mapping) -> dict[str, str]:
+    """Return the errors that a check yields and, as its last, what it raises."""
+    errors = {}
+    try:
+        errors.update(check(config))
+    except OptionError as error:
+        errors[error.key] = error.message
+    return errors
 
 
 def results_folder(env: str, policy: Mapping) -> str:
@@ -186,8 +196,6 @@ def _policy_file_errors(config: Mapping) -> Errors:
             check_env(policy["file"], config["env"])
     except UnusableFileError as error:
         yield "policy.file", f"{error.path} cannot be used: {error.problem}"
-    except OptionError as error:
-        yield error.key, error.message
 
 
 def _style_errors(config: Mapping) -> Errors:
@@ -228,94 +236,89 @@ def film_fps(own: float) -> int:
     return min(max(round(own), 1), _MOST_FPS)
 
 
+def _default_selection(config: Mapping) -> dict[str, int]:
+    """Return what is filmed where the user chose nothing: of a recording all its episodes."""
+    policy = config["policy"]
+    if policy["name"] == "minari":
+        return {"episodes": read_header(policy["dataset"]).episodes}
+    if policy["name"] == "recorded":
+        from goalreel.simulation.recording_file import read_recording  # it takes NumPy
+
+        return {"episodes": len(read_recording(policy["file"]))}
+    return {"reaches": 1000} if describe(config["env"]).is_mountain_car else {"episodes": 50}
+
+
 def _selection_errors(config: Mapping) -> Errors:
     """Yield the errors of what is to be filmed."""
-    given = [key for key in selection.CHOICES if config[key] is not None]
+    given = [key for key in CHOICES if config[key] is not None]
     if len(given) > 1:
-        yield (
-            given[1],
-            f"{given[0]} is set too; allowed: one of {', '.join(selection.CHOICES)}; set the "
-            f"others to null",
-        )
+        allowed = f"allowed: one of {', '.join(CHOICES)}; set the others to null"
+        yield given[1], f"{given[0]} is set too; {allowed}"
         return
     if given == ["seeds"] and config["policy"]["name"] in RECORDED:
         yield "seeds", "a recording has seeds of its own; leave seeds out, or set episodes"
-    elif given == ["seeds"] and not selection.count(config):
+    elif given == ["seeds"] and not Run(config).count:
         yield "seeds", f"{config['seeds']!r} ends before it begins; allowed: a range such as 0-99"
-    try:
-        config = config if given else config | selection.default(config)
-    except OptionError as error:
-        yield error.key, error.message
-        return
-    if selection.unit(config) == "reach":
-        return
-    for key, value, without in (
-        ("success", config["success"], "terminated"),
-        ("film.show", config["film"]["show"], "reaches"),
-        ("clips.episode_trigger", config["clips"]["episode_trigger"], None),
-        ("stills.episode_trigger", config["stills"]["episode_trigger"], None),
-        ("card.episode_trigger", config["card"]["episode_trigger"], None),
-    ):
-        if value == "failed" if without is None else value != without:
+    (chosen,) = given or _default_selection(config)
+    views = ("clips", "stills", "card")
+    triggers = {f"{view}.episode_trigger": config[view]["episode_trigger"] for view in views}
+    asked = {"success": config["success"], "film.show": config["film"]["show"]}
+    asked |= {key: value for key, value in triggers.items() if value == "failed"}
+    for key, value in asked.items() if chosen != "reaches" else ():
+        if value not in ("terminated", "reaches"):
             yield (
                 key,
                 f"{value!r} is for goal reaches, and this run films episodes, whatever their "
-                f"outcome; set reaches in place of {given[0] if given else 'episodes'}, or leave "
-                f"{key} out",
+                f"outcome; set reaches in place of {chosen}, or leave {key} out",
             )
 
 
-def _fitted(config: dict) -> dict:
-    """Return a configuration with what fits its environment where the user sets nothing."""
+def _fill(config: dict) -> None:
+    """Set what fits the environment where the user sets nothing."""
+    env = describe(config["env"])
     if config["policy"]["name"] == "pixels":
-        config = config | {"env_kwargs": pixel_kwargs(config["env"]) | config["env_kwargs"]}
-    if all(config[key] is None for key in selection.CHOICES):
-        config = config | selection.default(config)
-    film, cell = default_captions(selection.unit(config))
-    for section, text in ("overlay", film), ("grid", cell):
-        if config[section]["caption"] is None:
-            config = config | {section: config[section] | {"caption": text}}
+        config["env_kwargs"] = pixel_kwargs(config["env"]) | config["env_kwargs"]
+    if all(config[key] is None for key in CHOICES):
+        config |= _default_selection(config)
     if config["shard_size"] is None:
-        config = config | {"shard_size": describe(config["env"]).shard_size}
+        config["shard_size"] = env.shard_size
     if config["film"]["fps"] is None:
-        config = config | {"film": config["film"] | {"fps": _fps(config)}}
-    if config["train"]["attempts"] is None:
-        attempts = 4 if describe(config["env"]).computed else 1  # of a game, which takes minutes
-        config = config | {"train": config["train"] | {"attempts": attempts}}
-    if describe(config["env"]).has_atlas:
-        config = config | {"render": config["render"] | {"scale": 1}}
-    return config
+        config["film"]["fps"] = _fps(config)
+    if env.has_atlas:
+        config["render"]["scale"] = 1
+    film, cell = default_captions(Run(config).unit)
+    attempts = 4 if env.computed else 1  # of a game, which takes minutes
+    for section, option, default in (
+        *(("overlay", "caption", film), ("grid", "caption", cell)),
+        ("train", "attempts", attempts),
+    ):
+        if config[section][option] is None:
+            config[section][option] = default
 
 
 def _encoder_errors(config: Mapping) -> Errors:
     if config["encode"]["encoder"] == "assemble":
         for key, reason in encoder_errors(config):
-            yield (
-                key,
-                f"{reason}, so encode.encoder cannot be 'assemble'; allowed here: auto, x264",
-            )
+            allowed = "so encode.encoder cannot be 'assemble'; allowed here: auto, x264"
+            yield key, f"{reason}, {allowed}"
 
 
-def _shard_errors(config: Mapping) -> Errors:
-    count, size = selection.count(config), config["shard_size"]
-    shards = -(-count // size)
-    if shards > _MOST_SHARDS:
+def _size_errors(config: Mapping) -> Errors:
+    """Yield the error of a run of too many shards, or of a film of too many frames."""
+    run, size = Run(config), config["shard_size"]
+    # An episode has at least one step, so two frames, and its card.
+    least = cards(config, run.encoder) + 2
+    if run.shards > _MOST_SHARDS:
         yield (
             "shard_size",
-            f"{size} divides {pluralize(count, selection.unit(config))} into {shards:,} shards, "
-            f"and Snakemake plans at most {_MOST_SHARDS:,}; "
-            f"allowed: {-(-count // _MOST_SHARDS)} or more",
+            f"{size} divides {pluralize(run.count, run.unit)} into {run.shards:,} shards, and "
+            f"Snakemake plans at most {_MOST_SHARDS:,}; "
+            f"allowed: {-(-run.count // _MOST_SHARDS)} or more",
         )
-
-
-def _film_errors(config: Mapping) -> Errors:
-    """Yield the error of a film of too many frames."""
-    # An episode has at least one step, so two frames, and its card.
-    least, count = cards(config, choose(config)) + 2, selection.count(config)
-    if count * least > MOST_FRAMES:
+    elif run.count * least > MOST_FRAMES:
         yield (
-            next(key for key in selection.CHOICES if config[key] is not None),
-            f"A film of {pluralize(count, selection.unit(config))} has at least {count * least:,} "
+            next(key for key in CHOICES if config[key] is not None),
+            f"A film of {pluralize(run.count, run.unit)} has at least {run.count * least:,} "
             f"frames, title cards included, and a file holds {MOST_FRAMES:,}. Make several runs of "
             f"at most {MOST_FRAMES // least:,}.",
         )

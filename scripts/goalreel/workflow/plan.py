@@ -73,14 +73,6 @@ class Plan:
         wildcards = {"shard": "/{shard}", "training": "/{variant}.{seed}"}
         return f"{self.results}/{folder}/{stage}{wildcards.get(STAGES[stage].scope, '')}.{ending}"
 
-    def benchmark(self, stage: str) -> str:
-        """Return the path of a stage's measurements, with its wildcards."""
-        return self.log(stage, "benchmarks", "tsv")
-
-    def conda(self, stage: str) -> str:
-        """Return the path of a stage's conda environment, from the Snakefile's folder."""
-        return f"envs/{STAGES[stage].conda}.yaml"
-
     def threads(self, stage: str, cores: int | None) -> int:
         """Return the threads of a job.
 
@@ -139,13 +131,10 @@ class Plan:
     def _limits(self, stage: str) -> dict[str, object]:
         return {name: self.run.value(name) for name in STAGES[stage].limits}
 
-    def memory(self, stage: str) -> Callable[..., int]:
-        """Return the function of (wildcards, attempt, threads) that gives a job's memory in MB."""
-        return doubling(partial(memory_mb, stage, self.run))
-
-    def minutes(self, stage: str) -> Callable[..., int]:
-        """Return the function of (wildcards, attempt, threads) that gives a job's minutes."""
-        return doubling(partial(run_minutes, stage, self.run))
+    def resources(self, stage: str) -> dict[str, Callable[..., int]]:
+        """Return the functions of a job that give its memory in MB and its run time in minutes."""
+        needs = {"mem_mb": memory_mb, "runtime": run_minutes}
+        return {name: doubling(partial(need, stage, self.run)) for name, need in needs.items()}
 
     @property
     def local_rules(self) -> list[str]:

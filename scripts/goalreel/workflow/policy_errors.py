@@ -9,7 +9,7 @@ from pathlib import Path
 from goalreel.configuration.options import Options
 from goalreel.environments.gymnasium_ids import FAMILIES, find_spec
 from goalreel.environments.wrappers import find_wrapper
-from goalreel.errors import GoalreelError, OptionError
+from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import read_header
 from goalreel.policies.parameters import is_trained_here, pixel_kwargs
 from goalreel.training.games.settings import is_game
@@ -82,11 +82,7 @@ def dataset_errors(config: Mapping) -> Errors:
     if policy["dataset"] is None:
         yield "policy.dataset", "null; 'minari' needs the id of a data set, or its folder"
         return
-    try:
-        header = read_header(policy["dataset"])
-    except OptionError as error:
-        yield error.key, error.message
-        return
+    header = read_header(policy["dataset"])
     for name, package in _foreign_code(header.options, policy["allow"]):
         yield "policy.dataset", f"wants to run {name!r}{_way_out(policy, package)}"
         return

@@ -3,13 +3,14 @@
 Imported while the Snakefile is parsed, so it makes no environment and imports little.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
 from goalreel.environments.registry import CLASSIC_CONTROL, EnvTraits, describe
 from goalreel.policies.parameters import LEARNERS, is_trained_here
-from goalreel.workflow import selection
+
+CHOICES = ("episodes", "reaches", "seeds")  # of what is filmed
 
 
 class Run:
@@ -18,9 +19,32 @@ class Run:
     def __init__(self, config: Mapping):
         """Take the complete configuration."""
         self.config = config
-        self.unit = selection.unit(config)  # "reach" or "episode"
-        self.count = selection.count(config)  # of them
-        self.shards = -(-self.count // config["shard_size"])
+
+    @property
+    def unit(self) -> str:
+        """What is counted: "reach" or "episode"."""
+        return "reach" if self.config["reaches"] is not None else "episode"
+
+    @cached_property
+    def seeds(self) -> Sequence[int] | None:
+        """The seeds that the user chose, None for seeds derived from the root seed."""
+        chosen = self.config["seeds"]
+        if isinstance(chosen, str):
+            first, last = map(int, chosen.split("-"))
+            return range(first, last + 1)
+        return chosen
+
+    @property
+    def count(self) -> int:
+        """The number of episodes, or of reaches."""
+        if self.seeds is not None:
+            return len(self.seeds)
+        return self.config["reaches" if self.unit == "reach" else "episodes"]
+
+    @property
+    def shards(self) -> int:
+        """The number of shards."""
+        return -(-self.count // self.config["shard_size"])
 
     @cached_property
     def env(self) -> EnvTraits:

@@ -23,7 +23,6 @@ from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.provenance.checksums import results_files
 from goalreel.provenance.fingerprint import fingerprint, modules
 from goalreel.provenance.spec import canonical, common_digest, package_version
-from goalreel.workflow import selection
 from goalreel.workflow.run import Run
 from goalreel.workflow.stages import ARTISTS, STAGES, sources
 from goalreel.workflow.used_when import excluded_modules
@@ -52,10 +51,9 @@ class Specs:
         if STAGES[stage].scope == "training":
             common = self._training(common, wildcards)
         shard = self._covered(stage, wildcards)
-        seeds = selection.seeds(self.run.config) if stage == "simulate" else None
-        if seeds is not None:
-            first = shard["first"]
-            common = common | {"seeds": list(seeds[first : first + shard["count"]])}
+        if stage == "simulate" and self.run.seeds is not None:
+            seeds = self.run.seeds[shard["first"] :][: shard["count"]]
+            common = common | {"seeds": list(seeds)}
         return canonical({**common, "shard": shard})
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:

@@ -57,7 +57,7 @@ def test_no_two_stages_leave_the_same_file():
 
 @pytest.mark.parametrize("rule", SHARDED)
 def test_an_attempt_asks_for_twice_as_much_as_the_one_before(rule):
-    for asked in (plan_of().memory(rule), plan_of().minutes(rule)):
+    for asked in plan_of().resources(rule).values():
         first = asked(None, attempt=1)
         assert [asked(None, attempt=n) for n in (2, 3)] == [2 * first, 4 * first]
 
@@ -66,7 +66,7 @@ def test_an_attempt_asks_for_twice_as_much_as_the_one_before(rule):
 def test_a_shards_needs_grow_with_its_size_and_not_with_the_film(rule):
     def asked(**options):
         plan = plan_of(**options)
-        return [get(rule)(None, 1) for get in (plan.memory, plan.minutes)]
+        return [asked(None, 1) for asked in plan.resources(rule).values()]
 
     small, large = (asked(reaches=10**6, shard_size=size) for size in (250, 10000))
     assert large[0] > small[0] and large[1] >= small[1]
@@ -90,7 +90,7 @@ def measured() -> list[tuple[str, dict, float]]:
 @pytest.mark.parametrize(("rule", "options", "peak"), measured(), ids=str)
 def test_the_first_attempt_has_room_for_what_was_measured(rule, options, peak):
     """And for the Snakemake beside it, whose own peak, all plugins loaded, was 180 MiB."""
-    assert plan_of(**options).memory(rule)(None, 1) >= 1.05 * peak + 300
+    assert plan_of(**options).resources(rule)["mem_mb"](None, 1) >= 1.05 * peak + 300
 
 
 # Package, rule, environment, options, and of a random policy the peak of a job's processes together,
@@ -119,15 +119,15 @@ def test_what_gymnasium_draws_has_room_and_time_for_its_frames(
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}: envs/locks/test.txt has it")
     plan = plan_of(env=env, success=0, policy={"name": "random"}, **options)
-    assert plan.memory(rule)(None, 1) >= 1.05 * peak + 300
+    assert plan.resources(rule)["mem_mb"](None, 1) >= 1.05 * peak + 300
     frames = (options.get("max_steps") or 100) * plan.config["shard_size"]
-    assert plan.minutes(rule)(None, 1) >= frames * ms / 60_000 + 1
+    assert plan.resources(rule)["runtime"](None, 1) >= frames * ms / 60_000 + 1
 
 
 def test_needs_follow_what_draws_and_how_many_episodes_verify_plays_at_once():
     def asked(env, rule="simulate", threads=1, **options):
         plan = plan_of(env=env, success=0, policy={"name": "random"}, reaches=700, **options)
-        return [get(rule)(None, 1, threads) for get in (plan.memory, plan.minutes)]
+        return [asked(None, 1, threads) for asked in plan.resources(rule).values()]
 
     short, long = (asked("CartPole-v1", max_steps=steps) for steps in (10, 20_000))
     assert long[0] > short[0] and long[1] > short[1]

@@ -1,4 +1,4 @@
-"""Join the segments of all shards, or of a part, into a film with a chapter for each episode.
+"""Join the segments of all shards into a film with a chapter for each episode.
 
 Segments with smaller pictures than others are padded first.
 """
@@ -13,10 +13,8 @@ def concat(spec, segments: Shards, trajectories: Shards, output):
     from goalreel.films.padding import padded
 
     config, unit = spec.config, spec.config["unit"]
-    first, end = spec.shard.get("first"), spec.shard["reaches"]
-    what = "goal reach" if unit == "reach" else unit
-    told = pluralize(end, what) if first is None else f"{what} {first:,} to {end - 1:,}"
-    title = f"{config['env']}: {told}" + ("" if spec.reproducible else ", not reproducible")
+    count = pluralize(spec.shard["reaches"], "goal reach" if unit == "reach" else unit)
+    title = f"{config['env']}: {count}" + ("" if spec.reproducible else ", not reproducible")
     with padded(segments, trajectories, output.parent) as (whole, sizes):
         text = (spec.extended(sizes=sizes) if sizes else spec).text
         how = config["film.fps"], config["card_frames"], unit

@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from collections import namedtuple
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +28,8 @@ class Artefact:
         return json.dumps(self.spec.value, indent=2, sort_keys=True, ensure_ascii=False)
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A tool that shaped results."""
-
-    name: str
-    version: str
-    stages: str  # those that used it, by commas
+# A tool that shaped results; stages: those that used it, by commas.
+Tool = namedtuple("Tool", "name version stages")
 
 
 def read_artefact(path: Path, results: Path) -> Artefact:
@@ -70,10 +66,8 @@ _READERS = {
 
 def tools_of(artefacts: Iterable[Artefact]) -> list[Tool]:
     """Return every version of every tool that the specs name, with its stages."""
-    stages: dict[tuple[str, str], list[str]] = {}
-    for artefact in artefacts:
-        for tool in artefact.spec.tools.items():
-            users = stages.setdefault(tool, [])
-            if artefact.spec.stage not in users:
-                users.append(artefact.spec.stage)
+    stages: dict[tuple[str, str], dict[str, None]] = {}
+    for spec in (artefact.spec for artefact in artefacts):
+        for tool in spec.tools.items():
+            stages.setdefault(tool, {})[spec.stage] = None
     return [Tool(*tool, ", ".join(users)) for tool, users in sorted(stages.items())]

@@ -65,8 +65,8 @@ def modules(script: Path, excluded: Collection[str] = ()) -> dict[str, Path]:
 
 
 def _is_left_out(name: str, excluded: Collection[str]) -> bool:
-    rooms = [name, *(name[:place] for place, letter in enumerate(name) if letter == ".")]
-    return name != _SHAPING and any(room in excluded for room in rooms)
+    in_room = any(f"{name}.".startswith(f"{room}.") for room in excluded)
+    return in_room and name != _SHAPING
 
 
 @cache
@@ -114,43 +114,39 @@ def remember_trees(folder: Path) -> None:
     atexit.register(save)
 
 
-def _write(node: ast.AST, put: Callable[[str], None], imported: set[str], raised: bool) -> None:
-    """Put a syntax tree as every Python puts it, and add the full names that it imports.
+def _write(value: object, put: Callable[[str], None], imported: set[str], raised: bool) -> None:
+    """Put a part of a syntax tree as every Python puts it, and add the full names that it imports.
 
     ast.dump changed with Python 3.13, and new versions add fields: empty ones are left out here.
     raised: whether this is part of an error, whose texts are left out.
     """
-    kind = type(node)
-    if raised and (kind is ast.JoinedStr or _is_text(node)):
+    kind = type(value)
+    if isinstance(value, list):
+        put(str(len(value)))
+        for item in value:
+            _write(item, put, imported, raised)
+        return
+    if not isinstance(value, ast.AST):
+        put(repr(value))
+        return
+    if raised and (kind is ast.JoinedStr or _is_text(value)):
         put("text")
         return
     put(kind.__name__)
     if kind is ast.Import:
-        imported.update(alias.name for alias in node.names)
+        imported.update(alias.name for alias in value.names)
     elif kind is ast.ImportFrom:
-        if node.level:
-            raise GoalreelError(f"line {node.lineno}: a relative import; name the module in full")
-        imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
-    elif kind is ast.Raise or (kind is ast.Call and _is_error(node.func)):
-        raised = True
-    for name in kind._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            if not isinstance(value, ast.expr_context):  # the place in the tree says it
-                put(name)
-                _write(value, put, imported, raised)
-        elif type(value) is list:
-            if name == "body" and kind in _DOCUMENTED and value and _is_docstring(value[0]):
-                value = value[1:]
-            if value:
-                put(f"{name} {len(value)}")
-            for item in value:
-                if isinstance(item, ast.AST):
-                    _write(item, put, imported, raised)
-                else:
-                    put(repr(item))
-        elif value is not None:
-            put(f"{name} {value!r}")
+        if value.level:
+            raise GoalreelError(f"line {value.lineno}: a relative import; name the module in full")
+        imported.update((value.module, *(f"{value.module}.{alias.name}" for alias in value.names)))
+    raised = raised or kind is ast.Raise or (kind is ast.Call and _is_error(value.func))
+    for name, part in ast.iter_fields(value):
+        if name == "body" and kind in _DOCUMENTED and part and _is_docstring(part[0]):
+            part = part[1:]
+        # An expression's context is said by its place in the tree.
+        if part not in (None, []) and not isinstance(part, ast.expr_context):
+            put(name)
+            _write(part, put, imported, raised)
     put(")")
 
 

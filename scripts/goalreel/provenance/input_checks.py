@@ -40,9 +40,8 @@ def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
 
 def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[UnusableFileError]:
     """Return what is wrong with the files of an input."""
-    all_shards, errors = not isinstance(paths, Path), []
-    reach: int | None = spec.shard.get("first", 0)
-    for path in paths if all_shards else [paths]:
+    is_one, errors = isinstance(paths, Path), []
+    for number, path in enumerate([paths] if is_one else paths):
         try:
             _date_back(path)
             whole = path
@@ -54,13 +53,22 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
                 check_digests(path)
             elif path.is_dir():
                 whole = check_folder(path)[0]
-            reach = _reach_after(spec, name, whole, reach)
+            actual = read_spec(whole)
+            if actual.digest != spec.input_digests[name]:
+                raise UnusableFileError(path, _difference(spec, actual))
+            if "first" in actual.shard or not is_one:
+                check_shard(
+                    path, actual, spec.shard if "first" in spec.shard else spec.shard_of(number)
+                )
         except UnusableFileError as error:
             errors.append(error)
-            reach = None  # where the next shard is to begin is not known
-    if all_shards and reach not in (None, end := spec.shard["reaches"]):
-        errors.append(UnusableFileError(path, f"it holds reaches up to {reach}, not {end}"))
     return errors
+
+
+def check_shard(path: Path, actual: Spec, planned: Mapping) -> None:
+    """Raise UnusableFileError unless a file covers the episodes, or reaches, that are planned."""
+    if actual.shard != planned:
+        raise UnusableFileError(path, f"it is of {dict(actual.shard)}, not of {dict(planned)}")
 
 
 def _date_back(path: Path) -> None:
@@ -86,23 +94,3 @@ def _difference(planned: Spec, actual: Spec) -> str:
         if here != version:
             return f"it was made with {name} {version}, and this run is with {here}"
     return "it was made by other options, code or tools than this run's"
-
-
-def _reach_after(spec: Spec, name: str, path: Path, reach: int | None) -> int | None:
-    """Check a file, which begins with `reach` if it is a shard's; return the reach after it.
-
-    reach: None where that is not known; then any will do.
-    """
-    actual = read_spec(path)
-    if actual.digest != spec.input_digests[name]:
-        raise UnusableFileError(path, _difference(spec, actual))
-    if "first" not in actual.shard:
-        return reach
-    first, count = actual.shard["first"], actual.shard.get("count", 0)
-    expected, begin = spec.shard.get("count", count), first if reach is None else reach
-    if (first, count) != (begin, expected):
-        reaches = "1 reach" if count == 1 else f"{count} reaches"
-        raise UnusableFileError(
-            path, f"it holds {reaches} from {first} on, not {expected} from {begin} on"
-        )
-    return first + count

@@ -29,7 +29,7 @@ class Spec:
     value: Mapping  # all of it, parsed
     stage: str  # its name, which is its program's too
     config: Mapping  # the values of the configuration that the stage uses, by their dotted keys
-    shard: Mapping  # a shard's first reach and count of reaches, or the run's shards and reaches
+    shard: Mapping  # a shard's first reach and count of reaches, or the run's shards, reaches, size
     tools: Mapping[str, str]  # the versions of what shapes the bytes, by name
     code: str  # the fingerprint of the stage's code, "" by hand
     excluded_modules: Sequence[str]  # that the fingerprint leaves out
@@ -45,6 +45,10 @@ class Spec:
     def reproducible(self) -> bool:
         """Whether the run's episodes depend on their seeds alone, as far as that is checked."""
         return self.value.get("reproducible", True)
+
+    def shard_of(self, number: int) -> dict[str, int]:
+        """Return what a shard of its run covers, as that shard's specs say it."""
+        return covered(number, self.shard["size"], self.shard["reaches"])
 
     def extended(self, **values: object) -> "Spec":
         """Return the spec with what a file says of itself: source, sizes, sha256, ..."""
@@ -98,6 +102,11 @@ NO_SPEC = parse_spec("{}")  # of what no stage made
 def canonical(value: Mapping) -> str:
     """Return the one JSON text of a value: sorted keys, no spaces, plain ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def covered(number: int, size: int, total: int) -> dict[str, int]:
+    """Return the first episode, or reach, of a shard, and its count of them."""
+    return {"first": number * size, "count": min(size, total - number * size)}
 
 
 def common_digest(value: Mapping) -> str:

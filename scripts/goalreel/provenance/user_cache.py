@@ -1,5 +1,6 @@
 """The user's cache folder: what is costly to make and the same for every run of a spec."""
 
+import contextlib
 import hashlib
 import shutil
 from collections.abc import Callable
@@ -26,13 +27,11 @@ def from_cache(spec: Spec, output: Path, read: Callable, make: Callable[[], None
 
     name = f"{spec.stage}-{hashlib.sha256(spec.text.encode()).hexdigest()}.npz"
     cached = user_cache_path("goalreel") / name
-    try:
+    with contextlib.suppress(GoalreelError):
         read(cached)
-    except GoalreelError:
-        make()
-    else:
         _copy(cached, output)
         return f"copied from {cached}"
+    make()
     try:
         _copy(output, cached)
     except OSError as error:  # a home that cannot be written costs time, not the film

@@ -50,8 +50,8 @@ def find_episode(results: Path, number: int, attempt: int | None) -> Recorded:
         raise GoalreelError(f"{results}: no {unit} {number}")
     if unit != "reach" and attempt is not None:
         raise GoalreelError("episodes have no attempts; leave --attempt out")
-    size = read_spec(folder / f"{shard_name(0)}.npz").shard["count"]
-    trajectories = read_trajectories(folder / f"{shard_name(number // size)}.npz")
+    shard = shard_name(number // run.shard["size"])
+    trajectories = read_trajectories(folder / f"{shard}.npz")
     rows, spec = trajectories.attempts, trajectories.spec
     tried = np.flatnonzero(rows.reach == number)
     if attempt is not None and attempt not in range(len(tried)):

@@ -21,6 +21,7 @@ from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.provenance.checksums import SUMS, check_folder, checksum_error, read_list
 from goalreel.provenance.embedded_specs import read_spec
+from goalreel.provenance.input_checks import check_shard
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
@@ -78,12 +79,10 @@ class _Walk:
 
     def shards(self, stage: str, names: Sequence[str]) -> Iterator[tuple[Path, Callable]]:
         """Yield the file of each shard, and what reads it."""
-        size, reaches = self._spec.shard["size"], self._spec.shard["reaches"]
         for number in range(self._spec.shard["shards"]):
             path = self._results / names[0].format(shard=shard_name(number))
-            shard = {"first": number * size, "count": min(size, reaches - number * size)}
             if stage != "render" or path.exists():  # once encoded, frames may be freed
-                yield path, partial(self._read, path, stage, shard)
+                yield path, partial(self._read, path, stage, self._spec.shard_of(number))
 
     def outputs(self, stage: str, names: Sequence[str]) -> Iterator[tuple[Path, Callable]]:
         """Yield each file of a stage that makes no shards, and what reads it.
@@ -92,7 +91,8 @@ class _Walk:
         SHA256SUMS, a .sha256, or a .json.
         """
         is_film = stage in ("concat", "episodes", *(set(_FILM) & self._spec.input_digests.keys()))
-        whole = {name: self._spec.shard.get(name) for name in ("shards", "reaches")}
+        shard = self._spec.shard
+        whole = {name: shard[name] for name in ("shards", "reaches", "size")}
         sums = [name for name in names if name.endswith((SUMS, ".sha256"))]
         lists = sums or [name for name in names if name.endswith(".json")]
         is_made = any((self._results / name).is_file() for name in names)
@@ -116,8 +116,8 @@ class _Walk:
         """Return what a file holds that has its checksum in itself."""
         check_trailer(path)
         spec = self._check_spec(path, "simulate" if stage == "render" and self._is_drawn else stage)
-        if shard and spec.shard != shard:
-            raise UnusableFileError(path, f"it is of {spec.shard}, not of {dict(shard)}")
+        if shard:
+            check_shard(path, spec, shard)
         content = {}
         if stage == "simulate":
             made = read_trajectories(path)

@@ -22,7 +22,7 @@ from goalreel.films.shards import shard_name
 from goalreel.policies.policy_dependencies import policy_files, policy_tools
 from goalreel.provenance.checksums import results_files
 from goalreel.provenance.fingerprint import fingerprint, modules
-from goalreel.provenance.spec import canonical, common_digest, package_version
+from goalreel.provenance.spec import canonical, common_digest, covered, package_version
 from goalreel.workflow.run import Run
 from goalreel.workflow.stages import ARTISTS, STAGES, sources
 from goalreel.workflow.used_when import excluded_modules
@@ -58,19 +58,17 @@ class Specs:
 
     def _covered(self, stage: str, wildcards: Mapping[str, str]) -> dict:
         """Return which episodes, or reaches, a job covers."""
-        size, total = self.run.config["shard_size"], self.run.count
-        scope = STAGES[stage].scope
+        size, scope = self.run.config["shard_size"], STAGES[stage].scope
         if scope == "shard":
-            first = int(wildcards["shard"]) * size
-            if first >= total:
+            if int(wildcards["shard"]) >= self.run.shards:
                 last = shard_name(self.run.shards - 1)
                 raise GoalreelError(f"no shard {wildcards['shard']}: the last is {last}")
-            return {"first": first, "count": min(size, total - first)}
+            return covered(int(wildcards["shard"]), size, self.run.count)
         if scope != "run":
             return {}
-        whole = {"shards": self.run.shards, "reaches": total}
+        whole = {"shards": self.run.shards, "reaches": self.run.count, "size": size}
         # Another spec each time: bit rot leaves no trace by which Snakemake would verify again.
-        return whole | {"size": size, "asked": time.time_ns()} if stage == "verify" else whole
+        return whole | {"asked": time.time_ns()} if stage == "verify" else whole
 
     def _training(self, common: dict, wildcards: Mapping[str, str]) -> dict:
         seed = {"variant": wildcards["variant"], "train.seed": int(wildcards["seed"])}

@@ -52,9 +52,7 @@ def test_what_was_planned_is_taken(shards):
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
 def test_shards_of_another_run_are_refused_by_name(shards, change):
     spec = parse_spec(specs_of(**change).spec("concat", {}))
-    with pytest.raises(
-        UnusableFileError, match="other options|reaches from|reaches up to"
-    ) as error:
+    with pytest.raises(UnusableFileError, match="other options|it is of") as error:
         check_inputs(spec, {"trajectories": shards})
     assert error.value.path in shards
 
@@ -73,15 +71,13 @@ def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch, capsys
 
 
 def test_shards_in_another_order_are_refused(shards):
-    spec = parse_spec(specs_of().spec("concat", {}))
-    with pytest.raises(UnusableFileError, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
-        check_inputs(spec, {"trajectories": shards[::-1]})
-    with pytest.raises(UnusableFileError, match="up to 3, not 6"):
-        check_inputs(spec, {"trajectories": shards[:1]})
-    with pytest.raises(UnusableFileError, match="it holds 3 reaches from 3 on, not 3 from 0 on"):
-        check_inputs(
-            parse_spec(specs_of().spec("render", of_shard(0))), {"trajectories": shards[1]}
-        )
+    for stage, wildcards, given in (
+        ("concat", {}, shards[::-1]),
+        ("render", of_shard(0), shards[1]),
+    ):
+        spec = parse_spec(specs_of().spec(stage, wildcards))
+        with pytest.raises(UnusableFileError, match="it is of {'count': 3, 'first': 3}, not of"):
+            check_inputs(spec, {"trajectories": given})
 
 
 def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):

@@ -173,7 +173,7 @@ CODE_EDITS = {
     # Plumbing, training, and what plays, draws or encodes other runs.
     "goalreel/encoding/assembling/block_samples.py": NOTHING,
     "goalreel/files/npz.py": NOTHING,
-    "goalreel/workflow/run_summary.py": NOTHING,
+    "goalreel/workflow/summaries.py": NOTHING,
     "goalreel/verification/replay.py": NOTHING,
     "goalreel/policies/network.py": NOTHING,
     "goalreel/cli.py": NOTHING,

@@ -121,7 +121,10 @@ def simulate_episodes(
                         f"not ended after {t:,} steps; set max_steps, its time limit"
                     )
                 if t == len(actions):
-                    states, actions, rewards = map(_longer, (states, actions, rewards))
+                    states, actions, rewards = (
+                        np.concatenate([one, np.zeros_like(one)])
+                        for one in (states, actions, rewards)
+                    )
                 chosen, generators = policy.act(batch.observations(), environment, generators)
                 reward, goal, limit = batch.step(chosen)
                 actions[t, everyone], rewards[t, everyone] = chosen, reward
@@ -167,10 +170,3 @@ def _write(row: np.ndarray, indices: np.ndarray | slice, states: Sequence[np.nda
     """Write the sub-environments' states into a row, (width, episodes)."""
     for number, column in zip(row, states, strict=True):
         number[indices] = column
-
-
-def _longer(array: np.ndarray) -> np.ndarray:
-    """Return an array with twice as many rows."""
-    longer = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer

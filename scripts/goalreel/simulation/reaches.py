@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.arrays import ranges
 from goalreel.environments.environment import Environment
 from goalreel.environments.mountain_car import probe
 from goalreel.environments.registry import describe
@@ -145,24 +144,29 @@ def outcomes(
 
 
 class Batch(NamedTuple):
-    """Episodes that were played side by side; those that are kept, end to end."""
+    """Episodes that were played side by side."""
 
     rows: Attempts  # of all
     is_kept: np.ndarray  # (rows,) bool
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
+    kept: list[tuple[np.ndarray, ...]]  # the states, actions and rewards of each that is kept
 
 
 def to_batch(rows: Attempts, episodes: Episodes, show: str = "attempts") -> Batch:
     """Return episodes without the padding; show: "reaches" keeps those that reached, else all."""
     is_kept = rows.reached if show == "reaches" else np.ones(len(rows.reach), bool)
-    steps, time = episodes.steps[is_kept], np.arange(episodes.states.shape[1])
-    played = time[:-1] < steps[:, None]
-    states = episodes.states[is_kept][time <= steps[:, None]]
-    return Batch(
-        rows, is_kept, states, episodes.actions[is_kept][played], episodes.rewards[is_kept][played]
-    )
+    kept = [
+        (states[: steps + 1].copy(), actions[:steps].copy(), rewards[:steps].copy())
+        for states, actions, rewards, steps, keep in zip(
+            episodes.states,
+            episodes.actions,
+            episodes.rewards,
+            episodes.steps,
+            is_kept,
+            strict=True,
+        )
+        if keep
+    ]
+    return Batch(rows, is_kept, kept)
 
 
 def assemble(
@@ -188,16 +192,11 @@ def assemble(
     place = np.argsort(np.argsort(made))  # and among those that are kept
     if camera is not None:
         camera.arrange(place)
-    episodes = attempts.take(made)
-    steps, lengths = episodes.steps, np.empty_like(episodes.steps)
-    lengths[place] = steps
-    starts = np.cumsum(lengths) - lengths
-    states, actions, rewards = map(np.concatenate, list(zip(*batches, strict=True))[2:])
+    episodes, kept = attempts.take(made), [one for part in batches for one in part.kept]
+    played = zip(*(kept[number] for number in place.tolist()), strict=True)
     return Trajectories(
-        offsets=np.concatenate([[0], np.cumsum(steps + 1)]),
-        states=states[ranges(starts[place] + place, steps + 1)],
-        actions=actions[ranges(starts[place], steps)],
-        rewards=rewards[ranges(starts[place], steps)],
+        np.concatenate([[0], np.cumsum(episodes.steps + 1)]),
+        *map(np.concatenate, played),
         episodes=episodes,
         attempts=attempts.take(order),
         probe=probe(),

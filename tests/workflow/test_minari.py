@@ -183,9 +183,9 @@ def test_a_data_set_that_cannot_be_played_is_one_message(tmp_path, project, data
         ),
         (
             {"additional_wrappers": [{"name": "W", "entry_point": WRAPPED, "kwargs": None}]},
-            r"recorded in the wrapper W, whose arguments it does not tell",
+            r"it does not tell the arguments of the wrapper W",
         ),
-        ({}, r"policy.dataset: cart/some-v0 does not say in which environment"),
+        ({}, r"policy.dataset: cart/some-v0 cannot be played again: .* in which environment"),
     ]:
         shutil.copytree(datasets / "cart/some-v0", tmp_path / "kept")
         edited(datasets, "cart/some-v0", **changes)

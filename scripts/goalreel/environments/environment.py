@@ -1,5 +1,6 @@
 """What an environment offers, whoever computes it, and how one is made from a configuration."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -61,6 +62,14 @@ class Environment(Protocol):
 
     def sample_observations(self, count: int) -> Batch:
         """Return observations, (count, ...), that a policy may see."""
+
+
+class PerEnv(list):
+    """What a policy keeps of the episode in each sub-environment, in order."""
+
+    def take(self, mask: np.ndarray) -> "PerEnv":
+        """Return the items that a (num_envs,) boolean mask chooses."""
+        return PerEnv(itertools.compress(self, mask))
 
 
 def take_rows(batch: Batch, rows: int | slice) -> Batch:

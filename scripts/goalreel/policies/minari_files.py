@@ -65,33 +65,25 @@ def read_header(dataset: str) -> Header:
     path = data_folder(dataset) / _METADATA
     try:
         metadata = json.loads(path.read_text(encoding="utf-8"))
-        text, episodes = metadata.get("env_spec"), int(metadata["total_episodes"])
-        if not text:
-            raise OptionError(
-                "policy.dataset",
-                f"{dataset} does not say in which environment it was recorded (it "
-                f"has no env_spec), so that it cannot be played again",
-            )
+        if not metadata.get("env_spec"):
+            raise ValueError("it does not say in which environment, having no env_spec")
         # Without its spaces minari asks the environment, which it has the entry point make.
         metadata["observation_space"], metadata["action_space"]
-        spec = json.loads(text)
+        spec = json.loads(metadata["env_spec"])
         wrappers = spec.get("additional_wrappers") or []
         for wrapper in wrappers:
             if wrapper["kwargs"] is None:
-                raise OptionError(
-                    "policy.dataset",
-                    f"{dataset} was recorded in the wrapper {wrapper['name']}, "
-                    "whose arguments it does not tell, so that it cannot be played again",
-                )
+                raise ValueError(f"it does not tell the arguments of the wrapper {wrapper['name']}")
         options = {
             "env": id_with_module(spec["id"], spec["entry_point"]),
             "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},
             "env_wrappers": [{one["entry_point"]: one["kwargs"]} for one in wrappers],
             "max_steps": spec.get("max_episode_steps"),
         }
-        return Header(options, episodes)
+        return Header(options, int(metadata["total_episodes"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OptionError(
             "policy.dataset",
-            f"{path} is not the metadata of a Minari data set ({type(error).__name__}: {error})",
+            f"{dataset} cannot be played again: {path} does not tell how it was recorded "
+            f"({type(error).__name__}: {error})",
         ) from None

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.environment import Environment
+from goalreel.environments.environment import Environment, PerEnv
 from goalreel.environments.seeding import action_generators
 from goalreel.errors import OptionError
 from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints
-from goalreel.policies.per_env import PerEnv
 from goalreel.policies.pixel_network import SIDE, Actor
 from goalreel.policies.preprocessing import WARPS, shrunk
 

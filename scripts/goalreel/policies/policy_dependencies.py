@@ -76,25 +76,20 @@ def policy_tools(policy: Mapping) -> tuple[str, ...]:
 
     Raises GoalreelError if one is not installed.
     """
-    if policy["name"] == "minari" and importlib.util.find_spec("minari") is None:
-        raise OptionError(
-            "policy.name",
-            "'minari' needs the package minari, which is not installed for "
-            f"{sys.executable}: pip install 'minari[hdf5]'",
-        )
-    if policy["name"] != "sb3":
-        return ()
-    package = ALGORITHMS[policy["algorithm"]]
-    if importlib.util.find_spec(package.replace("-", "_")) is None:
-        key, word = "name", "sb3"
-        if package == "sb3-contrib":
-            key, word = "algorithm", policy["algorithm"]
-        raise OptionError(
-            f"policy.{key}",
-            f"{word!r} needs the package {package}, which is not installed for "
-            f"{sys.executable}: pip install {package}",
-        )
-    return tuple(dict.fromkeys(("stable-baselines3", package, "torch")))
+    needed, tools = (), ()
+    if policy["name"] == "minari":
+        needed = (("minari", "'minari[hdf5]'"),)
+    elif policy["name"] == "sb3":
+        tools = tuple(dict.fromkeys(("stable-baselines3", ALGORITHMS[policy["algorithm"]])))
+        needed = zip(tools, tools, strict=True)
+    for package, requirement in needed:
+        if importlib.util.find_spec(package.replace("-", "_")) is None:
+            raise OptionError(
+                "policy.name",
+                f"{policy['name']!r} needs the package {package}, which is not installed for "
+                f"{sys.executable}: pip install {requirement}",
+            )
+    return (*tools, "torch") if tools else ()
 
 
 def check_files(spec: Spec, found: Mapping[str, str]) -> None:

@@ -4,7 +4,6 @@ Imported while the Snakefile is parsed, so nothing is unpickled here, and PyTorc
 """
 
 import json
-import math
 import re
 import zipfile
 from collections.abc import Mapping
@@ -151,40 +150,30 @@ def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
     for name, space in spaces.items():
         stored = _described(data, name)
         kind = str(stored.get(":type:")).rpartition(".")[2].removesuffix("'>")
-        trained, seen = _form(kind, stored), _form(type(space).__name__, vars(space))
-        if trained and seen and not _alike(trained, seen):
+        has_bounds = name == "action_space"
+        trained = _form(kind, stored, has_bounds)
+        seen = _form(type(space).__name__, vars(space), has_bounds)
+        if trained and seen and trained != seen:
             what = name.replace("_space", "s")
-            trained, seen = (f"{kind} {size}".strip() for kind, size in (trained, seen))
             return f"{model} was trained with {what} in {trained}; the environment's are in {seen}"
-        if name == "action_space" and kind == type(space).__name__ == "Box":
-            trained, seen = _bounds(stored), _bounds(vars(space))
-            if not all(map(math.isclose, trained, seen)):
-                trained, seen = (f"from {ends[0]:g} to {ends[-1]:g}" for ends in (trained, seen))
-                return f"{model} was trained with actions {trained}; the environment's are {seen}"
     return ""
 
 
-def _bounds(attributes: Mapping) -> list[float]:
-    """Return the low ends of a Box and then the high ones, of arrays or of these as text."""
-    text = f"{attributes.get('low')} {attributes.get('high')}"
-    return [float(number) for number in re.findall(r"[^][\s]+", text)]
-
-
-def _form(kind: str, attributes: Mapping) -> tuple[str, object] | None:
-    """Return a space's kind and size, None if they are not known."""
+def _form(kind: str, attributes: Mapping, has_bounds: bool) -> str:
+    """Return a space's kind, size and bounds in words, "" if they are not known."""
     if kind in ("Dict", "Tuple"):
-        return kind, ""
+        return kind
     if kind in ("Discrete", "MultiDiscrete"):
-        return kind, str(attributes.get("n") or attributes.get("nvec"))
+        return f"{kind} {attributes.get('n', attributes.get('nvec'))}"
     shape = attributes.get("_shape")
-    sized = kind in ("Box", "MultiBinary") and isinstance(shape, list | tuple)
-    return (kind, tuple(shape)) if sized else None
-
-
-def _alike(one: tuple[str, object], other: tuple[str, object]) -> bool:
-    if len(one[1]) == len(other[1]) == 3:  # a model sees pictures channels first, and turns them
-        return one[0] == other[0] and sorted(one[1]) == sorted(other[1])
-    return one == other
+    if kind not in ("Box", "MultiBinary") or not isinstance(shape, list | tuple):
+        return ""
+    # A model sees pictures channels first, and turns them.
+    form = f"{kind} {tuple(sorted(shape) if len(shape) == 3 else shape)}"
+    for word, end in (("from", "low"), ("to", "high")) if has_bounds and kind == "Box" else ():
+        numbers = re.findall(r"[^][\s]+", str(attributes.get(end)))
+        form += f" {word} {', '.join(dict.fromkeys(f'{float(number):g}' for number in numbers))}"
+    return form
 
 
 def _zoo_option(config: Path, name: str) -> str:

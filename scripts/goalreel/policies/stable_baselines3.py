@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.environments.environment import Environment, take_rows
+from goalreel.environments.environment import Environment, PerEnv, take_rows
 from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS
-from goalreel.policies.per_env import PerEnv
 
 
 @dataclass(frozen=True)
@@ -75,17 +74,12 @@ class Sb3Policy:
         """
         if self.statistics is None or not self.statistics.norm_obs:
             return
-        moments = self.statistics.obs_rms
-        sample = take_rows(environment.sample_observations(1), 0)
-        if not isinstance(moments, Mapping):
-            moments, sample = {"": moments}, {"": sample}
-        found = {key: moment.mean.shape for key, moment in moments.items()}
-        expected = {key: np.shape(sample[key]) for key in found if key in sample}
-        if found != expected:
+        trained, found = self.model.observation_space, self.statistics.observation_space
+        if trained != found:
             raise GoalreelError(
-                f"policy.normalize: its statistics are of observations of shape "
-                f"{found.get('', found)}, and the environment's are of {expected.get('', expected)}"
-                f"; name the file that was saved with {self.path}, or write false for none"
+                f"policy.normalize: its statistics are of observations in {found}, and "
+                f"{self.path} was trained on {trained}; name the file that was saved with it, or "
+                "write false for none"
             )
 
     def generators(self, seeds: np.ndarray) -> PerEnv:

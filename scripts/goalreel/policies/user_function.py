@@ -27,10 +27,9 @@ from types import ModuleType
 
 import numpy as np
 
-from goalreel.environments.environment import Batch, Environment, take_rows
+from goalreel.environments.environment import Batch, Environment, PerEnv, take_rows
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
-from goalreel.policies.per_env import PerEnv
 
 FACTORY = "make_policy"
 _OFFERED = ("seed", "env_id", "observation_space", "action_space")  # to a factory

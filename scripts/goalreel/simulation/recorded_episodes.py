@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.environments.environment import Environment
+from goalreel.environments.environment import Environment, PerEnv
 from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
-from goalreel.policies.per_env import PerEnv
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episodes, FrameRecorder, simulate_episodes
 from goalreel.simulation.minari_episodes import compare_observations, compare_outcomes

@@ -1,4 +1,4 @@
-"""Compare trainings by deep Q-learning: a table of medians, its bars, and learning curves.
+"""Compare trainings by deep Q-learning: a table of medians, and learning curves.
 
 --metrics names the metrics.json of the first training.
 """
@@ -7,13 +7,13 @@ from goalreel.stage_program import stage
 
 
 @stage
-def training_table(spec, metrics, runs, rows, table, bars, curves, sums):
+def training_table(spec, metrics, runs, rows, table, curves, sums):
     from goalreel.files.atomic import write_text
     from goalreel.provenance.checksums import write_sums
     from goalreel.provenance.input_checks import check_inputs
     from goalreel.training.dqn.comparison import as_markdown, table_of_runs, table_of_variants
     from goalreel.training.dqn.metrics import read_metrics
-    from goalreel.training.dqn.plots import plot_bars, plot_curves
+    from goalreel.training.dqn.plots import plot_curves
 
     paths = {
         f"{variant} {seed}": metrics.parents[2] / variant / str(seed) / metrics.name
@@ -27,7 +27,6 @@ def training_table(spec, metrics, runs, rows, table, bars, curves, sums):
     write_text(runs, every.to_csv(index=False, lineterminator="\n"))
     write_text(rows, variants.to_csv(index=False, lineterminator="\n"))
     write_text(table, text := as_markdown(variants))
-    plot_bars(bars, variants, spec.text)
     plot_curves(curves, trainings, spec.text)
-    write_sums(sums, [runs, rows, table, bars, curves])
+    write_sums(sums, [runs, rows, table, curves])
     return f"{len(variants)} variants in {len(trainings)} trainings\n{text.strip()}"

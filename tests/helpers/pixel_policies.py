@@ -7,7 +7,7 @@ import numpy as np
 
 from goalreel.policies.network_file import PixelCheckpoints, write_checkpoints
 from goalreel.policies.pixel_network import NETWORKS, side_after
-from goalreel.training.games.settings import GameSettings
+from goalreel.training.games.settings import game_settings
 from goalreel.training.pixels.presets import PRESETS, filled
 from goalreel.training.pixels.settings import PipelineSettings
 
@@ -38,7 +38,7 @@ def random_policy(
     path: Path, game: str, actions: int, checkpoint_steps: tuple[int, ...] = (0, 100), **changes
 ) -> Path:
     """Write a policy file of a game; changes: fields of GameSettings."""
-    settings = asdict(GameSettings(game, **changes).filled())
+    settings = asdict(game_settings(game, **changes))
     weights = tuple(random_weights(actions, 4, step) for step in checkpoint_steps)
     means = tuple(float(step) for step in checkpoint_steps)
     checkpoints = PixelCheckpoints(

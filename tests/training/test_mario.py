@@ -44,15 +44,15 @@ def test_sub_environments_are_the_packages_own_game_four_frames_a_step():
     """Mario runs to the right, meets his first enemy, and begins anew."""
     ours = f"""
 import json, numpy as np
-from goalreel.training.games.make_envs import make_envs
-from goalreel.training.games.settings import GameSettings
-envs = make_envs(GameSettings(**{SETTINGS}), 0, 2)
+from goalreel.training.games.pixel_envs import make_envs
+from goalreel.training.games.settings import game_settings
+envs = make_envs(game_settings(**{SETTINGS}), 0, 2)
 assert envs.actions == 7 and envs.obs.shape == (2, 84, 84) and envs.obs.dtype == np.uint8
 rows, ended = [], []
 for number in range(60):
     step = envs.step(np.array([1, 0 if number % 3 else 2]))
     rows.append([float(step.rewards[0]), bool(step.terminated[0]), int(step.next_obs[0].sum())])
-    ended += [[e.index, e.return_, e.frames, e.distance] for e in step.ended]
+    ended += [[e.index, e.return_, e.distance] for e in step.ended]
 envs.close()
 print(json.dumps([rows, ended]))
 """
@@ -67,20 +67,20 @@ from nes_py.wrappers import JoypadSpace
 from goalreel.policies.preprocessing import pillow
 env = JoypadSpace(SuperMarioBrosEnv(target=(1, 1)), SIMPLE_MOVEMENT)
 env.reset()
-rows, ended, total, frames, furthest = [], [], 0.0, 0, 0
+rows, ended, total, furthest = [], [], 0.0, 0
 for _ in range(60):
     paid = 0.0
     for _ in range(4):
         screen, reward, done, info = env.step(1)
-        paid, frames, furthest = paid + reward, frames + 1, max(furthest, int(info["x_pos"]))
+        paid, furthest = paid + reward, max(furthest, int(info["x_pos"]))
         if done:
             break
     total += paid
     rows.append([paid, done, int(pillow(np.ascontiguousarray(screen)).sum())])
     if done:
-        ended.append([0, total, frames, furthest])
+        ended.append([0, total, furthest])
         env.reset()
-        total, frames, furthest = 0.0, 0, 0
+        total, furthest = 0.0, 0
 print(json.dumps([rows, ended]))
 """
     rows, ended = mario(ours)
@@ -126,8 +126,8 @@ import numpy as np
 from goalreel.environments.environment import make_environment
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.episodes import simulate_episodes
-from goalreel.training.games.make_envs import make_envs
-from goalreel.training.games.settings import GameSettings
+from goalreel.training.games.pixel_envs import make_envs
+from goalreel.training.games.settings import game_settings
 class Watching:
     stacks = []
     def values(self, stacks):
@@ -141,7 +141,7 @@ environment = make_environment(config)
 policy.check(environment)
 actions = simulate_episodes(np.array([seed]), environment, policy).actions[0].reshape(-1, 4)
 assert (actions == actions[:, :1]).all() and len(np.unique(actions)) > 1
-envs = make_envs(GameSettings(**json.loads(sys.argv[2])), 0, 1)
+envs = make_envs(game_settings(**json.loads(sys.argv[2])), 0, 1)
 for stack, action in zip(Watching.stacks, actions[:, 0], strict=True):
     assert np.array_equal(stack[-1], envs.obs[0])
     envs.step(np.array([action]))

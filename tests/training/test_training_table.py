@@ -125,8 +125,8 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
     }
     config = {"dqn.variants": ["fast", "baseline", "environments_3"], "dqn.seeds": [1, 2, 3]}
     spec = {"stage": "training_table", "config": config, "input_digests": input_digests}
-    names = ["runs.csv", "table.csv", "table.md", "bars.svg", "curves.svg", "SHA256SUMS"]
-    options = ["--runs", "--rows", "--table", "--bars", "--curves", "--sums"]
+    names = ["runs.csv", "table.csv", "table.md", "curves.svg", "SHA256SUMS"]
+    options = ["--runs", "--rows", "--table", "--curves", "--sums"]
     paired = zip(options, names, strict=True)
     files = [f"{option}={tmp_path / 'made' / name}" for option, name in paired]
 
@@ -139,9 +139,7 @@ def test_the_stage_writes_tables_and_plots(tmp_path):
         *("True", "True", "False", "True", "True", "True", "False", "False", "True")
     ]
     assert runs[7]["loaded"] == "True" and runs[0]["seconds"] == "9.0"
-    bars, curves = (read_caption(tmp_path / "made" / name) for name in ("bars.svg", "curves.svg"))
-    assert "Baseline: 500 decisions/s, 90.0 seconds" in bars.description
-    assert "3 environments: 450 decisions/s, not solved" in bars.description
+    curves = read_caption(tmp_path / "made" / "curves.svg")
     assert "over 3 seeds with a 95% band" in curves.description
     # Trainings of different lengths keep their last mean return: -105, -105 and -150.
     assert f"{TITLES['fast']} -120.0 (-150.0 to -105.0)" in curves.description

@@ -213,13 +213,12 @@ _TRAININGS = {
         conda="training",
     ),
     "training_table": Stage(
-        "Compare the trainings: a table, its bars, and learning curves with their bands.",
+        "Compare the trainings: a table, and learning curves with their bands.",
         inputs={"metrics": "dqn.metrics"},
         outputs={
             "runs": "training/runs.csv",
             "rows": _reported("training/table.csv", "Training", {"table": "variants"}),
             "table": "training/table.md",
-            "bars": _reported("training/bars.svg", "Training", {"plot": "speed"}),
             "curves": _reported("training/curves.svg", "Training", {"plot": "learning curves"}),
             "sums": "training/SHA256SUMS",
         },

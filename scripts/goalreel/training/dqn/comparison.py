@@ -53,10 +53,11 @@ def table_of_variants(runs: pd.DataFrame) -> pd.DataFrame:
 
 def cells_of(row) -> tuple[str, ...]:
     """Return the cells below HEADER of a row of table_of_variants."""
+    seconds = "not solved" if math.isnan(row.seconds) else f"{row.seconds:,.1f}"
     return (
         TITLES[row.variant] + (" \\*" if row.loaded else ""),
         *(f"{row.rate:,.0f}", _percent(row.faster), f"{row.frames_rate:,.0f}"),
-        *(f"{row.cpu_seconds:,.1f}", seconds_in_words(row.seconds), _percent(row.longer)),
+        *(f"{row.cpu_seconds:,.1f}", seconds, _percent(row.longer)),
         *(f"{row.solved} of {row.runs}", f"{row.last:.1f}"),
     )
 
@@ -65,19 +66,14 @@ def _percent(change: float) -> str:
     return "-" if math.isnan(change) else f"{change:+.0%}" if abs(change) >= 1 else f"{change:+.1%}"
 
 
-def seconds_in_words(seconds: float) -> str:
-    """Return the seconds to solve as tables and plots show them."""
-    return "not solved" if math.isnan(seconds) else f"{seconds:,.1f}"
-
-
 def as_markdown(rows: pd.DataFrame) -> str:
     """Return the variants as a Markdown table, with an explanation of its columns below it."""
     lines = [HEADER, ["---"] + ["---:"] * (len(HEADER) - 1), *map(cells_of, rows.itertuples())]
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    return f"{table}\n{explained(rows)}\n"
+    return f"{table}\n{_explained(rows)}\n"
 
 
-def explained(rows: pd.DataFrame) -> str:
+def _explained(rows: pd.DataFrame) -> str:
     """Return what the table's columns mean, in a few sentences."""
     loaded, runs, seeds = rows.loaded.sum(), rows.runs.sum(), int(rows.runs[0])
     parts = [

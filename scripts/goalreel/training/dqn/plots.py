@@ -1,4 +1,4 @@
-"""The plots of a comparison of trainings: bars of the table, and learning curves with bands.
+"""The plot of a comparison of trainings: learning curves with bands.
 
 The band of a curve is that of a stratified bootstrap, which R. Agarwal et al., "Deep Reinforcement
 Learning at the Edge of the Statistical Precipice" (2021), section 4.1, recommend for few runs: of
@@ -11,12 +11,11 @@ import statistics
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter
+from matplotlib.ticker import NullFormatter
 
-from goalreel.files.svg_plot import FILL, INK, MARK, Caption, save, styled
-from goalreel.training.dqn.comparison import TITLES, explained, seconds_in_words
+from goalreel.files.svg_plot import MARK, Caption, save, styled
+from goalreel.training.dqn.comparison import TITLES
 from goalreel.training.dqn.metrics import SOLVED, Metrics
 
 # M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind; with the dashes
@@ -24,36 +23,6 @@ from goalreel.training.dqn.metrics import SOLVED, Metrics
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8C7A00")
 _DASHES = ("-", "--", "-.", ":")
 DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
-
-
-def plot_bars(path: str | os.PathLike, rows: pd.DataFrame, spec: str) -> None:
-    """Draw each variant's decisions per second and seconds to solve."""
-    with styled():
-        figure = Figure((9, 1.4 + 0.45 * len(rows)))
-        left, right = figure.subplots(1, 2, sharey=True)
-        places, titles = range(len(rows)), rows.variant.map(TITLES)
-        rates, labels = rows.rate.map("{:,.0f}".format), rows.seconds.map(seconds_in_words)
-        _bars(left, places, rows.rate, rates)
-        _bars(right, places, rows.seconds.fillna(0), labels)
-        left.set(yticks=places, yticklabels=titles, ylim=(len(rows) - 0.4, -0.6))
-        left.set_xlabel("decisions per second")
-        right.set_xlabel("seconds to solve")
-        figures = ", ".join(
-            f"{title}: {rate} decisions/s, {label}{'' if label == 'not solved' else ' seconds'}"
-            for title, rate, label in zip(titles, rates, labels, strict=True)
-        )
-        save(figure, path, Caption("Speed of training", f"{figures}. {explained(rows)}", spec))
-
-
-def _bars(axes, places, values: Sequence[float], labels: Sequence[str]) -> None:
-    axes.barh(places, values, color=FILL, height=0.7)
-    for place, value, text in zip(places, values, labels, strict=True):
-        axes.annotate(
-            text, (value, place), (4, 0), textcoords="offset points", va="center", color=INK
-        )
-    axes.set_xlim(0, 1.2 * max(*values, 1e-9))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.tick_params(axis="y", length=0)
 
 
 def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str) -> None:

@@ -27,8 +27,6 @@ class AtariEnvs:
         find_spec(settings.game)
         emulator = importlib.import_module("ale_py")
         emulator.ALEInterface.setLoggerMode(emulator.LoggerMode.Error)  # no banner
-        settings = settings.filled()
-        self._clip, self._frame_skip = settings.clip_reward, settings.frame_skip
         self._env = importlib.import_module("ale_py.vector_env").AtariVectorEnv(
             rom_of(settings.game),
             num_envs,
@@ -40,9 +38,8 @@ class AtariEnvs:
             frameskip=settings.frame_skip,
             maxpool=settings.maximum and settings.frame_skip > 1,
             noop_max=settings.noop,
-            use_fire_reset=settings.fire is not False,
-            # A lost life ends the learner's episode, and the game goes on.
-            life_loss_info=settings.episodic_life is not False,
+            use_fire_reset=settings.fire,
+            life_loss_info=True,  # it ends the learner's episode, and the game goes on
             reward_clipping=False,
             max_num_frames_per_episode=_MOST_FRAMES,
         )
@@ -51,7 +48,7 @@ class AtariEnvs:
         obs, info = self._env.reset(seed=seeds.astype(np.int64))
         self.obs = obs[:, -1].copy()
         self._returns = np.zeros(num_envs)
-        self._begun = self._number = info["episode_frame_number"].copy()
+        self._number = info["episode_frame_number"].copy()
 
     def step(self, actions: np.ndarray) -> PixelStep:
         """Take (num_envs,) actions."""
@@ -61,21 +58,17 @@ class AtariEnvs:
         number = info["episode_frame_number"]
         # After a lost life the game's frames count on; its own end has begun another game.
         (over,) = np.nonzero(truncated | (terminated & (number <= self._number)))
-        lasted = self._number - self._begun + self._frame_skip  # its last action may be shorter
         ended = tuple(
-            Episode(int(index), float(self._returns[index]), int(lasted[index]), float("nan"))
-            for index in over
+            Episode(int(index), float(self._returns[index]), float("nan")) for index in over
         )
         self._returns[over] = 0.0
-        self._begun = np.where(np.isin(np.arange(len(number)), over), number, self._begun)
         self._number = number.copy()
         next_obs = self.obs
         if len(over):  # of other environments, final_obs is whatever was in its memory
             next_obs = self.obs.copy()
             next_obs[over] = info["final_obs"][over, -1]
         return PixelStep(
-            len(actions) * self._frame_skip,
-            (np.sign(rewards) if self._clip else rewards).astype(np.float32),
+            np.sign(rewards).astype(np.float32),
             terminated.copy(),
             truncated.copy(),
             next_obs,

@@ -12,7 +12,7 @@ _NOOP = 0
 class _MarioEnv:
     """A game that begins anew whenever it is over, after some frames without a button.
 
-    What the learner sees ends with each life, if the settings say so; the game then goes on.
+    What the learner sees ends with each life; the game then goes on.
     """
 
     def __init__(self, settings: GameSettings, seed: int):
@@ -24,7 +24,7 @@ class _MarioEnv:
 
     def _begin(self) -> None:
         self.env.reset()
-        self._return, self._frames, self._distance = 0.0, 0, 0.0
+        self._return = self._distance = 0.0
         for _ in range(
             self._rng.integers(1, self._settings.noop + 1) if self._settings.noop else 0
         ):
@@ -34,26 +34,28 @@ class _MarioEnv:
     def _frame(self, action: int) -> tuple[float, bool]:
         """Play a frame; return its reward, and whether the game is over."""
         _, reward, over, _, info = self.env.step(action)
-        self._return, self._frames = self._return + reward, self._frames + 1
+        self._return += reward
         self._distance = max(self._distance, float(info["x_pos"]))
         return reward, over
 
     def _seen(self) -> np.ndarray:
         return WARPS[self._settings.warp](self.env.render())
 
-    def step(self, action: int) -> tuple[int, float, bool, np.ndarray, tuple | None]:
-        """Return frames, reward, whether the episode terminated, its frame, and a game's end."""
-        total, frames, over = 0.0, 0, False
-        while frames < self._settings.frame_skip and not over:
+    def step(self, action: int) -> tuple[float, bool, np.ndarray, tuple | None]:
+        """Return reward, whether the episode terminated, its frame, and a game's end."""
+        total = 0.0
+        for _ in range(self._settings.frame_skip):
             reward, over = self._frame(action)
-            total, frames = total + reward, frames + 1
+            total += reward
+            if over:
+                break
         next_obs, left = self._seen(), self.env.lives()
-        died = self._settings.episodic_life is not False and 0 < left < self._lives
+        died = 0 < left < self._lives
         self._lives, self.obs, ended = left, next_obs, None
         if over:
-            ended = self._return, self._frames, self._distance
+            ended = self._return, self._distance
             self._begin()
-        return frames, total, over or died, next_obs, ended
+        return total, over or died, next_obs, ended
 
 
 class MarioEnvs:
@@ -65,17 +67,16 @@ class MarioEnvs:
         Raises GoalreelError where its packages are missing.
         """
         seeds = np.random.SeedSequence(seed).generate_state(num_envs)
-        self._envs = [_MarioEnv(settings.filled(), int(own)) for own in seeds]
+        self._envs = [_MarioEnv(settings, int(own)) for own in seeds]
         self.actions = int(self._envs[0].env.action_space.n)
         self.obs = np.stack([env.obs for env in self._envs])
 
     def step(self, actions: np.ndarray) -> PixelStep:
         """Take (num_envs,) actions, one game after another."""
         steps = [env.step(action) for env, action in zip(self._envs, actions.tolist(), strict=True)]
-        frames, rewards, terminated, next_obs, ended = zip(*steps, strict=True)
+        rewards, terminated, next_obs, ended = zip(*steps, strict=True)
         self.obs = np.stack([env.obs for env in self._envs])
         return PixelStep(
-            sum(frames),
             np.array(rewards, np.float32),
             np.array(terminated, bool),
             np.zeros(len(actions), bool),  # the game's clock ends it

@@ -15,8 +15,6 @@ class CarPixelEnvs:
 
     def __init__(self, settings: GameSettings, seed: int, num_envs: int):
         """Reset all cars."""
-        settings = settings.filled()
-        self._clip = settings.clip_reward
         self._cars = Cars(seed, num_envs, settings.frame_skip)
         self._pixels = warped_pictures(CAR_GAME, settings.warp)
         self.obs = self._pixels.observe(self._cars.positions)
@@ -29,9 +27,8 @@ class CarPixelEnvs:
         over = np.flatnonzero(step.terminated | step.truncated)
         self._returns += step.rewards
         np.maximum(self._furthest, self._cars.reached, out=self._furthest)
-        # A frame of an episode gives -1, whatever happens in it.
         ended = tuple(
-            Episode(index, float(total), round(-total), float(self._furthest[index]))
+            Episode(index, float(total), float(self._furthest[index]))
             for index, total in zip(over.tolist(), self._returns[over].tolist(), strict=True)
         )
         self.obs = next_obs
@@ -40,15 +37,9 @@ class CarPixelEnvs:
             self.obs[over] = self._pixels.observe(self._cars.positions[over])
             self._returns[over] = 0.0
             self._furthest[over] = self._cars.positions[over]
-        rewards = np.sign(step.rewards) if self._clip else step.rewards
-        return PixelStep(
-            step.frames,
-            rewards.astype(np.float32),
-            step.terminated,
-            step.truncated,
-            next_obs,
-            ended,
-        )
+        # An action costs 1, however many frames it lasts.
+        rewards = np.sign(step.rewards).astype(np.float32)
+        return PixelStep(rewards, step.terminated, step.truncated, next_obs, ended)
 
     def close(self) -> None:
         """Do nothing: nothing must be freed."""

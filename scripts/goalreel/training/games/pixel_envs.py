@@ -9,6 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from goalreel.training.games.settings import ALE, CAR, GameSettings, family_of
+
 
 @dataclass(frozen=True)
 class Episode:
@@ -16,7 +18,6 @@ class Episode:
 
     index: int
     return_: float  # the sum of the environment's own rewards, not clipped
-    frames: int  # steps of the environment since its reset
     distance: float  # the furthest position, in the environment's units (pixels in Mario), or nan
 
 
@@ -24,11 +25,8 @@ class Episode:
 class PixelStep:
     """A step of all environments."""
 
-    frames: int  # steps of environments that the actions took; those of a reset do not count
     rewards: np.ndarray  # (num_envs,) float32, as the learner gets them
-    terminated: (
-        np.ndarray
-    )  # (num_envs,) bool, of the learner's episode: `episodic_life` ends it with a life
+    terminated: np.ndarray  # (num_envs,) bool, of the learner's episode, which ends with a life
     truncated: np.ndarray  # (num_envs,) bool
     next_obs: np.ndarray  # (num_envs, 84, 84) uint8, what the step led to, at an episode's end too
     ended: tuple[Episode, ...]  # the games that are over
@@ -50,3 +48,22 @@ class PixelEnvs(Protocol):
 
     def close(self) -> None:
         """Free what the environments hold."""
+
+
+def make_envs(game: GameSettings, seed: int, num_envs: int) -> PixelEnvs:
+    """Return `num_envs` environments of a game; the same seed and actions give the same pixels.
+
+    Raises GoalreelError where a package is missing.
+    """
+    family = family_of(game.game)
+    if family == CAR:
+        from goalreel.training.games.mountain_car import CarPixelEnvs
+
+        return CarPixelEnvs(game, seed, num_envs)
+    if family == ALE:
+        from goalreel.training.games.atari import AtariEnvs
+
+        return AtariEnvs(game, seed, num_envs)
+    from goalreel.training.games.mario_envs import MarioEnvs
+
+    return MarioEnvs(game, seed, num_envs)

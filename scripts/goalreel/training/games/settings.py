@@ -6,7 +6,7 @@ everywhere.
 """
 
 import importlib.util
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import MARIO_GAMES
@@ -14,46 +14,32 @@ from goalreel.errors import GoalreelError, OptionError, did_you_mean
 
 CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
-# What is left open is as in Stable-Baselines3's AtariWrapper for ALE's games, None for what a
-# single game may have or not. An emulated game begins alike each time; only ALE's flicker.
-_NOTHING = dict.fromkeys(("maximum", "episodic_life", "fire", "clip_reward"), False)
-_NOTHING |= {"noop": 0, "warp": "pillow"}
-_OF_THE_GAME = {"noop": 30, "episodic_life": None, "fire": None}
-_OPEN = {
-    CAR: _NOTHING | {"clip_reward": True},  # an action costs 1, however many frames it lasts
-    ALE: _OF_THE_GAME | {"maximum": True, "clip_reward": True, "warp": "area"},
-    MARIO: _NOTHING | _OF_THE_GAME,
-}
+_OF_FAMILY = {
+    CAR: {"maximum": False, "warp": "pillow", "noop": 0, "fire": False},
+    ALE: {"maximum": True, "warp": "area", "noop": 30, "fire": True},  # its screens flicker
+    MARIO: {"maximum": False, "warp": "pillow", "noop": 30, "fire": True},
+}  # as in Stable-Baselines3's AtariWrapper for ALE's games; an emulated game begins alike each time
 
 
 @dataclass(frozen=True)
 class GameSettings:
-    """A game and its wrappers; `filled` sets what is None by the game's family."""
+    """A game and how its network sees it."""
 
     game: str  # "MountainCar-v0", "ALE/Breakout-v5", "SuperMarioBros-1-1-v0", ...
-    frame_skip: int = 4  # frames that an action lasts
-    maximum: bool | None = None  # an observation is the maximum of the last two of them
-    warp: str | None = (
-        None  # how pictures become (84, 84) uint8, by its name in policies.preprocessing
-    )
-    noop: int | None = None  # the most frames that a game begins with doing nothing, 0 for none
-    episodic_life: bool | None = None  # the learner's episode ends with each life
-    fire: bool | None = None  # the fire button starts the game
-    clip_reward: bool | None = None  # the learner gets the sign of a reward
+    frame_skip: int  # frames that an action lasts
+    maximum: bool  # an observation is the maximum of the last two of them
+    warp: str  # how pictures become (84, 84) uint8, by its name in policies.preprocessing
+    noop: int  # the most frames that a game begins with doing nothing, 0 for none
+    fire: bool  # the fire button starts the game, if it has one
 
-    def __post_init__(self):
-        """Raise GoalreelError, naming the nearest, for a game that does not exist."""
-        family_of(self.game)
 
-    @property
-    def family(self) -> str:
-        """CAR, ALE or MARIO."""
-        return family_of(self.game)
+def game_settings(game: str, frame_skip: int = 4, **changes) -> GameSettings:
+    """Return the settings of a game, those of its family but for changes.
 
-    def filled(self) -> "GameSettings":
-        """Return them with what was left open; None is left where the game itself decides."""
-        values = _OPEN[self.family]
-        return replace(self, **{k: v for k, v in values.items() if getattr(self, k) is None})
+    Raises GoalreelError, naming the nearest, for a game that does not exist.
+    """
+    values = {"game": game, "frame_skip": frame_skip} | _OF_FAMILY[family_of(game)]
+    return GameSettings(**values | changes)
 
 
 def family_of(game: str) -> str:

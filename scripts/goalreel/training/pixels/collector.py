@@ -19,8 +19,7 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.policies.pixel_network import SIDE, Actor
-from goalreel.training.games.make_envs import make_envs
-from goalreel.training.games.pixel_envs import PixelEnvs
+from goalreel.training.games.pixel_envs import PixelEnvs, make_envs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.blocks import Fields
@@ -33,9 +32,9 @@ _PAUSE = 0.002  # seconds between two tries to write into a full ring; with 0.5 
 _SEED = 10_000  # of the games of an evaluation; a training's own are hashes of its seed
 _NICE = 5  # an evaluation gives way to the training
 
-STATE: Fields = {"epsilon": ("<f8", (1,)), "frames": ("<i8", (1,)), "blocked": ("<i8", (1,))}
-"""The share of random actions, which the trainer writes; the steps of environments, and the
-nanoseconds that it waited for room, which the collector writes."""
+STATE: Fields = {"epsilon": ("<f8", (1,)), "blocked": ("<i8", (1,))}
+"""The share of random actions, which the trainer writes; the nanoseconds that it waited for room,
+which the collector writes."""
 EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ())}
 """A game that has ended; see pixel_envs.Episode."""
 EPISODES = 1024  # that a collector's second ring holds
@@ -128,7 +127,6 @@ class Collector:
             self._write(self._last_frames(cut, step.next_obs))
         self._episode_steps[ended] = 0
         self._stacks = next_stacks(self._stacks, self._envs.obs, ended)
-        self._state["frames"][0] += step.frames
         for episode in step.ended:
             self._episodes.push({"return": [episode.return_], "distance": [episode.distance]})
 

@@ -92,9 +92,9 @@ class Collectors:
         for state in self._states:
             state["epsilon"][0] = epsilon
 
-    def total(self, name: str) -> int:
-        """Return the sum of what all collectors count (collector.STATE)."""
-        return sum(int(state[name][0]) for state in self._states)
+    def blocked(self) -> float:
+        """Return the seconds that collectors waited for room, of all together."""
+        return sum(int(state["blocked"][0]) for state in self._states) / 1e9
 
     def ended(self) -> list[tuple[float, float]]:
         """Return the return and distance of each game that has ended since the last call."""

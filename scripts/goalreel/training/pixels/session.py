@@ -54,7 +54,6 @@ class Sums:
     seconds: float = 0.0  # of work
     learning: float = 0.0  # seconds of these while the learner learned
     blocked: float = 0.0  # seconds that collectors waited for room, of all together
-    played: int = 0  # steps of environments
     cpu_seconds: float = 0.0  # of the trainer, and of its collectors and evaluations that ended
 
 
@@ -151,8 +150,7 @@ class Session:
             sessions=before.sessions + 1,
             seconds=self._seconds(),
             learning=before.learning + self._learning,
-            blocked=before.blocked + collectors.total("blocked") / 1e9,
-            played=before.played + collectors.total("frames"),
+            blocked=before.blocked + collectors.blocked(),
             cpu_seconds=before.cpu_seconds + _cpu_seconds() - self._cpu,
         )
         learned, count = trainer.learner.learned, max(len(trainer.recent), 1)

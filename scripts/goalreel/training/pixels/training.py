@@ -13,7 +13,7 @@ from goalreel.errors import GoalreelError, Stopped
 from goalreel.files.atomic import write_text
 from goalreel.policies.network_file import PixelCheckpoints, write_checkpoints
 from goalreel.provenance.spec import Spec
-from goalreel.training.games.settings import GameSettings
+from goalreel.training.games.settings import game_settings
 from goalreel.training.pixels import checkpoint
 from goalreel.training.pixels.collectors import actions_of
 from goalreel.training.pixels.learner import PixelLearner
@@ -36,7 +36,7 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Session:
         GoalreelError: for bad settings, for a checkpoint of others, and, once that is written, if
             it was stopped. Any other failure is raised as it is, once the training is saved.
     """
-    game = asdict(GameSettings(settings.game, settings.frame_skip).filled())
+    game = asdict(game_settings(settings.game, settings.frame_skip))
     child_process.keep_freed_memory()
     with interrupts() as asked:
         actions = actions_of(settings.interpreter, game)
@@ -84,14 +84,13 @@ def _save(saved: Path, identity: Mapping, session: Session) -> str:
 def metrics_of(session: Session) -> dict:
     """Return the figures of metrics.json.
 
-    `decisions` were taken into the buffer, `played` are the steps of environments; `blocked` and
-    `learning` are shares of the time, of a collector and of the learner; `cpu_seconds` of all
-    processes; `best` is the step of the best evaluation, and `evaluations` have checkpoint_step,
-    seconds of training, and the returns of their games.
+    `decisions` were taken into the buffer; `blocked` and `learning` are shares of the time, of a
+    collector and of the learner; `cpu_seconds` of all processes; `best` is the step of the best
+    evaluation.
     """
     trainer, sums, seconds = session.trainer, session.sums, max(session.sums.seconds, 1e-9)
     return {
-        **{"decisions": trainer.steps, "played": sums.played, "seconds": sums.seconds},
+        **{"decisions": trainer.steps, "seconds": sums.seconds},
         **{"cpu_seconds": sums.cpu_seconds, "decisions_per_s": trainer.steps / seconds},
         **{"updates": trainer.learner.updates, "samples": trainer.samples, "games": trainer.games},
         "sessions": sums.sessions,

@@ -118,7 +118,7 @@ class Stacked:
 
     def __init__(self, count: int, skip: int):
         """Begin with what sub-environments show, again and again, as FrameStackObservation does."""
-        from goalreel.training.games.pixel_envs import make_envs
+        from goalreel.training.games.make_envs import make_envs
         from goalreel.training.games.settings import game_settings
 
         self._envs = make_envs(game_settings(ENV, skip, warp="area"), 0, count)

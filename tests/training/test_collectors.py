@@ -15,7 +15,7 @@ from pixel_policies import random_weights, settings
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
-from goalreel.training.games.pixel_envs import make_envs
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings, game_settings
 from goalreel.training.pixels.collector import (
     END,

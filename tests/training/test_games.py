@@ -13,7 +13,7 @@ from test_collectors import started, taken, until
 from goalreel.errors import GoalreelError
 from goalreel.policies.preprocessing import WARPS
 from goalreel.training.games.car_envs import Cars, WrappedCars
-from goalreel.training.games.pixel_envs import make_envs
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import ale_games, game_settings
 from goalreel.training.pixels.collector import END
 from goalreel.training.pixels.collectors import actions_of

@@ -44,7 +44,7 @@ def test_sub_environments_are_the_packages_own_game_four_frames_a_step():
     """Mario runs to the right, meets his first enemy, and begins anew."""
     ours = f"""
 import json, numpy as np
-from goalreel.training.games.pixel_envs import make_envs
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import game_settings
 envs = make_envs(game_settings(**{SETTINGS}), 0, 2)
 assert envs.actions == 7 and envs.obs.shape == (2, 84, 84) and envs.obs.dtype == np.uint8
@@ -126,7 +126,7 @@ import numpy as np
 from goalreel.environments.environment import make_environment
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.episodes import simulate_episodes
-from goalreel.training.games.pixel_envs import make_envs
+from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import game_settings
 class Watching:
     stacks = []

@@ -9,8 +9,6 @@ from typing import Protocol
 
 import numpy as np
 
-from goalreel.training.games.settings import ALE, CAR, GameSettings, family_of
-
 
 @dataclass(frozen=True)
 class Episode:
@@ -48,22 +46,3 @@ class PixelEnvs(Protocol):
 
     def close(self) -> None:
         """Free what the environments hold."""
-
-
-def make_envs(game: GameSettings, seed: int, num_envs: int) -> PixelEnvs:
-    """Return `num_envs` environments of a game; the same seed and actions give the same pixels.
-
-    Raises GoalreelError where a package is missing.
-    """
-    family = family_of(game.game)
-    if family == CAR:
-        from goalreel.training.games.mountain_car import CarPixelEnvs
-
-        return CarPixelEnvs(game, seed, num_envs)
-    if family == ALE:
-        from goalreel.training.games.atari import AtariEnvs
-
-        return AtariEnvs(game, seed, num_envs)
-    from goalreel.training.games.mario_envs import MarioEnvs
-
-    return MarioEnvs(game, seed, num_envs)

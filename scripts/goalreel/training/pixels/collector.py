@@ -19,7 +19,8 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.policies.pixel_network import SIDE, Actor
-from goalreel.training.games.pixel_envs import PixelEnvs, make_envs
+from goalreel.training.games.make_envs import make_envs
+from goalreel.training.games.pixel_envs import PixelEnvs
 from goalreel.training.games.settings import GameSettings
 from goalreel.training.shared_memory import blocks, child_process
 from goalreel.training.shared_memory.blocks import Fields

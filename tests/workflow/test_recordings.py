@@ -6,18 +6,16 @@ import zipfile
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
+from conftest import CONTINUOUS, DISCRETE, PUMP
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
-from goalreel.simulation.episodes import Episode, simulate_episodes
-from goalreel.simulation.reaches import simulate_reaches
+from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_blocks import read_blocks, write_blocks
 from goalreel.simulation.recording_file import read_recording
-from goalreel.verification.replay import Recorded, replay
 
 CARTPOLE = make_environment({"env": "CartPole-v1"})
 SEEDS = np.arange(20) + 2**40
@@ -56,7 +54,7 @@ def played(path, environment, count, success="terminated", first=0):
     blocks, some = path.with_suffix(".blocks"), range(first, count)
     recording = read_recording(str(path))
     write_blocks(blocks, recording, NO_SPEC)
-    recorded = read_blocks(blocks, some, recording.label)
+    recorded = read_blocks(blocks, some, f"policy.file: {path}")
     return play_recording(recorded, environment, NO_SPEC, success)
 
 
@@ -144,25 +142,20 @@ def test_seeds_of_64_bits_are_whole(tmp_path, suffix):
         assert np.array_equal(env.reset(seed=seed)[0], np.float32(made.episode(episode)[0][0]))
 
 
-@pytest.mark.parametrize("kind", ["actions", "states"])
-def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
+def test_a_shard_reads_its_own_rows_alone(tmp_path):
     """Its episodes are whole, wherever blocks end; damage is told by the shards that it is of."""
     rng = np.random.default_rng(3)
     lengths = rng.integers(2, 3000, 150)
     number = np.repeat(np.arange(150), lengths)
-    columns = {"episode": number, "seed": number + 2**53}
     rows = rng.random((len(number), 2))
-    names = ["action_0", "action_1"] if kind == "actions" else ["position", "velocity"]
-    columns |= dict(zip(names, rows.T, strict=True))
-    columns |= {"reward": rng.random(len(number))} if kind == "states" else {}
-    np.savez(tmp_path / "r.npz", **columns)
+    np.savez(tmp_path / "r.npz", episode=number, seed=number + 2**53, action=rows)
     path = tmp_path / "blocks.npz"
     write_blocks(path, read_recording(str(tmp_path / "r.npz")), NO_SPEC)
     ends = np.cumsum(lengths)
     assert ends[-1] > 3 * 2**16
     whole = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
-        middle = archive.getinfo(f"{kind}_1.npy")
+        middle = archive.getinfo("actions_1.npy")
     damaged = bytearray(whole)
     damaged[middle.header_offset + middle.compress_size // 2] ^= 1
     for content in (whole, damaged):
@@ -176,9 +169,7 @@ def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
             for one, number in zip(read_blocks(path, episodes, ""), episodes, strict=True):
                 own = slice(ends[number] - lengths[number], ends[number])
                 assert (one.number, one.seed) == (number, number + 2**53)
-                assert np.array_equal(getattr(one, kind), rows[own])
-                if kind == "states":
-                    assert np.array_equal(one.rewards, columns["reward"][own])
+                assert np.array_equal(one.actions, rows[own])
 
 
 def test_a_run_reads_a_recording_once(project):
@@ -204,40 +195,17 @@ def test_too_few_episodes_say_which_number_to_set(tmp_path):
         played(tmp_path / "r.csv", CARTPOLE, 4)
 
 
-@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
-    environment = make_environment({"env": env})
-    ours = simulate_episodes(SEEDS[:3], environment, make_policy(PUMP))
-    rows = [
-        [e, *map(repr, ours.states[e, t].tolist())]
-        for e in range(3)
-        for t in range(ours.steps[e] + 1)
-    ]
-    with (tmp_path / "r.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows([["episode", "position", "velocity"], *rows])
-    made = played(tmp_path / "r.csv", environment, 3)
-    again = simulate_reaches(range(1), 7, environment, make_policy(PUMP), 1)
-    assert made.actions.dtype == again.actions.dtype
-    for e in range(3):
-        assert np.array_equal(made.episode(e)[0], ours.states[e, : ours.steps[e] + 1])
-    assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
-    if env == DISCRETE:
-        assert made.episodes.return_.tolist() == ours.returns.tolist()
-    assert len(rendered(made, atlases, env)) == len(rows)
-    states, actions, rewards = made.episode(0)
-    episode = Episode(-1, states, actions, rewards, True, False)
-    recorded = Recorded({"env": env}, "episode 0", episode)
-    with pytest.raises(GoalreelError, match="recorded as states"):
-        replay(recorded)
-
-
 @pytest.mark.parametrize(
     ("text", "env", "parts"),
     [
         ("", DISCRETE, ["not a CSV file with a header"]),
         ("episode,seed\n0,1\n", DISCRETE, ["columns are episode, seed; allowed"]),
         ("episode,seed,action\n", DISCRETE, ["it has no rows"]),
-        ("episode,action\n0,1\n", DISCRETE, ["no column seed"]),
+        (
+            "episode,action\n0,1\n",
+            DISCRETE,
+            ["columns are episode, action; allowed: episode, seed"],
+        ),
         ("episode,seed,action\n0,1,left\n", DISCRETE, ["row 1, column action: 'left'"]),
         ("episode,seed,action\n0,1,1\n0,2,1\n", DISCRETE, ["seed 2 in row 2", "one whole"]),
         ("episode,seed,action\n0,-1,1\n", DISCRETE, ["seed -1 in row 1"]),
@@ -247,11 +215,6 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, atlases):
         ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: returned float64"]),
         ("episode,seed,action_1\n0,1,1\n", DISCRETE, ["columns are action_1; allowed: action_0"]),
         ("episode,seed,action_0,action_1\n0,1,1,1\n", DISCRETE, ["an action is 2 numbers"]),
-        ("episode,position,velocity\n0,0,0\n", DISCRETE, ["one state; allowed: two states"]),
-        ("episode,position,velocity\n0,0,0\n0,3,0\n", DISCRETE, ["state 1 is [3.0, 0.0]"]),
-        ("episode,position,velocity\n0,0,0\n0,nan,0\n", DISCRETE, ["state 1 is [nan"]),
-        ("episode,position,velocity\n0,0,0\n0,0,0\n", "CartPole-v1", ["which are Mountain Car's"]),
-        ("episode,position\n0,0\n", DISCRETE, ["columns are episode, position; allowed"]),
         ("episode,seed,acton\n0,0,1\n", DISCRETE, ["episode, seed, acton; did you mean 'action'?"]),
     ],
 )

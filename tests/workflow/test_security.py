@@ -101,7 +101,7 @@ def test_dataset_without_spaces_is_refused():
     path, options = Path("set/data/metadata.json"), dataset()
     content = json.loads(path.read_text())
     path.write_text(json.dumps({key: content[key] for key in ("total_episodes", "env_spec")}))
-    assert "is not the metadata of a Minari data set (KeyError" in planned(**options)
+    assert "does not tell how it was recorded (KeyError" in planned(**options)
 
 
 def test_dataset_runs_what_is_allowed():

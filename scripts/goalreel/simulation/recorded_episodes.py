@@ -3,7 +3,7 @@
 Actions are played from their seeds by the environment itself; those of a Minari data set are
 compared with what it has of every step. A recording that stops before its
 episode ends is shown up to there, neither terminated nor truncated; one that goes on after it is
-refused. States, of the Mountain Cars alone, are shown as they are.
+refused.
 """
 
 import itertools
@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from goalreel.environments.environment import Environment, PerEnv
-from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episodes, FrameRecorder, simulate_episodes
@@ -23,7 +22,6 @@ from goalreel.simulation.reaches import assemble, outcomes, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
 from goalreel.simulation.trajectories import Trajectories
 
-NO_ACTION = -1  # in MountainCarContinuous-v0 NaN: what states were recorded without
 _FEW = 1 << 16  # rows of a batch of any lengths
 
 
@@ -40,10 +38,7 @@ def play_recording(
     """
     batches = []
     for some in _batches(recorded):
-        if some[0].states is not None:
-            episodes = _shown(some, environment)
-        else:
-            episodes = _played(some, environment, camera)
+        episodes = _played(some, environment, camera)
         reaches = np.array([one.number for one in some])
         batches.append(to_batch(outcomes(reaches, 0, episodes, environment, success), episodes))
     return assemble(batches, spec, camera)
@@ -56,7 +51,7 @@ def _batches(recorded: Sequence[RecordedEpisode]) -> Iterator[Sequence[RecordedE
     """
     first = rows = longest = 0
     for number, one in enumerate(recorded):
-        length = len(one.actions if one.states is None else one.states)
+        length = len(one.actions)
         rows, longest = rows + length, max(longest, length)
         if longest * (number + 1 - first) > max(4 * rows, _FEW):
             yield recorded[first:number]
@@ -94,7 +89,8 @@ def _played(
 ) -> Episodes:
     """Return recorded actions as the environment plays them from their seeds."""
     parts = [_actions(one, environment) for one in recorded]
-    lengths, seeds = np.array([len(part) for part in parts]), _seeds(recorded)
+    lengths = np.array([len(part) for part in parts])
+    seeds = np.array([one.seed for one in recorded])
     has_seen = recorded[0].observations is not None
     watch = partial(compare_observations, recorded) if has_seen else None
     episodes = simulate_episodes(seeds, environment, _Script(parts), lengths, camera, watch)
@@ -106,58 +102,3 @@ def _played(
             f"another env, env_kwargs, max_steps or seed?"
         )
     return episodes
-
-
-def _seeds(recorded: Sequence[RecordedEpisode]) -> np.ndarray:
-    return np.array([one.seed for one in recorded])
-
-
-def _padded(parts: Sequence[np.ndarray], fill: float = 0) -> np.ndarray:
-    """Return arrays of different lengths as one, (parts, longest, ...)."""
-    longest = max(map(len, parts))
-    padded = np.full((len(parts), longest, *parts[0].shape[1:]), fill, parts[0].dtype)
-    for row, part in zip(padded, parts, strict=True):
-        row[: len(part)] = part
-    return padded
-
-
-def _shown(recorded: Sequence[RecordedEpisode], environment: Environment) -> Episodes:
-    """Return recorded states as episodes; their actions are not known."""
-    if not describe(environment.id).is_mountain_car:
-        raise GoalreelError(
-            f"{recorded[0].label.rpartition(',')[0]} holds positions and velocities, which are "
-            f"Mountain Car's; episodes of {environment.id} are recorded by their seeds and actions"
-        )
-    # As float32, in which MountainCarContinuous-v0 keeps them, the limits lie further out.
-    low, high = np.float32([MIN_POSITION, MAX_POSITION]).astype(np.float64)
-    for one in recorded:
-        on_track = (one.states[:, 0] >= low) & (one.states[:, 0] <= high)
-        wrong = np.flatnonzero(~(on_track & np.isfinite(one.states[:, 1])))
-        if len(wrong) or len(one.states) < 2:
-            what = "one state"
-            if len(wrong):
-                what = f"state {wrong[0]} is {one.states[wrong[0]].tolist()}"
-            raise GoalreelError(
-                f"{one.label}: {what}; allowed: two states or more, positions from {MIN_POSITION} "
-                f"to {MAX_POSITION}"
-            )
-    # Every step of MountainCar-v0 costs 1; a force is not known, nor then what it cost.
-    cost, no_action = (np.nan, np.nan) if environment.continuous else (-1.0, NO_ACTION)
-    parts = [
-        np.full(len(one.states) - 1, cost) if one.rewards is None else one.rewards[1:]
-        for one in recorded
-    ]
-    states, rewards = _padded([one.states for one in recorded]), _padded(parts, cost)
-    steps = np.array([len(part) for part in parts])
-    last = states[np.arange(len(parts)), steps]
-    goal = last[:, 0] >= environment.goal_position
-    return Episodes(
-        seeds=_seeds(recorded),
-        states=states,
-        actions=np.full(rewards.shape, no_action, environment.action_dtype),
-        rewards=rewards,
-        steps=steps,
-        returns=np.array([np.cumsum(part)[-1] for part in parts]),
-        terminated=goal & (last[:, 1] >= environment.goal_velocity),
-        truncated=steps >= environment.max_steps,
-    )

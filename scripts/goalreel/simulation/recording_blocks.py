@@ -5,8 +5,7 @@ It is a compressed .npz without objects:
     kind, version     "recording" and the version of this layout
     spec              JSON: how the file was made
     offsets, seeds    those of a Recording
-    columns           which of its columns it has: actions, or states and perhaps rewards
-    actions_0, ...    each column's rows, so many to a block
+    actions_0, ...    its rows, so many to a block
 """
 
 import os
@@ -18,7 +17,7 @@ from goalreel.files import npz
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.recording_file import RecordedEpisode, Recording
 
-VERSION = 1
+VERSION = 2
 _KIND = "recording"
 _ROWS = 1 << 16  # of a block
 
@@ -26,11 +25,9 @@ _ROWS = 1 << 16  # of a block
 def write_blocks(path: str | os.PathLike, recording: Recording, spec: Spec) -> None:
     """Write a recording; the same one gives the same bytes."""
     arrays = npz.header(_KIND, VERSION) | {"spec": np.array(spec.text)}
-    arrays |= {"columns": np.array(list(recording.columns))}
     arrays |= {"offsets": recording.offsets, "seeds": recording.seeds}
-    for name, rows in recording.columns.items():
-        for block, first in enumerate(range(0, len(rows), _ROWS)):
-            arrays[f"{name}_{block}"] = rows[first : first + _ROWS]
+    for block, first in enumerate(range(0, len(recording.actions), _ROWS)):
+        arrays[f"actions_{block}"] = recording.actions[first : first + _ROWS]
     npz.write(path, arrays)
 
 
@@ -46,7 +43,7 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[Re
         GoalreelError: there is no such file, or the recording has fewer episodes.
         UnusableFileError: the file is corrupt, or another.
     """
-    whole = npz.read(path, _KIND, VERSION, ("offsets", "seeds", "columns"))
+    whole = npz.read(path, _KIND, VERSION, ("offsets", "seeds"))
     offsets, seeds = whole["offsets"], whole["seeds"]
     if episodes.stop > len(seeds):
         raise GoalreelError(
@@ -54,10 +51,12 @@ def read_blocks(path: str | os.PathLike, episodes: range, label: str) -> list[Re
             f"set episodes to {len(seeds)} or fewer"
         )
     first, end = int(offsets[episodes.start]), int(offsets[episodes.stop])
-    blocks, columns = range(first // _ROWS, (end - 1) // _ROWS + 1), whole["columns"].tolist()
-    parts = npz.read(path, _KIND, VERSION, [f"{name}_{n}" for name in columns for n in blocks])
-    rows = slice(first - blocks.start * _ROWS, end - blocks.start * _ROWS)
-    own = {name: np.concatenate([parts[f"{name}_{n}"] for n in blocks])[rows] for name in columns}
-    offsets = offsets[episodes.start : episodes.stop + 1] - first
-    seeds = seeds[episodes.start : episodes.stop]
-    return Recording(label, offsets, seeds, own).episodes(episodes.start)
+    blocks = range(first // _ROWS, (end - 1) // _ROWS + 1)
+    parts = npz.read(path, _KIND, VERSION, [f"actions_{block}" for block in blocks])
+    rows = np.concatenate(list(parts.values()))[first - blocks.start * _ROWS :]
+    found = []
+    for number in episodes:
+        actions = rows[offsets[number] - first : offsets[number + 1] - first]
+        name = f"{label}, episode {number}"
+        found.append(RecordedEpisode(name, number, seeds[number], actions))
+    return found

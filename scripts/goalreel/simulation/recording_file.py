@@ -1,6 +1,6 @@
 """A file of episodes that were recorded elsewhere: its columns, and how they are read.
 
-CSV with a header, or .npz with an array for each column; a row is a step, or a state:
+CSV with a header, or .npz with an array for each column; a row is a step:
 
     episode           any number; an episode's rows follow each other, in the order of its steps.
                       Reach i is the file's i-th episode, counted from 0
@@ -9,19 +9,12 @@ CSV with a header, or .npz with an array for each column; a row is a step, or a 
                       (in .npz also one array `action` of shape (rows, numbers))
     env               the environment's id (optional; of the first row). No other plays it then. In
                       .npz it may be a single text
-
-or, for the Mountain Cars, the states themselves, shown as they are, the reset state first:
-
-    episode, and seed if it is known
-    position, velocity
-    reward            of the step that led to the state (optional; of the first row not used)
 """
 
 import contextlib
 import csv
-import itertools
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -32,23 +25,21 @@ from goalreel.errors import OptionError, did_you_mean
 from goalreel.files import npz
 from goalreel.files.damage import BROKEN
 
-UNKNOWN_SEED = -1
 _MAX_BYTES = 4 << 30  # of an .npz file, unpacked
-_NAMES = "episode", "seed", "action", "position", "velocity", "reward"
-_ALLOWED = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
+_NAMES = "episode", "seed", "action"
+_ALLOWED = "episode, seed, action (or action_0, action_1, ...)"
 
 
 class RecordedEpisode(NamedTuple):
-    """An episode that is to be played or shown."""
+    """An episode that is to be played."""
 
     label: str  # the option that names its file, that option's value, and the episode's number
     number: int
-    seed: np.integer  # UNKNOWN_SEED where the file has none
-    actions: np.ndarray | None = None  # (steps, numbers), or
-    states: np.ndarray | None = None  # (steps + 1, 2) float64
-    rewards: np.ndarray | None = None  # (steps,) float64; with states a row each
-    # What a dataset has to be compared with; (steps + 1, ...), or a mapping or tuple of such.
-    observations: object = None
+    seed: np.integer
+    actions: np.ndarray  # (steps, numbers)
+    # What a dataset has to be compared with.
+    rewards: np.ndarray | None = None  # (steps,) float64
+    observations: object = None  # (steps + 1, ...), or a mapping or tuple of such
     terminated: bool | None = None
     truncated: bool | None = None
 
@@ -57,62 +48,43 @@ class RecordedEpisode(NamedTuple):
 class Recording:
     """Episodes, end to end."""
 
-    label: str  # the option that names it, and its value
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's rows start
-    seeds: np.ndarray  # (episodes,) int64, or uint64; UNKNOWN_SEED where the file has none
-    # By field of RecordedEpisode, a row a step: actions, or states and perhaps rewards.
-    columns: Mapping[str, np.ndarray]
+    seeds: np.ndarray  # (episodes,) int64, or uint64
+    actions: np.ndarray  # (rows, numbers)
 
     def __len__(self) -> int:
         """Return the number of episodes."""
         return len(self.seeds)
-
-    def episodes(self, first: int = 0) -> list[RecordedEpisode]:
-        """Return the episodes; first: the number of the first of them."""
-        found = []
-        rows = itertools.starmap(slice, itertools.pairwise(self.offsets.tolist()))
-        for number, (seed, part) in enumerate(zip(self.seeds, rows, strict=True), first):
-            own = {name: column[part] for name, column in self.columns.items()}
-            found.append(RecordedEpisode(f"{self.label}, episode {number}", number, seed, **own))
-        return found
 
 
 def read_recording(path: str) -> Recording:
     """Read a recording. Raises GoalreelError, naming file and row, if it is none."""
     try:
         names, columns = _read_npz(path) if Path(path).suffix == ".npz" else _read_csv(path)
-        return _recording(f"policy.file: {path}", names, columns)
+        return _recording(names, columns)
     except (OSError, csv.Error, *BROKEN) as error:
         raise OptionError(
             "policy.file", f"{path} is not a recording that can be played: {str(error)[:400]}"
         ) from None
 
 
-def _recording(label: str, names: list[str], columns: dict[str, np.ndarray]) -> Recording:
+def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
     """Return a recording of its columns; names: those of all. Raises ValueError if it is none."""
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
-    states = [name for name in ("position", "velocity") if name in columns]
-    if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
+    if not (actions and {"episode", "seed"} <= columns.keys()):
         hints = (did_you_mean(name, _NAMES) for name in names if not _is_known(name))
         found = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
         raise ValueError(f"{found}; allowed: {_ALLOWED}")
     numbers = [f"action_{i}" for i in range(len(actions))]
-    if actions and actions != ["action"] and sorted(actions) != sorted(numbers):
+    if actions != ["action"] and sorted(actions) != sorted(numbers):
         raise ValueError(
             f"its action columns are {', '.join(actions)}; allowed: action_0, action_1, ..."
         )
-    if actions and "seed" not in columns:
-        raise ValueError("it has actions but no column seed, which is needed to replay them")
     offsets = _offsets(columns["episode"])
-    seeds = _seeds(columns, offsets)
-    if states:
-        pair = [columns[name].astype(np.float64) for name in states]
-        own = {"states": np.stack(pair, axis=1)}
-        own |= {"rewards": columns["reward"]} if "reward" in columns else {}
-        return Recording(label, offsets, seeds, own)
     order = ["action"] if actions == ["action"] else numbers
     parts = [columns[name].reshape(len(columns["episode"]), -1) for name in order]
-    return Recording(label, offsets, seeds, {"actions": np.concatenate(parts, axis=1)})
+    rows = np.concatenate(parts, axis=1)
+    return Recording(offsets, _seeds(columns["seed"], offsets), rows)
 
 
 def check_env(path: str, env: str) -> None:
@@ -181,15 +153,12 @@ def _numbers(name: str, texts: Sequence[str]) -> np.ndarray:
     for integers in (np.int64, np.uint64):  # the second for a seed from 2**63 on
         with contextlib.suppress(ValueError, OverflowError):
             return np.array([int(text) for text in texts], integers)
-    numbers = np.full(len(texts), np.nan)
+    numbers = np.empty(len(texts))
     for row, text in enumerate(texts):
         try:
-            if text.strip() or name != "reward":
-                numbers[row] = float(text)
+            numbers[row] = float(text)
         except ValueError:
-            raise ValueError(
-                f"row {row + 1}, column {name}: {text.strip()!r} is not a number"
-            ) from None
+            raise ValueError(f"row {row + 1}, column {name}: {text!r} is not a number") from None
     return numbers
 
 
@@ -204,10 +173,9 @@ def _offsets(episode: np.ndarray) -> np.ndarray:
     return np.append(starts, len(episode)).astype(np.int64)
 
 
-def _seeds(columns: Mapping[str, np.ndarray], offsets: np.ndarray) -> np.ndarray:
-    if "seed" not in columns:
-        return np.full(len(offsets) - 1, UNKNOWN_SEED)
-    seed, starts = columns["seed"], offsets[:-1]
+def _seeds(seed: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return each episode's seed, from each row's."""
+    starts = offsets[:-1]
     # Beyond 2**53 a double is whole, but hardly the seed that was meant.
     limit = 2**64 if seed.dtype.kind in "iub" else 2**53
     sound = (seed == np.repeat(seed[starts], np.diff(offsets))) & (seed >= 0) & (seed < limit)

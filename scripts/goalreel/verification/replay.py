@@ -20,7 +20,6 @@ from goalreel.rendering.blocks import on_black
 from goalreel.rendering.frame_recorder import replayed
 from goalreel.simulation.episodes import Episode
 from goalreel.simulation.reaches import simulate_attempts
-from goalreel.simulation.recording_file import UNKNOWN_SEED
 from goalreel.simulation.trajectories import read_trajectories
 
 
@@ -93,12 +92,6 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
     and if the episode ends elsewhere or otherwise.
     """
     config, episode = recorded.config, recorded.episode
-    actions = episode.actions  # recorded_episodes.NO_ACTION stands for none
-    is_unknown = np.isnan(actions) if actions.dtype.kind == "f" else actions < 0
-    if episode.seed == UNKNOWN_SEED or is_unknown.any():
-        raise GoalreelError(
-            f"{recorded.name} was recorded as states: there are no actions to replay"
-        )
     return [step.picture for step in replayed(gymnasiums_environment(config), episode)]
 
 

@@ -24,6 +24,7 @@ from goalreel.report.page_rows import columns
 from goalreel.report.reach_rate import reach_rate, read_table
 from goalreel.report.timings import read_timings
 from goalreel.simulation.recorded_episodes import play_recording
+from goalreel.simulation.recording_blocks import read_blocks, write_blocks
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories
 from goalreel.training.dqn.comparison import table_of_runs, table_of_variants
@@ -49,7 +50,9 @@ def run(viewed, tmp_path_factory) -> Path:
 
 
 def _recording(path):
-    recorded = read_recording(str(path)).episodes()[:1]
+    blocks = path.with_suffix(".blocks")
+    write_blocks(blocks, read_recording(str(path)), NO_SPEC)
+    recorded = read_blocks(blocks, range(1), str(path))
     play_recording(recorded, make_environment({"env": DISCRETE}), NO_SPEC, "terminated")
 
 

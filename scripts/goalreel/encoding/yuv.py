@@ -22,8 +22,7 @@ _BITS = 22  # of the fixed-point coefficients: 255 and its rounding stay below 2
 _LUMA = np.array([_KR, _KG, _KB]) * 219 / 255
 _BLUE = np.array([-_KR, -_KG, 1 - _KB]) / (2 * (1 - _KB)) * 224 / 255
 _RED = np.array([1 - _KR, -_KG, -_KB]) / (2 * (1 - _KR)) * 224 / 255
-# Pixels that are converted at a time, so that the temporaries stay in the CPU's cache.
-_CHUNK = 1 << 15
+_CHUNK = 1 << 17  # samples that are converted at a time: the temporaries stay in the CPU's cache
 _SHARES = 1, 2, 2  # rows of a frame, and columns, that a sample of Y, U and V covers
 
 
@@ -185,9 +184,14 @@ def pasted(picture: Planes, box: tuple[slice, slice], patches: Iterable[Patch]) 
 
 def block_planes(blocks: np.ndarray) -> Planes:
     """Return (m, h, w, 3) pixels, h and w even, as (m, h, w) and two (m, h / 2, w / 2) uint8."""
-    pairs = blocks[:, 0::2].astype(np.uint16) + blocks[:, 1::2]
-    quads = pairs[:, :, 0::2] + pairs[:, :, 1::2]
-    return _weigh(blocks, _LUMA, 16, 1), _weigh(quads, _BLUE, 128, 4), _weigh(quads, _RED, 128, 4)
+    step = max(_CHUNK // max(blocks[:1].size, 1), 1)
+    if len(blocks) > step:
+        parts = [block_planes(blocks[n : n + step]) for n in range(0, len(blocks), step)]
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
+    channels = np.moveaxis(blocks, -1, 0).astype(np.uint16, "C")  # whose rows are added faster
+    pairs = channels[:, :, 0::2] + channels[:, :, 1::2]
+    quads = pairs[..., 0::2] + pairs[..., 1::2]
+    return _weigh(channels, _LUMA, 16, 1), _weigh(quads, _BLUE, 128, 4), _weigh(quads, _RED, 128, 4)
 
 
 def _places(box: Sequence[slice]) -> list[tuple[slice, slice]]:
@@ -195,16 +199,10 @@ def _places(box: Sequence[slice]) -> list[tuple[slice, slice]]:
     return [tuple(slice(s.start // n, s.stop // n) for s in box) for n in _SHARES]
 
 
-def _weigh(pixels: np.ndarray, weights: np.ndarray, offset: int, share: int) -> np.ndarray:
-    """Return round(pixels @ weights / share + offset) of (..., 3) integers as (...) uint8."""
+def _weigh(channels: np.ndarray, weights: np.ndarray, offset: int, share: int) -> np.ndarray:
+    """Return round(weights @ channels / share + offset) of (3, ...) integers as (...) uint8."""
     fixed = np.round(weights * (1 << _BITS) / share).astype(np.int32)[:, None]
     bias = np.int32((offset << _BITS) + (1 << (_BITS - 1)))
-    flat, samples = pixels.reshape(-1, 3), np.empty(pixels.shape[:-1], np.uint8)
-    for start in range(0, len(flat), _CHUNK):
-        # Channel by channel, which are added faster.
-        products = flat[start : start + _CHUNK].T.astype(np.int32, order="C") * fixed
-        total = products[0] + products[1]
-        total += products[2]
-        total += bias
-        samples.reshape(-1)[start : start + _CHUNK] = total >> _BITS
-    return samples
+    total = (channels.reshape(3, -1) * fixed).sum(axis=0, dtype=np.int32)
+    total += bias
+    return (total >> _BITS).astype(np.uint8).reshape(channels.shape[1:])

@@ -1,8 +1,7 @@
-"""A film of drawn pictures as what its slices show, by the macroblock of the film.
+"""A film of drawn pictures as what changes from frame to frame, by the macroblock of the film.
 
-Pictures may be enlarged, with bands above and below them. A block is what a macroblock shows; a
-strip is a block alone, or those of a whole row. Each distinct one has a number. Many frames are
-told at a time, as arrays: a change of a macroblock is a frame, a place and a block.
+Pictures may be enlarged, with bands above and below them. Many frames are told at a time, as
+arrays: a change of a macroblock is a frame, a place and the block that it shows then.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,29 +21,22 @@ _MOST_OF_A_ROW = 7
 # New blocks, and changes, that are told at a time; blocks that are remembered, some 50 MB.
 _NEW, _CHANGES, _BLOCKS = 1 << 15, 1 << 18, 1 << 16
 
-# Kinds of strips: a block that changes, a row that does, a row of an episode's first picture; and
-# the number of the strip that shows nothing new.
-ALONE, ROW, CARD = range(3)
-NOTHING = 0
 
+class Changes(NamedTuple):
+    """What frames show from then on."""
 
-class NewStrips(NamedTuple):
-    """Strips that no batch had before, of one kind."""
-
-    kind: int
-    numbers: np.ndarray  # (n,)
-    blocks: np.ndarray  # (n, 1), or (n, columns) for rows
+    frames: np.ndarray  # (n,) counted in the batch
+    places: np.ndarray  # (n,) the first macroblock
+    blocks: np.ndarray  # (n, 1), or (n, columns) for rows, numbers in the batch's store
 
 
 class Batch(NamedTuple):
-    """Frames that follow each other, and the strips that change in them, in raster order."""
+    """Frames that follow each other."""
 
     since: np.ndarray  # (frames,) frames since the episode's first, of which all rows are told
-    frames: np.ndarray  # (n,) of each strip, counted in the batch
-    places: np.ndarray  # (n,) its first macroblock
-    strips: np.ndarray  # (n,) its number
-    new: list[NewStrips]
-    anew: bool  # numbers begin anew
+    alone: Changes  # macroblocks
+    rows: Changes  # where many macroblocks of a row change
+    store: BlockStore  # another one than the last batch's if numbers begin anew
 
 
 @dataclass
@@ -93,13 +85,9 @@ class FilmContents:
         for band in self._bands:
             band.seen = None
         self._store = BlockStore()
-        # The strips of blocks that changed alone, or NOTHING, and those of rows, by their blocks.
-        self._alone = np.zeros(0, np.int64)
-        self._row_numbers: dict[int, dict[bytes, int]] = {ROW: {}, CARD: {}}
-        self._strips = NOTHING + 1
         # What the pictures and the film show at each macroblock.
         self._picture, self._shown = np.full((2, self.macroblocks), -1)
-        self._anew, self._coded = True, 0
+        self._coded = 0
 
     def _places_of_blocks(self) -> np.ndarray:
         """Return the macroblocks, (blocks, scale * scale), of each place of a picture."""
@@ -127,10 +115,6 @@ class FilmContents:
             changes.append(self._changes_of(groups[first], first, end))
             told += len(changes[-1][0])
         yield self._batch(np.arange(begun, len(groups)), offsets, changes)
-
-    def pixels(self, blocks: np.ndarray) -> np.ndarray:
-        """Return what blocks show, (n, 16, 16, 3) uint8."""
-        return self._store.pixels(blocks)
 
     def _changes_of(self, number: int, first: int, end: int) -> tuple[np.ndarray, ...]:
         """Return frames, places and blocks, (n,) each, of the frames that show a group."""
@@ -161,19 +145,14 @@ class FilmContents:
         rows = np.bincount(at * self._rows + places // self.columns, minlength=count * self._rows)
         whole = (rows.reshape(shape) > _MOST_OF_A_ROW) | (since == 0)[:, None]
         single = ~whole[at, places // self.columns]
-        found = [(at[single], places[single], *self._strips_alone(blocks[single]))]
-        for kind, which in ((ROW, since > 0), (CARD, since == 0)):
-            frame, row = np.nonzero(whole & which[:, None])
-            wanted = row[:, None] * self.columns + np.arange(self.columns)
-            latest = np.searchsorted(keys, wanted * count + frame[:, None], "right")
-            there = np.append(-1, places)[latest] == wanted
-            shown = np.where(there, np.append(-1, blocks)[latest], before[wanted])
-            found.append((frame, row * self.columns, *self._strips_of_rows(kind, shown)))
-        *columns, new = zip(*found, strict=True)
-        at, places, strips = map(np.concatenate, columns)
-        order = np.argsort(at * self.macroblocks + places)
-        anew, self._anew, self._coded = self._anew, False, len(self._store)
-        return Batch(since, at[order], places[order], strips[order], list(new), anew)
+        frame, row = np.nonzero(whole)
+        wanted = row[:, None] * self.columns + np.arange(self.columns)
+        latest = np.searchsorted(keys, wanted * count + frame[:, None], "right")
+        there = np.append(-1, places)[latest] == wanted
+        shown = np.where(there, np.append(-1, blocks)[latest], before[wanted])
+        self._coded = len(self._store)
+        alone = Changes(at[single], places[single], blocks[single, None])
+        return Batch(since, alone, Changes(frame, row * self.columns, shown), self._store)
 
     def _differences(
         self, keys: np.ndarray, blocks: np.ndarray, count: int
@@ -225,32 +204,9 @@ class FilmContents:
         self._canvas[rows] = self._paper[rows]
         bottom = self._drawn.place[0].stop
         if rows.start < bottom < rows.stop:  # within a macroblock
-            part = self.pixels(band.under).swapaxes(0, 1).reshape(SIDE, -1, 3)
+            part = self._store.pixels(band.under).swapaxes(0, 1).reshape(SIDE, -1, 3)
             self._canvas[rows.start : bottom] = part[: bottom - rows.start]
         for layer in band.layers:
             layer.paste(self._canvas, frame)
         shape = len(band.rows), SIDE, self.columns, SIDE, 3
         return self._canvas[rows].reshape(shape).swapaxes(1, 2)
-
-    def _strips_alone(self, blocks: np.ndarray) -> tuple[np.ndarray, NewStrips]:
-        """Return the numbers of blocks that change alone, and those that never did."""
-        more = np.full(len(self._store) - len(self._alone), NOTHING)
-        self._alone = np.concatenate([self._alone, more])
-        new = np.unique(blocks[self._alone[blocks] == NOTHING])
-        numbers = self._strips + np.arange(len(new))
-        self._alone[new] = numbers
-        self._strips += len(new)
-        return self._alone[blocks], NewStrips(ALONE, numbers, new[:, None])
-
-    def _strips_of_rows(self, kind: int, rows: np.ndarray) -> tuple[np.ndarray, NewStrips]:
-        """Return the numbers of rows, (n, columns), and those that were never told."""
-        known, first, new = self._row_numbers[kind], self._strips, []
-        numbers = np.zeros(len(rows), np.int64)
-        for place, row in enumerate(rows):
-            blocks = row.tobytes()
-            if blocks not in known:
-                known[blocks] = self._strips
-                self._strips += 1
-                new.append(place)
-            numbers[place] = known[blocks]
-        return numbers, NewStrips(kind, np.arange(first, self._strips), rows[new])

@@ -11,17 +11,10 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from goalreel.encoding.assembling.block_contents import (
-    ALONE,
-    CARD,
-    NOTHING,
-    ROW,
-    Batch,
-    FilmContents,
-    NewStrips,
-)
+from goalreel.encoding.assembling.block_contents import Batch, FilmContents
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import block_planes
+from goalreel.environments.drawing.block_store import BlockStore
 from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitStrings, escape, joined, ue_codewords
 from goalreel.h264.nal import IDR, SLICE
@@ -35,6 +28,10 @@ _PCM = 25  # mb_type of samples as they are, in an I slice
 _SLICES = 1 << 18  # that are remembered at most, some 50 MB
 _TOGETHER = 1 << 12  # that are made at once
 _WORD = 64  # bits
+# Kinds of strips: a block that changes, a row that does, a row of an episode's first picture; and
+# the number of the strip that shows nothing new.
+_ALONE, _ROW, _CARD = range(3)
+_NOTHING = 0
 
 
 def write_block_samples(
@@ -53,7 +50,7 @@ def write_block_samples(
         GoalreelError: ffmpeg fails, or something lies over the pictures.
     """
     film, sizes = FilmContents(cache), []
-    slices = _Slices(film, {ALONE: qp, ROW: qp, CARD: card_qp}, length_bytes)
+    slices = _Slices(film.columns, film.macroblocks, (qp, qp, card_qp), length_bytes)
     for batch in film.batches(cache.offsets):
         samples, lengths = slices.samples(batch)
         stream.write(samples)
@@ -72,38 +69,48 @@ class _Table(NamedTuple):
 
 
 class _Slices:
-    """The codes of strips, and slices of them."""
+    """The codes of strips, a block alone or those of a whole row, and slices of them."""
 
-    def __init__(self, film: FilmContents, quantisers: dict[int, int], length_bytes: int):
+    def __init__(
+        self, columns: int, macroblocks: int, quantisers: tuple[int, int, int], length_bytes: int
+    ):
         """Begin without a code; quantisers: by the kind of strip."""
-        self._film, self._quantisers, self._length_bytes = film, quantisers, length_bytes
-        # By kind and place: a header's bits as a number, how many, and where frame_num begins.
-        self._headers = np.zeros((3, 3, film.macroblocks), np.int64)
-        self._forget()
+        self._columns, self._macroblocks = columns, macroblocks
+        self._quantisers, self._length_bytes = quantisers, length_bytes
+        self._store: BlockStore | None = None
 
-    def _forget(self) -> None:
-        self._codes = np.zeros(0, np.uint8)
-        nothing = np.zeros(NOTHING + 1, np.int64)
-        self._table = _Table(nothing + ALONE, *[nothing] * 4)
+    def _forget(self, store: BlockStore) -> None:
+        self._store, self._codes = store, np.zeros(0, np.uint8)
+        nothing = np.zeros(_NOTHING + 1, np.int64)
+        self._table = _Table(nothing + _ALONE, *[nothing] * 4)
+        self._numbers: tuple[dict, ...] = ({}, {}, {})  # of strips by kind and blocks
         self._parts: dict[int, bytes] = {}  # slices, by strip, place and end
 
-    def _code(self, new: NewStrips) -> None:
-        """Code strips."""
-        if not len(new.numbers):
-            return
-        blocks, inverse = np.unique(new.blocks, return_inverse=True)
-        inverse, count = inverse.reshape(new.blocks.shape), len(new.numbers)
+    def _strips(self, kind: int, rows: np.ndarray) -> np.ndarray:
+        """Return the numbers of strips, (n, blocks); code those that are new."""
+        known, first = self._numbers[kind], len(self._table.kinds)
+        keys = rows.ravel().tolist() if kind == _ALONE else [row.tobytes() for row in rows]
+        new = {key: place for place, key in enumerate(keys) if key not in known}
+        if new:
+            self._code(kind, rows[list(new.values())])
+            known.update(zip(new, range(first, first + len(new)), strict=True))
+        return np.fromiter(map(known.__getitem__, keys), np.int64, len(keys))
+
+    def _code(self, kind: int, rows: np.ndarray) -> None:
+        """Code strips, (n, blocks)."""
+        blocks, inverse = np.unique(rows, return_inverse=True)
+        inverse, count = inverse.reshape(rows.shape), len(rows)
         strips = tuple(
             plane[inverse].swapaxes(1, 2).reshape(count, plane.shape[1], -1)
-            for plane in block_planes(self._film.pixels(blocks))
+            for plane in block_planes(self._store.pixels(blocks))
         )
-        coded = code_strips(strips, self._quantisers[new.kind])
+        coded = code_strips(strips, self._quantisers[kind])
         begun, begun_lengths, starts, lengths = np.zeros((4, count), np.int64)
-        if new.kind == ALONE:
+        if kind == _ALONE:
             begun, begun_lengths, read = _in_p_slice(coded)
             starts, lengths = starts + read, lengths - read
         more = (
-            np.full(count, new.kind), begun, begun_lengths,
+            np.full(count, kind), begun, begun_lengths,
             8 * len(self._codes) + coded.starts + starts, coded.lengths + lengths,
         )  # fmt: skip
         self._codes = np.concatenate([self._codes, coded.data])
@@ -111,17 +118,13 @@ class _Slices:
 
     def samples(self, batch: Batch) -> tuple[bytearray, np.ndarray]:
         """Return the samples of frames, end to end, and the size of each."""
-        if batch.anew:
-            self._forget()
-        for new in batch.new:
-            self._code(new)
+        if batch.store is not self._store:
+            self._forget(batch.store)
         frames, places, ends, strips = self._covering(batch)
-        most = self._film.macroblocks + 1
+        most = self._macroblocks + 1
         keys, which = np.unique((strips * most + places) * most + ends, return_inverse=True)
         numbers, parts = keys.tolist(), self._parts
-        missing = [number for number, key in enumerate(numbers) if key not in parts]
-        missing = np.array(missing, np.int64)
-        self._put_headers(self._table.kinds[strips], places)
+        missing = np.array([n for n, key in enumerate(numbers) if key not in parts], np.int64)
         for first in range(0, len(missing), _TOGETHER):
             some = keys[missing[first : first + _TOGETHER]]
             parts.update(zip(some.tolist(), self._made(some), strict=True))
@@ -130,7 +133,7 @@ class _Slices:
             parts.clear()
         data = bytearray().join(map(found.__getitem__, which.tolist()))
         sizes = np.fromiter(map(len, found), np.int64, len(found))[which]
-        orders = self._headers[self._table.kinds[strips], 2, places]
+        *_, orders = self._headers(self._table.kinds[strips], places)
         self._put_frame_nums(data, 8 * (np.cumsum(sizes) - sizes) + orders, batch.since[frames])
         return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.since))))
 
@@ -140,51 +143,61 @@ class _Slices:
         A slice of one macroblock goes on with skipped ones, one of a row is an I slice, which has
         none.
         """
-        frames, places, most = batch.frames, batch.places, self._film.macroblocks
-        columns = self._film.columns
+        most, (frames, places, _) = self._macroblocks, batch.rows
+        strips = np.zeros(len(frames), np.int64)
+        for kind, which in ((_ROW, batch.since[frames] > 0), (_CARD, batch.since[frames] == 0)):
+            strips[which] = self._strips(kind, batch.rows.blocks[which])
+        frames = np.append(batch.alone.frames, frames)
+        places = np.append(batch.alone.places, places)
+        strips = np.append(self._strips(_ALONE, batch.alone.blocks), strips)
+        order = np.argsort(frames * most + places)
+        frames, places, strips = frames[order], places[order], strips[order]
         following = np.append(places[1:], most)
         last = np.append(frames[1:] != frames[:-1], True)[: len(frames)]
         following = np.where(last, most, following[: len(frames)])
-        ends = np.where(self._table.kinds[batch.strips] == ALONE, following, places + columns)
+        alone = self._table.kinds[strips] == _ALONE
+        ends = np.where(alone, following, places + self._columns)
         skipped = ends < following
         # What is skipped before a frame's first strip.
         first = np.full(len(batch.since), most)
         np.minimum.at(first, frames, places)
         begun = np.flatnonzero(first)
-        nothing = np.full(skipped.sum() + len(begun), NOTHING)
+        nothing = np.full(skipped.sum() + len(begun), _NOTHING)
         frames = np.concatenate([frames, frames[skipped], begun])
         at = np.concatenate([places, ends[skipped], np.zeros_like(begun)])
         ends = np.concatenate([ends, following[skipped], first[begun]])
-        strips = np.concatenate([batch.strips, nothing])
+        strips = np.concatenate([strips, nothing])
         order = np.argsort(frames * most + at)
         return frames[order], at[order], ends[order], strips[order]
 
-    def _put_headers(self, kinds: np.ndarray, places: np.ndarray) -> None:
-        """Look up the headers of slices that have none yet."""
-        wanted = np.unique(kinds * self._film.macroblocks + places)
-        for kind, place in zip(
-            *map(np.ndarray.tolist, np.divmod(wanted, self._film.macroblocks)), strict=True
-        ):
-            if not self._headers[kind, 1, place]:
-                type_, idr = ("P" if kind == ALONE else "I"), (0 if kind == CARD else None)
-                qp = self._quantisers[kind]
-                header = SliceHeader(type_, place, idr, poc_lsb=None, ref_idc=_REF_IDC, qp=qp)
-                bits = header_bits(header)
-                value = int.from_bytes(np.packbits(bits).tobytes(), "big") >> -len(bits) % 8
-                # The NAL unit's first byte stands before it.
-                unit = _REF_IDC << 5 | (IDR if kind == CARD else SLICE)
-                order = 8 * (self._length_bytes + 1) + frame_num_position(header)
-                self._headers[kind, :, place] = unit << len(bits) | value, 8 + len(bits), order
+    def _headers(
+        self, kinds: np.ndarray, places: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what slices begin with, as numbers, how many bits that is, and frame_num's bit.
+
+        That is the NAL unit's first byte and the header; a sample's bits begin with the length.
+        """
+        rest, lengths, orders = np.zeros((3, 3), np.int64)
+        for kind, qp in enumerate(self._quantisers):
+            type_, idr = ("P" if kind == _ALONE else "I"), (0 if kind == _CARD else None)
+            header = SliceHeader(type_, 0, idr, poc_lsb=None, ref_idc=_REF_IDC, qp=qp)
+            bits = header_bits(header)[1:]  # the first is first_mb_in_slice
+            rest[kind], lengths[kind] = int("".join(map(str, bits)), 2), len(bits)
+            orders[kind] = 8 * (self._length_bytes + 1) + frame_num_position(header) - 1
+        addresses, widths = ue_codewords(places)
+        units = _REF_IDC << 5 | np.where(kinds == _CARD, IDR, SLICE)
+        values = (units << widths | addresses) << lengths[kinds] | rest[kinds]
+        return values, 8 + widths + lengths[kinds], orders[kinds] + widths
 
     def _made(self, keys: np.ndarray) -> list[bytes]:
         """Return slices, each with its length before it."""
-        most, table = self._film.macroblocks + 1, self._table
+        most, table = self._macroblocks + 1, self._table
         rest, ends = np.divmod(keys, most)
         strips, places = np.divmod(rest, most)
         kinds = table.kinds[strips]
-        covered = np.where(strips == NOTHING, 0, np.where(kinds == ALONE, 1, ends - places))
+        covered = np.where(strips == _NOTHING, 0, np.where(kinds == _ALONE, 1, ends - places))
         skipped = ends - places - covered
-        headers, lengths, _ = self._headers[kinds, :, places].T
+        headers, lengths, _ = self._headers(kinds, places)
         more = table.begun_lengths[strips]
         # Before x264's bits, and after them: skipped macroblocks, then rbsp_stop_one_bit.
         before = headers << more | table.begun[strips], lengths + more

@@ -75,7 +75,7 @@ def note(runs: list[dict]) -> str:
     config = runs[0]["config"]["pixels"]
     games = len(runs[0]["metrics"]["evaluations"][0]["returns"])
     return (
-        f"{config['game']}, preset `{config['preset']}`, {config['decisions']:,} decisions of "
+        f"{config['game']}, {config['decisions']:,} decisions of "
         f"{config['frame_skip']} frames. Returns are means of {games} greedy games from seeds that "
         f"are the same each time, every {config['evaluate_every']:,} decisions, during the "
         "training; their time is included."

@@ -7,7 +7,7 @@ import numpy as np
 
 from goalreel.policies.network_file import PixelCheckpoints, write_checkpoints
 from goalreel.policies.pixel_network import NETWORKS, side_after
-from goalreel.training.games.settings import game_settings
+from goalreel.training.games.settings import CAR, game_settings
 from goalreel.training.pixels.presets import PRESETS, filled
 from goalreel.training.pixels.settings import PipelineSettings
 
@@ -59,7 +59,7 @@ def random_perceptron(seed: int, hidden: tuple[int, ...] = (8, 8)) -> dict[str, 
 
 def settings(**changes) -> PipelineSettings:
     """Return settings for tests: small batches, float32, on the CPU."""
-    section = {**dict.fromkeys(PRESETS["mountain_car"]), "game": "MountainCar-v0", "preset": None}
+    section = {**dict.fromkeys(PRESETS[CAR]), "game": "MountainCar-v0"}
     plain = {"batch": 8, "autocast": False, "device": "cpu", "dueling": False, "gradient_clip": 0}
     plain |= {"python": None, "seed": 1, "learning_rate": 1e-4}
     return PipelineSettings(**(filled(section) | plain | changes))

@@ -27,6 +27,7 @@ from goalreel.files.svg_plot import read_caption  # noqa: E402
 from goalreel.policies.network_file import PixelCheckpoints, read_checkpoints  # noqa: E402
 from goalreel.policies.pixel_network import Actor  # noqa: E402
 from goalreel.provenance.spec import parse_spec  # noqa: E402
+from goalreel.training.games.settings import CAR  # noqa: E402
 from goalreel.training.pixels import checkpoint  # noqa: E402
 from goalreel.training.pixels.learner import PixelLearner  # noqa: E402
 from goalreel.training.pixels.monitor import (  # noqa: E402
@@ -45,7 +46,7 @@ GIVEN = yaml.safe_load("""
      seed: 3, replay_ratio: 0.25, batch: 32, learning_rate: 0.001, n_step: 3,
      publish_every: 2, target_every: 400, evaluate_every: 500, games: 2, checkpoints: [0, 400]}
 """)
-SECTION = filled({**dict.fromkeys(PRESETS["mountain_car"]), "preset": None, **GIVEN})
+SECTION = filled({**dict.fromkeys(PRESETS[CAR]), **GIVEN})
 SETTINGS = PipelineSettings(**SECTION, autocast=False)
 IDENTITY = {"game": "MountainCar-v0"}
 

@@ -28,7 +28,6 @@ from goalreel.policies.parameters import ALGORITHMS, PARAMETERS
 from goalreel.rendering.captions import check_template
 from goalreel.training.dqn.settings import VARIANTS
 from goalreel.training.games.settings import family_of
-from goalreel.training.pixels.presets import PRESETS
 
 _TEMPLATE = Annotated[
     text("a template of ASCII characters and `·`, `°`, `…`"), checked(check_template)
@@ -233,16 +232,14 @@ class Dqn(Section):
 class Pixels(Section):
     """Deep Q-learning from pixels (`snakemake pixels`, and the policy `pixels`).
 
-    It needs PyTorch. `null` is the preset's value. Everything is counted in decisions: an action
-    lasts `frame_skip` frames.
+    It needs PyTorch. `null` is the value of the game's preset. Everything is counted in decisions:
+    an action lasts `frame_skip` frames.
     """
 
     game: Annotated[text("the id of a game"), checked(family_of)] | None = None
     """The game: `MountainCar-v0`, a game of ale-py such as `ALE/Breakout-v5`, or one of
     gym-super-mario-bros such as `SuperMarioBros-1-1-v0`, which needs a Python interpreter of its
     own (`pixels.python`). `null` is `env`, and `MountainCar-v0` where that is no game."""
-    preset: Literal[tuple(PRESETS)] | None = None
-    """The values of the options that are `null`; `null` is the game's own."""
     frame_skip: integer(1, 60) | None = None
     """The number of frames that each action is repeated; the network sees one of them."""
     network: Literal["small", "nature"] | None = None

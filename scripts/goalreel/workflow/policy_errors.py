@@ -22,14 +22,9 @@ _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minig
 
 
 def training_errors(config: Mapping) -> Errors:
-    """Yield the errors of the section `pixels`: a preset, or the checkpoint that is filmed."""
+    """Yield the errors of the section `pixels`: the checkpoint that is filmed."""
     section = config["pixels"]
     if is_game(section["game"]):
-        fits = presets.fitting(section["game"])
-        if section["preset"] not in (None, fits):
-            told = f"{section['preset']!r} does not fit {section['game']}; allowed: {fits}, null"
-            yield "pixels.preset", told
-            return
         yield from _checkpoint_errors(config["policy"], presets.filled(section))
 
 

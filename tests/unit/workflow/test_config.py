@@ -235,10 +235,6 @@ FAULTS = [
     ),
     ({"dqn": {"seeds": [5, 5]}}, "dqn.seeds: [5, 5] has duplicates; allowed: a list of different"),
     ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is a string; allowed: true or false"),
-    (
-        {"pixels": {"preset": "mario"}},
-        "pixels.preset: 'mario' does not fit MountainCar-v0; allowed",
-    ),
     ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: unknown value 'MountainCar-v1'; did yo"),
     ({"render": {"style": "vectr"}}, "render.style: unknown value 'vectr'; did you mean 'vector'?"),
     (

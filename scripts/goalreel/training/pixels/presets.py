@@ -34,9 +34,9 @@ _ATARI = {
     "checkpoints": [0, 100_000, 200_000, 300_000],
 }
 PRESETS = {
-    "atari": _ATARI,
+    ALE: _ATARI,
     # Where an action lasts 12 frames, random play reaches the goal in 5.1% of episodes.
-    "mountain_car": _ATARI
+    CAR: _ATARI
     | {
         "frame_skip": 12,
         "double": True,
@@ -49,18 +49,14 @@ PRESETS = {
         "evaluate_every": 5_000,
         "checkpoints": [0, 10_000, 20_000, 30_000],
     },
-    "mario": _ATARI | {"final_epsilon": 0.05, "games": 3},
+    MARIO: _ATARI | {"final_epsilon": 0.05, "games": 3},
 }
-_OF_FAMILY = {ALE: "atari", CAR: "mountain_car", MARIO: "mario"}
-
-
-def fitting(game: str) -> str:
-    """Return the name of the preset that fits a game. Raises GoalreelError for no game."""
-    return _OF_FAMILY[family_of(game)]
 
 
 def filled(section: Mapping) -> dict:
-    """Return a checked section `pixels`, each `null` replaced by the preset's value."""
-    preset = section["preset"] or fitting(section["game"])
-    values = PRESETS[preset] | {"preset": preset}
-    return {n: values.get(n) if value is None else value for n, value in section.items()}
+    """Return a checked section `pixels`, each `null` replaced by the preset of the game's family.
+
+    Raises GoalreelError for no game.
+    """
+    preset = PRESETS[family_of(section["game"])]
+    return {n: preset.get(n) if value is None else value for n, value in section.items()}

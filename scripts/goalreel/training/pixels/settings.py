@@ -11,7 +11,6 @@ class PipelineSettings:
     """How to train: the options of the configuration's section `pixels`, and how to compute."""
 
     game: str
-    preset: str
     frame_skip: int
     network: str  # its name in pixel_network.NETWORKS
     dueling: bool  # separate values of states and advantages of actions

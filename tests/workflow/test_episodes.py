@@ -130,11 +130,3 @@ def test_results_of_another_run_are_not_replaced(played, tmp_path):
     assert project.jobs(*shlex.split(command)[1:]) == {"clips": 1}
     shutil.rmtree(project.folder / "results" / "trajectories")  # without one it is no run
     assert project.jobs(config={"reaches": 2})["simulate"] == 1
-
-
-def test_an_edit_of_the_options_file_makes_another_run(project):
-    project.edit("config.yaml", "reaches: null", "reaches: 2")
-    project.run()
-    assert project.jobs() == {}
-    project.edit("config.yaml", "  epsilon: 0.0 ", "  epsilon: 0.1 ")
-    assert project.jobs()["simulate"] == 1

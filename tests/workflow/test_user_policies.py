@@ -1,7 +1,5 @@
 """A user's own policy is played exactly, or refused with what is wrong."""
 
-# ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
-
 import json
 import textwrap
 from pathlib import Path
@@ -162,61 +160,31 @@ def test_a_network_plays_one_row_at_a_time_where_batches_round_differently(polic
     assert "beside other episodes and" in said and "make_policy(seed)" in said
 
 
-class Rooms(gymnasium.Env):
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    action_space = gymnasium.spaces.Discrete(2)
-    observation_space = gymnasium.spaces.Dict(
-        at=gymnasium.spaces.Box(-9, 9, (2,)), task=gymnasium.spaces.Text(9)
-    )
-
-    def __init__(self, render_mode=None, whole=True):
-        self.render_mode, self.whole = render_mode, whole
-        if not whole:
-            self.observation_space = gymnasium.spaces.Tuple([self.observation_space])
-
-    def seen(self):
-        seen = {"at": self.at.astype(np.float32), "task": "go" if self.at[0] > 0 else "stop"}
-        return seen if self.whole else (seen,)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.at = self.np_random.normal(size=2)
-        return self.seen(), {}
-
-    def step(self, action):
-        self.at = self.at + [1 - 2 * action, 0.5]
-        return self.seen(), float(action), self.at[1] > 4, False, {}
-
-    def render(self):
-        return np.zeros((32, 32, 3), np.uint8)
-
-
-gymnasium.register("TestDictRooms-v0", Rooms)
-
-
 @pytest.mark.parametrize("batch", [True, False])
 def test_a_dict_of_observations_is_a_dict_of_arrays(policy, batch):
+    minigrid = "MiniGrid-GoToDoor-5x5-v0"
+    pytest.importorskip("minigrid")
     made = policy(
         """
         def act(observations):
-            at, task = observations["at"], observations["task"]
-            assert at.dtype == np.float32 and at.shape == (len(task), 2)
-            return ((task == "go") & (at[:, 1] > -9)).astype(int)
+            image, text = observations["image"], observations["mission"]
+            assert image.dtype == np.uint8 and image.shape == (len(text), 7, 7, 3)
+            assert text.dtype.kind == "U"
+            return (observations["direction"] + (text == "go to the red door")) % 3
         """,
         batch=batch,
     )
-    rooms = make_environment({"env": "TestDictRooms-v0"})
+    rooms = make_environment({"env": minigrid, "max_steps": 30})
     made.check(rooms)
     episodes = simulate_episodes(SEEDS, rooms, made)
-    env = Rooms()
+    env = gymnasium.make(minigrid)
     for e, seed in enumerate(SEEDS.tolist()):
         obs, _ = env.reset(seed=seed)
         for t in range(episodes.steps[e]):
-            action = int(obs["task"] == "go")
+            action = (obs["direction"] + (obs["mission"] == "go to the red door")) % 3
             assert action == episodes.actions[e, t]
-            obs, _, over, *_ = env.step(action)
-        assert over
-    others = make_environment({"env": "TestDictRooms-v0", "env_kwargs": {"whole": False}})
+            obs, *_ = env.step(action)
+    others = make_environment({"env": "Blackjack-v1"})  # whose observations are tuples
     assert "which cannot be batched for a policy; allowed there" in refused(made, others)
 
 
@@ -272,26 +240,20 @@ def test_what_a_policy_gives_is_checked_before_it_plays(policy, text, environmen
         assert part in said
 
 
-def test_modules_beside_a_policy_are_watched_too(tmp_path):
+def test_what_a_policys_file_imports_and_reads_is_watched_too(tmp_path):
     (tmp_path / "mine.py").write_text("import helper\nimport numpy\n")
     (tmp_path / "helper.py").write_text("from deeper import x\n")
-    (tmp_path / "deeper.py").write_text("x = 1\n")
-    (tmp_path / "unused.py").write_text("")
+    for name in ("deeper.py", "unused.py", "weights.pt"):
+        (tmp_path / name).write_text("x = 1\n")
     policy = {"name": "file", "file": str(tmp_path / "mine.py")}
+    policy |= {"files": [str(tmp_path / "weights.pt")]}
     before = policy_files(policy)
-    assert {Path(name).name for name in before} == {"mine.py", "helper.py", "deeper.py"}
-    (tmp_path / "deeper.py").write_text("x = 2\n")
-    assert policy_files(policy) != before
-
-
-def test_files_that_a_policy_reads_are_watched_too(tmp_path):
-    (tmp_path / "mine.py").write_text("")
-    (tmp_path / "weights.pt").write_bytes(b"one")
-    named = {"file": str(tmp_path / "mine.py"), "files": [str(tmp_path / "weights.pt")]}
-    policy = {"name": "file", **named}
-    before = policy_files(policy)
-    (tmp_path / "weights.pt").write_bytes(b"two")
-    assert policy_files(policy).keys() == before.keys() and policy_files(policy) != before
+    watched = {"mine.py", "helper.py", "deeper.py", "weights.pt"}
+    assert {Path(name).name for name in before} == watched
+    for name in ("deeper.py", "weights.pt"):
+        (tmp_path / name).write_text("x = 2\n")
+        assert policy_files(policy) != before
+        (tmp_path / name).write_text("x = 1\n")
     (tmp_path / "weights.pt").unlink()
     with pytest.raises(GoalreelError, match=r"policy\.files\.0: .*weights.pt.* cannot be read"):
         policy_files(policy)

@@ -1,6 +1,5 @@
 """Files are exact, stable to the byte, and never used when something is wrong with them."""
 
-import io
 import zipfile
 from pathlib import Path
 
@@ -10,8 +9,7 @@ from conftest import CONTINUOUS, DISCRETE, rendered, simulated, write_new_traile
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.rendering.atlas import read_atlas, write_atlas
-from goalreel.rendering.frame_cache import FrameCache, open_cache, write_cache
-from goalreel.rendering.layers import Layer, Patches
+from goalreel.rendering.frame_cache import open_cache, write_cache
 from goalreel.simulation.recording_file import read_recording
 from goalreel.simulation.trajectories import read_summary, read_trajectories, write_trajectories
 
@@ -140,36 +138,8 @@ def test_a_cached_shard_takes_at_most_200_bytes_a_frame(tmp_path, atlases):
         assert (tmp_path / "f.npz").stat().st_size / len(cache) <= 200
 
 
-def test_layers_are_pasted_in_order_and_may_be_absent(tmp_path):
-    background = np.zeros((8, 10, 3), np.uint8)
-
-    def layer(name, value, box, index):
-        pixels = np.full((box[2] * box[3], 3), value, np.uint8)
-        return Layer(name, Patches(np.array([box], np.int32), pixels), np.array(index, np.int32))
-
-    layers = (
-        layer("car", 100, (0, 0, 4, 4), [0, 0, -1]),
-        layer("hud", 200, (2, 2, 4, 4), [0, -1, -1]),
-    )
-    write_cache(tmp_path / "c.npz", FrameCache(background, layers, np.array([0, 3])))
-    both, car, none = open_cache(tmp_path / "c.npz")
-    assert both[3, 3, 0] == 200 and both[1, 1, 0] == 100
-    assert car[3, 3, 0] == 100 and car[5, 5, 0] == 0
-    assert not none.any()
-
-
 def test_a_recording_that_unpacks_to_more_than_memory_takes_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("goalreel.simulation.recording_file._MAX_BYTES", 1000)
     np.savez_compressed(tmp_path / "r.npz", episode=np.zeros(1000), seed=np.zeros(1000))
     with pytest.raises(GoalreelError, match=r"r\.npz .* unpacks to 16,256 bytes; allowed: 1,000"):
         read_recording(str(tmp_path / "r.npz"))
-
-
-def test_npz_files_need_no_goalreel_to_be_read(tmp_path):
-    write_trajectories(tmp_path / "t.npz", simulated())
-    with np.load(io.BytesIO((tmp_path / "t.npz").read_bytes()), allow_pickle=False) as archive:
-        assert archive["states"].dtype == np.float64
-        assert archive["offsets"][-1] == len(archive["states"])
-        assert {"reach", "attempt", "seed", "terminated", "truncated", "spec", "probe"} <= set(
-            archive
-        )

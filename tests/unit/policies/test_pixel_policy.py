@@ -8,8 +8,6 @@ import pytest
 from pixel_policies import random_policy
 
 from goalreel.environments.environment import make_environment
-from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.files import npz
 from goalreel.policies.parameters import pixel_kwargs
 from goalreel.policies.policy import make_policy
 from goalreel.policies.preprocessing import WARPS
@@ -117,22 +115,3 @@ def test_an_episode_is_the_same_in_any_company(game, actions, config, tmp_path):
         assert np.array_equal(alone.actions[0, :steps], together.actions[place, :steps])
         assert np.array_equal(alone.states[0, : steps + 1], together.states[place, : steps + 1])
     assert len({chosen[:45].tobytes() for chosen in together.actions}) > 1
-
-
-def test_wrong_files_and_checkpoints_are_told(tmp_path):
-    path = random_policy(tmp_path / "p.npz", CAR, 3, checkpoint_steps=(0, 5000, 9000))
-
-    def said(message, file=path, checkpoint="best", env=CAR, error=GoalreelError):
-        with pytest.raises(error, match=message):
-            policy = make_policy({"name": "pixels", "file": file, "checkpoint": checkpoint})
-            policy.check(make_environment({"env": env}))
-
-    said("policy.checkpoint: 100 is not a checkpoint .*: best, last, 0, 5000, 9000", checkpoint=100)
-    said(f"p.npz was trained on {CAR}, and env is CartPole-v1; set env={CAR}", env="CartPole-v1")
-    said("trained to choose from 4 actions", random_policy(tmp_path / "4.npz", CAR, 4))
-    npz.write(tmp_path / "a.npz", npz.header("atlas", 1))
-    said("it is a atlas file", tmp_path / "a.npz", error=UnusableFileError)
-    (tmp_path / "d.npz").write_bytes(path.read_bytes()[:-1000])
-    said("d.npz: cannot be used", tmp_path / "d.npz", error=UnusableFileError)
-    with pytest.raises(GoalreelError, match="must be trained first"):
-        make_policy({"name": "pixels", "file": None, "checkpoint": "best"})

@@ -1,13 +1,10 @@
 """A trajectory is bit for bit what Gymnasium's environment gives for its seed."""
 
-import math
-
 import gymnasium
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
 
-from goalreel.environments import mountain_car
 from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.errors import GoalreelError
@@ -109,18 +106,6 @@ def test_random_actions_are_drawn_as_documented(env, policy):
         drawn = episodes.actions[played].astype(float)
         assert abs(drawn.mean() - (0 if env == CONTINUOUS else 1)) < 0.05
         assert abs(drawn.std() - (1 / 3**0.5 if env == CONTINUOUS else (2 / 3) ** 0.5)) < 0.05
-
-
-def test_cosine_is_the_c_librarys():
-    samples = np.random.default_rng(0).uniform(-3.6, 1.8, 500_000)
-    assert mountain_car._cos(samples).tolist() == [math.cos(x) for x in samples.tolist()]
-
-
-def test_where_numpys_cosine_differs_the_c_librarys_is_taken(monkeypatch):
-    monkeypatch.setattr(np, "cos", lambda x: np.sin(x + math.pi / 2))
-    chosen = mountain_car._agreeing_cos()
-    samples = np.linspace(-3, 3, 1001)
-    assert chosen(samples).tolist() == [math.cos(x) for x in samples.tolist()]
 
 
 def test_policies_keep_what_the_readme_says_of_them():

@@ -9,15 +9,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 from conftest import TARGETS, VIEWED, hashes
-from trials import SHARDS, SMALL, forget, generator, recover, replaced, sampled, trials
-
-from goalreel.provenance.spec import Spec, parse_spec
-from goalreel.verification.run import verify_results
-from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
-from goalreel.workflow.stages import STAGES
+from project import Project
+from trials import SHARDS, SMALL, forget, generator, recover, replaced, sampled, trials, verified
 
 END = ("film.mp4", "episodes.csv", "attempts.csv", "tables.json")
 # What a run has not made yet when the artefact is about to be read.
@@ -121,18 +115,17 @@ def test_damage_in_the_users_cache(filmed, expected, tmp_path, kind, trial):
     assert not list(project.cache.rglob(".*")), "no temporary files stay"
 
 
-DRAWN = {"env": "FrozenLake-v1", "episodes": 6, "shard_size": 2, "policy": "{name: random}"}
+DRAWN = {"env": "FrozenLake-v1", "episodes": 6, "shard_size": 2}
 RUNS = {  # a film and all views, and views of an environment that Gymnasium draws
     "viewed": (VIEWED, TARGETS),
     "drawn with views": (DRAWN, ("all", "clips", "grid", "stills", "card")),
 }
 
 
-def found(results: Path, spec: Spec) -> set[Path]:
+def found(project: Project, config: dict) -> set[Path]:
     """Return the files that `verify` names."""
-    outputs = {name: stage.paths for name, stage in STAGES.items()}
-    verdicts = verify_results(results, outputs, spec, 2)
-    return {path for v in verdicts for path, file in v.files.items() if not file.is_ok}
+    files = (item for verdict in verified(project, config) for item in verdict.files.items())
+    return {path for path, file in files if not file.is_ok}
 
 
 @pytest.mark.parametrize("run", sampled(RUNS))
@@ -141,13 +134,9 @@ def test_damage_that_no_time_stamp_shows(once, tmp_path, run, trial):
     """After a finished run only `verify` looks into files: it misses no damage of any file."""
     config, targets = RUNS[run]
     made = once(run, lambda fresh: fresh.run("-j", "2", *targets, config=config))
-    results, rng = made.copied(tmp_path / "project").folder / "results", generator(run, trial)
-    specs = Specs(
-        load_config({key: yaml.safe_load(str(value)) for key, value in config.items()}),
-        made.folder / "scripts",
-    )
-    spec = parse_spec(specs.spec("verify", {}))
-    assert not found(results, spec)
+    project, rng = made.copied(tmp_path / "project"), generator(run, trial)
+    assert not found(project, config)
+    results = project.folder / "results"
     files = sorted(results / name for name in hashes(results) if "snakemake_time" not in name)
     for place in range(25):
         damage = rng.choice([cut, flipped, zeroed, longer, None])  # None: two files swapped
@@ -156,7 +145,7 @@ def test_damage_that_no_time_stamp_shows(once, tmp_path, run, trial):
         damaged = contents[::-1] if damage is None else [damage(contents[0], rng)]
         for path, content in zip(paths, damaged, strict=True):
             replaced(path, content, keep_times=True)
-        assert damaged == contents or found(results, spec), (place, damage, paths)
+        assert damaged == contents or found(project, config), (place, damage, paths)
         for path, content in zip(paths, contents, strict=True):
             replaced(path, content, keep_times=True)
-    assert not found(results, spec)
+    assert not found(project, config)

@@ -57,7 +57,7 @@ def test_a_run_that_is_stopped(project, expected, ending, trial):
     recover(project, expected)
 
 
-DRAWN = {"env": "CartPole-v1", "episodes": 6, "shard_size": 2, "policy": "{name: random}"}
+DRAWN = {"env": "CartPole-v1", "episodes": 6, "shard_size": 2}
 OTHER = {  # runs beside the film of a Mountain Car, and their targets
     "an environment that is drawn": (DRAWN, ()),
     "one that Gymnasium steps": (DRAWN | {"env": "FrozenLake-v1"}, ()),

@@ -15,6 +15,13 @@ import pytest
 from conftest import hashes
 from project import Project
 
+from goalreel.provenance.spec import parse_spec
+from goalreel.verification.run import verify_results
+from goalreel.verification.verdict import Verdict
+from goalreel.workflow.config import load_config
+from goalreel.workflow.specs import Specs
+from goalreel.workflow.stages import STAGES
+
 TIMES = int(os.environ.get("GOALREEL_FAULTS", "1"))  # factor on the number of random trials
 SMALL = {"reaches": 8, "shard_size": 4}  # the run that `filmed` made, undisturbed
 BY_X264 = SMALL | {"encode": "{encoder: x264}"}
@@ -80,6 +87,13 @@ def recover(
         actual = hashes(project.folder / "results")
     different = {name for name in actual | expected if actual.get(name) != expected.get(name)}
     assert not different, f"{sorted(different)} differ after\n{output}"
+
+
+def verified(project: Project, config: dict) -> list[Verdict]:
+    """Verify a project's results by what the workflow plans there."""
+    spec = Specs(load_config(config), project.folder / "scripts").spec("verify", {})
+    outputs = {name: stage.paths for name, stage in STAGES.items()}
+    return verify_results(project.folder / "results", outputs, parse_spec(spec), 2)
 
 
 def forget(project: Project, *names: str) -> None:

@@ -12,32 +12,18 @@ import sys
 import pytest
 from conftest import hashes
 from project import Project
+from trials import SMALL, verified
 
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
-from goalreel.provenance.spec import parse_spec
-from goalreel.verification.run import verify_results
-from goalreel.verification.verdict import Verdict, error_report, remove
-from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
-from goalreel.workflow.stages import STAGES
-
-BASE = {"reaches": 8, "shard_size": 4}
+from goalreel.verification.verdict import error_report, remove
 
 
 @pytest.fixture
 def done(filmed, tmp_path) -> Project:
     """Return a copy of a project with its finished film of 8 reaches in 2 shards."""
     return filmed.copied(tmp_path / "project")
-
-
-def verified(project: Project, **config) -> list[Verdict]:
-    """Verify a project's results by what the workflow plans there."""
-    specs = Specs(load_config(BASE | config), project.folder / "scripts")
-    outputs = {name: stage.paths for name, stage in STAGES.items()}
-    spec = parse_spec(specs.spec("verify", {}))
-    return verify_results(project.folder / "results", outputs, spec, 2)
 
 
 def flip(path, place: int) -> None:
@@ -60,7 +46,7 @@ def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
     shutil.copyfile(results / "trajectories" / "00000.npz", results / "trajectories" / "00001.npz")
     (results / "attempts.csv").unlink()
     (results / "frames" / "00001.npz").unlink()
-    verdicts = verified(done)
+    verdicts = verified(done, SMALL)
     assert found(verdicts) == {shards[0], results / "trajectories" / "00001.npz"}
     statuses = {verdict.stage: verdict.status for verdict in verdicts}
     assert statuses["episodes"] == "1 missing" and statuses["render"] == "ok"
@@ -70,7 +56,7 @@ def test_what_is_truncated_missing_or_of_another_shard_is_found(done):
 
 
 def test_results_of_other_options_are_found(done):
-    verdicts = {v.stage: v for v in verified(done, seed=7)}
+    verdicts = {v.stage: v for v in verified(done, SMALL | {"seed": 7})}
     assert len(verdicts["simulate"].having("damaged")) == 2
     assert all("other options" in file.error for file in verdicts["concat"].files.values())
     assert all(verdicts[name].status == "ok" for name in ("atlas", "coded_atlas"))
@@ -81,18 +67,18 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
     before = hashes(results)
     for name in ("trajectories/00000.npz", "segments/00001.mp4", "episodes.csv", "atlas.npz"):
         flip(results / name, 500)
-    said = done.fail("-j", "2", "verify", config=BASE)
+    said = done.fail("-j", "2", "verify", config=SMALL)
     lines = [line.strip() for line in said.splitlines()]
     log = (results / "logs" / "verify.log").read_text().splitlines()
     line = next(line for line in log if line.split()[:1] == ["coded_atlas"])
     assert line.split()[1:] == [*["1", "file"], *line.split()[3:5], "ok"]
     assert not (results / "verify.csv").exists()
     last = [line for line in lines if line.startswith("make again: ")][-1]
-    done.run("-j", "2", *shlex.split(last.removeprefix("make again: ")), config=BASE)
+    done.run("-j", "2", *shlex.split(last.removeprefix("make again: ")), config=SMALL)
     assert hashes(results) == before
-    assert done.jobs(config=BASE) == {}
+    assert done.jobs(config=SMALL) == {}
     for _ in range(2):  # it runs whenever it is asked for
-        said = done.run("-j", "2", "verify", config=BASE)
+        said = done.run("-j", "2", "verify", config=SMALL)
         assert re.search(r"concat +1 file .* ok, every frame decoded", said), said
     assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
 
@@ -129,21 +115,21 @@ def mine(folder):
 
 def test_verify_removes_nothing_of_the_users(done):
     """A folder of his own by a view's name, and a file of his among a view's that is damaged."""
-    done.run("clips", config=BASE | {"clips": "{episode_trigger: [0]}"})
+    done.run("clips", config=SMALL | {"clips": "{episode_trigger: [0]}"})
     results = done.folder / "results"
     kept = [mine(results / name) for name in ("clips", "stills", "report")]
     (results / "plots").mkdir()
-    assert "plots" not in {verdict.stage for verdict in verified(done)}
+    assert "plots" not in {verdict.stage for verdict in verified(done, SMALL)}
     (clip,) = results.glob("clips/*.mp4")
     flip(clip, 50)
-    said = done.fail("verify", config=BASE)
+    said = done.fail("verify", config=SMALL)
     assert "mine.txt may be yours: move it away" in said
     assert all(path.read_text() == "mine" for path in kept)
     for path in kept:
         path.unlink()
     (results / "stills").rmdir()
     (results / "report").rmdir()
-    done.fail("verify", config=BASE)
+    done.fail("verify", config=SMALL)
     assert not (results / "clips").exists()
 
 
@@ -160,7 +146,7 @@ def test_what_cannot_be_read_is_not_removed(done, monkeypatch):
 
     monkeypatch.setattr(ffmpeg, "decoded", killed)
     monkeypatch.setattr("goalreel.files.checksum_trailer._sha256", failing)
-    verdicts = verified(done)
+    verdicts = verified(done, SMALL)
     told = {v.stage: (v.status, set(v.having("damaged"))) for v in verdicts}
     assert told["simulate"] == ("2 not checked", set()) and told["concat"][1] == set()
     assert remove(verdicts) == [] and hashes(results) == before
@@ -183,6 +169,6 @@ def test_by_hand_nothing_is_removed(done):
 
 
 def test_verify_does_not_run_beside_what_it_is_to_verify(done):
-    said = done.fail("verify", "grid", config=BASE)
+    said = done.fail("verify", "grid", config=SMALL)
     assert "verify looks at what is there: make grid first" in said
     assert not (done.folder / "results" / "grid.mp4").exists()

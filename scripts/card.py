@@ -23,6 +23,7 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     from goalreel.report.card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.shard_files import write_video
+    from goalreel.views.triggers import chosen_episodes
 
     config, policy = spec.config, spec.config["policy"]
     filmed = read_filmed(trajectories, frames, config["env"], config["unit"])
@@ -30,9 +31,9 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     if trigger is None:
         chosen = [filmed.median()]
     else:
-        chosen = list(filmed.episodes(filmed.chosen(trigger)))
+        chosen = list(filmed.episodes(chosen_episodes(trigger, filmed.rows).tolist()))
         if not chosen:
-            count = len(filmed.places)
+            count = len(filmed)
             raise GoalreelError(
                 f"card.episode_trigger: {trigger} selects none of the {count} episodes that are "
                 f"filmed, 0 to {count - 1}"

@@ -15,4 +15,4 @@ def lerobot(spec, frames: Shards, trajectories: Shards, output, threads: int = 1
     with replacing_folder(output) as folder:
         written = write_dataset(folder, filmed, trajectories, spec, threads)
         write_folder_sums(folder)
-    return f"{pluralize(written, 'frame')} of {pluralize(len(filmed.places), 'episode')}"
+    return f"{pluralize(written, 'frame')} of {pluralize(len(filmed), 'episode')}"

@@ -19,13 +19,16 @@ def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, pr
     from goalreel.views.poster import draw_poster
     from goalreel.views.preview import preview as encode_preview
     from goalreel.views.shard_files import write_png
+    from goalreel.views.triggers import chosen_episodes
 
     filmed = read_filmed(trajectories, frames, spec.config["env"], spec.config["unit"])
     trigger = spec.config["stills"]["episode_trigger"]
-    chosen = spread(filmed.ranked(), _ROWS) if trigger is None else filmed.chosen(trigger)
-    if not chosen:
+    chosen = chosen_episodes(trigger, filmed.rows).tolist()
+    if trigger is None:
+        chosen = spread(filmed.ranked(), _ROWS)
+    elif not chosen:
         cli.say(f"warning: stills.episode_trigger {trigger} selects no episode, so all are shown")
-        chosen = filmed.places
+        chosen = range(len(filmed))
     median, fps = filmed.median(), spec.config["film.fps"]
     data, summary = encode_preview(median.cache, median.frames, fps, spec.text)
     write_png(poster, draw_poster(filmed), spec.text)

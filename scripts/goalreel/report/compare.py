@@ -119,8 +119,7 @@ def film_pairs(
     for run, rows in zip(runs, (pairs["row_a"], pairs["row_b"]), strict=True):
         first, _ = framed(next(run.filmed.episodes()).cache, None)
         sizes.append(first.background.shape[1::-1])
-        places = [run.filmed.places[row] for row in rows]
-        sides.append(run.filmed.movies(lambda cache: Yuv420p(framed(cache, None)[0]), places))
+        sides.append(run.filmed.movies(lambda cache: Yuv420p(framed(cache, None)[0]), rows))
     (wide, _), (wide_b, _) = sizes
     above = 2 * _MARGIN + sum(draw_text("", size, INK, PAPER).shape[0] for size in _SIZES)
     above += above % 2

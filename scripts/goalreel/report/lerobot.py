@@ -146,11 +146,10 @@ def _write_video(
 
     The counts are (episodes, 3, 256).
     """
-    places = filmed.places[episodes.start : episodes.stop]
-    counts = np.zeros((len(places), 3, 256), np.int64)
+    counts = np.zeros((len(episodes), 3, 256), np.int64)
 
     def pictures() -> Iterator:
-        for place, episode in enumerate(filmed.episodes(places)):
+        for place, episode in enumerate(filmed.episodes(episodes)):
             for step, frame in enumerate(episode.frames[:-1]):
                 picture = episode.cache[frame]
                 if step % _SAMPLE == 0:
@@ -159,7 +158,7 @@ def _write_video(
                         counts[place, channel] += np.bincount(values, minlength=256)
                 yield planar(picture)
 
-    height, width, _ = next(filmed.episodes(places[:1])).cache.background.shape
+    height, width, _ = next(filmed.episodes()).cache.background.shape
     lengths = filmed.rows.steps[episodes.start : episodes.stop].tolist()
     *starts, total = itertools.accumulate(lengths, initial=0)
     keyframes = sorted({*range(0, total, _KEYFRAMES), *starts})

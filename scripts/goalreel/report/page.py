@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from goalreel.errors import GoalreelError, format_bytes, pluralize
+from goalreel.errors import clock, format_bytes, pluralize
 from goalreel.files.atomic import place, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import VideoIndex, read_index
@@ -40,7 +40,7 @@ class Sources:
 def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     """Write the report and return the number of episodes that its page lists.
 
-    Raises GoalreelError if the film, a table or a plot cannot be used, or they are not of one run.
+    Raises GoalreelError if the film, a table or a plot cannot be used.
     """
     film, unit = read_index(sources.film), spec.config["unit"]
     with replacing_folder(folder) as temporary:
@@ -51,7 +51,6 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
         table = read_table(sources.episodes, columns(unit))
         rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
-        _check(sources, film, rows, spec)
         page = _page(sources, film, rows, spec)
         (temporary / "index.html").write_text(page, encoding="utf-8", newline="\n")
         write_folder_sums(temporary)
@@ -60,19 +59,6 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
 
 def _tables(sources: Sources) -> list[Path]:
     return [path for path in (sources.episodes, sources.attempts) if path is not None]
-
-
-def _check(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> None:
-    expected, fps = spec.shard["reaches"], spec.config["film.fps"]
-    unit = spec.config["unit"]
-    listed = rows.outcomes["reached"] if unit == "reach" else rows.episodes
-    if listed != expected:
-        raise GoalreelError(f"{sources.episodes}: lists {pluralize(listed, unit)}, not {expected}")
-    if film.timescale != fps * film.durations[0] or rows.end > film.frames:
-        raise GoalreelError(
-            f"{sources.film}: is of another run than {sources.episodes}, which lists {rows.end} "
-            f"frames at {fps} fps; delete it and run snakemake again"
-        )
 
 
 def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
@@ -100,7 +86,7 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
         frames=film.frames,
         fps=fps,
         size=film.size,
-        clock=_clock(film.frames / fps),
+        clock=clock(film.frames / fps),
         film_size=format_bytes(sources.film.stat().st_size),
         film=sources.film.name,
         tables=[path.name for path in _tables(sources)],
@@ -124,8 +110,3 @@ def _mean(spread: Mapping, decimals: int) -> str:
     if spread["least"] == spread["most"]:
         return _figure(spread["mean"], decimals)
     return " ± ".join(_figure(spread[name], max(decimals, 1)) for name in ("mean", "std"))
-
-
-def _clock(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"

@@ -26,7 +26,6 @@ class Totals:
     steps: dict[str, float]  # see `spread_of`
     returns: dict[str, float]
     decimals: int  # that the returns are shown with
-    end: int  # the film's frame after the last episode's
 
     @property
     def episodes(self) -> int:
@@ -67,16 +66,13 @@ def outcomes(rows: pd.DataFrame, unit: str) -> np.ndarray:
 def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
     """Write the page's rows to `path`, a script; table: `columns(unit)`, in film order.
 
-    Raises GoalreelError if there are none, or more than a page can hold.
+    Raises GoalreelError if there are more than a page can hold.
     """
     if len(table) > MOST:
         raise GoalreelError(
             f"the report's page lists up to {MOST:,} episodes, and the film has more; "
-            f"film fewer for a report; "
-            f"episodes.csv lists all of them"
+            f"film fewer for a report. episodes.csv lists all of them."
         )
-    if table.empty:
-        raise GoalreelError("the table of episodes is empty; run snakemake again")
     names, ended, decimals = _OUTCOMES[unit], outcomes(table, unit), _decimals(table["return"])
     frames = (table["start_s"] * fps).round().astype(np.int64)
     table = table.assign(outcome=ended, frame=frames)
@@ -89,7 +85,7 @@ def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
         stream.write(f'\n],"decimals":{decimals}}};\n')
     found = dict(zip(names, np.bincount(ended, minlength=len(names)).tolist(), strict=True))
     spreads = (spread_of(table[name], table[unit]) for name in ("steps", "return"))
-    return Totals(found, *spreads, decimals, int(frames.iloc[-1] + table["steps"].iloc[-1]) + 1)
+    return Totals(found, *spreads, decimals)
 
 
 def _data(rows: pd.DataFrame, unit: str) -> str:

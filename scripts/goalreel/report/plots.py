@@ -19,6 +19,7 @@ from goalreel.report.page_rows import outcomes
 from goalreel.report.plot_style import axes_of, numbered, whole
 from goalreel.report.reach_rate import ReachRate, read_table
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
+from goalreel.views.filmed_episodes import spread
 
 Plot = tuple[Figure, str, str]  # with its title and its finding in a sentence or two
 
@@ -76,13 +77,12 @@ def plot_returns(run: Run) -> Plot | None:
     if _constant(returns) or (run.reward is not None and not _constant(run.counted["steps"])):
         return None
     figure, axes = axes_of(5.5, 3.8)
-    values = _evenly(returns, _RETURNS).to_numpy()
     low, high, mean = numbered(returns.min()), numbered(returns.max()), numbered(returns.mean())
-    axes.hist(values, _edges(values), color=FILL, edgecolor="white", lw=0.5)
+    axes.hist(returns, _edges(returns), color=FILL, edgecolor="white", lw=0.5)
     mark_x(axes, returns.mean(), f"mean {mean}")
     axes.yaxis.set_major_locator(whole())
     axes.set(xlabel="return", ylabel=_plural(run.unit))
-    text = f"The returns of {_chosen(values, run)} are {low} to {high}; the mean is {mean}."
+    text = f"The returns of {pluralize(len(returns), run.unit)} are {low} to {high}; the mean is {mean}."
     return figure, "Returns", text
 
 
@@ -93,9 +93,7 @@ def plot_steps(run: Run) -> Plot | None:
         return None
     figure, axes = axes_of(5.5, 3.8)
     low, high, median = steps.min(), steps.max(), steps.median()
-    width = -(-(high - low + 1) // _bars(len(steps)))
-    edges = np.arange(low, high + width + 1, width) - 0.5
-    axes.hist(steps, edges, color=FILL, edgecolor="white", lw=0.5)
+    axes.hist(steps, _edges(steps), color=FILL, edgecolor="white", lw=0.5)
     mark_x(axes, median, f"median {median:g}")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(whole())
@@ -115,7 +113,7 @@ def plot_return_by_episode(run: Run) -> Plot | None:
     if _constant(run.episodes["return"]):
         return None
     figure, axes = axes_of(5.5, 3.8)
-    rows = _evenly(run.episodes, _RETURNS)
+    rows = run.episodes.iloc[spread(range(len(run.episodes)), _RETURNS)]
     values, count, ended = rows["return"], len(rows), outcomes(rows, "episode")
     kinds = [
         (label, values[ended == number], marker)
@@ -147,9 +145,10 @@ def plot_initial_position(run: Run) -> Plot | None:
     """Draw the steps to the goal against the initial position, where there is one."""
     if run.unit != "reach":
         return None
-    rows = _evenly(run.counted.dropna(subset="initial_position"), _POINTS)
+    rows = run.counted.dropna(subset="initial_position")
     if len(rows) < 2:
         return None
+    rows = rows.iloc[spread(range(len(rows)), _POINTS)]
     figure, axes = axes_of(5.5, 3.8)
     # Hollow circles: where many overlap, they grow dark.
     axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)
@@ -197,25 +196,14 @@ def _constant(values: pd.Series) -> bool:
     return values.nunique() < 2
 
 
-def _evenly(rows: pd.DataFrame | pd.Series, most: int) -> pd.DataFrame | pd.Series:
-    """Return at most `most` rows: every one, every second, every fourth, ..."""
-    stride = 1
-    while -(-len(rows) // stride) > most:
-        stride *= 2
-    return rows[::stride]
-
-
-def _edges(values: np.ndarray) -> np.ndarray:
-    """Return a histogram's edges: whole numbers, where there are few of them, have a bar each."""
+def _edges(values: pd.Series) -> np.ndarray:
+    """Return a histogram's edges; bars of whole numbers have as many of them each."""
     low, high = values.min(), values.max()
-    if (values == np.round(values)).all() and high - low < _BARS:
-        return np.arange(low, high + 2) - 0.5
-    return np.linspace(low, high, _bars(len(values)) + 1)
-
-
-def _bars(episodes: int) -> int:
-    """Return how many bars a histogram of so many episodes has at most."""
-    return min(_BARS, max(int(2 * episodes**0.5), 12))
+    bars = min(_BARS, max(int(2 * len(values) ** 0.5), 12))
+    if (values != values.round()).any():
+        return np.linspace(low, high, bars + 1)
+    width = -(-(high - low + 1) // bars)
+    return np.arange(low, high + width + 1, width) - 0.5
 
 
 def _plural(unit: str) -> str:

@@ -15,6 +15,7 @@ from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL
 from goalreel.report.plot_style import axes_of, panels, whole
 from goalreel.simulation.trajectories import read_trajectories
+from goalreel.views.filmed_episodes import spread
 
 _SHARDS, _EPISODES, _ACTIONS = 24, 120, 100_000  # of a sample, at most
 _CURVES = 40  # episodes whose states are shown
@@ -46,22 +47,16 @@ def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
         GoalreelError: as `read_trajectories`.
     """
     states, returns, actions = [], [], []
-    chosen = _spread(len(trajectories), _SHARDS)
-    for number in chosen:
-        shard = read_trajectories(trajectories[number])
+    chosen = spread(trajectories, _SHARDS)
+    for path in chosen:
+        shard = read_trajectories(path)
         rows = np.flatnonzero(shard.episodes.reached | (unit != "reach"))
-        rows = rows[_spread(len(rows), max(_EPISODES // len(chosen), 1))]
+        rows = spread(rows, max(_EPISODES // len(chosen), 1))
         states += [shard.episode(row)[0].copy() for row in rows]
         returns.append(shard.episodes.return_[rows])
-        steps = _spread(len(shard.actions), max(_ACTIONS // len(chosen), 1))
+        steps = spread(range(len(shard.actions)), max(_ACTIONS // len(chosen), 1))
         actions.append(shard.actions.reshape(len(shard.actions), -1)[steps])
     return Sample(states, np.concatenate(returns), np.concatenate(actions))
-
-
-def _spread(count: int, most: int) -> np.ndarray:
-    """Return the numbers of at most `most` of `count` things, evenly spread."""
-    shown = min(count, most)
-    return np.arange(shown) * count // shown
 
 
 def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str] | None:
@@ -71,7 +66,7 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
     """
     if not sample.states or not 0 < sample.states[0].shape[1] <= _MOST_NUMBERS:
         return None
-    chosen = _spread(len(sample.states), _CURVES)
+    chosen = spread(range(len(sample.states)), _CURVES)
     states, returns = [sample.states[i] for i in chosen], sample.returns[chosen]
     width, varied = states[0].shape[1], returns.min() < returns.max()
     columns = 1 if width == 1 else 2

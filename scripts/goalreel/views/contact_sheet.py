@@ -9,7 +9,7 @@ from goalreel.arrays import paste
 from goalreel.rendering.blocks import enlarged
 from goalreel.rendering.captions import default_captions
 from goalreel.rendering.text import Colour, draw_text
-from goalreel.views.filmed_episodes import Episode, FilmedEpisodes, Place
+from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
 
 _WIDEST, _HIGHEST = 320, 480  # pixels of a thumbnail; in these small frames are enlarged whole
 _NARROWEST = 120  # of a column, for what is written below
@@ -22,7 +22,7 @@ _GREY: Colour = (98, 105, 115)
 _LINE: Colour = (201, 206, 214)  # around a thumbnail
 
 
-def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[Place]) -> np.ndarray:
+def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:
     """Return a contact sheet of the chosen episodes, in this order, (h, w, 3) uint8.
 
     Raises GoalreelError if a caption does not fit.

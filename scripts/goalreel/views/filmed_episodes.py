@@ -1,5 +1,6 @@
 """The filmed episodes of a run, as views take them: their rows and their frames, in film order."""
 
+import bisect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,7 @@ from goalreel.errors import GoalreelError
 from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
 from goalreel.simulation.trajectories import Attempts, Summary, concatenate, read_summary
-from goalreel.views.triggers import EpisodeTrigger, chosen_episodes
 
-Place = tuple[int, int]  # an episode: its shard, and its number in that shard
 Movie = Iterator[np.ndarray]  # frames in yuv420p, each to be used before the next
 
 
@@ -24,7 +23,6 @@ Movie = Iterator[np.ndarray]  # frames in yuv420p, each to be used before the ne
 class Episode:
     """A filmed episode."""
 
-    place: Place
     row: dict[str, object]  # its columns in the tables
     caption: Callable[[str], str]  # fills in a template
     cache: FrameCache  # its shard's frames
@@ -33,7 +31,10 @@ class Episode:
 
 @dataclass(frozen=True)
 class FilmedEpisodes:
-    """All filmed episodes of a run; their frames stay in their files until a shard is opened."""
+    """All filmed episodes of a run; their frames stay in their files until a shard is opened.
+
+    Episodes are numbered in film order.
+    """
 
     env: str
     unit: str  # what the run counts: "reach" or "episode"
@@ -42,48 +43,44 @@ class FilmedEpisodes:
 
     @cached_property
     def rows(self) -> Attempts:
-        """The rows of all episodes in film order."""
+        """The rows of all episodes."""
         return concatenate(summary.episodes for summary in self.summaries)
 
-    @cached_property
-    def places(self) -> list[Place]:
-        """The places of all episodes in film order."""
-        counts = (len(summary.episodes.steps) for summary in self.summaries)
-        return [(shard, index) for shard, count in enumerate(counts) for index in range(count)]
+    def __len__(self) -> int:
+        """Return the number of episodes."""
+        return len(self.rows.steps)
 
     @cached_property
     def _size(self) -> tuple[int, int]:
         """The least size of drawn frames: that of the largest shard."""
         return (0, 0) if describe(self.env).has_atlas else largest(self.frames)
 
-    def episodes(self, places: Iterable[Place] | None = None) -> Iterator[Episode]:
+    def episodes(self, numbers: Iterable[int] | None = None) -> Iterator[Episode]:
         """Yield episodes, all of them or those chosen; a shard is opened when one of it comes.
 
         Raises:
             GoalreelError: if a frame cache shows other trajectories than those of its shard.
         """
-        places = self.places if places is None else places
-        for shard, group in itertools.groupby(places, key=lambda place: place[0]):
-            cache, rows = self._open(shard), self.summaries[shard].episodes
-            for place in group:
-                row = rows.row(place[1])
+        counts = [len(summary.episodes.steps) for summary in self.summaries]
+        ends = list(itertools.accumulate(counts))
+        numbers = range(len(self)) if numbers is None else numbers
+        for shard, group in itertools.groupby(numbers, partial(bisect.bisect, ends)):
+            cache = self._open(shard)
+            for number in group:
+                row = self.rows.row(number)
                 text = partial(caption, row=row, env=self.env, unit=self.unit)
-                yield Episode(place, row, text, cache, cache.episode(place[1]))
+                yield Episode(row, text, cache, cache.episode(number - ends[shard] + counts[shard]))
 
     def movies(
-        self, frames_of: Callable[[FrameCache], Yuv420p], places: Iterable[Place] | None = None
+        self, frames_of: Callable[[FrameCache], Yuv420p], numbers: Iterable[int] | None = None
     ) -> Iterator[tuple[Episode, Movie]]:
-        """Yield episodes with their frames as they are shown.
-
-        Args:
-            frames_of: shows a shard's frames.
-            places: as in `episodes`.
-        """
-        for _, shard in itertools.groupby(self.episodes(places), lambda e: e.place[0]):
-            shown = None
-            for episode in shard:
-                shown = frames_of(episode.cache) if shown is None else shown
-                yield episode, shown.frames(episode.frames)
+        """Yield episodes, as `episodes` does, and their frames; frames_of: shows a shard's."""
+        cache = None
+        for episode in self.episodes(numbers):
+            if cache is not episode.cache:
+                cache = episode.cache
+                shown = frames_of(cache)
+            yield episode, shown.frames(episode.frames)
 
     def _open(self, shard: int) -> FrameCache:
         path, summary = self.frames[shard], self.summaries[shard]
@@ -96,7 +93,7 @@ class FilmedEpisodes:
             )
         return cache
 
-    def ranked(self) -> list[Place]:
+    def ranked(self) -> list[int]:
         """Return the episodes from the least to the greatest return.
 
         Of reaches, those that reached, or all if none did, from the shortest to the longest. Equal
@@ -105,11 +102,7 @@ class FilmedEpisodes:
         rows = self.rows
         counted = rows.reached if rows.reached.any() else np.ones_like(rows.reached)
         order = np.argsort(rows.steps if self.unit == "reach" else rows.return_, kind="stable")
-        return [self.places[i] for i in order[counted[order]].tolist()]
-
-    def chosen(self, trigger: EpisodeTrigger) -> list[Place]:
-        """Return the episodes that a trigger selects of the filmed ones, in film order."""
-        return [self.places[i] for i in chosen_episodes(trigger, self.rows).tolist()]
+        return order[counted[order]].tolist()
 
     def median(self) -> Episode:
         """Return the median by the order of `ranked`; of two, the first."""

@@ -35,10 +35,12 @@ def filmed(files):
     return read_filmed(*files, DISCRETE, "reach")
 
 
-def played(files, place, env=DISCRETE) -> list[np.ndarray]:
-    """Return an episode's frames as Gymnasium gives them."""
-    shard = read_trajectories(files[0][place[0]])
-    seed, actions = int(shard.episodes.seed[place[1]]), shard.episode(place[1])[1]
+def played(files, reach: int, env=DISCRETE) -> list[np.ndarray]:
+    """Return a reach's frames as Gymnasium gives them."""
+    shards = map(read_trajectories, files[0])
+    (shard,) = (shard for shard in shards if reach in shard.episodes.reach)
+    index = shard.episodes.reach.tolist().index(reach)
+    seed, actions = int(shard.episodes.seed[index]), shard.episode(index)[1]
     return [*played_by_gymnasium(env, seed, actions)]
 
 
@@ -68,18 +70,18 @@ def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
         return replace(filmed, summaries=summaries)
 
     some = with_reached([False, True, False, False, False, False, True])
-    assert sorted(some.ranked()) == [(0, 1), (1, 2)]
+    assert sorted(some.ranked()) == [1, 6]
     assert with_reached([False] * 7).ranked() == filmed.ranked()
 
 
 def test_the_contact_sheet_shows_first_middle_and_last_frame_of_the_chosen(files, filmed):
-    chosen = [(1, 2), (0, 3), (1, 0)]
+    chosen = [6, 3, 4]
     sheet = draw_sheet(filmed, chosen)
     line = (sheet == (201, 206, 214)).all(axis=2)  # which encloses thumbnails
     tops = np.flatnonzero(line.sum(axis=1) > line.shape[1] / 2).reshape(-1, 2)
     lefts = np.flatnonzero(line.sum(axis=0) > line.shape[0] / 2).reshape(-1, 2)
-    for (top, bottom), place in zip(tops, chosen, strict=True):
-        frames = played(files, place)
+    for (top, bottom), reach in zip(tops, chosen, strict=True):
+        frames = played(files, reach)
         for (left, right), step in zip(lefts, (0, (len(frames) - 1) // 2, -1), strict=True):
             whole = Image.fromarray(frames[step])
             expected = whole.resize((320, 213), Image.Resampling.LANCZOS)
@@ -88,7 +90,7 @@ def test_the_contact_sheet_shows_first_middle_and_last_frame_of_the_chosen(files
 
 def test_the_poster_has_the_last_frame_of_the_median_in_front_of_fainter_ones(files, filmed):
     episode = filmed.median()
-    frames, cache = played(files, episode.place), episode.cache
+    frames, cache = played(files, episode.row["reach"]), episode.cache
     picture = stroboscope(cache, episode.frames)
     car = (frames[-1] != cache.background).any(axis=2)
     assert np.array_equal(picture[car], frames[-1][car])
@@ -134,7 +136,7 @@ def shown_by(data: bytes) -> tuple[list[np.ndarray], int]:
 @pytest.mark.parametrize("fps", [30, 240])
 def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, filmed, fps):
     episode = filmed.median()
-    frames = played(files, episode.place)
+    frames = played(files, episode.row["reach"])
     data, said = preview(episode.cache, episode.frames, fps, "made so")
     shown, duration = shown_by(data)
     assert len(data) < 500_000
@@ -149,7 +151,7 @@ def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, 
 def test_stills_of_what_gymnasium_draws_show_its_frames(tmp_path, atlases):
     files = run_of(tmp_path, atlases, [range(2), range(2, 3)], CARTPOLE)
     episode = read_filmed(*files, CARTPOLE, "reach").median()
-    frames = played(files, episode.place, CARTPOLE)
+    frames = played(files, episode.row["reach"], CARTPOLE)
     picture = stroboscope(episode.cache, episode.frames)
     pole = (frames[-1] == [202, 152, 101]).all(axis=2)
     assert pole.sum() > 1000 and np.array_equal(picture[pole], frames[-1][pole])

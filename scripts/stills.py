@@ -12,10 +12,11 @@ _ROWS, _MOST = 8, 20
 @stage
 def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, preview, sums):
     from goalreel import cli
+    from goalreel.arrays import spread
     from goalreel.files.atomic import replacing
     from goalreel.provenance.checksums import write_sums
     from goalreel.views.contact_sheet import draw_sheet
-    from goalreel.views.filmed_episodes import read_filmed, spread
+    from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.poster import draw_poster
     from goalreel.views.preview import preview as encode_preview
     from goalreel.views.shard_files import write_png

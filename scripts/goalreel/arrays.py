@@ -1,5 +1,7 @@
 """Helpers for ragged arrays stored as offsets, and for images."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 
@@ -23,3 +25,15 @@ def paste(canvas: np.ndarray, pixels: np.ndarray, top: int, left: int) -> np.nda
     """Write (h, w, 3) pixels into a canvas, (H, W, 3), and return the canvas."""
     canvas[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     return canvas
+
+
+def spread(items: Sequence, count: int) -> list:
+    """Return at most `count` of the items in their order, evenly spread from the first to the last.
+
+    A single one is the middle one.
+    """
+    if count >= len(items):
+        return list(items)
+    if count == 1:
+        return [items[(len(items) - 1) // 2]]
+    return [items[i * (len(items) - 1) // (count - 1)] for i in range(count)]

@@ -139,7 +139,7 @@ CODE_EDITS = {  # of each stage, and of what is none of it
     "views/grid.py": {"grid": 1, "report": 1},
     "views/poster.py": {"stills": 1},
     "views/clips.py": {"clips": 1},
-    "views/triggers.py": {"clips": 1, "stills": 1, "card": 1, "grid": 1, "report": 1},
+    "views/triggers.py": {"clips": 1, "stills": 1, "card": 1},
     "report/plots.py": {"plots": 1, "report": 1},
     "report/card.py": {"card": 1},
     "report/templates/report.js": {"report": 1},

@@ -13,13 +13,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from goalreel.arrays import spread
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, save, styled
 from goalreel.report.page_rows import outcomes
 from goalreel.report.plot_style import axes_of, numbered, whole
 from goalreel.report.reach_rate import ReachRate, read_table
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
-from goalreel.views.filmed_episodes import spread
 
 Plot = tuple[Figure, str, str]  # with its title and its finding in a sentence or two
 
@@ -76,14 +76,10 @@ def plot_returns(run: Run) -> Plot | None:
     # Where each step has the same reward, the steps say it all.
     if _constant(returns) or (run.reward is not None and not _constant(run.counted["steps"])):
         return None
-    figure, axes = axes_of(5.5, 3.8)
-    low, high, mean = numbered(returns.min()), numbered(returns.max()), numbered(returns.mean())
-    axes.hist(returns, _edges(returns), color=FILL, edgecolor="white", lw=0.5)
-    mark_x(axes, returns.mean(), f"mean {mean}")
-    axes.yaxis.set_major_locator(whole())
-    axes.set(xlabel="return", ylabel=_plural(run.unit))
-    text = f"The returns of {pluralize(len(returns), run.unit)} are {low} to {high}; the mean is {mean}."
-    return figure, "Returns", text
+    low, high, mean = map(numbered, (returns.min(), returns.max(), returns.mean()))
+    figure = _histogram(returns, returns.mean(), f"mean {mean}", "return", run.unit)
+    shown = pluralize(len(returns), run.unit)
+    return figure, "Returns", f"The returns of {shown} are {low} to {high}; the mean is {mean}."
 
 
 def plot_steps(run: Run) -> Plot | None:
@@ -91,21 +87,34 @@ def plot_steps(run: Run) -> Plot | None:
     steps, returns, reaches = run.counted["steps"], run.episodes["return"], run.unit == "reach"
     if _constant(steps):
         return None
-    figure, axes = axes_of(5.5, 3.8)
-    low, high, median = steps.min(), steps.max(), steps.median()
-    axes.hist(steps, _edges(steps), color=FILL, edgecolor="white", lw=0.5)
-    mark_x(axes, median, f"median {median:g}")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(whole())
+    low, high, median = steps.min(), steps.max(), f"{steps.median():g}"
+    goal = "goal" if reaches else "end"
+    labels = f"median {median}", f"steps from reset to {goal}", run.unit
+    figure = _histogram(steps, steps.median(), *labels)
     text = f"{pluralize(len(steps), run.unit)} took {low:,} to {high:,} steps; the median is "
-    text += f"{median:g}."
+    text += f"{median}."
     if _constant(returns):
         text += f" Every return is {numbered(returns.min())}."
     elif run.reward is not None:
         text += f" Each step's reward is {numbered(run.reward)}: returns are spread as the steps."
-    goal = "goal" if reaches else "end"
-    axes.set(xlabel=f"steps from reset to {goal}", ylabel=_plural(run.unit))
     return figure, "Steps to the goal" if reaches else "Steps", text
+
+
+def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: str) -> Figure:
+    """Return a histogram with one value marked; bars of whole numbers have as many of them each."""
+    figure, axes = axes_of(5.5, 3.8)
+    low, high = values.min(), values.max()
+    bars = min(_BARS, max(int(2 * len(values) ** 0.5), 12))
+    edges = np.linspace(low, high, bars + 1)
+    if (values == values.round()).all():
+        width = -(-(high - low + 1) // bars)
+        edges = np.arange(low, high + width + 1, width) - 0.5
+        axes.xaxis.set_major_locator(whole())
+    axes.hist(values, edges, color=FILL, edgecolor="white", lw=0.5)
+    axes.yaxis.set_major_locator(whole())
+    mark_x(axes, mark, label)
+    axes.set(xlabel=xlabel, ylabel=pluralize(2, unit).split()[1])
+    return figure
 
 
 def plot_return_by_episode(run: Run) -> Plot | None:
@@ -194,20 +203,6 @@ PLOTS = {
 
 def _constant(values: pd.Series) -> bool:
     return values.nunique() < 2
-
-
-def _edges(values: pd.Series) -> np.ndarray:
-    """Return a histogram's edges; bars of whole numbers have as many of them each."""
-    low, high = values.min(), values.max()
-    bars = min(_BARS, max(int(2 * len(values) ** 0.5), 12))
-    if (values != values.round()).any():
-        return np.linspace(low, high, bars + 1)
-    width = -(-(high - low + 1) // bars)
-    return np.arange(low, high + width + 1, width) - 0.5
-
-
-def _plural(unit: str) -> str:
-    return pluralize(2, unit).split()[1]
 
 
 def _chosen(values, run: Run) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from goalreel.arrays import spread
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL
 from goalreel.report.plot_style import axes_of, panels, whole
 from goalreel.simulation.trajectories import read_trajectories
-from goalreel.views.filmed_episodes import spread
 
 _SHARDS, _EPISODES, _ACTIONS = 24, 120, 100_000  # of a sample, at most
 _CURVES = 40  # episodes whose states are shown

@@ -119,15 +119,3 @@ def read_filmed(
         GoalreelError: if a trajectory file cannot be used.
     """
     return FilmedEpisodes(env, unit, frames, [read_summary(path) for path in trajectories])
-
-
-def spread(items: Sequence, count: int) -> list:
-    """Return at most `count` of the items in their order, evenly spread from the first to the last.
-
-    A single one is the middle one.
-    """
-    if count >= len(items):
-        return list(items)
-    if count == 1:
-        return [items[(len(items) - 1) // 2]]
-    return [items[i * (len(items) - 1) // (count - 1)] for i in range(count)]

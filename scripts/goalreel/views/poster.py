@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageFilter
 
-from goalreel.arrays import paste
+from goalreel.arrays import paste, spread
 from goalreel.errors import pluralize
 from goalreel.rendering.captions import default_captions
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
 from goalreel.rendering.text import Colour, draw_text
-from goalreel.views.filmed_episodes import FilmedEpisodes, spread
+from goalreel.views.filmed_episodes import FilmedEpisodes
 
 _FAINTEST, _STRONGEST = 0.12, 0.7  # opacity of the earliest and of the last but one
 _FEW = 4

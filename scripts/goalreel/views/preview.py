@@ -9,10 +9,10 @@ import itertools
 
 from PIL import Image
 
+from goalreel.arrays import spread
 from goalreel.errors import GoalreelError
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
-from goalreel.views.filmed_episodes import spread
 
 LIMIT = 500_000  # bytes: the file has fewer
 _WIDEST = 600  # pixels

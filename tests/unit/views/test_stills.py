@@ -13,11 +13,12 @@ from gymnasium_frames import played as played_by_gymnasium
 from PIL import Image, ImageSequence
 from test_grid import CARTPOLE, run_of
 
+from goalreel.arrays import spread
 from goalreel.provenance.spec import canonical
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views.contact_sheet import draw_sheet, thumbnail
-from goalreel.views.filmed_episodes import read_filmed, spread
+from goalreel.views.filmed_episodes import read_filmed
 from goalreel.views.poster import enlarge, stroboscope
 from goalreel.views.preview import LIMIT, preview
 from stills import stills as program

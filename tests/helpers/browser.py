@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import shutil
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,6 +40,20 @@ while (walker.nextNode()) {
 }
 return found;
 """
+_OVERPRINTED = """
+return [...document.querySelectorAll(arguments[0])].flatMap((row) => {
+  const range = document.createRange(), box = row.getBoundingClientRect();
+  const texts = [...row.children].map((cell) => {
+    range.selectNodeContents(cell);
+    return [cell.textContent, range.getBoundingClientRect()];
+  });
+  const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.5;
+  return texts.filter(([, a], place) => a.left < box.left || a.right > box.right
+    || a.bottom > box.bottom + 1 || texts.slice(place + 1).some(([, b]) => over(a, b)))
+    .map(([text]) => text);
+});
+"""
 
 
 @contextmanager
@@ -54,10 +69,30 @@ def chromium(profile: Path):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(programs[1]))
+    driver.set_script_timeout(60)
     try:
         yield driver
     finally:
         driver.quit()
+
+
+def wait(driver, condition: str) -> None:
+    """Wait until a condition, in JavaScript, holds."""
+    end = time.monotonic() + 60
+    while not driver.execute_script(f"return Boolean({condition})"):
+        assert time.monotonic() < end, condition
+        time.sleep(0.02)
+
+
+def all_of(driver, selector: str) -> list:
+    """Return the elements of a CSS selector."""
+    return driver.find_elements("css selector", selector)
+
+
+def one(driver, selector: str):
+    """Return the one element of a CSS selector."""
+    (element,) = all_of(driver, selector)
+    return element
 
 
 def screen(driver, width: int, height: int, scheme: str = "light") -> None:
@@ -91,7 +126,6 @@ def picture(driver, video: str) -> np.ndarray:
 def play(driver, page: Path, video: Path) -> float:
     """Open a page of a video in an element `film`, play it, and return the time of its end."""
     page.write_text(f"<!DOCTYPE html><video id=film src={video} muted preload=auto></video>")
-    driver.set_script_timeout(60)
     driver.get(page.as_uri())
     return driver.execute_async_script(
         "const film = document.getElementById('film'), done = arguments[0];"
@@ -109,6 +143,24 @@ def sought(driver, seconds: float) -> np.ndarray:
         seconds,
     )
     return picture(driver, "film")
+
+
+def overprinted(driver, rows: str) -> list[str]:
+    """Return the texts that reach beyond their row, or over another of its texts.
+
+    rows: their CSS selector.
+    """
+    return driver.execute_script(_OVERPRINTED, rows)
+
+
+def seeking(driver, action) -> None:
+    """Do something that moves the film, and wait until it shows the new place."""
+    driver.execute_script(
+        "const film = document.getElementById('film');"
+        "window.sought = new Promise((done) => film.addEventListener('seeked', done, {once: true}))"
+    )
+    action()
+    driver.execute_async_script("window.sought.then(() => arguments[0]())")
 
 
 def canvas(driver, element: str) -> np.ndarray:

@@ -1,6 +1,5 @@
 """`snakemake card`: what Hugging Face's hub reads, and what the run's table says."""
 
-import hashlib
 import json
 
 import gymnasium
@@ -11,6 +10,7 @@ import yaml
 from recordings import decoded_rgb
 
 import goalreel
+from goalreel.provenance.checksums import read_sums
 from goalreel.report.card import evaluation, is_deterministic, page
 
 CONFIG = {
@@ -35,13 +35,9 @@ def options(readme: str) -> dict:
 
 
 def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
-    said = project.run("-j", "2", "card", "all", config=CONFIG)
-    assert "results/card/replay.mp4" in said and "```" not in said
+    assert "results/card/README.md" in project.run("-j", "2", "card", "all", config=CONFIG)
     results = project.folder / "results"
     folder, table = results / "card", pd.read_csv(results / "episodes.csv")
-    assert {path.name for path in folder.iterdir()} == {
-        *("README.md", "replay.mp4", "results.json", "SHA256SUMS")
-    }
     told, readme = (
         json.loads((folder / "results.json").read_text()),
         (folder / "README.md").read_text(),
@@ -72,20 +68,14 @@ def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
     shown, first = decoded_rgb(folder / "replay.mp4"), env.render()
     assert len(shown) == median["steps"] + 1 + 50  # the last one is held for a second
     assert np.abs(shown[0].astype(int) - first).mean() < 1
-    for line in (folder / "SHA256SUMS").read_text().splitlines():
-        digest, *name = line.split("  ")
-        if name and (name := name[0]):
-            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    assert set(read_sums(folder / "SHA256SUMS")) == set(folder.iterdir()) - {folder / "SHA256SUMS"}
     config = CONFIG | {"card": "{episode_trigger: [0, 3]}"}
-    assert project.jobs("card", config=config) == {"card": 1}
     project.run("-j", "2", "card", config=config)
     steps = table["steps"][[0, 3]].sum() + 2
     assert len(decoded_rgb(folder / "replay.mp4")) == steps + 50
     assert "ok" in project.run("-j", "2", "verify", config=config)
     said = project.fail("card", config=CONFIG | {"card": "{episode_trigger: [99]}"})
-    assert (
-        "card.episode_trigger: [99] selects none of the 5 episodes that are filmed, 0 to 4" in said
-    )
+    assert "card.episode_trigger: [99] selects none of the 5 episodes that are filmed" in said
 
 
 @pytest.mark.parametrize(
@@ -112,29 +102,28 @@ def test_card_with_root_seed_says_that_seeds_are_derived():
         assert ("derived from the root seed" in page(results, "PPO", None, [], made)) == is_told
 
 
-def test_a_card_of_a_table_in_python(tmp_path):
-    (tmp_path / "a.mp4").write_bytes(b"a video")
-    table = pd.DataFrame({"return": [1.0, 4.0], "seed": [5, 9]})
-    made = goalreel.hub.card(
-        tmp_path / "card", tmp_path / "a.mp4", table, "Ant-v5", "SAC", library="stable-baselines3"
-    )
-    readme = (made / "README.md").read_text()
-    assert (made / "replay.mp4").read_bytes() == b"a video"
-    assert json.loads((made / "results.json").read_text())["std_reward"] == 1.5
-    assert metadata(readme)["library_name"] == "stable-baselines3"
-    assert "# SAC plays Ant-v5" in readme and "2.50 ± 1.50" in readme
-
-
-def test_the_hubs_own_library_reads_the_evaluation(tmp_path):
-    hub = pytest.importorskip("huggingface_hub", reason="takes huggingface_hub")
+@pytest.fixture
+def made(tmp_path):
+    """Return the folder of a card that Python made of a table."""
     (tmp_path / "a.mp4").write_bytes(b"a video")
     table = pd.DataFrame({"return": [10.0, 20.0], "seed": [5, 9]})
-    made = goalreel.hub.card(tmp_path / "card", tmp_path / "a.mp4", table, "Ant-v5", "SAC")
-    data = hub.ModelCard.load(made / "README.md").data
-    (result,) = data.eval_results
-    assert data.model_name == "SAC"
+    made = tmp_path / "card", tmp_path / "a.mp4", table, "Ant-v5", "SAC"
+    return goalreel.hub.card(*made, library="stable-baselines3")
+
+
+def test_a_card_of_a_table_in_python(made):
+    readme = (made / "README.md").read_text()
+    assert (made / "replay.mp4").read_bytes() == b"a video"
+    assert json.loads((made / "results.json").read_text())["std_reward"] == 5
+    assert metadata(readme)["library_name"] == "stable-baselines3"
+    assert "# SAC plays Ant-v5" in readme and "15.00 ± 5.00" in readme
+
+
+def test_the_hubs_own_library_reads_the_evaluation(made):
+    hub = pytest.importorskip("huggingface_hub", reason="takes huggingface_hub")
+    card = hub.ModelCard.load(made / "README.md")
+    (result,) = card.data.eval_results
+    assert card.data.model_name == "SAC"
     assert (result.task_type, result.dataset_name) == ("reinforcement-learning", "Ant-v5")
     assert (result.metric_type, result.metric_value) == ("mean_reward", "15.00 +/- 5.00")
-    assert (
-        hub.ModelCard(str(hub.ModelCard.load(made / "README.md"))).data.to_dict() == data.to_dict()
-    )
+    assert hub.ModelCard(str(card)).data.to_dict() == card.data.to_dict()

@@ -182,10 +182,6 @@ class Stream:
             self._process.kill()
         self._end()
 
-    def let_go(self) -> None:
-        """Close this process's end of the pipe, which a parent holds too."""
-        self._pipe.close()
-
     def _push(self) -> None:
         """Write what the last buffer still holds."""
         number, buffer, taken = self._last
@@ -217,13 +213,13 @@ class Stream:
 _STREAMS: weakref.WeakSet[Stream] = weakref.WeakSet()
 
 
-def _let_go() -> None:
+def _close_pipes() -> None:
     for stream in _STREAMS:
-        stream.let_go()
+        stream._pipe.close()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+    os.register_at_fork(after_in_child=_close_pipes)
 
 
 def _failure(command: list[str], status: int, stderr: str) -> str:

@@ -132,14 +132,13 @@ def check_frames(
     index: VideoIndex, written: int, rate: Fraction, keyframes: Sequence[int] = (0,)
 ) -> None:
     """Raise GoalreelError if a file does not hold the frames written, one interval apart."""
-    if index.frames != written:
-        raise GoalreelError(f"ffmpeg was given {written} frames; {index.frames} came out")
     missing = set(keyframes) - set(index.keyframes)
     if missing:
         raise GoalreelError(f"episodes start without a keyframe at frames {sorted(missing)[:5]}")
-    interval, timescale = TICKS * rate.denominator, TICKS * rate.numerator
-    if index.durations != (interval,) or index.timescale != timescale:
+    given = written, (TICKS * rate.denominator,), TICKS * rate.numerator
+    found = index.frames, index.durations, index.timescale
+    if found != given:
         raise GoalreelError(
-            f"frames last {index.durations} of 1/{index.timescale} s, not {interval} of "
-            f"1/{timescale} s"
+            f"ffmpeg was given {written} frames at {rate} fps; {index.frames} came out, that last "
+            f"{index.durations} of 1/{index.timescale} s"
         )

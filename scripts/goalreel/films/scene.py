@@ -1,6 +1,5 @@
 """The scene: who plays, in what, seen by which recorder. Whatever plays episodes opens one."""
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,14 +30,6 @@ class Scene:
 
         return Scene(watched(self.env, policy.warp), policy)
 
-    def recorder(
-        self, path: Path, success: str | float | None = None
-    ) -> contextlib.AbstractContextManager[FrameRecorder]:
-        """Return what films episodes into a frame cache; see rendering.frame_recorder.filming."""
-        from goalreel.rendering.frame_recorder import filming
-
-        return filming(path, self.env, success)
-
     def film(
         self,
         path: Path | None,
@@ -59,7 +50,9 @@ class Scene:
         """
         if path is None:
             return play(None)
-        with self.recorder(path, success) as recorder:
+        from goalreel.rendering.frame_recorder import filming
+
+        with filming(path, self.env, success) as recorder:
             played = play(recorder)
             recorder.write(played.digest(), spec)
         return played

@@ -1,7 +1,5 @@
 """The names of shards and of their files."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.errors import GoalreelError
@@ -12,27 +10,7 @@ def shard_name(shard: int) -> str:
     return f"{shard:05d}"
 
 
-@dataclass(frozen=True)
-class ShardPaths(Sequence[Path]):
-    """The files of `count` shards in turn, beside `first`, the first one's.
-
-    A path is made when it is asked for: a hundred thousand of them would take 50 MB.
-    """
-
-    first: Path
-    count: int
-
-    def __len__(self) -> int:
-        """Return the number of files."""
-        return self.count
-
-    def __getitem__(self, number: int) -> Path:
-        """Return a file."""
-        shard = int(self.first.stem) + range(self.count)[number]
-        return self.first.with_name(shard_name(shard) + self.first.suffix)
-
-
-def shard_paths(first: Path, count: int) -> ShardPaths:
+def shard_paths(first: Path, count: int) -> list[Path]:
     """Return the files of `count` shards, given that of the first.
 
     A rule cannot name a thousand files in its command: Linux limits an argument to 128 kB. Raises
@@ -42,4 +20,5 @@ def shard_paths(first: Path, count: int) -> ShardPaths:
         raise GoalreelError(
             f"{first}: not a shard's file name; allowed: names such as 00000{first.suffix}"
         )
-    return ShardPaths(first, count)
+    start = int(first.stem)
+    return [first.with_name(shard_name(start + n) + first.suffix) for n in range(count)]

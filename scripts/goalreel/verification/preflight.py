@@ -155,6 +155,7 @@ def _play(config: Mapping, folder: Path) -> float:
     from goalreel.environments.gymnasium_ids import find_spec
     from goalreel.environments.seeding import episode_seeds
     from goalreel.films.scene import open_scene
+    from goalreel.rendering.frame_recorder import filming
     from goalreel.simulation.episodes import simulate_episodes
 
     is_later = is_trained_here(config["policy"])  # the policy is made by the run itself
@@ -170,7 +171,7 @@ def _play(config: Mapping, folder: Path) -> float:
     took, steps = [], 1
     while steps:  # one to learn how long it takes, then as many as fit
         began, limit = time.perf_counter(), np.full(1, steps)
-        with scene.recorder(folder / "frames.npz") as camera:
+        with filming(folder / "frames.npz", scene.env) as camera:
             episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, camera)
         took.append(time.perf_counter() - began)
         fitting = min(int(_PLAYING / took[0]), _MAX_STEPS)

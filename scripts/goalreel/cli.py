@@ -17,7 +17,8 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, Stopped, UnusableFileError
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
-_RESULTS = "GOALREEL_RESULTS"
+# Of each results folder that the workflow which started this job plans: what hooks notes of it.
+PLANS = "GOALREEL_PLANS"
 _TAIL = 4096  # bytes of a log's end that are read
 _PACKAGE = Path(__file__).resolve().parent
 # The folder of the Snakefile: in a wheel's package, or the checkout that this package is in.
@@ -96,15 +97,9 @@ def read_log(path: str) -> list[str]:
     return text.rstrip().splitlines()
 
 
-def note_results(results: Path) -> None:
-    """Add to what the jobs that this process will start know of the workflow's own folders."""
-    folders = dict.fromkeys([*map(str, results_folders()), str(results.resolve())])
-    os.environ[_RESULTS] = os.pathsep.join(folders)
-
-
 def results_folders() -> list[Path]:
     """Return the results of the workflow that started this job: a folder for each of its runs."""
-    return list(map(Path, filter(None, os.environ.get(_RESULTS, "").split(os.pathsep))))
+    return list(map(Path, json.loads(os.environ.get(PLANS, "{}"))))
 
 
 def _deleted(error: UnusableFileError) -> bool:

@@ -65,7 +65,7 @@ def test_each_half_shows_its_runs_episode_and_the_shorter_one_holds_its_last_fra
 
 
 def test_runs_that_cannot_be_compared_are_refused_by_name(compared, tmp_path):
-    assert "compare: 'c' is no folder of results" in compared.fail(
+    assert "compare: 'c' holds no finished run" in compared.fail(
         "compare", config={"compare": "[a, c]"}
     )
     assert "snakemake compare --config 'compare=[results-a, results-b]'" in compared.fail("compare")

@@ -10,7 +10,6 @@ from goalreel.configuration.options import Options
 from goalreel.configuration.schema import allowed, schema, words_of
 from goalreel.errors import GoalreelError, did_you_mean
 
-_MOST_LEVELS = 20
 _LONGEST = 300  # characters of a value that a message repeats
 _TYPES = {str: "a string", bool: "a boolean", int: "an integer", dict: "a mapping", list: "a list"}
 _UNKNOWN = ("extra_forbidden", "invalid_key")
@@ -22,11 +21,7 @@ _PROBLEMS = {
 
 
 def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
-    """Return the complete options, and what is wrong by its key; wrong ones are at their defaults.
-
-    Raises GoalreelError for values that are nested so deep that other checks may not end.
-    """
-    _check_depth(given)
+    """Return the complete options, wrong ones at their defaults, and what is wrong by its key."""
     try:
         return Options.model_validate(given).model_dump(), {}
     except ValidationError as error:
@@ -38,9 +33,8 @@ def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
             errors.setdefault(key, message)
         section, *names = option
         if names and isinstance(kept.get(section), Mapping):
-            kept[section] = {
-                key: v for key, v in kept[section].items() if str(key) != str(names[0])
-            }
+            wrong = str(names[0])
+            kept[section] = {key: v for key, v in kept[section].items() if str(key) != wrong}
         else:
             kept.pop(section, None)
     return Options.model_validate(kept).model_dump(), errors
@@ -51,18 +45,6 @@ def config_error(errors: Mapping[str, str]) -> GoalreelError:
     count = "an error" if len(errors) == 1 else f"{len(errors)} errors"
     lines = "".join(f"\n  {key}: {message}" for key, message in errors.items())
     return GoalreelError(f"the configuration has {count}:{lines}")
-
-
-def _check_depth(config: Mapping) -> None:
-    for key, value in config.items():
-        level = [value]
-        for _ in range(_MOST_LEVELS):
-            level = [v for v in level if isinstance(v, Mapping | list)]
-            level = [part for v in level for part in (v.values() if isinstance(v, Mapping) else v)]
-        if level:
-            raise config_error(
-                {str(key): f"nested too deep; allowed: {_MOST_LEVELS} levels of lists and mappings"}
-            )
 
 
 def _by_option(errors: list[Mapping]) -> dict[tuple, list[Mapping]]:
@@ -141,14 +123,10 @@ def _part(option: Mapping, name: str) -> Mapping:
 def _shown(value: object) -> str:
     """Return a value as YAML writes it, strings in quotes; one that is long is cut short."""
     try:
-        if isinstance(value, bool | dict | list | None):
-            shown = json.dumps(value, ensure_ascii=False, default=str)
-        else:
-            shown = repr(value)
-    except TypeError:  # keys of a mapping that JSON has not, as dates
-        shown = repr(value)
-    except ValueError:  # an integer of thousands of digits
-        return "a value too long to be shown"
+        is_json = isinstance(value, bool | dict | list | None)
+        shown = json.dumps(value, ensure_ascii=False, default=str) if is_json else repr(value)
+    except (TypeError, ValueError, RecursionError):  # as keys that are dates, thousands of digits
+        shown = f"a {type(value).__name__}"
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
 
 

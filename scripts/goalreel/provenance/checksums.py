@@ -5,13 +5,11 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.atomic import replacing
-from goalreel.files.checksum_trailer import LENGTH
 from goalreel.files.damage import reporting_damage
 from goalreel.provenance.spec import Spec, canonical
 
@@ -97,30 +95,20 @@ def read_digests(path: Path) -> dict[Path, str]:
 def results_files(folders: Iterable[str]) -> dict[str, str]:
     """Return a sha256 of the tables and the first frames of finished runs, by their folders.
 
-    Raises GoalreelError if one is no folder of results, or its frames are gone.
+    Raises GoalreelError if one of them is missing.
     """
     found = {}
     for folder in folders:
-        tables, frames = Path(folder, "tables.json"), Path(folder, "frames", "00000.npz")
-        if not tables.is_file():
+        paths = [Path(folder, "tables.json"), Path(folder, "frames", "00000.npz")]
+        for path in (path for path in paths if not path.is_file()):
             raise GoalreelError(
-                f"compare: {folder!r} is no folder of results: it has no tables.json; it is looked "
-                f"for in {Path.cwd()}, where snakemake runs"
+                f"compare: {folder!r} holds no finished run: it has no {path.name}; it is looked "
+                f"for in {Path.cwd()}, where snakemake runs. A view makes a run's frames again: "
+                f"snakemake stills --configfile {folder}/config.yaml"
             )
-        if not frames.is_file():
-            raise GoalreelError(
-                f"compare: {folder!r} has no frames/00000.npz; a view of that run makes it again, "
-                f"such as snakemake stills --config results={folder}, with the run's other options"
-            )
-        found[folder] = hashlib.sha256(tables.read_bytes() + _trailer_of(frames)).hexdigest()
+        content = b"".join(path.read_bytes() for path in paths)
+        found[folder] = hashlib.sha256(content).hexdigest()
     return found
-
-
-def _trailer_of(path: Path) -> bytes:
-    """Return the last bytes of a file, a sha256 of all others."""
-    with path.open("rb") as stream:
-        stream.seek(-min(LENGTH, path.stat().st_size), os.SEEK_END)
-        return stream.read()
 
 
 def _digest(value: dict) -> str:

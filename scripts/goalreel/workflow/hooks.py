@@ -18,7 +18,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from goalreel.cli import note_results
+from goalreel.cli import PLANS
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
@@ -42,9 +42,6 @@ from goalreel.workflow.summaries import failure_summary, fetch_logs, run_summary
 
 _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list[JobEvents] = []  # of this run: one, or none where hooks are off
-# Of each results folder that this process plans: a digest of the configuration, and what the run's
-# first steps have shown. Several modules of one workflow may plan one each.
-_PLANS = "GOALREEL_PLANS"
 _SHARD_SECONDS = 60  # that an interrupted job may lose
 _HIDDEN = ("job_info", "workflow_started")  # of Snakemake's records about the plan
 _CHANGED = "has changed since the run that submitted this job began; run snakemake again"
@@ -82,7 +79,6 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     gc.freeze()
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
-    note_results(Path(complete["results"]))
     remember_trees(user_cache_path("goalreel"))
     named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix
     workflow.localrules(*map(named, plan.local_rules))
@@ -109,10 +105,10 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
 
     A job reads the workflow again. It takes what the submitting process has found, and ends where
     it finds other code or options than that planned with: its result would be made by others than
-    the run records of it.
+    the run records of it. Several modules of one workflow may plan a results folder each.
     """
     folder = str(Path(config["results"]).resolve())
-    plans, is_job = json.loads(os.environ.get(_PLANS, "{}")), workflow.remote_exec
+    plans, is_job = json.loads(os.environ.get(PLANS, "{}")), workflow.remote_exec
     planned = hashlib.sha256(canonical(config).encode()).hexdigest()
     before = plans.get(folder)
     if is_job and sources_as_noted(scripts) is False:
@@ -126,7 +122,7 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
         _check_targets(plan, sys.argv[1:])
         found = {} if is_job or workflow.subprocess_exec else _findings(plan, given, scripts)
     note_sources(scripts)
-    os.environ[_PLANS] = json.dumps(plans | {folder: {"config": planned, "found": found}})
+    os.environ[PLANS] = json.dumps(plans | {folder: {"config": planned, "found": found}})
     return Plan(config | found, scripts) if found or before else plan
 
 

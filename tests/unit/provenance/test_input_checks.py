@@ -61,7 +61,7 @@ def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch, capsys
     for path in shards:
         path.write_bytes(path.read_bytes()[:500])
     spec = parse_spec(specs_of().spec("concat", {}))
-    monkeypatch.setenv("GOALREEL_RESULTS", str(shards[0].parent))
+    monkeypatch.setenv(cli.PLANS, json.dumps({str(shards[0].parent): {}}))
     with pytest.raises(SystemExit):
         cli.run(lambda: check_inputs(spec, {"trajectories": shards}))
     *lines, _ = capsys.readouterr().err.splitlines()

@@ -296,7 +296,10 @@ FAULTS = [
         {"success": "foo"},
         "success: unknown value 'foo'; allowed: terminated, truncated or a number",
     ),
-    ({"stills": {"episode_trigger": DEEP}}, "stills: nested too deep; allowed: 20 levels of list"),
+    (
+        {"stills": {"episode_trigger": DEEP}},
+        "stills.episode_trigger.0: a list is a list; allowed: ",
+    ),
 ]
 
 

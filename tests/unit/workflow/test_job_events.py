@@ -221,9 +221,9 @@ def test_a_log_of_an_earlier_run_is_not_this_runs_cause(events, tmp_path):
 @pytest.mark.parametrize("planned", [True, False])
 def test_a_program_notes_its_failure_for_the_workflow_alone(planned, tmp_path, monkeypatch, capsys):
     """Of a program by hand the message is all."""
-    monkeypatch.setenv(cli._RESULTS, str(tmp_path))
+    monkeypatch.setenv(cli.PLANS, json.dumps({str(tmp_path): {}}))
     if not planned:
-        monkeypatch.delenv(cli._RESULTS)
+        monkeypatch.delenv(cli.PLANS)
     inside = tmp_path / "a.npz"
     inside.touch()
 

@@ -12,8 +12,7 @@ from goalreel.stage_program import stage
 def verify(spec, film, tables, output, threads: int = 1):
     from goalreel import cli
     from goalreel.errors import GoalreelError
-    from goalreel.verification.run import verify_results
-    from goalreel.verification.verdict import error_report, remove, write_verdicts
+    from goalreel.verification.run import error_report, remove, verify_results, write_verdicts
     from goalreel.workflow.stages import STAGES
 
     outputs = {name: stage.paths for name, stage in STAGES.items()}

@@ -1,11 +1,8 @@
 """The specs that a run's files carry, read without what else is in them."""
 
-import json
-import os
 import zipfile
 from collections import namedtuple
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.errors import UnusableFileError
@@ -15,26 +12,8 @@ from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import read_comment
 from goalreel.provenance.spec import Spec, parse_spec
 
-
-@dataclass(frozen=True)
-class Artefact:
-    """A file of the run and the spec that it carries."""
-
-    file: str  # its path in the results
-    spec: Spec
-
-    def text(self) -> str:
-        """Return the spec as JSON to be read by people."""
-        return json.dumps(self.spec.value, indent=2, sort_keys=True, ensure_ascii=False)
-
-
 # A tool that shaped results; stages: those that used it, by commas.
 Tool = namedtuple("Tool", "name version stages")
-
-
-def read_artefact(path: Path, results: Path) -> Artefact:
-    """Return a file with its spec. Raises as `read_spec`."""
-    return Artefact(Path(os.path.relpath(path, results)).as_posix(), read_spec(path))
 
 
 def read_spec(path: Path) -> Spec:
@@ -64,10 +43,10 @@ _READERS = {
 }
 
 
-def tools_of(artefacts: Iterable[Artefact]) -> list[Tool]:
-    """Return every version of every tool that the specs name, with its stages."""
+def tools_of(specs: Iterable[Spec]) -> list[Tool]:
+    """Return every version of every tool that specs name, with its stages."""
     stages: dict[tuple[str, str], dict[str, None]] = {}
-    for spec in (artefact.spec for artefact in artefacts):
+    for spec in specs:
         for tool in spec.tools.items():
             stages.setdefault(tool, {})[spec.stage] = None
     return [Tool(*tool, ", ".join(users)) for tool, users in sorted(stages.items())]

@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from goalreel.errors import GoalreelError, UnusableFileError
+from goalreel.errors import UnusableFileError
 from goalreel.files.checksum_trailer import check_trailer
 from goalreel.provenance.checksums import check_digests, check_folder
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.spec import Spec, package_version
+from goalreel.provenance.spec import Spec
+
+OTHER = "it was made by other options, code or tools than this run's"
 
 
 def check_inputs(spec: Spec, inputs: Mapping[str, object]) -> None:
@@ -55,7 +57,7 @@ def _unusable(spec: Spec, name: str, paths: Path | Iterable[Path]) -> list[Unusa
                 whole = check_folder(path)[0]
             actual = read_spec(whole)
             if actual.digest != spec.input_digests[name]:
-                raise UnusableFileError(path, _difference(spec, actual))
+                raise UnusableFileError(path, OTHER)
             if "first" in actual.shard or not is_one:
                 check_shard(
                     path, actual, spec.shard if "first" in spec.shard else spec.shard_of(number)
@@ -79,18 +81,3 @@ def _date_back(path: Path) -> None:
     with contextlib.suppress(OSError):  # who reads it says what is wrong
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
-
-
-def _difference(planned: Spec, actual: Spec) -> str:
-    """Return how a file differs from planned: a tool is named if one differs.
-
-    A package that the plan does not name is taken to be as it is installed here.
-    """
-    for name, version in actual.tools.items():
-        here = planned.tools.get(name, version)
-        if name not in planned.tools and name != "ffmpeg":
-            with contextlib.suppress(GoalreelError):  # the stage's environment may lack it
-                here = package_version(name)
-        if here != version:
-            return f"it was made with {name} {version}, and this run is with {here}"
-    return "it was made by other options, code or tools than this run's"

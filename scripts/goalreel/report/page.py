@@ -3,8 +3,11 @@
 The folder opens from disk and asks for nothing outside itself.
 """
 
+import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -14,7 +17,7 @@ from goalreel.files.atomic import place, replacing_folder
 from goalreel.files.svg_plot import read_caption
 from goalreel.mp4.reader import VideoIndex, read_index
 from goalreel.provenance.checksums import write_folder_sums
-from goalreel.provenance.embedded_specs import Artefact, read_artefact, tools_of
+from goalreel.provenance.embedded_specs import read_spec, tools_of
 from goalreel.provenance.spec import Spec
 from goalreel.report.page_rows import Totals, columns, write_rows
 from goalreel.report.reach_rate import policy_label, reach_rate, read_table
@@ -70,8 +73,8 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    artefacts = [read_artefact(path, results) for path in sources.artefacts]
-    artefacts.append(Artefact("report", spec))
+    specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artefacts}
+    specs["report"] = spec
     attempts, policy, unit = sources.attempts, spec.config["policy"], spec.config["unit"]
     return environment.get_template("report.html.j2").render(
         env=spec.config["env"],
@@ -94,8 +97,9 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
         plots=[(path.name, read_caption(path)) for path in sources.plots],
         rates=[reach_rate(attempts, policy)] if attempts else [],
         timings=read_timings(sources.benchmarks, sources.stages, spec.shard["shards"], film.frames),
-        artefacts=artefacts,
-        tools=tools_of(artefacts),
+        specs=specs,
+        json=partial(json.dumps, indent=2, sort_keys=True, ensure_ascii=False),
+        tools=tools_of(specs.values()),
     )
 
 

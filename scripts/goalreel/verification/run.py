@@ -5,32 +5,107 @@ Gymnasium plays the episodes that it played and drew again. Only what is compare
 """
 
 import contextlib
+import csv
 import multiprocessing
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from goalreel.encoding import ffmpeg
 from goalreel.environments.registry import describe
-from goalreel.errors import GoalreelError, UnusableFileError
+from goalreel.errors import GoalreelError, UnusableFileError, format_bytes, pluralize
+from goalreel.files.atomic import replacing
 from goalreel.files.checksum_trailer import check_trailer
 from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
-from goalreel.provenance.checksums import SUMS, check_folder, checksum_error, read_list
+from goalreel.provenance import checksums
 from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.input_checks import check_shard
+from goalreel.provenance.input_checks import OTHER, check_shard
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories
-from goalreel.verification.replay_check import difference
-from goalreel.verification.verdict import File, Verdict, inspect
+from goalreel.verification.replay import difference
 
 # Every other stage is a view: one that was not made, or was made by other options, is no error.
 _FILM = ("recording", "atlas", "coded_atlas", "simulate", "render", "encode", "concat", "episodes")
 _SHARDED = ("simulate", "render", "encode")
+_PROBLEMS = ("damaged", "missing", "not checked")  # which may be intact
+
+
+@dataclass
+class File:
+    """What was found of a file, or of a folder that is one output."""
+
+    size: int = 0  # bytes
+    files: int = 1
+    frames: int = 0
+    source: str = ""  # the digest of the trajectories that it shows
+    status: str = "ok"
+    error: str = ""
+
+    def reject(self, error: str, status: str = "damaged") -> None:
+        """Note an error of a file that was taken for intact."""
+        self.status, self.error = status, error
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it is intact."""
+        return self.status == "ok"
+
+
+def inspect(path: Path, read: Callable[[], File]) -> File:
+    """Return what `read` finds in a file, or the error that it raises."""
+    if not path.exists():
+        return File(status="missing", error="missing")
+    try:
+        return read()
+    except UnusableFileError as error:
+        return File(status="damaged", error=error.problem)
+    except GoalreelError as error:
+        return File(status="not checked", error=str(error).removeprefix(f"{path}: "))
+
+
+@dataclass
+class Verdict:
+    """What was found of a stage's results."""
+
+    stage: str
+    files: dict[Path, File]
+    note: str = ""
+
+    def having(self, status: str) -> list[Path]:
+        """Return the paths of the files of a status."""
+        return sorted(path for path, file in self.files.items() if file.status == status)
+
+    def total(self, name: str) -> int:
+        """Return a sum over all intact files; name: of a field."""
+        return sum(getattr(file, name) for file in self.files.values() if file.is_ok)
+
+    @property
+    def row(self) -> tuple[str, int, int, int, str]:
+        """The stage, its files, frames and bytes, and the verdict."""
+        return self.stage, *map(self.total, ("files", "frames", "size")), self.status
+
+    @property
+    def status(self) -> str:
+        """The verdict in a few words, "" if the stage left nothing."""
+        counts = {status: len(self.having(status)) for status in _PROBLEMS}
+        problems = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+        ok = ", ".join(filter(None, ("ok", self.note))) if self.files else ""
+        return problems or ok
+
+    def __str__(self) -> str:
+        """Return the verdict as a line of text."""
+        stage, files, frames, size, status = self.row
+        count = pluralize(files, "file") if files else ""
+        shown = f"{frames:,} frames" if frames else ""
+        return f"{stage:>11}  {count:>14}  {shown:>18}  {format_bytes(size):>12}  {status}"
 
 
 def verify_results(
@@ -93,7 +168,7 @@ class _Walk:
         is_film = stage in ("concat", "episodes", *(set(_FILM) & self._spec.input_digests.keys()))
         shard = self._spec.shard
         whole = {name: shard[name] for name in ("shards", "reaches", "size")}
-        sums = [name for name in names if name.endswith((SUMS, ".sha256"))]
+        sums = [name for name in names if name.endswith((checksums.SUMS, ".sha256"))]
         lists = sums or [name for name in names if name.endswith(".json")]
         is_made = any((self._results / name).is_file() for name in names)
         for name in names:
@@ -109,7 +184,7 @@ class _Walk:
                 elif name in lists:
                     yield path, partial(self._read_list, path, stage)
                     with contextlib.suppress(GoalreelError):
-                        for file, digest in read_list(path).items():
+                        for file, digest in checksums.read_list(path).items():
                             yield file, partial(_read_listed, file, digest)
 
     def _read(self, path: Path, stage: str, shard: Mapping) -> File:
@@ -137,7 +212,7 @@ class _Walk:
     def _read_list(self, path: Path, stage: str) -> File:
         if path.suffix == ".json":
             self._check_spec(path, stage)
-        read_list(path)
+        checksums.read_list(path)
         return File(path.stat().st_size)
 
     def _check_spec(self, path: Path, stage: str) -> Spec:
@@ -145,19 +220,19 @@ class _Walk:
         if spec.stage != stage:
             raise UnusableFileError(path, f"it was made by the stage {spec.stage!r}, not {stage!r}")
         if stage in _FILM and spec.digest != self._spec.input_digests.get(stage, spec.digest):
-            raise UnusableFileError(path, "it was made by other options, code or tools")
+            raise UnusableFileError(path, OTHER)
         return spec
 
 
 def _read_listed(path: Path, digest: str) -> File:
-    if error := checksum_error(path, digest):
+    if error := checksums.checksum_error(path, digest):
         raise UnusableFileError(path, error)
     return File(path.stat().st_size)
 
 
 def _read_folder(folder: Path) -> File:
     """Return what a folder holds that is one output, so that it is made again as a whole."""
-    paths = check_folder(folder)
+    paths = checksums.check_folder(folder)
     return File(sum(path.stat().st_size for path in paths), len(paths))
 
 
@@ -173,3 +248,52 @@ def _play_again(simulate: Verdict, render: Verdict, threads: int) -> None:
                     (simulate if found[0] == path else render).files[found[0]].reject(found[1])
             except (GoalreelError, BrokenProcessPool) as error:
                 simulate.files[path].reject(f"it cannot be played again: {error}", "not checked")
+
+
+def remove(verdicts: Iterable[Verdict]) -> list[Path]:
+    """Remove damaged files; return those to make again, damaged or missing.
+
+    A folder that is one output stays, as "not checked", if a file in it may be the user's:
+    Snakemake would take the folder for made. Raises OSError if a file cannot be removed.
+    """
+    again = []
+    for verdict in verdicts:
+        again += verdict.having("missing")
+        for path in verdict.having("damaged"):
+            if not path.is_dir() or path.is_symlink():
+                path.unlink(missing_ok=True)
+            elif other := _other_file(path):
+                hint = f"move it away, then run rm -r {shlex.quote(str(path))}"
+                error = f"{verdict.files[path].error}; {other} may be yours: {hint}"
+                verdict.files[path].reject(error, "not checked")
+                continue
+            else:
+                shutil.rmtree(path)
+            again.append(path)
+    return again
+
+
+def _other_file(folder: Path) -> str:
+    """Return the name of a file that no list of goalreel's names, "" if there is none."""
+    try:
+        others = checksums.other_files(folder)
+    except UnusableFileError:  # the list is damaged
+        others = folder.rglob("*")
+    return max((path.name for path in others), default="")
+
+
+def error_report(verdicts: Sequence[Verdict], again: Sequence[Path]) -> str:
+    """Report on results that are not whole, "" if they are; again: what `remove` returned."""
+    errors = [f"{p}: {f.error}" for v in verdicts for p, f in v.files.items() if not f.is_ok]
+    if not errors:
+        return ""
+    head = f"the results are not whole{'; damaged files are removed' if again else ''}"
+    last = [f"make again: {shlex.join(map(str, again))}"] if again else []
+    return "\n".join([head, *map(str, verdicts), *errors, *last])
+
+
+def write_verdicts(path: Path, verdicts: Iterable[Verdict]) -> None:
+    """Write the verdicts as a table."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+        head = ("stage", "files", "frames", "bytes", "verdict")
+        csv.writer(stream, lineterminator="\n").writerows([head, *(v.row for v in verdicts)])

@@ -16,28 +16,19 @@ def _plays_gymnasium(run: Run) -> bool:
     return not run.env.computed
 
 
+_PIXELS, _RECORDED = _plays("pixels"), _plays("minari", "recorded")
 USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.policies.network": _plays("dqn"),
     "goalreel.policies.network_file": _plays("dqn", "pixels"),
     "goalreel.policies.user_function": _plays("file"),
     "goalreel.policies.stable_baselines3": _plays("sb3"),
-    **dict.fromkeys(
-        (
-            "goalreel.policies.pixel_policy",
-            "goalreel.policies.pixel_network",
-            "goalreel.policies.preprocessing",
-        ),
-        _plays("pixels"),
-    ),
-    **dict.fromkeys(
-        (
-            "goalreel.simulation.minari_episodes",
-            "goalreel.simulation.recorded_episodes",
-            "goalreel.simulation.recording_file",
-            "goalreel.simulation.recording_blocks",
-        ),
-        _plays("minari", "recorded"),
-    ),
+    "goalreel.policies.pixel_policy": _PIXELS,
+    "goalreel.policies.pixel_network": _PIXELS,
+    "goalreel.policies.preprocessing": _PIXELS,
+    "goalreel.simulation.minari_episodes": _RECORDED,
+    "goalreel.simulation.recorded_episodes": _RECORDED,
+    "goalreel.simulation.recording_file": _RECORDED,
+    "goalreel.simulation.recording_blocks": _RECORDED,
     # Which shows what goalreel plays to a network.
     "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
     "goalreel.rendering.frame_recorder": _plays_gymnasium,

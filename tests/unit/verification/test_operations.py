@@ -17,7 +17,7 @@ from trials import SMALL, verified
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.provenance.checksums import SUMS, read_sums, write_folder_sums
-from goalreel.verification.verdict import error_report, remove
+from goalreel.verification.run import error_report, remove
 
 
 @pytest.fixture

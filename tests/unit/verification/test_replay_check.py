@@ -12,7 +12,7 @@ from goalreel.files import npz
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.frame_cache import DrawnFrames, open_cache
 from goalreel.simulation.trajectories import write_trajectories
-from goalreel.verification.replay_check import difference
+from goalreel.verification.replay import difference
 
 
 def with_another_pixel(path, frame: int) -> None:

@@ -16,8 +16,7 @@ from conftest import hashes
 from project import Project
 
 from goalreel.provenance.spec import parse_spec
-from goalreel.verification.run import verify_results
-from goalreel.verification.verdict import Verdict
+from goalreel.verification.run import Verdict, verify_results
 from goalreel.workflow.config import load_config
 from goalreel.workflow.specs import Specs
 from goalreel.workflow.stages import STAGES

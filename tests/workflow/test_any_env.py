@@ -35,7 +35,7 @@ from goalreel.simulation import episodes
 from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import read_trajectories, write_trajectories
-from goalreel.verification.replay_check import difference
+from goalreel.verification.replay import difference
 
 RANDOM = {"name": "random"}
 WRAPPERS = "gymnasium.wrappers"

@@ -64,7 +64,7 @@ for stage in plan.stages:
         wildcard_constraints:
             **WILDCARDS,
         conda:
-            f"envs/{STAGES[stage].conda}.yaml"
+            os.path.join(base, "envs", f"{STAGES[stage].conda}.yaml")
         threads: plan.threads(stage, workflow.resource_settings.cores)
         resources:
             **plan.resources(stage),

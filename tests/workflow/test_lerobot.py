@@ -34,7 +34,6 @@ def made(request, tmp_path_factory, user_cache):
     folder.mkdir()
     project = Project(folder, user_cache)
     project.edit("scripts/goalreel/report/lerobot.py", "_FRAMES = 20_000", "_FRAMES = 60")
-    project.edit("scripts/goalreel/report/lerobot.py", "_CHUNK = 1000", "_CHUNK = 2")
     project.run("-j", "2", "lerobot", config=request.param)
     return folder / "results" / "lerobot", folder / "results"
 

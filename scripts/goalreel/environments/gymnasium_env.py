@@ -10,7 +10,7 @@ import os
 import textwrap
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar
@@ -29,18 +29,6 @@ from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
 
 _MAX_STORED_NUMBERS = 64  # of an observation that is stored
-
-
-@dataclass(frozen=True)
-class Step:
-    """What an environment gave after a reset (step 0) or an action."""
-
-    step: int
-    state: np.ndarray  # (width,) float64, what is recorded of it
-    reward: float  # 0 at the reset
-    terminated: bool
-    truncated: bool
-    picture: np.ndarray | None  # None if not asked for
 
 
 def _call(env, method: str, episode_seed: int, /, *arguments: object, **named: object) -> tuple:
@@ -194,7 +182,7 @@ class GymnasiumEnvironment:
 
     def sub_envs(self, seeds: np.ndarray) -> "_Instances":
         """Return an instance for each seed, reset with it."""
-        return _Instances([_Instance(self, seed, self.acquire()) for seed in seeds.tolist()])
+        return _Instances([Instance(self, seed) for seed in seeds.tolist()])
 
     def recorded(self, env, observation: object) -> np.ndarray:
         """Return what is recorded of an instance's state, (width,) float64."""
@@ -243,24 +231,6 @@ class GymnasiumEnvironment:
         env.close()
         return self.batch(obs[:count])
 
-    def play(self, seed: int, actions: np.ndarray, every: int = 1, instance=None) -> Iterator[Step]:
-        """Yield what an instance gives at its reset with `seed` and after each stored action.
-
-        every: of so many steps, one is drawn, the reset's first. instance: one of `make`; None for
-        a new one, which is closed at the end.
-        """
-        env = instance or self.make()
-        try:
-            played = _Instance(self, seed, env)
-            yield Step(0, played.state, 0.0, False, False, to_rgb(env.render()))
-            for number, action in enumerate(actions, 1):
-                given = played.step(action)
-                picture = to_rgb(env.render()) if number % every == 0 else None
-                yield Step(number, played.state, *given, picture)
-        finally:
-            if instance is None:
-                env.close()
-
     def picture(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` draws of an instance of `make`, drawn before or now.
 
@@ -302,12 +272,19 @@ class GymnasiumEnvironment:
             self.pool.used.append(env)
 
 
-class _Instance:
-    """An environment's instance that plays one episode."""
+class Instance:
+    """An environment's instance that plays one episode.
 
-    def __init__(self, environment: GymnasiumEnvironment, seed: int, env):
-        self.environment, self.seed, self.env = environment, seed, env
-        self._observe(_call(env, "reset", seed, seed=seed)[0])
+    Attributes:
+        env: Gymnasium's.
+        state: (width,) float64, what is recorded of it.
+    """
+
+    def __init__(self, environment: GymnasiumEnvironment, seed: int, env=None):
+        """Reset `env`, one of `environment.make`; None for the next one that is free."""
+        self.environment, self.seed = environment, seed
+        self.env = environment.acquire() if env is None else env
+        self._observe(_call(self.env, "reset", seed, seed=seed)[0])
 
     def _observe(self, observation: object) -> None:
         self.observation, self.state = observation, self.environment.recorded(self.env, observation)
@@ -324,7 +301,7 @@ class _Instance:
 class _Instances:
     """Sub-environments of Gymnasium's instances; see environment.SubEnvs."""
 
-    instances: list[_Instance]
+    instances: list[Instance]
 
     def observations(self) -> list:
         return [instance.observation for instance in self.instances]

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
+from goalreel.arrays import to_rgb
 from goalreel.cli import ProgressLog
 from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.environment import Environment, SubEnvs
-from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Step
+from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
@@ -38,6 +39,10 @@ _SLOW_SHARE = 0.1
 _EVERY = 16  # steps, of which Gymnasium draws one where the film's pictures are drawn here
 _CHECKED_STEPS = 256  # that are compared at least, and a share of all in the batch
 _CHECKED_SHARE = 0.1
+_SEED_ALONE = (
+    "Episodes must depend on their seed alone. Film each once, as it comes: --config check=false"
+)
+_ANOTHER_PICTURE = f"Gymnasium draws another picture when it plays it again. {_SEED_ALONE}"
 _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a temporary file
 
 
@@ -88,7 +93,8 @@ class FrameRecorder:
         drawn = (drawn or not self._environment.check) and not self._artist
         self._first = int(indices[0]) if self._attempts == 0 else None
         if drawn:
-            takes = map(self._take, seeds)
+            folder, environment = self._frames.folder, self._environment
+            takes = (_Take(folder, environment, seed) for seed in seeds.tolist())
             self._takes = dict(zip(indices.tolist(), takes, strict=True))
         self._since = time.perf_counter()
         return drawn
@@ -144,25 +150,17 @@ class FrameRecorder:
 
     def _drawn(self, episode: Episode) -> Iterator[SizedGroup]:
         """Yield the groups of an episode that was played without pictures."""
-        recorder = Recorder()
-        for number, picture in enumerate(self._pictures(episode)):
-            place = f"{self._place(episode.seed)}, step {number}"
-            yield from recorder.add(_checked(picture, place))
-        yield from recorder.rest()
-
-    def _pictures(self, episode: Episode) -> Iterator[np.ndarray | BlockFrame]:
+        recorder, env = Recorder(), None
         if self._artist:
-            yield from self._artist.frames(episode)
-            return
-        instance = self._environment.acquire()
-        yield from (step.picture for step in replayed(self._environment, episode, instance))
-        self._environment.release(instance)
-
-    def _take(self, seed: int) -> "_Take":
-        return _Take(self._frames.folder, self._place(seed))
-
-    def _place(self, seed: int) -> str:
-        return f"{self._environment.id}: the episode of seed {seed}"
+            pictures = self._artist.frames(episode)
+        else:
+            env = self._environment.acquire()
+            pictures = replayed(self._environment, episode, env)
+        for step, picture in enumerate(pictures):
+            yield from recorder.add(_checked(picture, self._environment, episode.seed, step))
+        yield from recorder.rest()
+        if env is not None:
+            self._environment.release(env)
 
     def _check_sample(self, episode: Episode, take: "_Take | None") -> None:
         """Find out whether an episode repeats itself, and whether instances can be used again.
@@ -185,21 +183,22 @@ class FrameRecorder:
             self._compare(episode, take, max(_CHECKED_STEPS, int(_CHECKED_SHARE * self._steps)))
         self._environment.set_instance_reuse(reusable)
 
-    def _compare(self, episode: Episode, take: "_Take", steps: int, instance=None) -> None:
+    def _compare(self, episode: Episode, take: "_Take", steps: int, env=None) -> None:
         """Play an episode's first steps again, at most so many, and compare them."""
         again = Recorder()
-        with contextlib.closing(replayed(self._environment, episode, instance)) as played:
-            for step in itertools.islice(played, steps + 1):
-                again.add(step.picture)
-                if again.change != take.changes[step.step]:
-                    raise _another_picture(take.place, step.step)
+        with contextlib.closing(replayed(self._environment, episode, env)) as pictures:
+            for step, picture in enumerate(itertools.islice(pictures, steps + 1)):
+                again.add(picture)
+                if again.change != take.changes[step]:
+                    raise _error(self._environment, episode.seed, step, _ANOTHER_PICTURE)
 
     def _compare_some(self, episode: Episode) -> None:
         """Compare every step, and some pictures with those that Gymnasium itself draws."""
-        steps = replayed(self._environment, episode, every=_EVERY)
-        for step, frame in zip(steps, self._artist.frames(episode), strict=True):
-            if step.picture is not None and not np.array_equal(frame.image(), step.picture):
-                raise _another_picture(self._place(episode.seed), step.step)
+        pictures = replayed(self._environment, episode, every=_EVERY)
+        pairs = zip(pictures, self._artist.frames(episode), strict=True)
+        for step, (picture, frame) in enumerate(pairs):
+            if picture is not None and not np.array_equal(frame.image(), picture):
+                raise _error(self._environment, episode.seed, step, _ANOTHER_PICTURE)
 
 
 @contextlib.contextmanager
@@ -219,16 +218,16 @@ def filming(
 class _Take:
     """The pictures of one episode, as groups in memory or in a temporary file."""
 
-    def __init__(self, folder: Path, place: str):
-        """Begin without a picture; place: what messages call the episode."""
-        self.place, self._recorder, self._groups = place, Recorder(), 0
+    def __init__(self, folder: Path, environment: GymnasiumEnvironment, seed: int):
+        """Begin without a picture of the episode of a seed; folder: for the file."""
+        self._episode, self._recorder, self._groups = (environment, seed), Recorder(), 0
         self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=folder)  # noqa: SIM115
         self.changes: list[int] = []  # of each picture, `Recorder.change`
 
     def add(self, picture: object) -> None:
         """Take the next picture."""
-        place = f"{self.place}, step {len(self.changes)}"
-        self._write(self._recorder.add(_checked(picture, place)))
+        checked = _checked(picture, *self._episode, len(self.changes))
+        self._write(self._recorder.add(checked))
         self.changes.append(self._recorder.change)
 
     def _write(self, groups: Iterable[SizedGroup]) -> None:
@@ -244,56 +243,54 @@ class _Take:
             yield pickle.load(self._file)  # noqa: S301 - what was written above
 
 
-def _checked(picture: object, place: str) -> np.ndarray | BlockFrame:
+def _checked(
+    picture: object, environment: GymnasiumEnvironment, seed: int, step: int
+) -> np.ndarray | BlockFrame:
     """Return a picture of the kind that can be filmed; raise GoalreelError for another."""
     if isinstance(picture, BlockFrame):
         return picture
     array = np.asarray(picture)
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
         kind = type(picture).__name__ if array.dtype == object else array.dtype
-        raise GoalreelError(
-            f"{place}: env.render() returned {kind} of shape {array.shape}; "
-            f"allowed: uint8 of shape (height, width), or with 1, 3 or 4 channels"
-        )
+        problem = f"env.render() returned {kind} of shape {array.shape}; allowed: uint8 of shape "
+        problem += "(height, width), or with 1, 3 or 4 channels"
+        raise _error(environment, seed, step, problem)
     return array
 
 
-def _another_picture(place: str, step: int) -> GoalreelError:
-    return GoalreelError(
-        f"{place}, step {step}: Gymnasium draws another picture when it plays it again. "
-        f"{_SEED_ALONE}"
-    )
-
-
-_SEED_ALONE = (
-    "Episodes must depend on their seed alone. Film each once, as it comes: --config check=false"
-)
-
-
 def replayed(
-    environment: GymnasiumEnvironment, episode: Episode, instance=None, every: int = 1
-) -> Iterator[Step]:
-    """Yield every step of a recorded episode as Gymnasium plays it again, with its picture.
+    environment: GymnasiumEnvironment, episode: Episode, env=None, every: int = 1
+) -> Iterator[np.ndarray | None]:
+    """Yield what Gymnasium draws at the reset and after each step of a recorded episode.
 
-    instance: of `environment`, None for a new one; every: of so many steps, one is drawn. Raises
-    GoalreelError at the first step that is not bit for bit the recorded one.
+    Args:
+        environment: what it was recorded in.
+        episode: the recorded one.
+        env: an instance of `environment`; None for a new one, which is closed at the end.
+        every: of so many steps, one is drawn, the reset's first; of others comes None.
+
+    Raises:
+        GoalreelError: a step is not bit for bit the recorded one.
     """
-    last = len(episode.actions)
-    steps = environment.play(episode.seed, episode.actions, every, instance)
-    rewards = itertools.chain([0.0], episode.rewards)
-    for step, state, reward in zip(steps, episode.states, rewards, strict=True):
-        over = step.step == last
-        ending = over and episode.terminated, over and episode.truncated
-        for what, again, recorded in (
-            ("the observation", step.state, state),
-            ("the reward", step.reward, reward),
-            ("(terminated, truncated)", (step.terminated, step.truncated), ending),
-        ):
-            again, recorded = np.asarray(again, float), np.asarray(recorded, float)
-            if not np.array_equal(again, recorded, equal_nan=True):
-                raise GoalreelError(
-                    f"{environment.id}: the episode of seed {episode.seed}, step {step.step}: "
-                    f"Gymnasium gives {what} {again.tolist()}, the recording has "
-                    f"{recorded.tolist()}. {_SEED_ALONE}"
-                )
-        yield step
+    own, last = environment.make() if env is None else None, len(episode.actions)
+    with contextlib.closing(own) if own else contextlib.nullcontext():
+        instance, given = Instance(environment, episode.seed, own or env), (0.0, False, False)
+        for step, state in enumerate(episode.states):
+            if step:
+                given = instance.step(episode.actions[step - 1])
+            ending = step == last and episode.terminated, step == last and episode.truncated
+            for what, again, recorded in (
+                ("the observation", instance.state, state),
+                ("the reward", given[0], episode.rewards[step - 1] if step else 0.0),
+                ("(terminated, truncated)", given[1:], ending),
+            ):
+                again, recorded = np.asarray(again, float), np.asarray(recorded, float)
+                if not np.array_equal(again, recorded, equal_nan=True):
+                    problem = f"Gymnasium gives {what} {again.tolist()}, the recording has "
+                    problem += f"{recorded.tolist()}. {_SEED_ALONE}"
+                    raise _error(environment, episode.seed, step, problem)
+            yield to_rgb(instance.env.render()) if step % every == 0 else None
+
+
+def _error(environment: GymnasiumEnvironment, seed: int, step: int, problem: str) -> GoalreelError:
+    return GoalreelError(f"{environment.id}: the episode of seed {seed}, step {step}: {problem}")

@@ -152,6 +152,7 @@ def _play(config: Mapping, folder: Path) -> float:
     """
     import numpy as np
 
+    from goalreel.environments.gymnasium_env import Instance
     from goalreel.environments.gymnasium_ids import find_spec
     from goalreel.environments.seeding import episode_seeds
     from goalreel.films.scene import open_scene
@@ -163,7 +164,7 @@ def _play(config: Mapping, folder: Path) -> float:
     seeds = episode_seeds(config["seed"], np.arange(1), 0)
     if scene.policy is None:
         if not describe(config["env"]).computed:
-            next(scene.env.play(int(seeds[0]), np.empty(0)))
+            Instance(scene.env, int(seeds[0])).env.render()
         return 0.0
     scene.policy.check(scene.env)
     if describe(config["env"]).computed:

@@ -93,7 +93,7 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
     and if the episode ends elsewhere or otherwise.
     """
     config, episode = recorded.config, recorded.episode
-    return [step.picture for step in replayed(gymnasiums_environment(config), episode)]
+    return list(replayed(gymnasiums_environment(config), episode))
 
 
 def save_pngs(folder: Path, frames: list[np.ndarray]) -> None:
@@ -140,10 +140,10 @@ def difference(trajectories: Path, frames: Path | None) -> tuple[Path, str] | No
         for index, seed in enumerate(rows.seed.tolist()):
             ending = bool(rows.terminated[index]), bool(rows.truncated[index])
             episode, first = Episode(seed, *made.episode(index), *ending), int(made.offsets[index])
-            for step in replayed(environment, episode):
-                frame = cache[first + step.step] if cache else step.picture
-                if not np.array_equal(on_black(step.picture, frame.shape), frame):
-                    place = f"the episode of seed {seed}, step {step.step}"
+            for step, picture in enumerate(replayed(environment, episode)):
+                frame = cache[first + step] if cache else picture
+                if not np.array_equal(on_black(picture, frame.shape), frame):
+                    place = f"the episode of seed {seed}, step {step}"
                     return frames, f"{place}: Gymnasium draws another picture"
     except UnusableFileError as error:
         return error.path, error.problem

@@ -26,7 +26,7 @@ model = mujoco.MjModel.from_xml_string("<mujoco/>")
 mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
 context.free()
 """
-_SECONDS = 60  # a try takes 0.6 s
+_TIMEOUT = 60  # seconds; a try takes 0.6
 _MADE: weakref.WeakSet = weakref.WeakSet()
 
 
@@ -36,8 +36,7 @@ def choose_opengl() -> None:
     A value that the user has set stays, and so does MuJoCo's default on other systems than Linux.
 
     Raises:
-        GoalreelError: none works, or one does not answer.
-
+        GoalreelError: none works.
     """
     if os.environ.get("MUJOCO_GL") or sys.platform != "linux":
         return
@@ -71,23 +70,11 @@ class _BeforeMujoco(importlib.abc.MetaPathFinder):
 def _choose() -> None:
     if os.environ.get("MUJOCO_GL"):
         return
-    errors = []
+    problems = ""
     for name in _CHOICES:
-        error = _loading_error(name)
-        if not error:
-            os.environ["MUJOCO_GL"] = name
-            return
-        errors.append(f"\n  {name}: {error}")
-    raise GoalreelError(
-        "MuJoCo has no OpenGL to draw with; install Debian's packages libegl1 and libgl1-mesa-dri, "
-        f"or libosmesa6, or set MUJOCO_GL:{''.join(errors)}"
-    )
-
-
-def _loading_error(name: str) -> str:
-    """Return why MuJoCo cannot draw with an OpenGL, "" if it can."""
-    with tempfile.TemporaryDirectory() as folder:  # where MuJoCo writes its log
-        try:
+        with tempfile.TemporaryDirectory() as folder:  # where MuJoCo writes its log
+            # One that does not answer raises: to go on with the other would let a busy minute
+            # decide on the pixels of a shard.
             tried = subprocess.run(  # noqa: S603 - this interpreter
                 [sys.executable, "-c", _TRY],
                 env=os.environ | {"MUJOCO_GL": name},
@@ -95,13 +82,14 @@ def _loading_error(name: str) -> str:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_SECONDS,
+                timeout=_TIMEOUT,
             )
-        except subprocess.TimeoutExpired:
-            # To go on with the other would let a busy minute decide on the pixels of a shard.
-            raise GoalreelError(
-                f"MuJoCo got no answer from OpenGL by {name} in {_SECONDS} s; set MUJOCO_GL to "
-                f"the one to draw with: {' or '.join(_CHOICES)}"
-            ) from None
-    lines = tried.stderr.strip().splitlines() or [f"ended with status {tried.returncode}"]
-    return lines[-1] if tried.returncode else ""
+        if tried.returncode == 0:
+            os.environ["MUJOCO_GL"] = name
+            return
+        lines = tried.stderr.splitlines() or [f"ended with status {tried.returncode}"]
+        problems += f"\n  {name}: {lines[-1]}"
+    raise GoalreelError(
+        "MuJoCo has no OpenGL to draw with; install Debian's packages libegl1 and libgl1-mesa-dri, "
+        f"or libosmesa6, or set MUJOCO_GL:{problems}"
+    )

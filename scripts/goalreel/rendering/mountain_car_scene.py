@@ -65,27 +65,19 @@ def distinct_positions(dtype: type) -> np.ndarray:
     They are found where neighbouring positions differ in their keys, down to neighbouring floats.
     """
     positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 200_001).astype(dtype))
-    position_keys = keys(positions)
-    changes = (position_keys[1:] != position_keys[:-1]).any(axis=1)
-    everything = [positions[:1], positions[1:][changes]]
-    low, low_keys = positions[:-1][changes], position_keys[:-1][changes]
-    high, high_keys = positions[1:][changes], position_keys[1:][changes]
-    while len(low):
-        middle = ((low + high) / 2).astype(dtype)
-        between = (middle != low) & (middle != high)
-        low, low_keys, high, high_keys, middle = (
-            array[between] for array in (low, low_keys, high, high_keys, middle)
-        )
-        if len(low) == 0:
-            break
+    found, pairs = [], np.stack([positions[:-1], positions[1:]])
+    pair_keys = keys(positions)
+    pair_keys = np.stack([pair_keys[:-1], pair_keys[1:]])
+    while pairs.size:
+        differ = (pair_keys[0] != pair_keys[1]).any(axis=1)
+        pairs, pair_keys = pairs[:, differ], pair_keys[:, differ]
+        middle = (pairs.sum(axis=0) / 2).astype(dtype)
+        between = (middle != pairs).all(axis=0)
+        found.append(pairs[:, ~between].ravel())
+        pairs, pair_keys, middle = pairs[:, between], pair_keys[:, between], middle[between]
+        pairs = np.hstack([[pairs[0], middle], [middle, pairs[1]]])
         middle_keys = keys(middle)
-        left = (middle_keys != low_keys).any(axis=1)
-        right = (middle_keys != high_keys).any(axis=1)
-        everything.append(middle[left & right])
-        low = np.concatenate([low[left], middle[right]])
-        low_keys = np.concatenate([low_keys[left], middle_keys[right]])
-        high = np.concatenate([middle[left], high[right]])
-        high_keys = np.concatenate([middle_keys[left], high_keys[right]])
-    candidates = np.concatenate(everything)
+        pair_keys = np.hstack([[pair_keys[0], middle_keys], [middle_keys, pair_keys[1]]])
+    candidates = np.concatenate(found)
     _, first = np.unique(keys(candidates), axis=0, return_index=True)
     return candidates[first]

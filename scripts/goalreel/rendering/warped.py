@@ -5,43 +5,34 @@ from functools import cache
 
 import numpy as np
 
+from goalreel.arrays import paste
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
-from goalreel.policies.preprocessing import WARPS, Warp
+from goalreel.policies.preprocessing import WARPS
 from goalreel.rendering.gymnasium_drawing import GymnasiumStyle
-from goalreel.rendering.styles import Style
 
 
 class WarpedPictures:
-    """The pictures that an environment can show, each drawn and warped when it first occurs."""
+    """The pictures that a Mountain Car can show, each drawn and warped when it first occurs."""
 
-    def __init__(self, style: Style, warp: Warp):
-        """Begin without a picture."""
-        self._style, self._warp = style, warp
+    def __init__(self, env: str, warp: str):
+        """Begin without a picture; warp: its name."""
+        self._style, self._warp = GymnasiumStyle(env), WARPS[warp]
         self._frames: dict[bytes, np.ndarray] = {}  # by their keys
 
     def observe(self, positions: np.ndarray) -> np.ndarray:
         """Return the observations at positions, (n,) float64: (n, 84, 84) uint8."""
         keys = self._style.keys(positions)
         names = list(map(bytes, keys))
-        pairs = zip(names, keys, strict=True)
-        new = {name: key for name, key in pairs if name not in self._frames}
+        new = {name: key for name, key in zip(names, keys, strict=True) if name not in self._frames}
         if new:
-            self._draw(new)
+            background, drawn = self._style.draw(np.stack(list(new.values())))
+            for name, (top, left, pixels) in zip(new, drawn, strict=True):
+                self._frames[name] = self._warp(paste(background.copy(), pixels, top, left))
         return np.stack([self._frames[name] for name in names])
 
-    def _draw(self, keys: dict[bytes, np.ndarray]) -> None:
-        background, drawn = self._style.draw(np.stack(list(keys.values())))
-        for name, (top, left, pixels) in zip(keys, drawn, strict=True):
-            frame = background.copy()
-            frame[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-            self._frames[name] = self._warp(frame)
 
-
-@cache
-def warped_pictures(env: str, warp: str) -> WarpedPictures:
-    """Return the pictures of a Mountain Car by a warp's name, which a process has once."""
-    return WarpedPictures(GymnasiumStyle(env), WARPS[warp])
+warped_pictures = cache(WarpedPictures)  # which a process has once
 
 
 def watched(environment: Environment, warp: str) -> Environment:

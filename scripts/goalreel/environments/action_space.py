@@ -106,22 +106,18 @@ def action_space(space, env: str) -> ActionSpace:
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
-        first = int(space.start)
-        low, high = np.array([first]), np.array([first + int(space.n) - 1])
-        return ActionSpace((), np.int64, low, high)
-    if isinstance(space, spaces.MultiDiscrete):
-        low = np.asarray(space.start, np.int64).reshape(-1)
-        count = np.asarray(space.nvec, np.int64).reshape(-1)
-        return ActionSpace(space.shape, space.dtype.type, low, low + count - 1)
-    if isinstance(space, spaces.MultiBinary):
-        size = int(np.prod(space.shape))
-        return ActionSpace(space.shape, space.dtype.type, np.zeros(size, int), np.ones(size, int))
-    if isinstance(space, spaces.Box):
-        wide = np.int64 if space.dtype.kind in "iub" else np.float64
-        low, high = (
-            np.asarray(bound).astype(wide).reshape(-1) for bound in (space.low, space.high)
+        low, high = space.start, space.start + space.n - 1
+    elif isinstance(space, spaces.MultiDiscrete):
+        low, high = space.start, space.start + space.nvec - 1
+    elif isinstance(space, spaces.MultiBinary):
+        low, high = np.zeros(space.shape), np.ones(space.shape)
+    elif isinstance(space, spaces.Box):
+        low, high = space.low, space.high
+    else:
+        raise GoalreelError(
+            f"{env}: its action space is {space}; allowed: Discrete, MultiDiscrete, MultiBinary, "
+            "Box"
         )
-        return ActionSpace(space.shape, space.dtype.type, low, high)
-    raise GoalreelError(
-        f"{env}: its action space is {space}; allowed: Discrete, MultiDiscrete, MultiBinary, Box"
-    )
+    wide = np.int64 if space.dtype.kind in "iub" else np.float64
+    low, high = (np.asarray(bound).astype(wide).reshape(-1) for bound in (low, high))
+    return ActionSpace(space.shape, space.dtype.type, low, high)

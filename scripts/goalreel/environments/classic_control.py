@@ -14,12 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from goalreel.environments.computed_envs import ComputedEnvs
+from goalreel.environments.computed_envs import ComputedEnvs, Transition
 from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.environments.seeding import uniform
 
 # States are (width, num_envs), a row for each number of Gymnasium's `state`.
-_Step = Callable[[np.ndarray, np.ndarray, Mapping], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def _pow2(x: np.ndarray) -> np.ndarray:
@@ -27,9 +26,7 @@ def _pow2(x: np.ndarray) -> np.ndarray:
     return np.float_power(x, 2.0)
 
 
-def _step_cartpole(
-    states: np.ndarray, actions: np.ndarray, kwargs: Mapping
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _step_cartpole(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> Transition:
     """CartPole. actions: (num_envs,) of 0 (push left) and 1 (right)."""
     gravity, pole_mass, length, tau = 9.8, 0.1, 0.5, 0.02
     mass, moment = pole_mass + 1.0, pole_mass * length
@@ -48,9 +45,7 @@ def _step_cartpole(
 _SPEED_1, _SPEED_2 = 4 * math.pi, 9 * math.pi  # the most, of Acrobot's joints
 
 
-def _step_acrobot(
-    states: np.ndarray, actions: np.ndarray, kwargs: Mapping
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _step_acrobot(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> Transition:
     """Acrobot-v1, by a step of Runge and Kutta. actions: (num_envs,) of 0, 1 and 2, torque - 1."""
     torque, step = np.array([-1.0, 0.0, 1.0])[actions], 0.2
     before = states.astype(np.float64)  # those of the reset are float32
@@ -97,9 +92,7 @@ def _wrapped(angles: np.ndarray) -> np.ndarray:
     return angles
 
 
-def _step_pendulum(
-    states: np.ndarray, actions: np.ndarray, kwargs: Mapping
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _step_pendulum(states: np.ndarray, actions: np.ndarray, kwargs: Mapping) -> Transition:
     """Pendulum-v1. actions: (num_envs, 1) float32, the torque; clamped to -2 to 2.
 
     Its mass and length are 1. A torque and what it is multiplied with stay float32.
@@ -134,7 +127,7 @@ def _see_pendulum(states: np.ndarray) -> Sequence[np.ndarray]:
 class _Rules:
     """How an environment is computed."""
 
-    step: _Step
+    step: Callable[[np.ndarray, np.ndarray, Mapping], Transition]
     reach: tuple[float, ...]  # states of the reset are uniform from -reach to it
     see: Callable[[np.ndarray], Sequence[np.ndarray]] = list  # an observation's numbers
     reset_dtype: type = np.float64
@@ -185,9 +178,7 @@ class ClassicControl(GymnasiumEnvironment):
         """Return observations, (num_envs, numbers) float32, of states, (width, num_envs)."""
         return np.stack(self._rules.see(states), axis=1, dtype=np.float32, casting="same_kind")
 
-    def step(
-        self, states: np.ndarray, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
         """Return the states after actions, their rewards, and which terminated."""
         return self._rules.step(states, actions, self.kwargs)
 

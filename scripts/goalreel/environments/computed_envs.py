@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+# States, (width, num_envs), after an action, the rewards, and which terminated, (num_envs,) each.
+Transition = tuple[np.ndarray, np.ndarray, np.ndarray]
+
 
 @dataclass
 class ComputedEnvs:
@@ -12,7 +15,7 @@ class ComputedEnvs:
 
     now: np.ndarray  # the states, (width, num_envs)
     observe: Callable[[np.ndarray], np.ndarray]  # returns what a policy sees of states
-    transition: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    transition: Callable[[np.ndarray, np.ndarray], Transition]
     limit: int  # of steps
     steps: int = 0
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -88,16 +89,18 @@ def make_environment(config: Mapping) -> Environment:
     if describe(env).computed:
         from goalreel.environments.mountain_car import ENVIRONMENTS
 
-        return ENVIRONMENTS[env].changed(config.get("max_steps"), kwargs.get("goal_velocity", 0.0))
+        limit = config.get("max_steps")
+        return replace(ENVIRONMENTS[env], **kwargs, **({"max_steps": limit} if limit else {}))
     return gymnasiums_environment(config)
 
 
 def gymnasiums_environment(config: Mapping) -> "GymnasiumEnvironment":
     """Return the environment of a stage's configuration with what plays it in Gymnasium."""
-    if config["env"] in CLASSIC_CONTROL and not config.get("env_wrappers"):
-        from goalreel.environments.classic_control import ClassicControl
-
-        return ClassicControl.of(config)
+    from goalreel.environments.classic_control import ClassicControl
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
-    return GymnasiumEnvironment.of(config)
+    wrappers, check = config.get("env_wrappers") or (), config.get("check", True)
+    is_computed = config["env"] in CLASSIC_CONTROL and not wrappers
+    maker = ClassicControl if is_computed else GymnasiumEnvironment
+    kwargs = config.get("env_kwargs") or {}
+    return maker(config["env"], kwargs, config.get("max_steps"), wrappers, check)

@@ -1,12 +1,12 @@
 """An environment of Gymnasium's, stepped by Gymnasium itself.
 
-An episode is to depend on its seed alone, and some environments keep something of what they played
-before. So each gets a new instance, unless a used one is known to give the same
-(`set_instance_reuse`).
+Some environments keep something of what they played before, and an episode is to depend on its seed
+alone. So each gets a new instance, unless a used one is known to give the same.
 """
 
 import inspect
 import os
+import sys
 import textwrap
 import time
 import traceback
@@ -23,25 +23,14 @@ from goalreel.environments.atari_loading import Loading
 from goalreel.environments.drawing.block_store import BlockFrame
 from goalreel.environments.drawing.frame_memo import FrameMemo
 from goalreel.environments.gymnasium_ids import find_spec
-from goalreel.environments.opengl import choose_opengl, close_at_exit
 from goalreel.environments.registry import describe
 from goalreel.environments.wrappers import apply_wrappers
 from goalreel.errors import GoalreelError
 
 _MAX_STORED_NUMBERS = 64  # of an observation that is stored
-
-
-def _call(env, method: str, episode_seed: int, /, *arguments: object, **named: object) -> tuple:
-    """Return what a method of an instance gives, or raise GoalreelError with the traceback."""
-    try:
-        return getattr(env, method)(*arguments, **named)
-    except Exception as error:
-        trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
-        spec = env.unwrapped.spec
-        raise GoalreelError(
-            f"env: {spec.id if spec else env}: its {method} raised {type(error).__name__} in the "
-            f"episode of seed {episode_seed}:\n{trace}"
-        ) from None
+_OPENGL = """
+  MuJoCo draws with the OpenGL that MUJOCO_GL names: egl, for which Debian has libegl1 and
+  libgl1-mesa-dri, osmesa (libosmesa6), or glfw, with a display."""
 
 
 def _reset_without_seed(reset: Callable[[], object], **_: object) -> tuple:
@@ -83,29 +72,19 @@ class GymnasiumEnvironment:
 
     idle_share: ClassVar = 0.0  # an instance is not stepped after its end
 
-    @classmethod
-    def of(cls, config: Mapping) -> "GymnasiumEnvironment":
-        """Return the environment of a stage's configuration; all keys but `env` may be missing."""
-        kwargs, wrappers = config.get("env_kwargs") or {}, config.get("env_wrappers") or ()
-        check = config.get("check", True)
-        return cls(config["env"], kwargs, config.get("max_steps"), wrappers, check)
-
     @property
     def max_envs(self) -> int:
-        """How many episodes are played side by side.
+        """How many episodes are played side by side: a policy may work on a batch.
 
-        A policy may work on a batch; Gymnasium steps them one by one, and some instances take
-        seconds to make, those of Atari as long as 200 steps.
+        Gymnasium steps them one by one, and some instances take seconds to make.
         """
         return 2 if self.id.startswith("ALE/") else 4
 
-    def __post_init__(self) -> None:
-        """Have an OpenGL chosen, before anything imports the environment's module."""
-        choose_opengl()
-
     def make(self):
         """Return a new instance. Raises GoalreelError if Gymnasium cannot make one."""
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no screen is needed
+        if sys.platform == "linux" and not os.environ.get("MUJOCO_GL"):
+            os.environ["MUJOCO_GL"] = "egl"  # MuJoCo's own default needs a screen
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
         import gymnasium
 
@@ -127,7 +106,6 @@ class GymnasiumEnvironment:
         if type(env.unwrapped).__module__ == "ale_py.env":
             self.pool.loading.quicken(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
-        close_at_exit(env)
         inner = getattr(env, "unwrapped", env)
         parameters = inspect.signature(inner.reset).parameters.values()
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
@@ -137,11 +115,6 @@ class GymnasiumEnvironment:
                     f"Film each once, as it comes: --config check=false"
                 )
             inner.reset = partial(_reset_without_seed, inner.reset)
-        if env.render_mode != "rgb_array":
-            raise GoalreelError(
-                f"env: {self.id} cannot be filmed: its render mode is {env.render_mode!r}, "
-                f"and a film needs 'rgb_array'"
-            )
         return env
 
     @cached_property
@@ -196,11 +169,13 @@ class GymnasiumEnvironment:
         """Return observations as one array, (num_envs, *shape), in the dtype of their space.
 
         Of a Dict space it is an array for each key, and of texts an array of strings.
-        space: theirs, if they are a part of the environment's.
+
+        Args:
+            observations: of each environment.
+            space: theirs, if they are a part of the environment's.
 
         Raises:
             GoalreelError: the space has other observations, such as a Tuple.
-
         """
         from gymnasium import spaces
 
@@ -221,13 +196,13 @@ class GymnasiumEnvironment:
         """Return what a policy may see: a batch of random episodes' observations from seed 0 on."""
         env = self.make()
         env.action_space.seed(0)
-        # Atari's resets take as long as 200 steps.
         obs, over = [], [True]
         while len(obs) < count:
             if any(over):
-                obs.append(_call(env, "reset", len(obs), seed=len(obs))[0])
-            observation, _, *over, _ = _call(env, "step", 0, env.action_space.sample())
-            obs.append(observation)
+                instance = Instance(self, len(obs), env)
+                obs.append(instance.observation)
+            _, *over = instance.step(env.action_space.sample())
+            obs.append(instance.observation)
         env.close()
         return self.batch(obs[:count])
 
@@ -284,7 +259,19 @@ class Instance:
         """Reset `env`, one of `environment.make`; None for the next one that is free."""
         self.environment, self.seed = environment, seed
         self.env = environment.acquire() if env is None else env
-        self._observe(_call(self.env, "reset", seed, seed=seed)[0])
+        self._observe(self._call("reset", self.env.reset, seed=seed)[0])
+
+    def _call(self, method: str, function: Callable, *arguments: object, **named: object) -> object:
+        """Return what a function gives, or raise GoalreelError with the traceback."""
+        try:
+            return function(*arguments, **named)
+        except Exception as error:
+            trace = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
+            advice = _OPENGL if method == "render" and "mujoco" in sys.modules else ""
+            raise GoalreelError(
+                f"env: {self.environment.id}: its {method} raised {type(error).__name__} in the "
+                f"episode of seed {self.seed}:\n{trace}{advice}"
+            ) from None
 
     def _observe(self, observation: object) -> None:
         self.observation, self.state = observation, self.environment.recorded(self.env, observation)
@@ -292,9 +279,17 @@ class Instance:
     def step(self, action: np.ndarray) -> tuple[float, bool, bool]:
         """Take a stored action; return the reward, and whether it terminated and truncated."""
         taken = self.environment.actions.taken(action)
-        observation, reward, terminated, truncated, _ = _call(self.env, "step", self.seed, taken)
+        observation, reward, *over, _ = self._call("step", self.env.step, taken)
         self._observe(observation)
-        return float(reward), bool(terminated), bool(truncated)
+        return float(reward), *map(bool, over)
+
+    def render(self) -> object:
+        """Return what Gymnasium draws now."""
+        return to_rgb(self._call("render", self.env.render))
+
+    def picture(self) -> object:
+        """Return what `env.render()` draws, drawn before or now, see FrameMemo."""
+        return self._call("render", self.environment.picture, self.env, self.observation)
 
 
 @dataclass(frozen=True)
@@ -317,7 +312,7 @@ class _Instances:
         return _Instances([self.instances[index] for index in np.flatnonzero(mask)])
 
     def pictures(self) -> list:
-        return [one.environment.picture(one.env, one.observation) for one in self.instances]
+        return [instance.picture() for instance in self.instances]
 
     def close(self) -> None:
         for instance in self.instances:

@@ -7,14 +7,14 @@ of operations is kept (regrouping the sum changes one sample in eight).
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
-from goalreel.environments.computed_envs import ComputedEnvs
+from goalreel.environments.computed_envs import ComputedEnvs, Transition
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION, MOUNTAIN_CARS
 from goalreel.environments.seeding import uniform
 
@@ -68,9 +68,7 @@ class MountainCar:
     max_envs: ClassVar = 1 << 16  # a batch's memory; more are no faster
     idle_share: ClassVar = 0.25  # dropping a sub-environment costs more than stepping some on
 
-    def step(
-        self, states: np.ndarray, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
         """Return the states, the rewards (num_envs,) float64 and who terminated (num_envs,) bool.
 
         Args:
@@ -93,10 +91,6 @@ class MountainCar:
             return ActionSpace((1,), np.float32, -bound, bound, self.action_dtype)
         return ActionSpace((), np.int64, np.array([0]), np.array([2]), self.action_dtype)
 
-    def changed(self, max_steps: int | None, goal_velocity: float) -> "MountainCar":
-        """Return it with another time limit (None: its own) and least velocity at the goal."""
-        return replace(self, max_steps=max_steps or self.max_steps, goal_velocity=goal_velocity)
-
     def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
         """Return cars as `env.reset(seed=seed)` leaves them."""
         return ComputedEnvs(reset(seeds), self.observe, self.step, self.max_steps)
@@ -116,9 +110,7 @@ def reset(seeds: np.ndarray) -> np.ndarray:
     return np.concatenate([positions, np.zeros_like(positions)])
 
 
-def _step_discrete(
-    environment: MountainCar, states: np.ndarray, actions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _step_discrete(car: MountainCar, states: np.ndarray, actions: np.ndarray) -> Transition:
     """MountainCar-v0. actions: (num_envs,) of 0 (push left), 1 (coast), 2 (push right)."""
     (positions, velocities), force, gravity = states, 0.001, 0.0025
     push = (actions.astype(np.int64) - 1) * force  # signed: an unsigned 0 - 1 would wrap
@@ -126,14 +118,12 @@ def _step_discrete(
     velocities = np.clip(velocities, -MAX_SPEED, MAX_SPEED)
     positions = np.clip(positions + velocities, MIN_POSITION, MAX_POSITION)
     velocities[(positions == MIN_POSITION) & (velocities < 0)] = 0
-    arrived = positions >= environment.goal_position
-    terminated = arrived & (velocities >= environment.goal_velocity)
+    arrived = positions >= car.goal_position
+    terminated = arrived & (velocities >= car.goal_velocity)
     return np.stack([positions, velocities]), np.full(len(positions), -1.0), terminated
 
 
-def _step_continuous(
-    environment: MountainCar, states: np.ndarray, actions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _step_continuous(car: MountainCar, states: np.ndarray, actions: np.ndarray) -> Transition:
     """MountainCarContinuous-v0. actions: (num_envs,) float32, the force; clamped to -1 to 1.
 
     Gymnasium's scalars follow NumPy 2's promotion: a force inside the clamp stays float32 and so
@@ -152,12 +142,12 @@ def _step_continuous(
     positions = np.clip(positions + velocities, MIN_POSITION, MAX_POSITION, dtype=dtype)
     low = dtype.type(MIN_POSITION)
     velocities = np.where((positions == low) & (velocities < 0), dtype.type(0), velocities)
-    fast = velocities >= dtype.type(environment.goal_velocity)
-    if environment.goal_velocity != 0:
+    fast = velocities >= dtype.type(car.goal_velocity)
+    if car.goal_velocity != 0:
         # A speed that was limited is a Python float from there on, and compared as a double.
         limited = np.clip(velocities.astype(np.float64), -MAX_SPEED, MAX_SPEED)
-        fast = np.where(pushed != velocities, limited >= environment.goal_velocity, fast)
-    terminated = (positions >= dtype.type(environment.goal_position)) & fast
+        fast = np.where(pushed != velocities, limited >= car.goal_velocity, fast)
+    terminated = (positions >= dtype.type(car.goal_position)) & fast
     squares = actions.astype(np.float64) * actions.astype(np.float64)
     rewards = np.where(terminated, 100.0, 0.0) - squares * 0.1
     return np.stack([positions, velocities]).astype(np.float32), rewards, terminated

@@ -1,12 +1,8 @@
 """Which environments goalreel computes itself, and what the workflow needs to know of each.
 
-Two Mountain Cars are computed here, and drawn from an atlas; every other id is made by Gymnasium,
-which plays it, or as `classic_control` does, knows its spaces alone. No other module knows which is
-which: they ask a description. Imported while the Snakefile is parsed, so without NumPy;
-`environment.make_environment` makes the environment itself.
-
-Source of the figures: gymnasium/envs/classic_control/mountain_car.py and
-continuous_mountain_car.py (1.4.0).
+Two Mountain Cars are computed here, and drawn from an atlas; every other id is made by Gymnasium.
+Imported while the Snakefile is parsed, so without NumPy. Source of the figures:
+gymnasium/envs/classic_control/mountain_car.py and continuous_mountain_car.py (1.4.0).
 """
 
 from dataclasses import dataclass

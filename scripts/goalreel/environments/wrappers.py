@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from goalreel.environments.gymnasium_ids import (
     LATE,
     argument_errors,
-    find_spec,
     import_module,
     make_quietly,
     not_imported,
@@ -115,11 +114,8 @@ def wrapper_errors(
         return
     for place, wrapper in enumerate(wrappers):
         key = f"env_wrappers.{place}"
-        if not isinstance(wrapper, str) and len(wrapper) != 1:
-            yield key, f"{dict(wrapper)} does not fit; allowed: {_FORM}"
-            continue
-        name, kwargs = named(wrapper)
-        if not (isinstance(name, str) and isinstance(kwargs, Mapping) and name.count(":") == 1):
+        name, kwargs = named(wrapper) if isinstance(wrapper, str) or len(wrapper) == 1 else ("", {})
+        if not isinstance(kwargs, Mapping) or str(name).count(":") != 1:
             yield key, f"{wrapper!r} does not fit; allowed: {_FORM}"
             continue
         try:
@@ -132,17 +128,3 @@ def wrapper_errors(
                 yield key, not_imported(name, ModuleNotFoundError(name=late))
         for argument, error in argument_errors(name, found, kwargs, positional=1):
             yield key, f"{argument}: {error}"
-        if _skips_twice(env, env_kwargs, found, kwargs):
-            yield (
-                "env_kwargs.frameskip",
-                f"{env} skips frames itself, and so does {name}; "
-                f"write env_kwargs: {{frameskip: 1}}",
-            )
-
-
-def _skips_twice(env: str, env_kwargs: Mapping, wrapper: Callable, kwargs: Mapping) -> bool:
-    """Tell whether AtariPreprocessing is to skip frames of a game that skips them itself."""
-    if getattr(wrapper, "__name__", "") != "AtariPreprocessing" or kwargs.get("frame_skip") == 1:
-        return False
-    spec, _ = find_spec(env)
-    return (spec.kwargs | dict(env_kwargs)).get("frameskip", 1) != 1

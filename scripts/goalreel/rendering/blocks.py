@@ -29,37 +29,35 @@ _MOST_PICTURES, _MOST_BLOCKS = 256, 8192
 class Group:
     """A run of pictures; every place of the first one is among the changes."""
 
+    size: tuple[int, int]  # H and W of the pictures
+    count: int  # of pictures
     changes: np.ndarray  # (3, n) int32: the picture, the place and the block of each change
     blocks: np.ndarray  # (m, 16, 16, 3) uint8, all different
 
     @cached_property
     def _ends(self) -> list[int]:
-        pictures = np.arange(self.changes[0, -1] + 1)
-        return np.searchsorted(self.changes[0], pictures, "right").tolist()
+        return np.searchsorted(self.changes[0], np.arange(self.count), "right").tolist()
 
     def up_to(self, picture: int) -> int:
         """Return how many changes there are up to a picture, itself included."""
-        return self._ends[min(picture, len(self._ends) - 1)]
+        return self._ends[picture]
 
-    def padded(self, size: tuple[int, int], target: tuple[int, int]) -> "Group":
-        """Return its pictures in the upper left corner of black ones; both sizes: H and W."""
-        if size == target:
+    def padded(self, size: tuple[int, int]) -> "Group":
+        """Return its pictures in the upper left corner of black ones; size: H and W of those."""
+        if size == self.size:
             return self
         recorder = Recorder()
-        for picture in range(len(self._ends)):
-            recorder.put(on_black(self.compose(picture, size), target))
-        return recorder.rest()[0][1]
+        for picture in range(self.count):
+            recorder.put(on_black(self.compose(picture, self.size), size))
+        return recorder.rest()[0]
 
     def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
-        """Return a picture, (H, W, 3) uint8; size: H and W."""
+        """Return a picture, (H, W, 3) uint8; size: H and W, an odd one may count one more."""
         rows, columns = grid(size)
         _, places, blocks = self.changes[:, : self.up_to(picture)]
         latest = np.empty(rows * columns, np.int32)
         latest[places] = blocks  # of several changes of a place the last one stays
         return joined(self.blocks[latest], size)
-
-
-SizedGroup = tuple[int, Group, tuple[int, int]]  # with the number of its pictures, their H and W
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class Recorder:
         self._numbers: list[int] = []  # of all changes' blocks
         self._before: BlockFrame | None = None
 
-    def add(self, picture: np.ndarray | BlockFrame) -> list[SizedGroup]:
+    def add(self, picture: np.ndarray | BlockFrame) -> list[Group]:
         """Take a picture; return the group that ends before it, or none."""
         full = len(self._places) == _MOST_PICTURES or len(self._store) >= _MOST_BLOCKS
         size = picture.size if isinstance(picture, BlockFrame) else picture.shape[:2]
@@ -151,14 +149,13 @@ class Recorder:
         self._numbers += self._store.add(blocks)
         self._before, self.change = frame, hash((frame.size, places.tobytes(), *blocks))
 
-    def rest(self) -> list[SizedGroup]:
+    def rest(self) -> list[Group]:
         """Return what has not been returned yet: one group, or none."""
-        return [self._group()] if self._places else []
-
-    def _group(self) -> SizedGroup:
-        count, size = len(self._places), self._before.size
-        pictures = np.repeat(np.arange(count), [len(places) for places in self._places])
+        if not self._places:
+            return []
+        pictures = np.repeat(np.arange(len(self._places)), list(map(len, self._places)))
         changes = np.stack([pictures, np.concatenate(self._places), self._numbers])
-        group = Group(changes.astype(np.int32), self._store.pixels())
+        blocks = self._store.pixels()
+        group = Group(self._before.size, len(self._places), changes.astype(np.int32), blocks)
         self._begin()
-        return count, group, size
+        return [group]

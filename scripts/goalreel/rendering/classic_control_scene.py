@@ -35,7 +35,7 @@ class Artist:
         self._plan, self._paint, size = _SCENES[environment.id]
         self._reset_dtype = environment.reset_dtype
         self._kept = KeptSurface(size)
-        self._paint(self._kept.surface, None)
+        self._paint(self._kept, None)
         self._kept.keep()
         self._forget()
 
@@ -52,7 +52,7 @@ class Artist:
             if plan not in self._drawn:
                 if len(self._drawn) > _MOST or len(self._store) > _MOST_BLOCKS:
                     self._forget()
-                box = self._kept.box(self._paint(self._kept.surface, plan))
+                box = self._kept.box(self._paint(self._kept, plan))
                 self._drawn[plan] = self._kept.frame(self._store, [box])
             yield self._drawn[plan]
 
@@ -75,21 +75,8 @@ def _turned(corners: tuple, angle: float, x: float, y: float) -> Plan:
     return tuple(plan)
 
 
-def _bar(surface, plan: Plan, colour: tuple) -> list[tuple[int, int]]:
-    from pygame import gfxdraw
-
-    points = list(zip(plan[::2], plan[1::2], strict=True))
-    gfxdraw.aapolygon(surface, points, colour)
-    gfxdraw.filled_polygon(surface, points, colour)
-    return points
-
-
-def _disc(surface, x: int, y: int, radius: int, colour: tuple) -> list[tuple[int, int]]:
-    from pygame import gfxdraw
-
-    gfxdraw.aacircle(surface, x, y, radius, colour)
-    gfxdraw.filled_circle(surface, x, y, radius, colour)
-    return [(x - radius, y - radius), (x + radius, y + radius)]
+def _bar(kept: KeptSurface, plan: Plan, color: tuple) -> list[tuple[int, int]]:
+    return kept.polygon(list(zip(plan[::2], plan[1::2], strict=True)), color)
 
 
 def _plan_cartpole(state: Sequence[float], _: None) -> Plan:
@@ -100,16 +87,16 @@ def _plan_cartpole(state: Sequence[float], _: None) -> Plan:
     return int(-25.0 + at), int(25.0 + at), int(at), *_turned(pole, -theta, at, 107.5)
 
 
-def _paint_cartpole(surface, plan: Plan | None) -> list[tuple[int, int]]:
+def _paint_cartpole(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
     from pygame import gfxdraw
 
     points = []
     if plan is not None:
         left, right, middle, *pole = plan
-        points += _bar(surface, (left, 85, left, 115, right, 115, right, 85), _BLACK)
-        points += _bar(surface, pole, (202, 152, 101))
-        points += _disc(surface, middle, 107, 5, (129, 132, 203))
-    gfxdraw.hline(surface, 0, 600, 100, _BLACK)
+        points += _bar(kept, (left, 85, left, 115, right, 115, right, 85), _BLACK)
+        points += _bar(kept, pole, (202, 152, 101))
+        points += kept.disc(middle, 107, 5, (129, 132, 203))
+    gfxdraw.hline(kept.surface, 0, 600, 100, _BLACK)
     return points
 
 
@@ -127,18 +114,18 @@ def _plan_acrobot(state: Sequence[float], _: None) -> Plan:
     return int(x), int(y), *upper, *_turned(link, second - np.pi / 2, x, y)
 
 
-def _paint_acrobot(surface, plan: Plan | None) -> list[tuple[int, int]]:
+def _paint_acrobot(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
     import pygame
 
     if plan is None:
         goal = 1 * _ACROBOT + 250.0
         ends = (-2.2 * _ACROBOT + 250.0, goal), (2.2 * _ACROBOT + 250.0, goal)
-        pygame.draw.line(surface, _BLACK, *ends)
+        pygame.draw.line(kept.surface, _BLACK, *ends)
         return []
     points, radius = [], int(_THICK)
     for x, y, *link in ((250, 250, *plan[2:10]), (*plan[:2], *plan[10:])):
-        points += _bar(surface, link, (0, 204, 204))
-        points += _disc(surface, x, y, radius, (204, 204, 0))
+        points += _bar(kept, link, (0, 204, 204))
+        points += kept.disc(x, y, radius, (204, 204, 0))
     return points
 
 
@@ -154,23 +141,23 @@ def _plan_pendulum(state: Sequence[float], torque: np.float32 | None) -> Plan:
     return *end, *arrow, *rod
 
 
-def _paint_pendulum(surface, plan: Plan | None) -> list[tuple[int, int]]:
+def _paint_pendulum(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]]:
     import pygame
 
     if plan is None:
         return []
     x, y, side, flipped, *rod = plan
     red, radius = (204, 77, 77), int(_ROD)
-    points = _bar(surface, rod, red)
-    points += _disc(surface, 250, 250, radius, red)
-    points += _disc(surface, x, y, radius, red)
+    points = _bar(kept, rod, red)
+    points += kept.disc(250, 250, radius, red)
+    points += kept.disc(x, y, radius, red)
     if side >= 0:
         arrow = pygame.transform.smoothscale(_arrow(), (side, side))
         arrow = pygame.transform.flip(arrow, bool(flipped), True)
         left, top = 250 - arrow.get_rect().centerx, 250 - arrow.get_rect().centery
-        surface.blit(arrow, (left, top))
+        kept.surface.blit(arrow, (left, top))
         points += [(left, top), (left + side, top + side)]
-    _disc(surface, 250, 250, int(0.05 * _PENDULUM), _BLACK)
+    kept.disc(250, 250, int(0.05 * _PENDULUM), _BLACK)
     return points
 
 

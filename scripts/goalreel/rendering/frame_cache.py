@@ -39,7 +39,7 @@ import numpy as np
 from goalreel.arrays import ranges
 from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
-from goalreel.rendering.blocks import Drawn, Group, SizedGroup
+from goalreel.rendering.blocks import Drawn, Group
 from goalreel.rendering.layers import Layer, Patches
 
 VERSION = 2
@@ -64,15 +64,13 @@ class FrameCache:
 
     def __getitem__(self, which: int | slice) -> np.ndarray:
         """Return one frame, or the frames of a slice."""
-        if isinstance(which, slice):
-            chosen = range(*which.indices(len(self)))
-            frames = np.empty((len(chosen), *self.background.shape), np.uint8)
-            for row, frame in enumerate(chosen):
-                frames[row] = self._compose(frame)
-            return frames
-        if not -len(self) <= which < len(self):
-            raise IndexError(f"frame {which} of a cache of {len(self)} frames")
-        return self._compose(int(which) % len(self))
+        chosen = range(len(self))[which]
+        if not isinstance(which, slice):
+            return self._compose(chosen)
+        frames = np.empty((len(chosen), *self.background.shape), np.uint8)
+        for row, frame in enumerate(chosen):
+            frames[row] = self._compose(frame)
+        return frames
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield every frame, each an array of its own."""
@@ -114,14 +112,14 @@ class DrawnFrames:
         self._episodes: list[list[int]] = []  # the frames of each group
         self._sizes: list[tuple[int, int]] = []  # of each group
 
-    def add(self, groups: Iterable[SizedGroup]) -> None:
+    def add(self, groups: Iterable[Group]) -> None:
         """Write an episode's groups."""
         lengths = []
-        for frames, group, size in groups:
+        for group in groups:
             self._add(f"changes_{len(self._sizes)}", group.changes)
             self._add(f"blocks_{len(self._sizes)}", group.blocks)
-            self._sizes.append(size)
-            lengths.append(frames)
+            self._sizes.append(group.size)
+            lengths.append(group.count)
         self._episodes.append(lengths)
 
     def finish(self, order: np.ndarray, source: str, spec: Spec) -> None:
@@ -198,11 +196,12 @@ def _drawn(arrays: npz.Reader, frames: int, sizes: np.ndarray, size: tuple[int, 
     """Return the layer of a file of drawn pictures, padded to at least a size."""
     starts, numbers = arrays["groups"].T
     size = tuple(np.maximum(sizes.max(axis=0), size).tolist())
+    ends = np.append(starts, frames)
 
     @lru_cache(_GROUPS)
     def group(index: int) -> Group:
-        number, own = numbers[index], tuple(sizes[index % len(sizes)].tolist())
-        return Group(arrays[f"changes_{number}"], arrays[f"blocks_{number}"]).padded(own, size)
+        own, count = tuple(sizes[index % len(sizes)].tolist()), int(ends[index + 1] - ends[index])
+        parts = (arrays[f"{name}_{numbers[index]}"] for name in ("changes", "blocks"))
+        return Group(own, count, *parts).padded(size)
 
-    ends = np.append(starts, frames)
     return Drawn("picture", size, ends, group, np.arange(frames))

@@ -1,10 +1,8 @@
-"""The camera: episodes of what has no atlas, drawn while they are played, or afterwards.
+"""The frame recorder: episodes of what has no atlas, drawn while they are played, or afterwards.
 
 To draw an attempt that fails is in vain; to play one again that was kept and not drawn costs its
-steps. So a batch is drawn while it is played as long as all that drawing has taken, times the share
-of attempts that failed, is no more than what stepping has taken, times the share that was kept.
-Else those that are kept are played again. Either way the frames are the same. What is stepped here,
-and not by Gymnasium, is drawn from its states, when it is known which episodes are kept.
+steps. So a batch is drawn while it is played as long as that has been the cheaper, else those that
+are kept are played again. What goalreel steps itself is drawn from the states of those kept.
 """
 
 import contextlib
@@ -18,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from goalreel.arrays import to_rgb
 from goalreel.cli import ProgressLog
 from goalreel.environments.classic_control import ClassicControl
 from goalreel.environments.drawing.block_store import BlockFrame
@@ -27,7 +24,7 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.blocks import Recorder, SizedGroup
+from goalreel.rendering.blocks import Group, Recorder
 from goalreel.rendering.classic_control_scene import Artist
 from goalreel.rendering.frame_cache import DrawnFrames
 from goalreel.simulation.episodes import Episode
@@ -49,13 +46,11 @@ _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a t
 class FrameRecorder:
     """Films the episodes of a shard; see simulation.episodes.FrameRecorder.
 
-    The shard's first episode is played once more by Gymnasium, in a new instance, and everything is
-    compared; what is drawn here, with every sixteenth picture of Gymnasium's. Only the beginning of
-    a long episode is compared, so that a shard of few long episodes takes little longer.
-    If instances take long to make, the first episode is tried in one that has played another: if
-    all is the same there, instances play one episode after another.
-
-    An environment with `check` false is drawn while it is played, and never played again.
+    The first steps of the shard's first episode are played once more by Gymnasium, in a new
+    instance, and everything is compared; what is drawn here, with every sixteenth picture. If
+    instances take long to make, it is played in one that has played another: if all is the same
+    there, instances play one episode after another. An environment with `check` false is drawn
+    while it is played, and never played again.
 
     Raises GoalreelError if an episode does not depend on its seed alone, and if a picture is not
     uint8 (H, W, 3).
@@ -148,7 +143,7 @@ class FrameRecorder:
         self._frames.finish(order, source, spec)
         self._environment.close()
 
-    def _drawn(self, episode: Episode) -> Iterator[SizedGroup]:
+    def _drawn(self, episode: Episode) -> Iterator[Group]:
         """Yield the groups of an episode that was played without pictures."""
         recorder, env = Recorder(), None
         if self._artist:
@@ -230,12 +225,12 @@ class _Take:
         self._write(self._recorder.add(checked))
         self.changes.append(self._recorder.change)
 
-    def _write(self, groups: Iterable[SizedGroup]) -> None:
+    def _write(self, groups: Iterable[Group]) -> None:
         for group in groups:
             pickle.dump(group, self._file)
             self._groups += 1
 
-    def groups(self) -> Iterator[SizedGroup]:
+    def groups(self) -> Iterator[Group]:
         """Yield the groups, as DrawnFrames takes them."""
         self._write(self._recorder.rest())
         self._file.seek(0)
@@ -289,7 +284,7 @@ def replayed(
                     problem = f"Gymnasium gives {what} {again.tolist()}, the recording has "
                     problem += f"{recorded.tolist()}. {_SEED_ALONE}"
                     raise _error(environment, episode.seed, step, problem)
-            yield to_rgb(instance.env.render()) if step % every == 0 else None
+            yield instance.render() if step % every == 0 else None
 
 
 def _error(environment: GymnasiumEnvironment, seed: int, step: int, problem: str) -> GoalreelError:

@@ -18,17 +18,20 @@ _BLACK, _GREY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
 
 @dataclass(frozen=True)
 class GymnasiumStyle:
-    """Pixel for pixel what `env.render()` draws; see styles.Style."""
+    """Pixel for pixel what `env.render()` draws.
+
+    A position's picture is known by its key, a few small integers.
+    """
 
     env: str
 
     @property
     def float32_states(self) -> bool:
-        """Whether states turn float32 at the first step."""
+        """Whether a key depends on states' precision, which turn float32 at the first step."""
         return describe(self.env).float32_states
 
     def keys(self, positions: np.ndarray) -> np.ndarray:
-        """Return the keys, (n, 12) int64; see mountain_car_scene."""
+        """Return the keys, (n, 12) int64, of `positions`, (n,) float64 or float32."""
         return scene.keys(positions)
 
     def all_keys(self) -> np.ndarray:
@@ -36,7 +39,11 @@ class GymnasiumStyle:
         return scene.all_keys(describe(self.env))
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
-        """Draw pictures; see Style.draw."""
+        """Draw the empty track and the car at each of `keys`, (n, k) integers.
+
+        Returns the track, (H, W, 3) uint8, and an iterator of (top, left, pixels): a box of the
+        picture, (h, w, 3) uint8, outside of which it equals the track.
+        """
         kept, car = KeptSurface((scene.HEIGHT, scene.WIDTH)), describe(self.env)
         from pygame import draw
 
@@ -62,17 +69,11 @@ def _boxes(
 
 def _draw_car(kept: KeptSurface, key: list[int]):
     """Draw the car and return the box around it."""
-    from pygame import gfxdraw
-
     points = list(zip(key[0::2], key[1::2], strict=True))
-    corners, wheels, radius = points[:4], points[4:], scene.WHEEL_RADIUS
-    gfxdraw.aapolygon(kept.surface, corners, _BLACK)
-    gfxdraw.filled_polygon(kept.surface, corners, _BLACK)
-    for x, y in wheels:
-        gfxdraw.aacircle(kept.surface, x, y, radius, _GREY)
-        gfxdraw.filled_circle(kept.surface, x, y, radius, _GREY)
-        corners += [(x - radius, y - radius), (x + radius, y + radius)]
-    return kept.box(corners)
+    spanned = kept.polygon(points[:4], _BLACK)
+    for x, y in points[4:]:
+        spanned += kept.disc(x, y, scene.WHEEL_RADIUS, _GREY)
+    return kept.box(spanned)
 
 
 def _draw_flag(kept: KeptSurface, car: EnvTraits):
@@ -83,6 +84,4 @@ def _draw_flag(kept: KeptSurface, car: EnvTraits):
     top = foot + 50
     cloth = [(x, top), (x, top - 10), (x + 25, top - 5)]
     gfxdraw.vline(kept.surface, x, foot, top, _BLACK)
-    gfxdraw.aapolygon(kept.surface, cloth, _YELLOW)
-    gfxdraw.filled_polygon(kept.surface, cloth, _YELLOW)
-    return kept.box([(x, foot), *cloth])
+    return kept.box([(x, foot), *kept.polygon(cloth, _YELLOW)])

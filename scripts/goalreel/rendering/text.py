@@ -9,7 +9,6 @@ from functools import cache
 
 import numpy as np
 
-from goalreel.errors import GoalreelError
 from goalreel.rendering.captions import CHARACTERS
 from goalreel.rendering.layers import Patches
 
@@ -26,15 +25,11 @@ def draw_text(
 
     size: the font's, in pixels. The height depends on it alone, so that lines of one size stand on
     one baseline. width: at most so wide; longer text is set smaller and, at 8 pixels, cut with an
-    ellipsis. Raises GoalreelError if the font lacks a character.
+    ellipsis. What the font lacks is a question mark.
     """
     from PIL import Image, ImageDraw
 
-    if missing := sorted(set(text) - set(CHARACTERS)):
-        raise GoalreelError(
-            f"the font has no {', '.join(map(repr, missing))} for {text!r}; "
-            f"allowed: ASCII and · ° …"
-        )
+    text = "".join(letter if letter in CHARACTERS else "?" for letter in text)
     fitting, length = size, _font(size).getlength(text)
     if width is not None:
         while fitting > _SMALLEST and length > width:

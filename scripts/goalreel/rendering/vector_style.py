@@ -116,7 +116,7 @@ class VectorStyle:
         return np.arange(WIDTH * STEPS)[:, None]
 
     def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
-        """Draw the empty track and the car at each of `keys`; see Style.draw."""
+        """Draw the empty track and the car at each of `keys`; see GymnasiumStyle.draw."""
         hill, flag = self._hill(), self._drawn(self._flag())
         track = hill.copy()
         _paste(track, *flag)

@@ -17,7 +17,7 @@ from goalreel.files.atomic import replacing
 from goalreel.films.shards import shard_paths
 from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.captions import CHARACTERS, outcome
+from goalreel.rendering.captions import outcome
 from goalreel.rendering.overlay import framed
 from goalreel.rendering.text import Colour, draw_text
 from goalreel.report.reach_rate import policy_label
@@ -154,8 +154,7 @@ def _write(page: np.ndarray, left: int, width: int, lines: Sequence[str]) -> Non
 def _label(run: Run, runs: tuple[Run, Run]) -> str:
     """Return what a run is called: its folder, its policy and, where they differ, environment."""
     differ = len({other.env for other in runs}) > 1
-    text = f"{run.name} · {f'{run.env}, ' if differ else ''}{run.policy}"
-    return "".join(letter if letter in CHARACTERS else "?" for letter in text)
+    return f"{run.name} · {f'{run.env}, ' if differ else ''}{run.policy}"
 
 
 def _result(episode: Episode, run: Run) -> str:

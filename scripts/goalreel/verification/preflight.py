@@ -164,7 +164,7 @@ def _play(config: Mapping, folder: Path) -> float:
     seeds = episode_seeds(config["seed"], np.arange(1), 0)
     if scene.policy is None:
         if not describe(config["env"]).computed:
-            Instance(scene.env, int(seeds[0])).env.render()
+            Instance(scene.env, int(seeds[0])).render()
         return 0.0
     scene.policy.check(scene.env)
     if describe(config["env"]).computed:

@@ -45,6 +45,22 @@ class KeptSurface:
         right, bottom = int(max(across)) + _EDGE + 1, int(max(down)) + _EDGE + 1
         return self.surface.get_rect().clip((left, top, right - left, bottom - top))
 
+    def polygon(self, points: list, color: tuple) -> list:
+        """Draw a polygon as Gymnasium's renderers do; return the points that it spans."""
+        from pygame import gfxdraw
+
+        gfxdraw.aapolygon(self.surface, points, color)
+        gfxdraw.filled_polygon(self.surface, points, color)
+        return points
+
+    def disc(self, x: int, y: int, radius: int, color: tuple) -> list:
+        """Draw a disc as Gymnasium's renderers do; return the points that it spans."""
+        from pygame import gfxdraw
+
+        gfxdraw.aacircle(self.surface, x, y, radius, color)
+        gfxdraw.filled_circle(self.surface, x, y, radius, color)
+        return [(x - radius, y - radius), (x + radius, y + radius)]
+
     def mend(self, boxes: list) -> None:
         """Draw the ground over boxes."""
         for box in boxes:

@@ -158,7 +158,7 @@ CODE_EDITS = {
     "goalreel/environments/mountain_car.py": ALL,
     "goalreel/policies/policy.py": ALL,
     "goalreel/simulation/trajectories.py": ALL | {"coded_atlas": 1},
-    "goalreel/rendering/gymnasium_drawing.py": RENDER | DRAWN,
+    "goalreel/rendering/gymnasium_style.py": RENDER | DRAWN,
     "goalreel/rendering/vector_style.py": RENDER | DRAWN,
     "goalreel/films/render.py": RENDER,
     "goalreel/encoding/x264.py": CODED,

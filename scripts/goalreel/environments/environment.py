@@ -3,15 +3,12 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from goalreel.environments.action_space import ActionSpace
 from goalreel.environments.registry import CLASSIC_CONTROL, describe
-
-if TYPE_CHECKING:
-    from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 
 # Observations of several environments: an array (num_envs, ...), of a Dict space one for each key.
 Batch = np.ndarray | dict[str, "Batch"]
@@ -94,7 +91,7 @@ def make_environment(config: Mapping) -> Environment:
     return gymnasiums_environment(config)
 
 
-def gymnasiums_environment(config: Mapping) -> "GymnasiumEnvironment":
+def gymnasiums_environment(config: Mapping) -> Environment:
     """Return the environment of a stage's configuration with what plays it in Gymnasium."""
     from goalreel.environments.classic_control import ClassicControl
     from goalreel.environments.gymnasium_env import GymnasiumEnvironment

@@ -5,7 +5,8 @@ numpy/random/bit_generator.pyx (SeedSequence, after M. E. O'Neill's seed_seq_fe)
 numpy/random/src/pcg64 (PCG XSL RR 128/64).
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,8 +40,7 @@ def episode_seeds(root_seed: int, reaches: np.ndarray, attempt: int) -> np.ndarr
     return (state[0] >> _U64(64 - SEED_BITS)).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Pcg64:
+class Pcg64(NamedTuple):
     """The states of many PCG64 generators: 128-bit state and increment in halves.
 
     Every field is (n,) uint64. Drawing returns a new object; nothing is changed in place.
@@ -62,9 +62,7 @@ class Pcg64:
 
     def take(self, mask: np.ndarray) -> "Pcg64":
         """Return the chosen generators (a boolean mask or indices)."""
-        return Pcg64(
-            self.state_high[mask], self.state_low[mask], self.inc_high[mask], self.inc_low[mask]
-        )
+        return Pcg64(*(part[mask] for part in self))
 
 
 def reset_generators(seeds: np.ndarray) -> Pcg64:
@@ -116,17 +114,22 @@ def _generators(entropy: list[np.ndarray]) -> Pcg64:
     return Pcg64(high, low, inc_high, inc_low)
 
 
-def _pool(entropy: list[np.ndarray]) -> list[np.ndarray]:
-    """SeedSequence.mix_entropy: hash words of (n,) uint32 into a pool of four."""
-    constant = _INIT_A
+def _hasher(constant: int, multiplier: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return SeedSequence's hash of uint32, whose constant changes with each call."""
 
-    def hashed(value):
+    def hashed(value: np.ndarray) -> np.ndarray:
         nonlocal constant
         value = value ^ np.uint32(constant)
-        constant = constant * _MULT_A & _WORD
+        constant = constant * multiplier & _WORD
         value = value * np.uint32(constant)
         return value ^ (value >> _SHIFT)
 
+    return hashed
+
+
+def _pool(entropy: list[np.ndarray]) -> list[np.ndarray]:
+    """SeedSequence.mix_entropy: hash words of (n,) uint32 into a pool of four."""
+    hashed = _hasher(_INIT_A, _MULT_A)
     zero = np.zeros_like(entropy[0])
     padded = entropy + [zero] * (_POOL - len(entropy))
     pool = [hashed(word) for word in padded[:_POOL]]
@@ -147,13 +150,8 @@ def _mix(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _generate_state(pool: list[np.ndarray], count: int) -> list[np.ndarray]:
     """SeedSequence.generate_state(count, np.uint64): `count` arrays of (n,) uint64."""
-    constant = _INIT_B
-    words = []
-    for i in range(2 * count):
-        value = pool[i % _POOL] ^ np.uint32(constant)
-        constant = constant * _MULT_B & _WORD
-        value = value * np.uint32(constant)
-        words.append((value ^ (value >> _SHIFT)).astype(np.uint64))
+    hashed = _hasher(_INIT_B, _MULT_B)
+    words = [hashed(pool[i % _POOL]).astype(np.uint64) for i in range(2 * count)]
     return [low | (high << _U64(32)) for low, high in zip(words[::2], words[1::2], strict=True)]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from goalreel.environments.registry import MOUNTAIN_CARS, describe
 from goalreel.errors import GoalreelError
-from goalreel.rendering.gymnasium_drawing import GymnasiumStyle
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.vector_style import VectorStyle
 
 Style = GymnasiumStyle | VectorStyle

@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from goalreel.environments.registry import describe
-from goalreel.rendering.mountain_car_scene import (
+from goalreel.rendering.gymnasium_style import (
     CLEARANCE,
     HEIGHT,
     MIN_POSITION,

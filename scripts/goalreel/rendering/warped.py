@@ -9,7 +9,7 @@ from goalreel.arrays import paste
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
 from goalreel.policies.preprocessing import WARPS
-from goalreel.rendering.gymnasium_drawing import GymnasiumStyle
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 
 
 class WarpedPictures:

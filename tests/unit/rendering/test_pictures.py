@@ -11,7 +11,7 @@ from gymnasium_frames import drawn, played
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.environments.registry import describe
 from goalreel.provenance.spec import NO_SPEC
-from goalreel.rendering.mountain_car_scene import distinct_positions, keys
+from goalreel.rendering.gymnasium_style import distinct_positions, keys
 from goalreel.simulation.trajectories import Attempts, Trajectories
 
 ENVS = pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])

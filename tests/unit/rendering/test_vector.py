@@ -13,7 +13,7 @@ from goalreel.films.render import render_states
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.atlas import draw_atlas, read_atlas, write_atlas
 from goalreel.rendering.frame_cache import open_cache, write_cache
-from goalreel.rendering.mountain_car_scene import MIN_POSITION, SCALE
+from goalreel.rendering.gymnasium_style import MIN_POSITION, SCALE
 from goalreel.rendering.styles import make_style
 from goalreel.rendering.vector_style import PALETTES
 from goalreel.workflow.config import load_config

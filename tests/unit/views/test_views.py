@@ -13,8 +13,8 @@ from PIL import Image, ImageDraw, ImageFont
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
 from goalreel.provenance.spec import canonical, parse_spec
+from goalreel.rendering.gymnasium_style import keys
 from goalreel.rendering.layers import Patches
-from goalreel.rendering.mountain_car_scene import keys
 from goalreel.simulation.trajectories import Trajectories, read_trajectories, write_trajectories
 from goalreel.views.phase import portraits, read_trails
 from goalreel.views.shard_files import write_video

@@ -1,21 +1,25 @@
-"""The geometry of Gymnasium's Mountain Car scene: which picture a position gives.
+"""Gymnasium's style: Mountain Car's frames by the pygame calls of Gymnasium's renderer.
 
 Gymnasium truncates the car's corners and wheel centres to integers before it draws them, so a
 picture is a function of twelve small integers, its *key*, and there are only about 6,700 of them.
 Source: `render` in gymnasium/envs/classic_control/mountain_car.py (1.4.0), whose order of
-operations is kept.
+operations and calls is kept. pygame-ce's version shapes the pixels.
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, EnvTraits
+from goalreel.environments.drawing.kept_surface import KeptSurface
+from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, EnvTraits, describe
 
 WIDTH, HEIGHT = 600, 400
 SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
 CLEARANCE = 10
 WHEEL_RADIUS = 8
+_BLACK, _GREY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
 # Four corners of the car and two wheel centres, relative to the foot of the car, in pixels.
 _POINTS = ((-20, 0), (-20, 20), (20, 20), (20, 0), (10, 0), (-10, 0))
 
@@ -53,12 +57,6 @@ def keys(positions: np.ndarray) -> np.ndarray:
     return np.stack(coordinates, axis=1)
 
 
-def all_keys(car: EnvTraits) -> np.ndarray:
-    """Return every key that a position of the car can give: (pictures, 12) int64, sorted."""
-    dtypes = [np.float64, np.float32] if car.float32_states else [np.float64]
-    return np.unique(np.concatenate([keys(distinct_positions(dtype)) for dtype in dtypes]), axis=0)
-
-
 def distinct_positions(dtype: type) -> np.ndarray:
     """Return a position of `dtype` for each picture.
 
@@ -81,3 +79,74 @@ def distinct_positions(dtype: type) -> np.ndarray:
     candidates = np.concatenate(found)
     _, first = np.unique(keys(candidates), axis=0, return_index=True)
     return candidates[first]
+
+
+@dataclass(frozen=True)
+class GymnasiumStyle:
+    """Pixel for pixel what `env.render()` draws.
+
+    A position's picture is known by its key, a few small integers.
+    """
+
+    env: str
+
+    @property
+    def float32_states(self) -> bool:
+        """Whether a key depends on states' precision, which turn float32 at the first step."""
+        return describe(self.env).float32_states
+
+    keys = staticmethod(keys)
+
+    def all_keys(self) -> np.ndarray:
+        """Return every key that a position can give: (pictures, 12) int64, sorted."""
+        dtypes = [np.float64, np.float32] if self.float32_states else [np.float64]
+        found = [keys(distinct_positions(dtype)) for dtype in dtypes]
+        return np.unique(np.concatenate(found), axis=0)
+
+    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
+        """Draw the empty track and the car at each of `keys`, (n, k) integers.
+
+        Returns the track, (H, W, 3) uint8, and an iterator of (top, left, pixels): a box of the
+        picture, (h, w, 3) uint8, outside of which it equals the track.
+        """
+        kept, car = KeptSurface((HEIGHT, WIDTH)), describe(self.env)
+        from pygame import draw
+
+        across = np.linspace(MIN_POSITION, MAX_POSITION, 100)
+        x, y = (across - MIN_POSITION) * SCALE, height(across) * SCALE
+        draw.aalines(kept.surface, points=list(zip(x, y, strict=True)), closed=False, color=_BLACK)
+        kept.keep()
+        # A flag drawn over itself would have a darker edge, which is antialiased.
+        flag = _draw_flag(kept, car)
+        track = kept.read(kept.surface.get_rect())
+        kept.mend([flag])
+        return track, _boxes(kept, car, keys)
+
+
+def _boxes(
+    kept: KeptSurface, car: EnvTraits, keys: np.ndarray
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    for key in keys.tolist():
+        box, flag = _draw_car(kept, key), _draw_flag(kept, car)
+        yield HEIGHT - box.bottom, box.left, kept.read(box)
+        kept.mend([box, flag])
+
+
+def _draw_car(kept: KeptSurface, key: list[int]):
+    """Draw the car and return the box around it."""
+    points = list(zip(key[0::2], key[1::2], strict=True))
+    spanned = kept.polygon(points[:4], _BLACK)
+    for x, y in points[4:]:
+        spanned += kept.disc(x, y, WHEEL_RADIUS, _GREY)
+    return kept.box(spanned)
+
+
+def _draw_flag(kept: KeptSurface, car: EnvTraits):
+    """Draw the flag and return the box around it."""
+    from pygame import gfxdraw
+
+    x, foot = flag_foot(car)
+    top = foot + 50
+    cloth = [(x, top), (x, top - 10), (x + 25, top - 5)]
+    gfxdraw.vline(kept.surface, x, foot, top, _BLACK)
+    return kept.box([(x, foot), *kept.polygon(cloth, _YELLOW)])

@@ -72,7 +72,7 @@ class FrameRecorder:
         self._environment, self._frames, self._success = environment, frames, success
         self._artist = Artist(environment) if isinstance(environment, ClassicControl) else None
         self._takes: dict[int, _Take] = {}  # the batch's pictures, by index
-        self._kept: dict[int, Episode] = {}  # the batch's episodes that are kept, by index
+        self._kept: dict[int, Iterator[Group]] = {}  # the batch's groups that are kept, by index
         self._sample: tuple[Episode, _Take | None] | None = None  # the shard's first episode
         self._count = self._attempts = 0
         self._drawing = self._stepping = 0.0  # seconds
@@ -109,29 +109,23 @@ class FrameRecorder:
 
     def end(self, index: int, episode: Episode, returned: float) -> None:
         """Keep an episode, or drop its pictures at once."""
+        take = self._takes.pop(index, None)
         if index == self._first:
-            self._sample = episode, self._takes.get(index)
+            self._sample = episode, take
         self._attempts += 1
         self._steps += len(episode.actions)
         ending = episode.terminated, episode.truncated
         if self._success is None or has_reached(self._success, *ending, returned):
             self._count += 1
-            self._kept[index] = episode
-        else:
-            self._takes.pop(index, None)
+            self._kept[index] = take.groups() if take else self._drawn(episode)
 
     def finish(self) -> None:
         """Write the pictures of the batch's episodes that are kept."""
         if self._sample is not None:
             self._check_sample(*self._sample)
             self._sample = None
-        for index, episode in sorted(self._kept.items(), key=lambda item: item[0]):
-            if take := self._takes.pop(index, None):
-                self._frames.add(take.groups())
-                continue
-            self._frames.add(self._drawn(episode))
-            self._shot += len(episode.states)
-            self._log.update(self._count, self._shot)
+        for index in sorted(self._kept):
+            self._frames.add(self._kept.pop(index))
 
     def arrange(self, order: np.ndarray) -> None:
         """Take the order of the film: its episodes, by their numbers among those kept."""
@@ -156,6 +150,8 @@ class FrameRecorder:
         yield from recorder.rest()
         if env is not None:
             self._environment.release(env)
+        self._shot += len(episode.states)
+        self._log.update(self._count, self._shot)
 
     def _check_sample(self, episode: Episode, take: "_Take | None") -> None:
         """Find out whether an episode repeats itself, and whether instances can be used again.

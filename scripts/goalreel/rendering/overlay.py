@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from goalreel.arrays import ranges
 from goalreel.environments.registry import MAX_SPEED, describe
 from goalreel.errors import GoalreelError
 from goalreel.rendering.blocks import Drawn
@@ -162,15 +163,9 @@ def _with_cards(
     layer: Layer | Drawn, offsets: np.ndarray, cards: int, shown: int | np.ndarray
 ) -> Layer | Drawn:
     """Return a layer with `cards` more frames before each episode; `shown` is on them."""
-    episodes = np.arange(len(offsets) - 1)
-    index = np.empty(len(layer.index) + cards * len(episodes), layer.index.dtype)
-    starts = offsets[:-1] + cards * episodes
-    index[(starts[:, None] + np.arange(cards)).ravel()] = np.repeat(
-        np.broadcast_to(shown, episodes.shape), cards
-    )
-    moved = np.repeat(cards * (episodes + 1), np.diff(offsets))
-    index[np.arange(len(layer.index)) + moved] = layer.index
-    return replace(layer, index=index)
+    resets = offsets[:-1]
+    on_cards = np.repeat(np.broadcast_to(shown, resets.shape), cards)
+    return replace(layer, index=np.insert(layer.index, np.repeat(resets, cards), on_cards))
 
 
 def hud_layers(canvas: Canvas, rows: TextRows, trajectories: Trajectories, env: str) -> list[Layer]:
@@ -227,7 +222,7 @@ def _hud_parts(
 
 def _steps(trajectories: Trajectories) -> np.ndarray:
     """Return each state's step, (states,) int64."""
-    return np.concatenate([np.arange(length) for length in np.diff(trajectories.offsets)])
+    return ranges(np.zeros(len(trajectories), np.int64), np.diff(trajectories.offsets))
 
 
 def _tenths(trajectories: Trajectories) -> np.ndarray:

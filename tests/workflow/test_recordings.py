@@ -1,18 +1,15 @@
 """Recorded episodes are played exactly as they were, or refused with what is wrong."""
 
-import csv
 import zipfile
 
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, PUMP
+from conftest import CONTINUOUS, DISCRETE
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError, UnusableFileError
-from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
-from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_blocks import read_blocks, write_blocks
 from goalreel.simulation.recording_file import read_recording
@@ -21,7 +18,16 @@ CARTPOLE = make_environment({"env": "CartPole-v1"})
 SEEDS = np.arange(20) + 2**40
 
 
-def record(path, env, count, steps=None, pick=lambda env: env.action_space.sample(), **make):
+def save(path, **columns):
+    """Write columns as documented, into an .npz or a CSV file."""
+    if path.suffix == ".npz":
+        np.savez(path, **{name: np.array(column) for name, column in columns.items()})
+    else:
+        rows = [columns, *zip(*columns.values(), strict=True)]
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+
+
+def record(path, env, count, steps=None, **make):
     """Play episodes with Gymnasium alone and write them down as documented; return what it gave."""
     env, rows, given = gymnasium.make(env, **make), [], []
     for episode in range(count):
@@ -31,21 +37,15 @@ def record(path, env, count, steps=None, pick=lambda env: env.action_space.sampl
         whole = env.spec.name in ("CartPole", "Pendulum")  # what is recorded here
         states, rewards, over = [env.unwrapped.state if whole else obs], [], False
         while not over and len(rewards) != steps:
-            action = pick(env)
-            rows.append((f"{episode + 10}", seed, *np.ravel(action).tolist()))
+            action = env.action_space.sample()
+            rows.append((episode + 10, seed, *np.ravel(action).tolist()))
             obs, reward, *ends, _ = env.step(action)
             over = any(ends)
             states.append(env.unwrapped.state if whole else obs)
             rewards.append(reward)
         given.append((seed, np.array(states), np.array(rewards), ends))
-    width = len(rows[0]) - 2
-    names = ["action"] if width == 1 else [f"action_{i}" for i in range(width)]
-    if path.suffix == ".npz":
-        episode, seed, *actions = (np.array(column, float) for column in zip(*rows, strict=True))
-        np.savez(path, episode=episode, seed=seed.astype(int), action=np.stack(actions, axis=1))
-    else:
-        with path.open("w", newline="") as stream:
-            csv.writer(stream).writerows([["episode", "seed", *names], *rows])
+    episodes, seeds, actions = zip(*rows, strict=True)
+    save(path, episode=episodes, seed=seeds, action=actions)
     return given
 
 
@@ -79,20 +79,6 @@ def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, su
         assert row["reached"] == ends[0]
 
 
-def test_a_recording_of_a_goal_reaches_it(tmp_path):
-    path = tmp_path / "r.csv"
-    pump = lambda env: 2 if env.unwrapped.state[1] >= 0 else 0  # noqa: E731
-    record(path, DISCRETE, 4, pick=pump)
-    made = played(path, make_environment({"env": DISCRETE}), 4)
-    ours = simulate_episodes(
-        made.episodes.seed, make_environment({"env": DISCRETE}), make_policy(PUMP)
-    )
-    assert made.episodes.reached.all() and made.episodes.steps.tolist() == ours.steps.tolist()
-    part = played(path, make_environment({"env": DISCRETE}), 4, 0, first=2)
-    assert part.episodes.reach.tolist() == [2, 3] and not part.episodes.reached.any()
-    assert np.array_equal(part.states, made.states[made.offsets[2] :])
-
-
 @pytest.mark.parametrize("env", ["CartPole-v1", DISCRETE])
 def test_actions_after_the_environments_end_are_refused(tmp_path, env):
     path = tmp_path / "r.csv"
@@ -106,22 +92,11 @@ def test_actions_after_the_environments_end_are_refused(tmp_path, env):
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
 @pytest.mark.parametrize(
-    ("seeds", "row"),
-    [
-        ([7, 2.5, 7], 2),
-        ([0, 2.0**53, 0.5], 2),
-        ([-1, 7, 8], 1),
-    ],
+    ("seeds", "row"), [([7, 2.5, 7], 2), ([0, 2.0**53, 0.5], 2), ([-1, 7, 8], 1)]
 )
 def test_a_seed_that_is_none_is_refused_with_its_row(tmp_path, suffix, seeds, row):
     path = tmp_path / f"r{suffix}"
-    if suffix == ".npz":
-        whole = all(isinstance(seed, int) for seed in seeds)
-        kind = float if not whole else np.uint64 if min(seeds) >= 0 else np.int64
-        np.savez(path, episode=[0, 1, 2], seed=np.array(seeds, kind), action=[0, 0, 0])
-    else:
-        rows = [f"{number},{seed},0\n" for number, seed in enumerate(seeds)]
-        path.write_text("episode,seed,action\n" + "".join(rows))
+    save(path, episode=range(3), seed=seeds, action=[0, 0, 0])
     with pytest.raises(GoalreelError, match=rf"in row {row}; allowed: one whole number below"):
         read_recording(str(path))
 
@@ -130,11 +105,7 @@ def test_a_seed_that_is_none_is_refused_with_its_row(tmp_path, suffix, seeds, ro
 def test_seeds_of_64_bits_are_whole(tmp_path, suffix):
     """In any column of them: a double would round those from 2**53 on."""
     path, seeds = tmp_path / f"r{suffix}", [7, 2**64 - 1, 2**63 + 5, 2**53 + 1]
-    if suffix == ".npz":
-        np.savez(path, episode=range(4), seed=np.array(seeds, np.uint64), action=[1, 0, 1, 0])
-    else:
-        rows = "".join(f"{number},{seed},0\n" for number, seed in enumerate(seeds))
-        path.write_text(f"episode,seed,action\n{rows}")
+    save(path, episode=range(4), seed=np.array(seeds, np.uint64), action=[1, 0, 1, 0])
     made = played(path, CARTPOLE, 4)
     assert made.episodes.seed.tolist() == seeds
     for episode, seed in enumerate(seeds):

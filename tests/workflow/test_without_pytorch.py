@@ -9,15 +9,6 @@ from pixel_policies import random_policy
 TORCH = importlib.util.find_spec("torch") is not None
 
 
-def test_misspelt_variants_are_corrected(project):
-    output = project.fail("-n", config={"policy": "{name: dqn, variant: basline}"})
-    assert "policy.variant" in output and "baseline" in output and "Traceback" not in output
-    output = project.fail("-n", config={"policy": "{name: dqn, checkpoint: beste}"})
-    assert "did you mean 'best'?; allowed: best, last or a number of decisions" in output
-    output = project.fail("-n", "training", config={"dqn": "{variants: [fastt]}"})
-    assert "dqn.variants.0: unknown value 'fastt'; did you mean 'fast'?" in output
-
-
 @pytest.mark.skipif(TORCH, reason="PyTorch is there")
 @pytest.mark.parametrize("target", ["all", "learning", "training", "report", "pixels"])
 def test_without_pytorch_it_is_asked_for(project, target):

@@ -6,7 +6,6 @@ from pixel_policies import random_perceptron, random_policy
 
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files import npz
-from goalreel.policies.network import Network
 from goalreel.policies.network_file import (
     Checkpoints,
     PixelCheckpoints,
@@ -44,21 +43,6 @@ def test_checkpoints_come_back(kept, tmp_path):
     ):
         read.choose(7)
     assert read_spec(tmp_path / "a.npz").stage == "dqn"
-
-
-def test_pytorch_takes_the_weights_as_they_are(kept, tmp_path):
-    torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
-    write_checkpoints(tmp_path / "p.npz", kept)
-    model = torch.nn.Sequential(
-        *[torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8), torch.nn.ReLU()],
-        torch.nn.Linear(8, 3),
-    )
-    with np.load(tmp_path / "p.npz") as file:
-        named = {name: torch.from_numpy(file[f"1.{name}"]) for name in model.state_dict()}
-    model.load_state_dict(named)
-    seen = np.random.default_rng(0).uniform(-1, 1, (50, 2)).astype(np.float32)
-    chosen = model(torch.from_numpy(seen)).argmax(dim=1).tolist()
-    assert Network.of(kept.weights[1]).act(seen).tolist() == chosen
 
 
 def test_a_file_of_another_kind_or_of_objects_is_refused(tmp_path, kept):

@@ -1,7 +1,5 @@
 """A saved model plays what Stable-Baselines3 itself plays with it, or is refused by name."""
 
-# ruff: noqa: D101, D102, D107 - the environments below are as short as they can be
-
 import re
 import shutil
 from pathlib import Path
@@ -122,13 +120,7 @@ def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_pa
     before = spec()
     (folder / "vecnormalize.pkl").rename(folder / "other.pkl")
     said = refused(folder / "model.zip")
-    for part in (
-        "policy.normalize",
-        "trained with VecNormalize",
-        "model_vecnormalize.pkl",
-        "false",
-    ):
-        assert part in said
+    assert "policy.normalize" in said and "model_vecnormalize.pkl" in said
     assert "other.pkl" in spec(normalize=str(folder / "other.pkl")) != before
     assert policy_of(folder / "model.zip", normalize=False)["normalize"] is False
     (folder / "other.pkl").rename(folder / "model_vecnormalize.pkl")
@@ -210,41 +202,23 @@ def test_state_dependent_exploration_is_drawn_once_an_episode(tmp_path):
             obs, *_ = env.step(action)
 
 
-class Rooms(gymnasium.Env):
-    """Dict observations, and actions of several parts."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    observation_space = gymnasium.spaces.Dict(
-        {"at": gymnasium.spaces.Box(-9, 9, (2,)), "room": gymnasium.spaces.Discrete(3)}
+def rooms(binary=False, **options):
+    """Return an environment of Dict observations, and of actions of several parts."""
+    spaces, env = gymnasium.spaces, gymnasium.make("CartPole-v1", **options)
+    actions = spaces.MultiBinary(2) if binary else spaces.MultiDiscrete([3, 2])
+    seen = spaces.Dict({"at": spaces.Box(-9, 9, (2,)), "leans": spaces.Discrete(2)})
+    env = gymnasium.wrappers.TransformAction(env, lambda a: int(a[0] == a[1]), actions)
+    return gymnasium.wrappers.TransformObservation(
+        env, lambda obs: {"at": obs[:2], "leans": np.int64(obs[2] > 0)}, seen
     )
 
-    def __init__(self, render_mode=None, binary=False):
-        self.render_mode = render_mode
-        several = gymnasium.spaces.MultiDiscrete([3, 2])
-        self.action_space = gymnasium.spaces.MultiBinary(2) if binary else several
 
-    def _observation(self):
-        return {"at": self.at.astype(np.float32), "room": np.int64(self.steps % 3)}
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.at, self.steps = self.np_random.normal(size=2), 0
-        return self._observation(), {}
-
-    def step(self, action):
-        self.at, self.steps = self.at + np.array(action) - 0.5, self.steps + 1
-        return self._observation(), -float(abs(self.at).sum()), self.steps == 12, False, {}
-
-    def render(self):
-        return np.full((32, 32, 3), self.steps, np.uint8)
-
-
-gymnasium.register("TestRooms-v0", Rooms)
+gymnasium.register("TestRooms-v0", rooms)
 
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
-    env = VecNormalize(DummyVecEnv([lambda: Rooms(binary=binary)]), norm_obs_keys=["at"])
+    env = VecNormalize(DummyVecEnv([lambda: rooms(binary=binary)]), norm_obs_keys=["at"])
     model = sb3.PPO("MultiInputPolicy", env, n_steps=64, seed=1, device="cpu").learn(64)
     model.save(tmp_path / "model.zip")
     env.save(tmp_path / "vec_normalize.pkl")
@@ -252,7 +226,7 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
     policy = policy_of(tmp_path / "model.zip", deterministic=False, **config)
     theirs = {"normalized": env, "deterministic": False}
     env.training = False
-    assert_theirs(played(policy, config), model, Rooms(binary=binary), **theirs)
+    assert_theirs(played(policy, config), model, rooms(binary=binary), **theirs)
     others = {**config, "env_kwargs": {"binary": not binary}}
     with pytest.raises(GoalreelError, match="was trained with actions in Multi"):
         load_config(others | {"policy": policy})
@@ -263,7 +237,6 @@ def test_dict_observations_and_actions_of_several_parts(tmp_path, binary):
     [
         ("CartPole-v1", [], "observations in Box (3,); the environment's are in Box (4,); set env"),
         (DISCRETE, [], "observations in Box (3,); the environment's are in Box (2,); set env and "),
-        ("FrozenLake-v1", [], "in Box (3,); the environment's are in Discrete 16; set env and env"),
         ("Pendulum-v1", ["gymnasium.wrappers:TimeAwareObservation"], "are in Box (4,); set env"),
         (
             "Pendulum-v1",

@@ -181,7 +181,6 @@ def test_a_bad_frame_is_told_and_finished_snippets_stay(tmp_path, bad, message, 
     ("options", "message"),
     [
         ({"fps": 0}, "fps: 0; allowed: 0.001 to 1000"),
-        ({"fps": None}, "fps: None"),
         ({"qp": 0.5}, "qp: 0.5; allowed: a whole number from 0"),
         ({"preset": "fastest"}, "preset: 'fastest'; allowed: ultrafast"),
         ({"video_length": -1}, "video_length: -1"),

@@ -108,17 +108,6 @@ def test_random_actions_are_drawn_as_documented(env, policy):
         assert abs(drawn.std() - (1 / 3**0.5 if env == CONTINUOUS else (2 / 3) ** 0.5)) < 0.05
 
 
-def test_policies_keep_what_the_readme_says_of_them():
-    seeds = np.arange(5000)
-    pump = simulate_episodes(seeds, ENVIRONMENTS[DISCRETE], make_policy(PUMP))
-    assert pump.terminated.all()
-    assert (pump.steps.min(), pump.steps.max()) == (113, 125)
-    near = make_policy({"name": "near_optimal", "epsilon": 0.0})
-    near = simulate_episodes(seeds, ENVIRONMENTS[DISCRETE], near)
-    assert 104 < near.steps.mean() < 107
-    assert 0.995 < near.terminated.mean() < 1
-
-
 @pytest.mark.parametrize(("env", "policy"), POLICIES)
 def test_an_episode_alone_is_the_episode_in_company(env, policy):
     seeds = np.arange(100, 200)

@@ -117,7 +117,7 @@ def test_every_field_of_the_published_schema_is_what_the_run_recorded(made):
                 np.abs(shown - other).mean() for other in pictures[max(step - 1, 0) : step + 2]
             ]
             assert around[min(step, 1)] <= min(around) + 0.01
-    assert len({row["data/chunk_index"] for _, row in episodes.iterrows()}) > 1 or len(episodes) < 4
+    assert len({row["data/file_index"] for _, row in episodes.iterrows()}) > 1 or len(episodes) < 4
 
 
 def test_statistics_are_those_of_the_columns(made):

@@ -1,6 +1,7 @@
 """goalreel.film makes, in one call, the film that the workflow makes."""
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -113,21 +114,14 @@ def test_films_of_two_threads_are_those_of_two_calls_in_turn(tmp_path, env):
 
 
 def test_log_and_progress_go_where_the_caller_says(tmp_path, capsys):
-    class Bar:
+    def bar(total, unit):
         """As tqdm is called."""
-
-        def __init__(self, total, unit):
-            shown.append((total, unit))
-
-        def update(self, n):
-            shown.append(n)
-
-        def close(self):
-            shown.append("closed")
+        shown.append((total, unit))
+        return SimpleNamespace(update=shown.append, close=lambda: shown.append("closed"))
 
     lines, shown = [], []
     options = {"episodes": 5, "shard_size": 2, "to": tmp_path / "a.mp4", "max_steps": 20}
-    goalreel.film("Acrobot-v1", log=lines.append, progress=Bar, **options)
+    goalreel.film("Acrobot-v1", log=lines.append, progress=bar, **options)
     assert [line.split(":")[0] for line in lines] == [
         *["simulate"] * 3,
         *["encode"] * 3,

@@ -1,6 +1,5 @@
 """A run as a user sees it: what it makes, what it says, and what it writes where."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -9,9 +8,6 @@ import pandas as pd
 import pytest
 from conftest import FEW
 from project import REPOSITORY, SOURCES
-
-import goalreel
-from goalreel.mp4.reader import read_index
 
 
 def test_summary_stands_at_the_end(filmed):
@@ -90,17 +86,6 @@ def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
 def test_results_that_name_a_file_are_refused(project):
     output = project.fail(config=FEW | {"results": "config.yaml"})
     assert "results: 'config.yaml' is a file" in output and "Traceback" not in output
-
-
-def test_nested_values_on_the_command_line_get_their_types(project):
-    """Snakemake hands them on as text; the jobs get numbers."""
-    config = {"reaches": 1, "encode": "{qp: 31}", "policy": "{epsilon: 0.1}", "film": "{fps: 60}"}
-    project.run(config=config)
-    results = project.folder / "results"
-    encode = json.loads(read_index(results / "segments" / "00000.mp4").comment)["config"]
-    assert encode["film_encoder"]["qp"] == 31 and encode["film.fps"] == 60
-    simulate = goalreel.read_trajectories(results / "trajectories" / "00000.npz").spec.value
-    assert simulate["config"]["policy"] == {"name": "pump", "epsilon": 0.1}
 
 
 def test_a_shard_that_the_film_does_not_have_is_an_error(project):

@@ -10,7 +10,6 @@ import pytest
 from conftest import FEW, of_shard, simulated, write_new_trailer
 from project import REPOSITORY
 
-from goalreel import cli
 from goalreel.errors import GoalreelError, UnusableFileError
 from goalreel.files.checksum_trailer import append_trailer, check_trailer
 from goalreel.films.shards import shard_paths
@@ -55,19 +54,6 @@ def test_shards_of_another_run_are_refused_by_name(shards, change):
     with pytest.raises(UnusableFileError, match="other options|it is of") as error:
         check_inputs(spec, {"trajectories": shards})
     assert error.value.path in shards
-
-
-def test_all_bad_files_are_named_and_deleted_at_once(shards, monkeypatch, capsys):
-    for path in shards:
-        path.write_bytes(path.read_bytes()[:500])
-    spec = parse_spec(specs_of().spec("concat", {}))
-    monkeypatch.setenv(cli.PLANS, json.dumps({str(shards[0].parent): {}}))
-    with pytest.raises(SystemExit):
-        cli.run(lambda: check_inputs(spec, {"trajectories": shards}))
-    *lines, _ = capsys.readouterr().err.splitlines()
-    for path, line in zip(shards, lines, strict=True):
-        assert str(path) in line and "is deleted: it is truncated or corrupt" in line
-        assert not path.exists()
 
 
 def test_shards_in_another_order_are_refused(shards):

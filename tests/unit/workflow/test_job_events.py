@@ -7,14 +7,13 @@ import pty
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 
 from goalreel import cli
 from goalreel.errors import UnusableFileError
 from goalreel.workflow.job_events import Job, JobEvents
-from goalreel.workflow.summaries import cause_of, failure_summary, fetch_logs, run_summary
+from goalreel.workflow.summaries import cause_of, failure_summary, run_summary
 
 
 @pytest.fixture
@@ -64,16 +63,6 @@ def test_summary_names_what_jobs_without_shards_made(events, tmp_path):
     assert run_summary(events.finished).splitlines() == [
         *("     concat  r/concat, 30 frames", "  concat ok", "  encode ok"),
     ]
-
-
-def test_a_long_job_says_seldom_how_far_it_is(monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    log = cli.ProgressLog()
-    for second in range(0, 36000, 2):
-        now[0] = second / 10
-        log.update(second // 100, second)
-    assert 100 < len(capsys.readouterr().err.splitlines()) < 400
 
 
 def test_line_moves_on_a_terminal_and_the_summary_follows(project):
@@ -185,19 +174,6 @@ def test_errors_of_no_job_are_shown_where_no_job_names_its_cause(events, tmp_pat
     assert failure_summary([], events.messages, 0, 2).splitlines()[-1] == "OSError: Read-only"
     named = failed(tmp_path, "00000", "the disk is full")
     assert "OSError" not in failure_summary([named], [message], 0, 2)
-
-
-def test_failed_job_is_shown_with_its_own_stored_log():
-    """Trainings have no shard by which to tell them apart."""
-
-    class Stored(str):
-        is_storage = True
-
-    jobs = [SimpleNamespace(jobid=n, log=[Stored(f"s3/{n}.log")]) for n in (1, 2)]
-    workflow = SimpleNamespace(dag=SimpleNamespace(jobs=jobs), local_exec=True)
-    trainings = [Job("dqn", number, "5") for number in (1, 2)]
-    fetch_logs(workflow, trainings)
-    assert [job.logs for job in trainings] == [["s3/1.log"], ["s3/2.log"]]
 
 
 def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(events, tmp_path):

@@ -15,6 +15,7 @@ from pixel_policies import random_weights, settings
 from project import REPOSITORY
 
 from goalreel.errors import GoalreelError
+from goalreel.policies.pixel_network import Actor
 from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.settings import GameSettings, game_settings
 from goalreel.training.pixels.collector import (
@@ -24,7 +25,6 @@ from goalreel.training.pixels.collector import (
     STATE,
     Assignment,
     Collector,
-    actor_of,
     step_fields,
 )
 from goalreel.training.pixels.collectors import Collectors, actions_of
@@ -132,7 +132,8 @@ def test_it_acts_on_the_frames_that_gymnasium_stacks(monkeypatch):
     """At an episode's start its first frame is repeated."""
     alone, given = Alone(0.0), []
     monkeypatch.setattr(
-        *(type(actor_of(weights())), "values"),
+        Actor,
+        "values",
         lambda self, stacks: given.append(stacks.copy()) or np.zeros((len(stacks), 3)),
     )
     for _ in range(120):

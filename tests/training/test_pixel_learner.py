@@ -14,7 +14,6 @@ from pixel_policies import settings  # noqa: E402
 from goalreel.policies.pixel_network import Actor  # noqa: E402
 from goalreel.training.pixels import learner as pixel_learner  # noqa: E402
 from goalreel.training.pixels.learner import Learned, PixelLearner, computes_in_half  # noqa: E402
-from goalreel.training.pixels.network import TorchActor  # noqa: E402
 
 
 def learned(learner: PixelLearner, part, rate_left: float = 1.0) -> Learned:
@@ -154,4 +153,3 @@ def test_the_network_of_numpy_is_that_of_pytorch(changes):
     assert np.abs(wanted).max() > 0.01
     alone = np.concatenate([Actor.of(learner.weights()).values(one[None]) for one in seen])
     assert np.abs(alone - values).max() < 1e-4, "in any company"
-    assert np.allclose(TorchActor(learner.weights()).values(seen), wanted, atol=1e-4)

@@ -1,13 +1,11 @@
-"""The Q-network in PyTorch, its weights as they are published, and playing by these."""
-
-from collections.abc import Mapping
+"""The Q-network in PyTorch, and its weights as they are published."""
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
-from goalreel.policies.pixel_network import NETWORKS, STRIDES, side_after
+from goalreel.policies.pixel_network import NETWORKS, side_after
 
 WHITE = 255.0
 
@@ -50,7 +48,7 @@ class PixelNetwork(nn.Module):
 
 @torch.no_grad()
 def weights_for_acting(network: PixelNetwork) -> dict[str, np.ndarray]:
-    """Return float32 weights by name, as pixel_network.Actor and TorchActor take them.
+    """Return float32 weights by name, as pixel_network.Actor takes them.
 
     Of each layer its `weight` and `bias`, shaped as PyTorch has them. The scale of pixels is folded
     into the first convolution, and the value of the state into the last layer.
@@ -67,27 +65,3 @@ def weights_for_acting(network: PixelNetwork) -> dict[str, np.ndarray]:
                 array = array - array.mean(0) + getattr(network.state_value, kind).cpu()
             weights[f"{name}.{kind}"] = np.array(array.numpy(), np.float32, order="C")
     return weights
-
-
-class TorchActor:
-    """Published weights, as pixel_network.Actor plays them, but by PyTorch, which is faster."""
-
-    def __init__(self, weights: Mapping[str, np.ndarray]):
-        """Take copies of the weights."""
-        self._weights = {name: torch.tensor(array) for name, array in weights.items()}
-        convolutions = sum(array.ndim == 4 for array in weights.values())
-        self._strides = STRIDES[:convolutions]
-
-    @torch.inference_mode()
-    def values(self, stacks: np.ndarray) -> np.ndarray:
-        """Return the values, (n, actions) float32, of (n, stack, 84, 84) uint8 stacks."""
-        weights, features = self._weights, torch.from_numpy(stacks).float()
-        for place, stride in enumerate(self._strides):
-            name = f"convolution{place}"
-            features = functional.conv2d(
-                features, weights[f"{name}.weight"], weights[f"{name}.bias"], stride
-            ).relu_()
-        features = functional.linear(
-            features.flatten(1), weights["hidden.weight"], weights["hidden.bias"]
-        ).relu_()
-        return functional.linear(features, weights["values.weight"], weights["values.bias"]).numpy()

@@ -7,7 +7,7 @@ played by simulation.recorded_episodes.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,25 +22,18 @@ LEFT, RIGHT = 0, 2
 Rule = Callable[[np.ndarray, MountainCar], np.ndarray]
 
 
-class Generators(Protocol):
-    """Random generators, one for each sub-environment."""
-
-    def take(self, mask: np.ndarray) -> "Generators":
-        """Return the generators of the sub-environments chosen by a (num_envs,) boolean mask."""
-
-
 class Policy(Protocol):
     """What chooses the actions; an action depends on its own sub-environment alone."""
 
     def check(self, environment: Environment) -> None:
         """Raise GoalreelError if the policy cannot play the environment; called once, before."""
 
-    def generators(self, seeds: np.ndarray) -> Generators:
-        """Return each episode's own generator."""
+    def generators(self, seeds: np.ndarray) -> Any:
+        """Return each episode's own generator; `take(mask)` chooses those of some."""
 
     def act(
-        self, observations: Sequence, environment: Environment, generators: Generators
-    ) -> tuple[np.ndarray, Generators]:
+        self, observations: Sequence, environment: Environment, generators: Any
+    ) -> tuple[np.ndarray, Any]:
         """Return the actions, (num_envs, *stored_shape), and the generators after their draws."""
 
 

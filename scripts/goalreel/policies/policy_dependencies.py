@@ -7,7 +7,7 @@ import ast
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from goalreel.errors import GoalreelError, OptionError
@@ -22,8 +22,10 @@ def policy_files(policy: Mapping) -> dict[str, str]:
     With a Python file go the modules beside it that it imports, directly or not. A path is taken
     from the run's working directory. Raises GoalreelError if a file is missing.
     """
+    named = {key: policy[key] for key in ("file", "normalize") if policy.get(key)}
+    named |= {f"files.{place}": path for place, path in enumerate(policy.get("files", ()))}
     digests = {}
-    for key, path in _named_files(policy):
+    for key, path in named.items():
         try:
             python = key == "file" and policy["name"] == "file"
             paths = _with_imports(Path(path)) if python else [Path(path)]
@@ -39,15 +41,6 @@ def policy_files(policy: Mapping) -> dict[str, str]:
         with path.open("rb") as file:
             digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return digests
-
-
-def _named_files(policy: Mapping) -> Iterator[tuple[str, str]]:
-    """Yield the key and the path of each file that a `policy` section names."""
-    for key in ("file", "normalize"):
-        if isinstance(policy.get(key), str):
-            yield key, policy[key]
-    for place, path in enumerate(policy.get("files", ())):
-        yield f"files.{place}", path
 
 
 def _with_imports(path: Path) -> list[Path]:

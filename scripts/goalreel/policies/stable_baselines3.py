@@ -9,7 +9,7 @@ and `model.predict` at each step give.
 import importlib
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.parameters import ALGORITHMS
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Episode:
     """What a model goes on from in an episode."""
 
@@ -91,29 +91,29 @@ class Sb3Policy:
     ) -> tuple[np.ndarray, PerEnv]:
         """Return the actions, (num_envs, *stored_shape), each from its own episode alone."""
         batch = environment.batch(observations)
-        played = [
-            self._predict(take_rows(batch, index), episode)
-            for index, episode in enumerate(generators)
-        ]
-        chosen, episodes = zip(*played, strict=True)
+        chosen = [self._predict(take_rows(batch, i), one) for i, one in enumerate(generators)]
         # Of MultiBinary it predicts floats.
         actions = np.stack(chosen).astype(self.model.action_space.dtype)
         who = f"policy.file: {self.path} ({self.algorithm})"
-        return environment.actions.checked(actions, len(chosen), who), PerEnv(episodes)
+        return environment.actions.checked(actions, len(chosen), who), generators
 
-    def _predict(self, observation: object, episode: _Episode) -> tuple[object, _Episode]:
+    def _predict(self, observation: object, episode: _Episode) -> object:
         if self.statistics is not None:
             observation = self.statistics.normalize_obs(observation)
         if not self.deterministic:
             self._restore(episode)
-        action, memory = self.model.predict(
+        action, episode.memory = self.model.predict(
             observation,
             state=episode.memory,
             episode_start=np.array([episode.starts]),
             deterministic=self.deterministic,
         )
-        draws = () if self.deterministic else self._draws()
-        return action, replace(episode, starts=False, memory=memory, draws=draws)
+        episode.starts = False
+        if not self.deterministic:
+            torch, spaces = importlib.import_module("torch"), self.model.action_space.np_random
+            drawn = torch.get_rng_state(), np.random.get_state(), spaces.bit_generator.state
+            episode.draws = drawn
+        return action
 
     def _restore(self, episode: _Episode) -> None:
         """Set the random generators to where they are in an episode."""
@@ -128,11 +128,6 @@ class Sb3Policy:
         torch.set_rng_state(ours)
         np.random.set_state(numpys)
         self.model.action_space.np_random.bit_generator.state = spaces
-
-    def _draws(self) -> tuple:
-        ours = importlib.import_module("torch").get_rng_state()
-        spaces = self.model.action_space.np_random.bit_generator.state
-        return ours, np.random.get_state(), spaces
 
 
 def _read_statistics(path: str):

@@ -115,11 +115,8 @@ def _encode(
 ) -> None:
     """Encode the snippets of frames that come once, and read no more than they need.
 
-    Args:
-        frames: those of an episode, from number `first` on.
-        first: the number of the first.
-        running: the snippets that start with it.
-        starting: returns those that start with a later frame; None if none does.
+    running: those that start with the frame of number `first`; starting: returns those that start
+    with a later one, None if none does.
     """
     try:
         for number, frame in enumerate(frames, first):

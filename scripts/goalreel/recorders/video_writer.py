@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 import os
-import string
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -68,14 +67,14 @@ class VideoOptions:
         if self.name_pattern is None:
             return
         try:
-            named = {field for _, field, _, _ in string.Formatter().parse(self.name_pattern)}
-            self.name_pattern.format(**_SAMPLE)
+            others = _SAMPLE | {"episode": 1, "step": 1}
+            names = {self.name_pattern.format(**fields) for fields in (_SAMPLE, others)}
         except (LookupError, ValueError, AttributeError, TypeError) as error:
             raise GoalreelError(
                 f"name_pattern: {self.name_pattern!r} ({type(error).__name__}: {error}); allowed "
                 f"fields: {', '.join(f'{{{name}}}' for name in _SAMPLE)}"
             ) from None
-        if not {"episode", "step"} & named or "/" in self.name_pattern:
+        if len(names) < 2 or "/" in self.name_pattern:
             raise GoalreelError(
                 f"name_pattern: {self.name_pattern!r}; allowed: a file's name without its suffix, "
                 f"with {{episode}} or {{step}} in it, which tell videos apart"

@@ -1,6 +1,7 @@
 """Episodes of a Minari data set, and whether they replay: every observation, reward and ending."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 
 import numpy as np
 
@@ -21,42 +22,32 @@ def read_episodes(dataset: str, episodes: range) -> list[RecordedEpisode]:
     try:
         storage = minari.MinariDataset(folder).storage
         seeds = [one.get("seed") for one in storage.get_episode_metadata(episodes)]
-        unknown = [str(n) for n, seed in zip(episodes, seeds, strict=True) if seed is None]
-        if unknown:
-            raise GoalreelError(
-                f"{label}: the seed of episode {', '.join(unknown[:9])} is not known, so that it "
-                "cannot be played again; `episodes` chooses how many of the first are filmed, and "
-                "minari's filter_episodes those that have one"
-            )
         exact = not (storage.jpeg_encoding and _has_pictures(storage.observation_space))
-        found = zip(episodes, seeds, storage.get_episodes(episodes), strict=True)
-        return [
-            _episode(f"{label}, episode {number}", number, seed, one, exact)
-            for number, seed, one in found
-        ]
-    except GoalreelError:
-        raise
+        found = list(storage.get_episodes(episodes))
     except Exception as error:  # whatever minari, h5py or pyarrow raise
         raise GoalreelError(
             f"{label}: minari cannot read it: {type(error).__name__}: {error}"
         ) from error
-
-
-def _episode(
-    label: str, number: int, seed: int, episode: Mapping, is_exact: bool
-) -> RecordedEpisode:
-    """Return an episode of minari's; is_exact: whether its observations are what they were."""
-    rewards = np.asarray(episode["rewards"], np.float64)
-    return RecordedEpisode(
-        label=label,
-        number=number,
-        seed=np.uint64(seed),
-        actions=np.asarray(episode["actions"]).reshape(len(rewards), -1),
-        rewards=rewards,
-        observations=episode["observations"] if is_exact else None,
-        terminated=bool(episode["terminations"][-1]),
-        truncated=bool(episode["truncations"][-1]),
-    )
+    unknown = [str(n) for n, seed in zip(episodes, seeds, strict=True) if seed is None]
+    if unknown:
+        raise GoalreelError(
+            f"{label}: the seed of episode {', '.join(unknown[:9])} is not known, so that it "
+            "cannot be played again; `episodes` chooses how many of the first are filmed, and "
+            "minari's filter_episodes those that have one"
+        )
+    return [
+        RecordedEpisode(
+            label=f"{label}, episode {number}",
+            number=number,
+            seed=np.uint64(seed),
+            actions=np.asarray(one["actions"]).reshape(len(one["rewards"]), -1),
+            rewards=np.asarray(one["rewards"], np.float64),
+            observations=one["observations"] if exact else None,
+            terminated=bool(one["terminations"][-1]),
+            truncated=bool(one["truncations"][-1]),
+        )
+        for number, seed, one in zip(episodes, seeds, found, strict=True)
+    ]
 
 
 def _has_pictures(space) -> bool:
@@ -106,9 +97,10 @@ def compare_outcomes(recorded: Sequence[RecordedEpisode], episodes: Episodes) ->
 
 def _compare(episode: RecordedEpisode, what: str, recorded: object, played: object) -> None:
     if not _same(recorded, played):
+        was, now = (shorten(str(value), 120) for value in (recorded, played))
         raise GoalreelError(
-            f"{episode.label} (seed {episode.seed}) does not replay: {what} was "
-            f"{_short(recorded)}, and is {_short(played)} here; the environment may be of another "
+            f"{episode.label} (seed {episode.seed}) does not replay: {what} was {was}, "
+            f"and is {now} here; the environment may be of another "
             "version than the one that was recorded, or not depend on its seed alone. "
             f"`episodes: {episode.number}` films those before it"
         )
@@ -132,8 +124,3 @@ def _same(recorded: object, played: object) -> bool:
     recorded, played = np.asarray(recorded), np.asarray(played)
     inexact = recorded.dtype.kind == "f" and played.dtype.kind == "f"
     return np.array_equal(recorded, played, equal_nan=inexact)
-
-
-def _short(value: object) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= 120 else f"{text[:117]}..."

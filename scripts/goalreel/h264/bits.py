@@ -67,6 +67,10 @@ class BitWriter:
         """Begin with no bits."""
         self._parts: list[bytes] = []  # the lowest bit of each byte counts: ASCII digits do too
 
+    def __len__(self) -> int:
+        """Return the number of bits."""
+        return sum(map(len, self._parts))
+
     def u(self, width: int, value: int) -> "BitWriter":
         """Append `value` in `width` bits."""
         assert 0 <= value < 1 << width, f"u({width}) of {value}"

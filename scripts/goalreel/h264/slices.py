@@ -7,6 +7,7 @@ the picture before, in the order of decoding. Slice data are bits here.
 
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from goalreel.h264.parameter_sets import FRAME_NUM_BITS, INITIAL_QP, POC_BITS
 from goalreel.h264.prediction import LOG2_DENOMINATOR
 
 # Table 7-6. The codes that are 5 more say so of all the picture's slices, and are 4 bits longer.
-TYPES, _ALL = {"P": 0, "I": 2}, 5
-NO_DEBLOCKING = 1
+_TYPES, _ALL = {"P": 0, "I": 2}, 5
+_NO_DEBLOCKING = 1
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,29 @@ class SliceHeader:
     colours: tuple = ()
 
 
+class HeaderBits(NamedTuple):
+    """A slice header as it is written, without emulation prevention bytes."""
+
+    bits: np.ndarray  # (n,) uint8 of 0 and 1, read-only
+    frame_num: int  # the number of the first bit of frame_num
+    order: int  # that of pic_order_cnt_lsb
+
+
 @cache  # thousands of slices have the same
-def header_bits(header: SliceHeader) -> np.ndarray:
-    """Return a slice header's bits, (n,) uint8 of 0 and 1, read-only."""
-    bits, chained = _before_poc(header), header.poc_lsb is None
+def header_bits(header: SliceHeader) -> HeaderBits:
+    """Return a slice header's bits."""
+    code, chained = _TYPES[header.type], header.poc_lsb is None
+    is_ordered = header.type == "P" and not chained
+    bits = BitWriter().ue(header.first_mb).ue(code).ue(0)
+    # An order may be 0: the byte that it begins in needs a bit of 1, or escapes would hang on it.
+    if is_ordered and (len(bits) + FRAME_NUM_BITS) % 8 == 0:
+        bits = BitWriter().ue(header.first_mb).ue(code + _ALL).ue(0)
+    frame_num = len(bits)
+    # Of a chained stream it is written later; else all P pictures are the first after their card.
+    bits.u(FRAME_NUM_BITS, int(is_ordered))
+    if header.idr_pic_id is not None:
+        bits.ue(header.idr_pic_id)
+    order = len(bits)
     if not chained:
         bits.u(POC_BITS, header.poc_lsb)
     if header.type == "P":
@@ -49,9 +69,9 @@ def header_bits(header: SliceHeader) -> np.ndarray:
         bits.u(1, 0).u(1, 0)  # no_output_of_prior_pics_flag, long_term_reference_flag
     elif header.ref_idc:
         bits.u(1, 0)  # adaptive_ref_pic_marking_mode_flag
-    found = bits.se(header.qp - INITIAL_QP).ue(NO_DEBLOCKING).array()
+    found = bits.se(header.qp - INITIAL_QP).ue(_NO_DEBLOCKING).array()
     found.flags.writeable = False
-    return found
+    return HeaderBits(found, frame_num, order)
 
 
 def _put_references(bits: BitWriter, further: int) -> None:
@@ -78,42 +98,10 @@ def _put_weights(bits: BitWriter, colours: tuple) -> None:
                 bits.se(weight).se(offset)
 
 
-@cache
-def poc_position(header: SliceHeader) -> int:
-    """Return the number of pic_order_cnt_lsb's first bit in the slice's RBSP.
-
-    Bits are counted after the NAL unit's first byte and without emulation prevention bytes.
-    """
-    return len(_before_poc(header).array())
-
-
-@cache
-def frame_num_position(header: SliceHeader) -> int:
-    """Return the number of frame_num's first bit in a chained stream's P slice, as poc_position."""
-    return len(_before_frame_num(header, TYPES[header.type]).array())
-
-
 def slice_nal(header: SliceHeader, data: np.ndarray) -> bytes:
     """Return a slice as a NAL unit: the header, `data`, trailing bits, escapes.
 
     data: the slice data, (n,) uint8 of 0 and 1.
     """
-    rbsp = closed(np.concatenate([header_bits(header), data]))
+    rbsp = closed(np.concatenate([header_bits(header).bits, data]))
     return pack(header.ref_idc, SLICE if header.idr_pic_id is None else IDR, rbsp)
-
-
-def _before_poc(header: SliceHeader) -> BitWriter:
-    bits = _before_frame_num(header, TYPES[header.type])
-    ordered = header.type == "P" and header.poc_lsb is not None
-    # An order may be 0: the byte that it begins in needs a bit of 1, or escapes would hang on it.
-    if ordered and (len(bits.array()) + FRAME_NUM_BITS) % 8 == 0:
-        bits = _before_frame_num(header, TYPES[header.type] + _ALL)
-    # Of a chained stream it is written later; else all P pictures are the first after their card.
-    bits.u(FRAME_NUM_BITS, int(ordered))
-    if header.idr_pic_id is not None:
-        bits.ue(header.idr_pic_id)
-    return bits
-
-
-def _before_frame_num(header: SliceHeader, code: int) -> BitWriter:
-    return BitWriter().ue(header.first_mb).ue(code).ue(0)

@@ -34,7 +34,7 @@ from goalreel.encoding.assembling.sample_parts import MOST_PICTURES, PartStore
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.h264.inter import skip_run
 from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
-from goalreel.h264.slices import SliceHeader, poc_position, slice_nal
+from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 from goalreel.mp4.reader import read_index
 from goalreel.rendering.layers import NOTHING
 from goalreel.rendering.vector_style import VectorStyle
@@ -61,7 +61,7 @@ def films(tmp_path_factory) -> dict[str, Assembled]:
 
 def with_order(unit: bytes, header: SliceHeader, order: int) -> bytes:
     """Return a P slice with another pic_order_cnt_lsb, its bits written one by one."""
-    bits, place = np.unpackbits(np.frombuffer(rbsp_of(unit), np.uint8)), poc_position(header)
+    bits, place = np.unpackbits(np.frombuffer(rbsp_of(unit), np.uint8)), header_bits(header).order
     bits[place : place + 16] = [int(bit) for bit in format(order, "016b")]
     return pack(unit[0] >> 5, type_of(unit), np.packbits(bits).tobytes())
 

@@ -16,7 +16,7 @@ from goalreel.h264 import bits, nal
 from goalreel.h264.bits import BitStrings, joined
 from goalreel.h264.parameter_sets import Stream, pps, sps
 from goalreel.h264.slice_reader import read_slices
-from goalreel.h264.slices import SliceHeader, header_bits, poc_position, slice_nal
+from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 
 SIZE = (48, 32)
 ZEROS = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3, 4, 255]), max_size=40).map(bytes)
@@ -122,9 +122,9 @@ def headers(draw):
 def test_a_slice_is_its_header_and_its_data(header, data):
     unit = slice_nal(header, data)
     assert (unit[0] >> 5, unit[0] & 31) == (header.ref_idc, 1 if header.idr_pic_id is None else 5)
-    assert rbsp_of(unit) == bits.closed(np.concatenate([header_bits(header), data]))
+    assert rbsp_of(unit) == bits.closed(np.concatenate([header_bits(header).bits, data]))
     reader = bits.BitReader(rbsp_of(unit))
-    reader.position = poc_position(header)
+    reader.position = header_bits(header).order
     assert reader.u(16) == header.poc_lsb
 
 
@@ -142,7 +142,7 @@ def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, draw
             **{"slice_qp_delta": header.qp - 26, "disable_deblocking_filter_idc": 1},
             **{"nal_ref_idc": header.ref_idc, "idr_pic_id": header.idr_pic_id},
             **{"nal_unit_type": 1 if header.idr_pic_id is None else 5},
-            **{"end": len(header_bits(header))},
+            **{"end": len(header_bits(header).bits)},
         }
         if header.colours:
             wanted["num_ref_idx_l0_active_minus1"] = len(header.colours)

@@ -19,7 +19,7 @@ from goalreel.errors import GoalreelError
 from goalreel.h264.bits import BitStrings, escape, joined, ue_codewords
 from goalreel.h264.nal import IDR, SLICE
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
-from goalreel.h264.slices import SliceHeader, frame_num_position, header_bits
+from goalreel.h264.slices import SliceHeader, header_bits
 from goalreel.rendering.frame_cache import FrameCache
 
 _REF_IDC = 2  # nal_ref_idc of all pictures
@@ -181,9 +181,10 @@ class _Slices:
         for kind, qp in enumerate(self._quantisers):
             type_, idr = ("P" if kind == _ALONE else "I"), (0 if kind == _CARD else None)
             header = SliceHeader(type_, 0, idr, poc_lsb=None, ref_idc=_REF_IDC, qp=qp)
-            bits = header_bits(header)[1:]  # the first is first_mb_in_slice
-            rest[kind], lengths[kind] = int("".join(map(str, bits)), 2), len(bits)
-            orders[kind] = 8 * (self._length_bytes + 1) + frame_num_position(header) - 1
+            bits, frame_num, _ = header_bits(header)
+            # The first bit is first_mb_in_slice.
+            rest[kind], lengths[kind] = int("".join(map(str, bits[1:])), 2), len(bits) - 1
+            orders[kind] = 8 * (self._length_bytes + 1) + frame_num - 1
         addresses, widths = ue_codewords(places)
         units = _REF_IDC << 5 | np.where(kinds == _CARD, IDR, SLICE)
         values = (units << widths | addresses) << lengths[kinds] | rest[kinds]

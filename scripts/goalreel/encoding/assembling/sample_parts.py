@@ -12,7 +12,7 @@ import numpy as np
 
 from goalreel.h264.nal import length_prefixed
 from goalreel.h264.parameter_sets import POC_BITS
-from goalreel.h264.slices import SliceHeader, poc_position, slice_nal
+from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 
 # Of an episode: its pictures' orders, each 2 more than the last, count from its IDR picture, and
 # must stay below half of what pic_order_cnt_lsb can hold (8.2.1.1).
@@ -85,4 +85,4 @@ def ordered(header: SliceHeader, data: np.ndarray) -> bytes:
 
 def order_position(header: SliceHeader) -> int:
     """Return the bit of a part at which pic_order_cnt_lsb begins."""
-    return 8 * (_LENGTH + 1) + poc_position(header)
+    return 8 * (_LENGTH + 1) + header_bits(header).order

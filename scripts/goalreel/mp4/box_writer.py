@@ -52,11 +52,6 @@ def track_header(
     return full_box("tkhd", times, place, extent, version=version, flags=flags)
 
 
-def references(kind: str, track: int) -> Box:
-    """Return tref: this track's `kind` is another one."""
-    return box("tref", box(kind, struct.pack(">I", track)))
-
-
 def media(
     timescale: int, duration: int, language: str, handler: str, name: str, header: Box, table: Box
 ) -> Box:
@@ -81,20 +76,10 @@ def _times(timescale: int, duration: int) -> tuple[int, bytes]:
     return 0, struct.pack(">8xII", timescale, duration)
 
 
-def video_header() -> Box:
-    """Return vmhd."""
-    return full_box("vmhd", bytes(8), flags=1)
-
-
-def subtitle_header() -> Box:
-    """Return nmhd."""
-    return full_box("nmhd")
-
-
-def chapter_header() -> Box:
-    """Return gmhd, which QuickTime's text tracks have: drawn with no mixing, not turned."""
-    plain = full_box("gmin", struct.pack(">4H4x", 0x40, 0x8000, 0x8000, 0x8000))
-    return box("gmhd", plain, box("text", _MATRIX))
+# How tracks of videos, of subtitles and of QuickTime's texts, drawn with no mixing, begin.
+VIDEO_HEADER, SUBTITLE_HEADER = full_box("vmhd", bytes(8), flags=1), full_box("nmhd")
+_GMIN = full_box("gmin", struct.pack(">4H4x", 0x40, 0x8000, 0x8000, 0x8000))
+CHAPTER_HEADER = box("gmhd", _GMIN, box("text", _MATRIX))
 
 
 def video_entry(configuration: bytes, pixels: tuple[int, int]) -> Box:

@@ -115,21 +115,21 @@ class Movie:
         )
         shown = boxes.ENABLED | boxes.IN_MOVIE
         header = boxes.track_header(_VIDEO, self._duration, shown, video.size)
-        chapters = boxes.references("chap", _CHAPTERS) if self.subtitles else []
-        kind = ("und", "vide", "VideoHandler", boxes.video_header())
+        chapters = box("tref", box("chap", _CHAPTERS.to_bytes(4, "big"))) if self.subtitles else []
+        kind = ("und", "vide", "VideoHandler", boxes.VIDEO_HEADER)
         return self._track(header, chapters, *kind, samples)
 
     def _subtitles(self, base: int, wide: bool) -> Box:
         chunks = _table("stsc", [1], [1], [1]), _chunk_places(self._lines + base, wide)
         samples = self._texts(boxes.text_entry("tx3g", True), *chunks, self._text_sizes)
         header = boxes.track_header(_SUBTITLES, self._duration, boxes.IN_MOVIE, group=1)
-        return self._track(header, [], "eng", "sbtl", "Episodes", boxes.subtitle_header(), samples)
+        return self._track(header, [], "eng", "sbtl", "Episodes", boxes.SUBTITLE_HEADER, samples)
 
     def _titles(self, base: int, wide: bool) -> Box:
         one = _table("stsc", [1], [len(self.subtitles)], [1]), _chunk_places([base], wide)
         samples = self._texts(boxes.text_entry("text", False), *one, self._text_sizes + len(_UTF8))
         header = boxes.track_header(_CHAPTERS, self._duration, boxes.IN_MOVIE)
-        return self._track(header, [], "eng", "text", "Chapters", boxes.chapter_header(), samples)
+        return self._track(header, [], "eng", "text", "Chapters", boxes.CHAPTER_HEADER, samples)
 
     def _texts(self, description: Box, chunks: Box, places: Box, sizes: np.ndarray) -> Box:
         times = _table("stts", np.ones_like(self._lengths), self._lengths * self._tick)

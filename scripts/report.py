@@ -30,12 +30,10 @@ def report(
     stages = trajectories, atlas, frames, segments, film, tables, *views.values(), drawn[0]
     sources = Sources(
         film=film,
-        episodes=episodes,
-        attempts=attempts,
+        tables=[path for path in (episodes, attempts) if path],
         plots=drawn,
         views=views,
         artefacts=[path for path in stages if path],
-        benchmarks=film.parent / "benchmarks",
         stages=list(FILM),
     )
     rows = write_report(output, sources, spec)

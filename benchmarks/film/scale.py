@@ -130,19 +130,19 @@ def film(folder: Path, reaches: int, shard_size: int, cores: int) -> tuple[list[
     path = folder / "results" / "film.mp4"
     frames = read_index(path).frames
     shards = -(-reaches // shard_size)
-    timings = read_timings(folder / "results" / "benchmarks", FILM, shards, frames)[:-1]
+    timings = read_timings(folder / "results" / "benchmarks", FILM, shards)
     (snakemake,) = processes["snakemake"]  # whose children are all its jobs
     cpu = snakemake.own + snakemake.children
     largest = max(process.peak for started in processes.values() for process in started)
-    jobs = sum(timing.jobs for timing in timings)
+    jobs = sum(jobs for jobs, _ in timings.values())
     rows = [Row("run", jobs, seconds, cpu, largest, path.stat().st_size)]
-    for timing in timings:
-        started = processes[timing.stage]
-        if len(started) != timing.jobs:
-            raise MismatchError(f"{timing.stage}: {timing.jobs} jobs, {len(started)} measured")
+    for stage, (jobs, took) in timings.items():
+        started = processes[stage]
+        if len(started) != jobs:
+            raise MismatchError(f"{stage}: {jobs} jobs, {len(started)} measured")
         spent = sum(process.own + process.children for process in started)
         peak = max(process.peak for process in started)
-        rows.append(Row(timing.stage, timing.jobs, timing.seconds, spent, peak))
+        rows.append(Row(stage, jobs, took, spent, peak))
     own = cpu - sum(row.cpu for row in rows[1:])
     shutil.rmtree(folder)
     return [*rows, Row("Snakemake", 1, seconds, own, snakemake.peak)], frames

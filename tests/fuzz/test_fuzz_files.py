@@ -71,7 +71,7 @@ _READERS = {
         read_spec(path),
     ),
     "plots/steps.svg": lambda path: (read_caption(path), read_spec(path)),
-    "benchmarks/concat.tsv": lambda path: read_timings(path.parent, ["concat"], 2, 60),
+    "benchmarks/concat.tsv": lambda path: read_timings(path.parent, ["concat"], 2),
 }
 
 

@@ -16,7 +16,6 @@ from goalreel.files.atomic import replacing
 from goalreel.policies.parameters import RECORDED
 
 LIBRARIES = {"sb3": "stable-baselines3"}  # by the policy's name, as the hub spells them
-_ENOUGH = 2  # digits behind the point of a mean
 
 
 def evaluation(returns: Sequence[float], env: str, deterministic: bool | None) -> dict:
@@ -59,7 +58,7 @@ def page(
         made: the options that the episodes follow from; may be empty.
     """
     env, count = results["env_id"], results["n_eval_episodes"]
-    value = f"{results['mean_reward']:.{_ENOUGH}f} +/- {results['std_reward']:.{_ENOUGH}f}"
+    value = f"{results['mean_reward']:.2f} +/- {results['std_reward']:.2f}"
     tags = [env, "deep-reinforcement-learning", "reinforcement-learning"]
     task = {"type": "reinforcement-learning", "name": "reinforcement-learning"}
     metric = {"type": "mean_reward", "value": value, "name": "mean_reward", "verified": False}

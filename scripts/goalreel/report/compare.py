@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -36,32 +35,26 @@ class Run:
     """A run that is compared."""
 
     name: str  # its folder, as the user named it
-    env: str
     policy: str
     fps: int
     filmed: FilmedEpisodes
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """The first episode of each seed, in film order, with its row among all."""
-        rows, unit = self.filmed.rows, self.filmed.unit
-        columns = {"seed": rows.seed.astype(np.uint64), "return": rows.return_, "steps": rows.steps}
-        table = pd.DataFrame(columns | {"row": range(len(rows.seed))})
-        table["outcome"] = [outcome(rows.row(row), unit) for row in table["row"]]
-        return table.drop_duplicates("seed")
+    table: pd.DataFrame  # the first episode of each seed, in film order, with its row among all
 
 
 def read_run(folder: str) -> Run:
     """Return the run in a folder of results. Raises GoalreelError if it cannot be used."""
     results = Path(folder)
     tables = read_spec(results / "tables.json")
-    shards, env = tables.shard["shards"], tables.config["env"]
-    paths = (
-        shard_paths(results / name / "00000.npz", shards) for name in ("trajectories", "frames")
-    )
-    filmed = read_filmed(*paths, env, tables.config["unit"])
+    shards, unit = tables.shard["shards"], tables.config["unit"]
+    firsts = (results / name / "00000.npz" for name in ("trajectories", "frames"))
+    paths = (shard_paths(first, shards) for first in firsts)
+    filmed = read_filmed(*paths, tables.config["env"], unit)
+    rows = filmed.rows
+    columns = {"seed": rows.seed.astype(np.uint64), "return": rows.return_, "steps": rows.steps}
+    table = pd.DataFrame(columns | {"row": range(len(filmed))})
+    table["outcome"] = [outcome(rows.row(row), unit) for row in table["row"]]
     policy = policy_label(filmed.summaries[0].spec.config["policy"])
-    return Run(folder, env, policy, tables.config["film.fps"], filmed)
+    return Run(folder, policy, tables.config["film.fps"], filmed, table.drop_duplicates("seed"))
 
 
 def pairs_of(runs: tuple[Run, Run]) -> pd.DataFrame:
@@ -79,15 +72,11 @@ def pairs_of(runs: tuple[Run, Run]) -> pd.DataFrame:
             f"and {next(begin)}, ...; runs of the same option seed, and filmed alike, share them"
         )
     pairs["difference"] = (pairs["return_b"] - pairs["return_a"]).round(9)  # of a sum's last bits
-    pairs["frames"] = pairs[["steps_a", "steps_b"]].max(axis=1) + 1 + _hold(first)
+    # Both last pictures stay for half a second.
+    pairs["frames"] = pairs[["steps_a", "steps_b"]].max(axis=1) + 1 + first.fps // 2
     pairs["start"] = pairs["frames"].cumsum() - pairs["frames"]
     pairs["start_s"] = (pairs["start"] / first.fps).round(6)
     return pairs
-
-
-def _hold(run: Run) -> int:
-    """Return for how many frames both last pictures stay: half a second."""
-    return run.fps // 2
 
 
 def write_differences(path: Path, pairs: pd.DataFrame) -> str:
@@ -125,16 +114,14 @@ def film_pairs(
     above += above % 2
     room = max(high for _, high in sizes)
     # Each picture is in the middle of the room that it has.
-    tops = [above + (room - high) // 4 * 2 for _, high in sizes]
-    corners = list(zip(tops, (0, wide + _GAP), strict=True))
+    tops, lefts = [above + (room - high) // 4 * 2 for _, high in sizes], (0, wide + _GAP)
+    corners = list(zip(tops, lefts, strict=True))
     width, height = wide + _GAP + wide_b, above + room
 
     def frames() -> Iterator[np.ndarray]:
         for length, *halves in zip(pairs["frames"], *sides, strict=True):
             page = np.full((height, width, 3), PAPER, np.uint8)
-            for run, (wide, _), (_, left), (episode, _) in zip(
-                runs, sizes, corners, halves, strict=True
-            ):
+            for run, (wide, _), left, (episode, _) in zip(runs, sizes, lefts, halves, strict=True):
                 _write(page, left, wide, (_label(run, runs), _result(episode, run)))
             yield from page_frames(page, [movie for _, movie in halves], corners, length)
 
@@ -153,8 +140,8 @@ def _write(page: np.ndarray, left: int, width: int, lines: Sequence[str]) -> Non
 
 def _label(run: Run, runs: tuple[Run, Run]) -> str:
     """Return what a run is called: its folder, its policy and, where they differ, environment."""
-    differ = len({other.env for other in runs}) > 1
-    return f"{run.name} · {f'{run.env}, ' if differ else ''}{run.policy}"
+    differ = len({other.filmed.env for other in runs}) > 1
+    return f"{run.name} · {f'{run.filmed.env}, ' if differ else ''}{run.policy}"
 
 
 def _result(episode: Episode, run: Run) -> str:

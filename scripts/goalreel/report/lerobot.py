@@ -90,8 +90,12 @@ def write_dataset(
     info = _info(lengths, columns, next(filmed.episodes()).cache.background.shape, fps)
     for name, value in (("stats.json", stats), ("info.json", info)):
         (meta / name).write_text(json.dumps(value, indent=4) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(_readme(filmed.env, lengths), encoding="utf-8")
-    return int(lengths.sum())
+    total, head = int(lengths.sum()), "tags:\n- LeRobot\ntask_categories:\n- robotics\nconfigs:\n"
+    head += "- config_name: default\n  data_files: data/*/*.parquet"
+    text = f"---\n{head}\n---\n\n# {filmed.env}\n\n{len(lengths):,} episodes of {filmed.env}, "
+    text += f"{total:,} frames: a LeRobot data set, {VERSION}.\n"
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    return total
 
 
 def _path(folder: Path, template: str, number: int) -> Path:
@@ -236,11 +240,3 @@ def _info(
         "video_path": _VIDEO,
         "features": features,
     }
-
-
-def _readme(env: str, lengths: np.ndarray) -> str:
-    return (
-        "---\ntags:\n- LeRobot\ntask_categories:\n- robotics\nconfigs:\n- config_name: default\n"
-        f"  data_files: data/*/*.parquet\n---\n\n# {env}\n\n{len(lengths):,} episodes of {env}, "
-        f"{int(lengths.sum()):,} frames: a LeRobot data set, {VERSION}.\n"
-    )

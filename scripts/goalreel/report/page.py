@@ -31,12 +31,10 @@ class Sources:
     """The run's files that the report shows."""
 
     film: Path
-    episodes: Path  # the table of filmed episodes
-    attempts: Path | None  # the table of all attempts, where reaches are filmed
+    tables: Sequence[Path]  # of filmed episodes and, where reaches are filmed, of all attempts
     plots: Sequence[Path]  # SVG files
     views: Mapping[str, Path]  # further videos by their titles
     artefacts: Sequence[Path]  # the files whose specs the page lists
-    benchmarks: Path  # the folder of the stages' timings
     stages: Sequence[str]  # those of the film, in order
 
 
@@ -47,21 +45,16 @@ def write_report(folder: Path, sources: Sources, spec: Spec) -> int:
     """
     film, unit = read_index(sources.film), spec.config["unit"]
     with replacing_folder(folder) as temporary:
-        files = [sources.film, *_tables(sources), *sources.plots]
-        for path in [*files, *sources.views.values()]:
+        for path in (sources.film, *sources.tables, *sources.plots, *sources.views.values()):
             place(path, temporary / path.name)
         for name in ("report.css", "report.js"):
             (temporary / name).write_bytes((_TEMPLATES / name).read_bytes())
-        table = read_table(sources.episodes, columns(unit))
+        table = read_table(sources.tables[0], columns(unit))
         rows = write_rows(temporary / "data.js", table, spec.config["film.fps"], unit)
         page = _page(sources, film, rows, spec)
         (temporary / "index.html").write_text(page, encoding="utf-8", newline="\n")
         write_folder_sums(temporary)
     return rows.episodes
-
-
-def _tables(sources: Sources) -> list[Path]:
-    return [path for path in (sources.episodes, sources.attempts) if path is not None]
 
 
 def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
@@ -75,7 +68,9 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
     )
     specs = {os.path.relpath(path, results): read_spec(path) for path in sources.artefacts}
     specs["report"] = spec
-    attempts, policy, unit = sources.attempts, spec.config["policy"], spec.config["unit"]
+    # None where the stages ran elsewhere and left their benchmarks on object storage.
+    timings = read_timings(results / "benchmarks", sources.stages, spec.shard["shards"])
+    policy, unit = spec.config["policy"], spec.config["unit"]
     return environment.get_template("report.html.j2").render(
         env=spec.config["env"],
         policy=policy_label(policy),
@@ -92,11 +87,11 @@ def _page(sources: Sources, film: VideoIndex, rows: Totals, spec: Spec) -> str:
         clock=clock(film.frames / fps),
         film_size=format_bytes(sources.film.stat().st_size),
         film=sources.film.name,
-        tables=[path.name for path in _tables(sources)],
+        tables=[path.name for path in sources.tables],
         views=[(title, path.name) for title, path in sources.views.items()],
         plots=[(path.name, read_caption(path)) for path in sources.plots],
-        rates=[reach_rate(attempts, policy)] if attempts else [],
-        timings=read_timings(sources.benchmarks, sources.stages, spec.shard["shards"], film.frames),
+        rates=[reach_rate(attempts, policy) for attempts in sources.tables[1:]],
+        timings=timings | {"all": tuple(map(sum, zip((0, 0), *timings.values(), strict=True)))},
         specs=specs,
         json=partial(json.dumps, indent=2, sort_keys=True, ensure_ascii=False),
         tools=tools_of(specs.values()),

@@ -9,8 +9,7 @@ import pandas as pd
 
 from goalreel.errors import GoalreelError
 
-# Rows of a page. One of a million, 48 MB, opened in Chromium, on a busy machine in 17 seconds, and
-# took 123 MB of its heap; larger ones were not tried.
+# Rows of a page. One of a million, 48 MB, took 123 MB of Chromium's heap; larger were not tried.
 MOST = 2_000_000
 _PIECE = 100_000  # rows of an object of the script; the page holds them in typed arrays
 # As captions.outcome names them.

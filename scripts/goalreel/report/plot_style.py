@@ -6,25 +6,16 @@ from matplotlib.ticker import MaxNLocator
 _TICKS = [1, 2, 5, 10]
 
 
-def axes_of(width: float, height: float):
-    """Return a figure of this size in inches and its axes."""
+def panels(count: int, columns: int, width: float, height: float):
+    """Return a figure of this size in inches, and `count` axes in rows of some columns."""
     figure = Figure(figsize=(width, height))
-    axes = figure.add_subplot()
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(nbins=7, steps=_TICKS))
-    return figure, axes
-
-
-def panels(count: int, columns: int, width: float, row: float, legend: float = 0.3):
-    """Return a figure of `count` axes in rows, the rest of the last row left out."""
-    rows = -(-count // columns)
-    figure = Figure(figsize=(width, rows * row + legend))
-    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    grid = figure.subplots(-(-count // columns), columns, squeeze=False).ravel()
     for axes in grid[count:]:
         axes.remove()
+    across, up = (7, 7) if count == 1 else (5, 4)  # ticks at most, and one
     for axes in grid[:count]:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=_TICKS))
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=_TICKS))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=across, steps=_TICKS))
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=up, steps=_TICKS))
     return figure, list(grid[:count])
 
 

@@ -17,7 +17,7 @@ from goalreel.arrays import spread
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL, GRID, INK, MARK, Caption, mark_x, save, styled
 from goalreel.report.page_rows import outcomes
-from goalreel.report.plot_style import axes_of, numbered, whole
+from goalreel.report.plot_style import numbered, panels, whole
 from goalreel.report.reach_rate import ReachRate, read_table
 from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
@@ -102,7 +102,7 @@ def plot_steps(run: Run) -> Plot | None:
 
 def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: str) -> Figure:
     """Return a histogram with one value marked; bars of whole numbers have as many of them each."""
-    figure, axes = axes_of(5.5, 3.8)
+    figure, (axes,) = panels(1, 1, 5.5, 3.8)
     low, high = values.min(), values.max()
     bars = min(_BARS, max(int(2 * len(values) ** 0.5), 12))
     edges = np.linspace(low, high, bars + 1)
@@ -121,29 +121,24 @@ def plot_return_by_episode(run: Run) -> Plot | None:
     """Draw the returns in film order and, of many, their running mean."""
     if _constant(run.episodes["return"]):
         return None
-    figure, axes = axes_of(5.5, 3.8)
+    figure, (axes,) = panels(1, 1, 5.5, 3.8)
     rows = run.episodes.iloc[spread(range(len(run.episodes)), _RETURNS)]
     values, count, ended = rows["return"], len(rows), outcomes(rows, "episode")
-    kinds = [
-        (label, values[ended == number], marker)
-        for number, (label, marker) in enumerate(_MARKERS.items())
-        if (ended == number).any()
-    ]
-    if len(kinds) == 1:
-        kinds = [(f"one {run.unit}", *kinds[0][1:])]
     size = 4 if count <= 500 else 2
-    for label, shown, marker in kinds:
-        axes.plot(shown.index, shown, marker, markersize=size, label=label, **_HOLLOW)
-    text = f"The return of {_chosen(values, run).removesuffix(',')}, in film order"
+    for number, (kind, marker) in enumerate(_MARKERS.items()):
+        if (ended == number).any():
+            of_kind = values[ended == number]
+            label = kind if len(of_kind) < count else f"one {run.unit}"
+            axes.plot(of_kind.index, of_kind, marker, markersize=size, label=label, **_HOLLOW)
+    shown = _chosen(count, len(run.episodes), run.unit).removesuffix(",")
+    text = f"The return of {shown}, in film order"
     if count >= _SMOOTH:
         window = max(min(count // 10, 100), 5)
-        sums = np.concatenate([[0], np.cumsum(values)])
-        means = (sums[window:] - sums[:-window]) / window
-        label = f"mean of the last {window}"
-        axes.plot(values.index[window - 1 :], means, color=MARK, lw=1.8, label=label)
+        means, label = values.rolling(window).mean(), f"mean of the last {window}"
+        axes.plot(means.index, means, color=MARK, lw=1.8, label=label)
         text += f"; the line is the mean of the last {window}"
         text += " that are shown" if count < len(run.episodes) else ""
-    if len(kinds) > 1 or count >= _SMOOTH:
+    if len(axes.lines) > 1:
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
     axes.xaxis.set_major_locator(whole())
     axes.set(xlabel=run.unit, ylabel="return")
@@ -158,12 +153,11 @@ def plot_initial_position(run: Run) -> Plot | None:
     if len(rows) < 2:
         return None
     rows = rows.iloc[spread(range(len(rows)), _POINTS)]
-    figure, axes = axes_of(5.5, 3.8)
+    figure, (axes,) = panels(1, 1, 5.5, 3.8)
     # Hollow circles: where many overlap, they grow dark.
     axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)
     axes.yaxis.set_major_locator(whole())
-    shown, total = f"{len(rows):,} reaches", len(run.counted)
-    shown += f" of {total:,}, evenly chosen," if len(rows) < total else ""
+    shown = _chosen(len(rows), len(run.counted), run.unit)
     axes.set(xlabel="initial position", ylabel="steps from reset to goal")
     text = f"Steps to the goal of {shown} by the position that they started from."
     return figure, "Steps by initial position", text
@@ -174,7 +168,7 @@ def plot_reach_rate(run: Run) -> Plot | None:
     rate = run.rate
     if rate is None:
         return None
-    figure, axes = axes_of(5.5, 2.1)
+    figure, (axes,) = panels(1, 1, 5.5, 2.1)
     spread = [[rate.rate - rate.low], [rate.high - rate.rate]]
     axes.errorbar(rate.rate, 0, xerr=spread, fmt="o", color=INK, capsize=6, lw=1.8)
     label = f"{rate.policy}: {rate.reached:,} of {rate.attempts:,} reached"
@@ -205,7 +199,7 @@ def _constant(values: pd.Series) -> bool:
     return values.nunique() < 2
 
 
-def _chosen(values, run: Run) -> str:
+def _chosen(shown: int, total: int, unit: str) -> str:
     """Return how many episodes are shown, in words."""
-    words, total = pluralize(len(values), run.unit), len(run.episodes)
-    return words if len(values) == total else f"{words} of {total:,}, evenly chosen,"
+    words = pluralize(shown, unit)
+    return words if shown == total else f"{words} of {total:,}, evenly chosen,"

@@ -9,6 +9,7 @@ from statistics import NormalDist
 import pandas as pd
 
 from goalreel.errors import GoalreelError
+from goalreel.files.damage import reporting_damage
 
 _DTYPES = dict.fromkeys(("reach", "episode", "attempt", "steps"), "int64")
 _DTYPES |= {"seed": "uint64"} | dict.fromkeys(("return", "start_s", "initial_position"), "float64")
@@ -66,12 +67,8 @@ def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame
 
     Raises GoalreelError if the file is no such table.
     """
-    try:
+    with reporting_damage(table, "it is not a table of episodes"):
         return pd.read_csv(table, usecols=list(columns), dtype=_DTYPES)[list(columns)]
-    except FileNotFoundError:
-        raise GoalreelError(f"{table}: no such file; run snakemake to make it") from None
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise GoalreelError(f"{table}: not a table of episodes ({error}); delete it") from None
 
 
 def policy_label(policy: Mapping) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from goalreel.arrays import spread
 from goalreel.errors import pluralize
 from goalreel.files.svg_plot import FILL
-from goalreel.report.plot_style import axes_of, panels, whole
+from goalreel.report.plot_style import panels, whole
 from goalreel.simulation.trajectories import read_trajectories
 
 _SHARDS, _EPISODES, _ACTIONS = 24, 120, 100_000  # of a sample, at most
@@ -70,7 +70,7 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
     states, returns = [sample.states[i] for i in chosen], sample.returns[chosen]
     width, varied = states[0].shape[1], returns.min() < returns.max()
     columns = 1 if width == 1 else 2
-    figure, grid = panels(width, columns, 5.5, 2.6 if width == 1 else 1.45)
+    figure, grid = panels(width, columns, 5.5, 2.9 if width == 1 else -(-width // 2) * 1.45 + 0.3)
     for number, axes in enumerate(grid):
         curves = []
         for values in states:
@@ -97,19 +97,17 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
 def plot_actions(actions: np.ndarray) -> tuple[Figure, str, str]:
     """Draw how often which action was taken: a bar each, or a histogram of each number."""
     numbers = actions.T[:_MOST_PANELS]
-    is_whole = actions.dtype.kind in "iub"
-    if len(numbers) == 1:
-        figure, axes = axes_of(5.5, 3.8)
-        axes.set(xlabel="action", ylabel="share of the steps")
-        grid = [axes]
-    else:
-        figure, grid = panels(len(numbers), min(len(numbers), 3), 5.5, 1.9)
-        figure.supxlabel("number of the action", size=10)
-        figure.supylabel("share of the steps", size=10)
+    count, is_whole = len(numbers), actions.dtype.kind in "iub"
+    columns = min(count, 3)
+    height = 3.8 if count == 1 else -(-count // columns) * 1.9 + 0.3
+    figure, grid = panels(count, columns, 5.5, height)
+    size = 11 if count == 1 else 10
+    figure.supxlabel("action" if count == 1 else "number of the action", size=size)
+    figure.supylabel("share of the steps", size=size)
     for number, (axes, values) in enumerate(zip(grid, numbers, strict=True)):
         _draw_actions(axes, values, is_whole)
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
-        if len(grid) > 1:
+        if count > 1:
             _name_panel(axes, number)
     return figure, "Actions", _describe_actions(actions, numbers, is_whole)
 
@@ -122,15 +120,12 @@ def _name_panel(axes, number: int) -> None:
 def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
     """Draw the shares of values as bars."""
     low, high = values.min(), values.max()
-    shares = np.full(len(values), 1 / len(values))
-    if is_whole and int(high) - int(low) < _MOST_BARS:
-        low = min(int(low), 0)
-        counts = np.bincount(values.astype(np.int64) - low)
-        axes.bar(np.arange(len(counts)) + low, counts / len(values), color=FILL)
-        axes.xaxis.set_major_locator(whole())
-        return
     edges = np.linspace(low, high, _BINS) if low < high else [low - 0.5, low + 0.5]
-    axes.hist(values, edges, weights=shares, color=FILL, edgecolor="white", lw=0.3)
+    style = {"edgecolor": "white", "lw": 0.3}
+    if is_whole and int(high) - int(low) < _MOST_BARS:
+        edges, style = np.arange(min(int(low), 0), int(high) + 2) - 0.5, {"rwidth": 0.8}
+        axes.xaxis.set_major_locator(whole())
+    axes.hist(values, edges, weights=np.full(len(values), 1 / len(values)), color=FILL, **style)
 
 
 def _describe_actions(actions: np.ndarray, numbers: np.ndarray, is_whole: bool) -> str:

@@ -65,16 +65,15 @@ class ScaledFrames:
 
     def _parts(self, cache: FrameCache, frame: int) -> tuple:
         """Return what lies over the background on a frame, as patch_planes has it."""
-        number, box = self._index[frame], (0, 0, *cache.background.shape[:2])
-        if self._patches is None:
-            pixels = cache[frame]
-            content = hashlib.sha256(pixels).digest()
+        number, patches = self._index[frame], self._patches
+        if patches is None:
+            pixels, box = cache[frame], (0, 0, *cache.background.shape[:2])
+            key = self._identity, hashlib.sha256(pixels).digest()
+        elif number < 0 or not patches.boxes[number, 2:].all():
+            return ()
         else:
-            box = self._patches.boxes[number].tolist()
-            if number < 0 or not all(box[2:]):
-                return ()
-            pixels, content = None, self._digests[number]
-        key = self._identity, content
+            pixels, box = None, patches.boxes[number].tolist()
+            key = self._identity, self._digests[number]
         if key not in self._kept:
             if len(self._kept) >= self._most:
                 self._kept.pop(next(iter(self._kept)))

@@ -49,13 +49,11 @@ class Swarm:
         return int(self.arrived[-1])
 
     def frame(self, step: int) -> np.ndarray:
-        """Return the frame of a step, (H, W, 3) uint8. Raises IndexError if there is none.
+        """Return the frame of a step, (H, W, 3) uint8.
 
         n cars over a pixel hide 1 - (1 - opacity) ** n of the background, and show the mean of
-        their colours: the mean over all orders in which they could be painted one on another.
+        their colors: the mean over all orders in which they could be painted one on another.
         """
-        if not 0 <= step < len(self):
-            raise IndexError(f"step {step} of a swarm of {len(self)} frames")
         # Sums of integers: they are exact, and so the same in any order.
         sums = np.zeros((*self.background.shape[:2], 4), np.int64)
         for picture in np.flatnonzero(self.counts[step]).tolist():
@@ -63,11 +61,11 @@ class Swarm:
             area = sums[top : top + shape.shape[0], left : left + shape.shape[1]]
             area += shape * np.int64(self.counts[step, picture])
         covered = sums[..., 3] > 0
-        colours, cars = sums[covered, :3], sums[covered, 3]
+        colors, cars = sums[covered, :3], sums[covered, 3]
         clear = _clear(opacity(self.cars))
         shine = clear[np.minimum(cars, len(clear) - 1), None]
         frame = self.background.copy()
-        mixed = shine * frame[covered] + (1 - shine) * colours / cars[:, None]
+        mixed = shine * frame[covered] + (1 - shine) * colors / cars[:, None]
         frame[covered] = np.rint(mixed)
         _write_counter(frame, int(self.arrived[step]), self.cars, step)
         return frame
@@ -128,9 +126,9 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
 def _shape(background: np.ndarray, patches: Patches, picture: int) -> np.ndarray:
     """Return a picture's pixels and 1 where it differs from the background: (h, w, 4) uint8."""
     top, left, height, width = patches.boxes[picture].tolist()
-    pixels = patches.pixels[patches.offsets[picture] : patches.offsets[picture + 1]]
-    pixels = pixels.reshape(height, width, 3)
-    under = background[top : top + height, left : left + width]
+    box, frame = np.s_[top : top + height, left : left + width], background.copy()
+    patches.paste(frame, picture)
+    pixels, under = frame[box], background[box]
     inside = (pixels != under).any(axis=2, keepdims=True)
     return np.concatenate([pixels, np.ones_like(inside, np.uint8)], axis=2) * inside
 

@@ -22,24 +22,6 @@ def check(artist: Artist, pictures: list[np.ndarray], states: list, actions: lis
         assert np.array_equal(group.blocks, other.blocks)
 
 
-@pytest.mark.parametrize("name", IDS[1:])
-def test_the_frames_of_a_film_are_those_of_gymnasium(tmp_path, name):
-    environment = make_environment({"env": name, "max_steps": 60})
-    made, cache = film(tmp_path / "c.npz", environment, range(5))
-    env, frame = gymnasium.make(name, render_mode="rgb_array"), 0
-    for number in range(5):
-        _, actions, _ = made.episode(number)
-        env.reset(seed=int(made.episodes.seed[number]))
-        assert np.array_equal(cache[frame], env.render())
-        for action in actions:
-            env.step(environment.actions.taken(action))
-            frame += 1
-            assert np.array_equal(cache[frame], env.render())
-        frame += 1
-    assert frame == len(cache)
-    env.close()
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", IDS)
 def test_pictures_are_those_of_gymnasium_from_the_reset_to_the_end(name, monkeypatch):

@@ -159,9 +159,9 @@ def random_cache(seed: int, width: int, height: int) -> FrameCache:
 def as_drawn(cache: FrameCache) -> FrameCache:
     """Return the frames of a cache as those of drawn pictures."""
     groups = list(groups_of(iter(cache)))
-    starts = np.cumsum([0, *(count for count, *_ in groups)])
+    starts = np.cumsum([0, *(group.count for group in groups)])
     size, index = cache.background.shape[:2], np.arange(len(cache))
-    layer = Drawn("picture", size, starts, lambda number: groups[number][1], index)
+    layer = Drawn("picture", size, starts, groups.__getitem__, index)
     return replace(cache, background=cache[0], layers=(layer,))
 
 

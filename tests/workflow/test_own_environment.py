@@ -1,0 +1,72 @@
+"""An environment of one's own is filmed, watched, and marked where no seed decides it."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from project import REPOSITORY
+
+MODULE = (REPOSITORY / "examples" / "own_environment.py").read_text(encoding="utf-8")
+
+
+def test_an_environment_of_ones_own_is_watched(project):
+    (project.folder / "my_env.py").write_text(MODULE)
+    config = {"env": "my_env:Catch-v0", "episodes": 2, "shard_size": 2}
+    project.run("-j", "2", config=config)
+    assert project.jobs(config=config) == {}
+    (project.folder / "my_env.py").write_text(MODULE.replace("[24, 32, 48]", "[24, 32, 49]"))
+    assert project.jobs(config=config)["simulate"] == 1
+
+
+@pytest.mark.slow
+def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
+    """No seed decides its rewards; seeds decide when episodes end, and how wide a step is."""
+    played = "np.random.default_rng().random(), self.np_random.random() < 0.3,"
+    module = MODULE.replace("reward, bool(landed),", played)
+    wide = "repeat(CELL, 1)[:, : 100 + 8 * self.np_random.integers(9)]"
+    module = module.replace("repeat(CELL, 1)", wide)
+    (project.folder / "my_env.py").write_text(module)
+    config = {"env": "my_env:Catch-v0", "max_steps": 4, "reaches": 12, "shard_size": 2}
+    assert "check=false" in project.fail(config=config)
+    config["check"] = "false"
+    said = project.run("-j", "2", "report", "stills", config=config)
+    assert re.search(r"pictures of \d+x180 to (\d+x180) pixels, padded with black to \1", said), (
+        said
+    )
+    results = project.folder / "results"
+    for table in ("episodes.csv", "attempts.csv"):
+        assert not pd.read_csv(results / table)["reproducible"].any()
+    assert "<strong>Not reproducible</strong>" in (results / "report/index.html").read_text()
+    assert "ok, not reproducible" in project.run("verify", config=config)
+    said = project.fail("clips", config=config | {"clips": "{episode_trigger: failed}"})
+    assert "an attempt was not filmed, and check=false plays none again" in said
+    project.run("clips", config=config | {"clips": "{episode_trigger: {best: 1, by: steps}}"})
+    replay = [sys.executable, REPOSITORY / "scripts" / "replay.py", "0", "--results", results]
+    told = subprocess.run(replay, cwd=project.folder, capture_output=True, text=True)
+    assert "not reproducible, since check=false plays nothing again" in told.stderr
+    for cache in (results / "frames").iterdir():
+        cache.unlink()
+    (results / "film.mp4").unlink()
+    assert "Type: rm -r results/segments" in project.fail(config=config)
+
+
+@pytest.mark.parametrize("changed", ["mine.py", "my_env"])
+def test_a_users_file_that_changes_during_a_run_is_noticed(tmp_path, changed):
+    (tmp_path / "my_env.py").write_text(MODULE)
+    (tmp_path / "mine.py").write_text("def act(obs):\n    return [1] * len(obs)\n")
+    spec = {
+        "stage": "simulate",
+        "config": {"env": "my_env:Catch-v0", "seed": 1, "film.show": "attempts"},
+        "shard": {"first": 0, "count": 1},
+    }
+    spec["config"] |= {"success": 0, "policy": {"name": "file", "file": "mine.py"}}
+    spec["config"]["policy"]["function"] = "act"
+    command = [sys.executable, REPOSITORY / "scripts" / "simulate.py"]
+    command += ["--trajectories", "t.npz", "--spec"]
+    for files, message in (({changed: "0" * 64}, f"{changed} has changed"), ({}, "")):
+        text = json.dumps(spec | {"files": files})
+        said = subprocess.run([*command, text], cwd=tmp_path, capture_output=True, text=True)
+        assert (said.returncode, message in said.stderr) == (1 if message else 0, True)

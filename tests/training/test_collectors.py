@@ -23,12 +23,11 @@ from goalreel.training.pixels.collector import (
     EPISODE,
     EPISODES,
     STATE,
-    Assignment,
     Collector,
     step_fields,
 )
 from goalreel.training.pixels.collectors import Collectors, actions_of
-from goalreel.training.shared_memory import blocks
+from goalreel.training.shared_memory.arrays import shared_arrays
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
 
@@ -73,13 +72,12 @@ class Alone:
         fields = fields_of(weights())
         shared = SharedWeights(fields)
         shared.write(weights())
-        state_fd, self.state = blocks.shared(STATE)
+        state_fd, self.state = shared_arrays(STATE)
         self.state["epsilon"][0] = epsilon
         fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
         fds |= {"state": state_fd, "weights": shared.fd}
-        assignment = Assignment(GAME, (5,), NUM_ENVS, STACK, 5000, fields, fds)
         envs = make_envs(GameSettings(**GAME), 9, NUM_ENVS)
-        self.collector = Collector(assignment, envs, lambda: True)
+        self.collector = Collector(envs, lambda: True, (5,), STACK, 5000, fields, fds)
 
 
 def taken(ring: Ring) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ import numpy as np
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.policies.pixel_network import SIDE
 from goalreel.training.games.pixel_envs import Episode, PixelStep
-from goalreel.training.games.settings import GameSettings, rom_of
+from goalreel.training.games.settings import GameSettings, ale_games
 
 _MOST_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
 
@@ -28,7 +28,7 @@ class AtariEnvs:
         emulator = importlib.import_module("ale_py")
         emulator.ALEInterface.setLoggerMode(emulator.LoggerMode.Error)  # no banner
         self._env = importlib.import_module("ale_py.vector_env").AtariVectorEnv(
-            rom_of(settings.game),
+            ale_games()[settings.game],
             num_envs,
             num_threads=1,
             autoreset_mode="SameStep",

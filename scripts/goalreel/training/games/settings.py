@@ -71,11 +71,6 @@ def is_game(game: str) -> bool:
         return False
 
 
-def rom_of(game: str) -> str:
-    """Return the name of a game's ROM, by its id."""
-    return ale_games()[game]
-
-
 def ale_games() -> dict[str, str]:
     """Return the ROMs that ale-py brings by their ids, as it forms these; none without ale-py."""
     package = importlib.util.find_spec("ale_py")

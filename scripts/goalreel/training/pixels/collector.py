@@ -11,8 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -21,8 +20,8 @@ from goalreel.policies.pixel_network import SIDE, Actor
 from goalreel.training.games.make_envs import make_envs
 from goalreel.training.games.pixel_envs import PixelEnvs
 from goalreel.training.games.settings import GameSettings
-from goalreel.training.shared_memory import blocks, child_process
-from goalreel.training.shared_memory.blocks import Fields
+from goalreel.training.shared_memory import child_process
+from goalreel.training.shared_memory.arrays import Fields, shared_arrays
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import AbandonedError, SharedWeights
 
@@ -65,35 +64,40 @@ def next_stacks(stacks: np.ndarray, obs: np.ndarray, ended: np.ndarray) -> np.nd
     return after
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """What a collector gets on its command line, as JSON."""
-
-    game: Mapping  # GameSettings as a dict
-    seed: tuple[int, ...]  # which no other collector and no other session has
-    num_envs: int
-    stack: int  # frames of an observation
-    capacity: int  # steps of its ring
-    weights: Fields  # of the shared weights
-    fds: Mapping[str, int]  # of the memory, by its purpose
-
-
 class Collector:
     """The environments of a collector, and what it writes to."""
 
-    def __init__(self, assignment: Assignment, envs: PixelEnvs, alive: Callable[[], bool]):
-        """Join the shared memory; waits for room, or for weights, end when `alive` is false."""
-        fds = assignment.fds
-        self._steps = Ring(step_fields(), assignment.capacity, fds["steps"])
+    def __init__(
+        self,
+        envs: PixelEnvs,
+        alive: Callable[[], bool],
+        seed: Sequence[int],
+        stack: int,
+        capacity: int,
+        weights: Fields,
+        fds: Mapping[str, int],
+    ):
+        """Join the shared memory.
+
+        Args:
+            envs: what it plays.
+            alive: waits for room, or for weights, end when this is false.
+            seed: which no other collector and no other session has.
+            stack: frames of an observation.
+            capacity: steps of its ring.
+            weights: fields of the shared weights.
+            fds: of the memory, by its purpose.
+        """
+        self._steps = Ring(step_fields(), capacity, fds["steps"])
         self._episodes = Ring(EPISODE, EPISODES, fds["episodes"])
-        self._state = blocks.arrays(fds["state"], STATE)
-        self._weights = SharedWeights(assignment.weights, fds["weights"])
+        _, self._state = shared_arrays(STATE, fds["state"])
+        self._weights = SharedWeights(weights, fds["weights"])
         self._version, self._actor = -1, None
         self._envs, self._alive = envs, alive
-        self._rng = np.random.default_rng(assignment.seed)
-        self._numbers = np.arange(assignment.num_envs, dtype=np.int32)
-        self._episode_steps = np.zeros(assignment.num_envs, np.int32)
-        self._stacks = np.repeat(envs.obs[:, None], assignment.stack, axis=1)
+        self._rng = np.random.default_rng(seed)
+        self._numbers = np.arange(len(envs.obs), dtype=np.int32)
+        self._episode_steps = np.zeros_like(self._numbers)
+        self._stacks = np.repeat(envs.obs[:, None], stack, axis=1)
 
     def step(self) -> None:
         """Act in all environments once, and write the step into the ring.
@@ -158,12 +162,11 @@ def actions(game: Mapping) -> None:
         print(envs.actions)
 
 
-def collect(**values) -> None:
-    """Play an assignment until the trainer has ended."""
-    assignment = Assignment(**values)
-    seed = int(np.random.SeedSequence(assignment.seed).generate_state(1)[0])
-    envs = make_envs(GameSettings(**assignment.game), seed, assignment.num_envs)
-    collector = Collector(assignment, envs, child_process.parent_is_alive)
+def collect(game: Mapping, num_envs: int, seed: Sequence[int], **others) -> None:
+    """Play until the trainer has ended; others: of Collector."""
+    own = int(np.random.SeedSequence(seed).generate_state(1)[0])
+    envs = make_envs(GameSettings(**game), own, num_envs)
+    collector = Collector(envs, child_process.parent_is_alive, seed, **others)
     with contextlib.closing(envs), contextlib.suppress(AbandonedError):
         while child_process.parent_is_alive():
             collector.step()
@@ -175,7 +178,7 @@ def evaluate(game: Mapping, stack: int, games: int, weights: Fields, fd: int) ->
     The returns are those of the first game of each of `games` environments.
     """
     os.nice(_NICE)
-    actor = Actor.of(blocks.arrays(fd, weights))
+    actor = Actor.of(shared_arrays(weights, fd)[1])
     returns: dict[int, float] = {}
     with contextlib.closing(make_envs(GameSettings(**game), _SEED, games)) as envs:
         stacks = np.repeat(envs.obs[:, None], stack, axis=1)

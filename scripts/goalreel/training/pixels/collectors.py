@@ -8,14 +8,14 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict
 
 import numpy as np
 
 from goalreel.errors import GoalreelError
-from goalreel.training.pixels.collector import EPISODE, EPISODES, STATE, Assignment, step_fields
+from goalreel.training.pixels.collector import EPISODE, EPISODES, STATE, step_fields
 from goalreel.training.pixels.settings import PipelineSettings
-from goalreel.training.shared_memory import blocks, child_process
+from goalreel.training.shared_memory import child_process
+from goalreel.training.shared_memory.arrays import shared_arrays
 from goalreel.training.shared_memory.child_process import Child
 from goalreel.training.shared_memory.ring import Ring
 from goalreel.training.shared_memory.weights import SharedWeights, fields_of
@@ -59,7 +59,7 @@ class Collectors:
         numbers = range(settings.collectors)
         self.rings = [Ring(step_fields(), settings.ring) for _ in numbers]
         self._episodes = [Ring(EPISODE, EPISODES) for _ in numbers]
-        states = [blocks.shared(STATE) for _ in numbers]
+        states = [shared_arrays(STATE) for _ in numbers]
         self._states = [arrays for _, arrays in states]
         fields = fields_of(weights)
         self._weights = SharedWeights(fields)
@@ -71,14 +71,12 @@ class Collectors:
                 zip(self.rings, self._episodes, states, strict=True)
             ):
                 fds = {"steps": steps.fd, "episodes": episodes.fd, "state": state}
+                fds["weights"] = self._weights.fd
                 self._fds |= set(fds.values())
-                assignment = Assignment(
-                    *(game, (settings.seed, session, number), settings.environments),
-                    *(settings.stack, settings.ring, fields, fds | {"weights": self._weights.fd}),
-                )
-                values = asdict(assignment)
-                own = assignment.fds.values()
-                self.children.append(_start(settings.interpreter, "collect", values, own))
+                values = {"game": game, "num_envs": settings.environments, "fds": fds}
+                values |= {"seed": (settings.seed, session, number), "stack": settings.stack}
+                values |= {"capacity": settings.ring, "weights": fields}
+                self.children.append(_start(settings.interpreter, "collect", values, fds.values()))
         except GoalreelError:
             self.close()
             raise
@@ -128,7 +126,7 @@ class Evaluation:
     ):
         """Begin to play. Raises GoalreelError if the interpreter cannot be run."""
         fields = fields_of(weights)
-        self._fd, arrays = blocks.shared(fields)
+        self._fd, arrays = shared_arrays(fields)
         for name, array in arrays.items():
             array[...] = weights[name]
         values = {"game": game, "stack": settings.stack, "games": settings.games}

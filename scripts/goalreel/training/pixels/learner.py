@@ -5,7 +5,6 @@ Sources are those of dqn.learner; returns over n steps are those of M. Hessel et
 """
 
 import copy
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,14 +17,6 @@ from goalreel.training.pixels.network import PixelNetwork, weights_for_acting
 from goalreel.training.pixels.settings import PipelineSettings
 
 _HALF = {"cpu": torch.bfloat16, "cuda": torch.float16}
-
-
-@dataclass(frozen=True)
-class Learned:
-    """The means of an update over the steps of its batch."""
-
-    loss: float
-    td_error: float  # the size of the temporal difference
 
 
 class PixelLearner:
@@ -94,9 +85,12 @@ class PixelLearner:
         self._sums = torch.stack([loss.detach(), (found.detach() - expected).abs().mean()])
 
     @property
-    def learned(self) -> Learned:
-        """The latest update. A GPU is waited for here alone."""
-        return Learned(*self._sums.tolist())
+    def learned(self) -> dict[str, float]:
+        """The mean loss, and size of the temporal difference, of the latest update.
+
+        A GPU is waited for here alone.
+        """
+        return dict(zip(("loss", "td_error"), self._sums.tolist(), strict=True))
 
     @torch.no_grad()
     def _targets(self, batch: Batch, values: torch.Tensor) -> torch.Tensor:

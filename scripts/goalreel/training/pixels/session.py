@@ -153,14 +153,14 @@ class Session:
             blocked=before.blocked + collectors.blocked(),
             cpu_seconds=before.cpu_seconds + _cpu_seconds() - self._cpu,
         )
-        learned, count = trainer.learner.learned, max(len(trainer.recent), 1)
+        count = max(len(trainer.recent), 1)
         means = [sum(column) / count for column in zip(*trainer.recent, strict=True)]
         return_, distance = means or (math.nan, math.nan)
         return {
             **{"seconds": sums.seconds, "decisions": trainer.steps, "samples": trainer.samples},
             **{"updates": trainer.learner.updates, "buffer": len(trainer.replay)},
-            **{"queue": sum(map(len, collectors.rings)), "loss": learned.loss},
-            **{"td_error": learned.td_error, "episodes": trainer.games},
+            **{"queue": sum(map(len, collectors.rings)), "episodes": trainer.games},
+            **trainer.learner.learned,
             **{"return": return_, "distance": distance},
             "evaluation": trainer.evaluations[-1].mean if trainer.evaluations else math.nan,
             "epsilon": settings.epsilon(trainer.steps),

@@ -19,8 +19,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from goalreel.training.shared_memory import blocks
-from goalreel.training.shared_memory.blocks import Fields
+from goalreel.training.shared_memory.arrays import Fields, shared_arrays
 
 _ORDERED = platform.machine() in ("x86_64", "AMD64")  # total store order
 
@@ -41,7 +40,7 @@ class Ring:
         rows = {name: (dtype, (capacity, *shape)) for name, (dtype, shape) in fields.items()}
         counters = {"head": ("<i8", (1,)), "tail": ("<i8", (1,))}
         self.capacity = capacity
-        self.fd, self._fields = blocks.shared(counters | rows, fd)
+        self.fd, self._fields = shared_arrays(counters | rows, fd)
         self._head, self._tail = self._fields.pop("head"), self._fields.pop("tail")
 
     def __len__(self) -> int:

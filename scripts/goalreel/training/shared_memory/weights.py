@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from goalreel.training.shared_memory import blocks
-from goalreel.training.shared_memory.blocks import Fields
+from goalreel.training.shared_memory.arrays import Fields, shared_arrays
 from goalreel.training.shared_memory.ring import fence
 
 _VERSION = "version"
@@ -31,7 +30,7 @@ class SharedWeights:
 
     def __init__(self, fields: Fields, fd: int | None = None):
         """Make room for the weights, or join that of a descriptor."""
-        self.fd, self._fields = blocks.shared({_VERSION: ("<i8", (1,)), **fields}, fd)
+        self.fd, self._fields = shared_arrays({_VERSION: ("<i8", (1,)), **fields}, fd)
         self._version = self._fields.pop(_VERSION)
 
     @property

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from goalreel.errors import UnusableFileError
-from goalreel.files.atomic import replacing
+from goalreel.files.atomic import write_text
 from goalreel.provenance.checksums import read_digests, with_digests
 from goalreel.provenance.spec import Spec
 
@@ -63,20 +62,14 @@ class Metrics:
 
 def write_metrics(path: str | os.PathLike, metrics: Metrics, spec: Spec, log: Path) -> None:
     """Write the metrics as JSON, with the spec that they were made by and the log's checksum."""
-    text = spec.extended(metrics=asdict(metrics))
-    with replacing(path) as temporary:
-        Path(temporary).write_text(with_digests(text, [log]), encoding="ascii")
+    write_text(path, with_digests(spec.extended(metrics=asdict(metrics)), [log]))
 
 
 def read_metrics(path: Path) -> Metrics:
     """Read metrics.json. Raises GoalreelError without one, UnusableFileError if it is damaged."""
     read_digests(path)  # which checks that it is as it was written
-    try:
-        values = json.loads(path.read_text(encoding="ascii"))["metrics"]
-        lists = {name: tuple(values[name]) for name in ("checkpoints", "means")}
-        return Metrics(**{**values, **lists})
-    except (KeyError, TypeError, ValueError) as error:
-        raise UnusableFileError(path, f"it holds no metrics ({error!r})") from None
+    values = json.loads(path.read_text(encoding="ascii"))["metrics"]
+    return Metrics(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
 
 
 def csv_of(header: Iterable[str], rows: Iterable[Iterable]) -> str:

@@ -45,9 +45,17 @@ def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
         cache[56]
 
 
-@pytest.mark.parametrize("bands", [(False, False), (True, False), (True, True)], ids=str)
-@pytest.mark.parametrize("scale", [1, 2, 3, 5])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("size", "scale", "bands"),
+    [
+        *(
+            (size, scale, (True, True))
+            for size, scale in zip(SIZES, [1, 3, 5, 2, 3, 2], strict=True)
+        ),
+        *(((31, 45), scale, (scale > 2, False)) for scale in (1, 2, 3, 5)),
+    ],
+    ids=str,
+)
 def test_planes_that_are_kept_are_those_of_the_whole_enlarged_frame(
     tmp_path, monkeypatch, size, scale, bands
 ):

@@ -130,29 +130,20 @@ def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
     check(made, cache, name)
 
 
-def test_an_instance_that_is_quickly_made_plays_one_episode(tmp_path, monkeypatch):
-    monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", 1e9)
-    environment, made, cache, calls = filmed(tmp_path, "Walk")
-    assert environment.pool.reusable is False and calls["made"] == 9 + 1
-    assert calls["step"] == (9 + 1) * 8
-    check(made, cache)
-
-
-def test_a_picture_that_no_seed_decides_is_refused_with_its_step(tmp_path):
-    with pytest.raises(GoalreelError, match=r"of seed \d+, step 8: Gymnasium draws another"):
-        filmed(tmp_path, "Moody")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
     monkeypatch.setattr(frame_recorder, "_SLOW_SHARE", 1e9)
     monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 3)
-    _, made, cache, calls = filmed(tmp_path, "Walk")
+    environment, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == 9 * 8 + 3
+    # An instance that is quickly made plays one episode.
+    assert environment.pool.reusable is False and calls["made"] == 9 + 1
     monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 8)
-    with pytest.raises(GoalreelError, match="step 8: Gymnasium draws another"):
-        filmed(tmp_path, "Moody")
+    for reaches in (range(9), range(1)):
+        (tmp_path / "f.npz").unlink(missing_ok=True)
+        with pytest.raises(GoalreelError, match=r"of seed \d+, step 8: Gymnasium draws another"):
+            filmed(tmp_path, "Moody", reaches)
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_camera_logs_how_many_frames_are_drawn(tmp_path, monkeypatch, capsys):
@@ -171,14 +162,6 @@ def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):
     attempts = len(made.attempts.reach)
     assert attempts > 20 and len(cache) == 9 * 9
     assert calls["step"] == 8 * attempts and calls["render"] == 9 * attempts
-
-
-def test_a_single_episode_is_compared_with_a_new_instance(tmp_path):
-    _, made, cache, calls = filmed(tmp_path, "Walk", range(1))
-    check(made, cache)
-    assert calls["step"] == 16
-    with pytest.raises(GoalreelError, match="draws another picture"):
-        filmed(tmp_path, "Moody", range(1))
 
 
 @pytest.mark.parametrize("slow", ["drawing", "stepping"])

@@ -66,12 +66,6 @@ def test_an_episodes_caption_stays_from_its_card_to_its_end_and_is_its_own(shown
     assert len(set(captions)) == 3
 
 
-def test_with_all_turned_off_the_frames_are_the_caches(trajectories, cache):
-    plain = laid_over(cache, trajectories, "", hud=False, cards=0)
-    assert plain.offsets.tolist() == cache.offsets.tolist()
-    assert all(np.array_equal(a, b) for a, b in zip(plain, cache, strict=True))
-
-
 def test_no_frame_depends_on_the_shard(atlases, shown):
     alone = simulated(reaches=range(2, 3))
     again = laid_over(rendered(alone, atlases), alone)
@@ -97,9 +91,7 @@ def test_the_hud_tells_step_and_velocity(trajectories, shown):
 def test_cards_show_a_resets_hud_however_an_episode_starts(atlases):
     """Recorded episodes may start in motion: no card, nor coded atlas, depends on that."""
     still = simulated(reaches=range(1))
-    states = still.states.copy()
-    states[0, 1] = 0.04
-    moving = replace(still, states=states)
+    moving = replace(still, states=still.states + [0, 0.04])
     cards = [laid_over(rendered(t, atlases), t)[0][BOTTOM:] for t in (still, moving)]
     assert np.array_equal(*cards)
 

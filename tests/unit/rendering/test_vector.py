@@ -1,13 +1,10 @@
 """The vector style shows what Gymnasium shows, where Gymnasium shows it, at any size."""
 
-import json
-
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, of_shard, simulated
+from conftest import CONTINUOUS, DISCRETE, simulated
 from gymnasium_frames import drawn
-from project import REPOSITORY
 
 from goalreel.films.render import render_states
 from goalreel.provenance.spec import canonical, parse_spec
@@ -16,8 +13,6 @@ from goalreel.rendering.frame_cache import open_cache, write_cache
 from goalreel.rendering.gymnasium_style import MIN_POSITION, SCALE
 from goalreel.rendering.styles import make_style
 from goalreel.rendering.vector_style import PALETTES
-from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
 
 SIZES = [(600, 400), (160, 120), (960, 540), (400, 600), (3840, 2160)]
 LIGHT = PALETTES["light"]
@@ -206,11 +201,3 @@ def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
     chosen = np.arange(0, len(shard.states), 7)
     drawn = pictures(style, shard.states[chosen, 0])
     assert all(np.array_equal(cache[i], f) for i, (_, f) in zip(chosen, drawn, strict=True))
-
-
-def test_the_spec_names_the_package_that_draws():
-    for style, package in (("vector", "pillow"), ("gymnasium", "pygame-ce")):
-        config = load_config({"render": {"style": style}})
-        specs = Specs(config, REPOSITORY / "scripts")
-        for spec in (specs.spec("atlas", {}), specs.spec("render", of_shard(0))):
-            assert set(json.loads(spec)["tools"]) == {"numpy", package}

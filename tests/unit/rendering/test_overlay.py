@@ -1,12 +1,9 @@
 """Cards, captions and HUD stand where they should, say what is so, and leave the picture alone."""
 
 import itertools
-import re
 from dataclasses import replace
 
-import av
 import numpy as np
-import pandas as pd
 import pytest
 from conftest import DISCRETE, rendered, simulated
 from frames import drawn
@@ -189,23 +186,3 @@ def test_frames_of_other_trajectories_are_refused(cache):
 @pytest.mark.parametrize(("seconds", "fps", "frames"), [(0, 30, 0), (0.5, 30, 15), (0.5, 1, 1)])
 def test_a_card_lasts_its_seconds_and_at_least_a_frame(seconds, fps, frames):
     assert card_frames(seconds, fps) == frames
-
-
-def test_chapters_and_subtitles_begin_at_the_card_and_cover_the_film(filmed):
-    results = filmed.folder / "results"
-    table = pd.read_csv(results / "episodes.csv")
-    starts = (table["first_frame"] - table["card_frames"]) / 30
-    with av.open(str(results / "film.mp4")) as container:
-        chapters = container.chapters()
-        (stream,) = container.streams.subtitles
-        lines = [
-            (float(packet.pts * packet.time_base), bytes(packet)[2:].decode())
-            for packet in container.demux(stream)
-            if packet.size > 2
-        ]
-        assert stream.codec_context.name == "mov_text"
-    titles = [chapter["metadata"]["title"] for chapter in chapters]
-    assert [text for _, text in lines] == titles
-    assert np.allclose([start for start, _ in lines], starts, atol=0.001)
-    for title, row in zip(titles, table.itertuples(), strict=True):
-        assert re.findall(r"\d+", title) == [str(row.reach), str(row.seed), str(row.steps)]

@@ -10,9 +10,7 @@ from gymnasium_frames import drawn, played
 
 from goalreel.environments.mountain_car import ENVIRONMENTS
 from goalreel.environments.registry import describe
-from goalreel.provenance.spec import NO_SPEC
 from goalreel.rendering.gymnasium_style import distinct_positions, keys
-from goalreel.simulation.trajectories import Attempts, Trajectories
 
 ENVS = pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 
@@ -35,18 +33,6 @@ def test_every_picture_of_the_atlas_equals_env_render(env, atlases):
     assert len(states) == len(atlas.keys) > 6000
     anywhere = np.random.default_rng(0).uniform(-1.2, 0.6, 1_000_000)
     assert (atlas.find(keys(anywhere)) < 0).sum() == 0
-
-
-@ENVS
-def test_random_states_equal_env_render(env, atlases):
-    states = np.random.default_rng(11).uniform((-1.2, -0.07), (0.6, 0.07), (2000, 2))
-    given = [*states]
-    if env == CONTINUOUS:  # the reset state is float64, all others are float32
-        states[1:] = states[1:].astype(np.float32)
-        given[1:] = states[1:].astype(np.float32)
-    cache = rendered(one_episode(states), atlases, env)
-    for frame, expected, state in zip(cache, drawn(env, given), states, strict=True):
-        assert np.array_equal(frame, expected), state
 
 
 @ENVS
@@ -85,14 +71,6 @@ def test_the_car_never_touches_the_rows_for_text(env, atlases):
         frame[box] = atlas.background[box]
     rows = np.flatnonzero(touched)
     assert (rows[0], 399 - rows[-1]) == (35, 35)
-
-
-def one_episode(states: np.ndarray) -> Trajectories:
-    """Return trajectories of one episode with the given states, (n, 2) float64."""
-    nothing = np.zeros(0)
-    columns = Attempts(*[np.zeros(1)] * 9)
-    offsets = np.array([0, len(states)])
-    return Trajectories(offsets, states, nothing, nothing, columns, columns, "", NO_SPEC)
 
 
 def test_environments_agree_with_gymnasiums_registry():

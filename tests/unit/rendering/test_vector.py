@@ -165,28 +165,6 @@ def test_the_scene_goes_on_to_the_borders_and_stays_in_the_middle():
     assert line.any(axis=0).all()
 
 
-def luminance(colour):
-    """Return a colour's relative luminance (WCAG 2.2)."""
-    c = np.array(colour) / 255
-    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-    return linear @ (0.2126, 0.7152, 0.0722)
-
-
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("palette", PALETTES)
-def test_text_and_shapes_stand_out(palette):
-    colours = PALETTES[palette]
-    assert contrast(colours.ink, colours.paper) >= 4.5
-    for part in (colours.line, colours.body, colours.tyre, colours.cloth):
-        for under in (colours.paper, colours.sky):
-            assert contrast(part, under) >= 3 or part == colours.cloth and under == colours.sky
-    assert contrast(colours.window, colours.body) >= 3 <= contrast(colours.hub, colours.tyre)
-
-
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
 def test_a_frame_is_the_picture_drawn_for_its_position_alone(env, tmp_path):
     style = vector(env, (300, 200), "dark")

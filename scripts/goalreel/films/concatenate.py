@@ -99,7 +99,8 @@ def join(
         keyframes.append(np.asarray(index.keyframes) + frames)
         chapters += shown
         frames += index.frames
-    video = VideoTrack(*like, fps, np.concatenate(sizes), np.concatenate(keyframes))
+    sizes = np.concatenate(sizes)  # whose parts are not needed any more
+    video = VideoTrack(*like, fps, sizes, np.concatenate(keyframes))
     with replacing(path) as temporary:
         write_mp4(temporary, video, chain.from_iterable(payload), title, comment, chapters)
     return frames

@@ -10,7 +10,7 @@ Source of the boxes: ISO/IEC 14496-12 (8.2.2 mvhd, 8.3.2 tkhd, 8.3.3 tref, 8.4.2
 import struct
 from collections.abc import Sequence
 
-Box = list[bytes]
+Box = list[bytes | memoryview]
 
 _MATRIX = struct.pack(">9i", 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 # Track flags (8.3.2.3): a track that is not enabled waits for the viewer to choose it.

@@ -7,6 +7,7 @@ Source of the sample tables: ISO/IEC 14496-12, 8.6.1 (stts, stss), 8.7.3 to 8.7.
 co64).
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,7 +64,7 @@ class Movie:
         assert not lengths or ends[-1] == len(video.sizes), "the chapters are of other frames"
         self._lengths, self._firsts = np.array(lengths, np.int64), ends - lengths
         self._chunks = _chunks(video.sizes, self._firsts if lengths else np.zeros(1, np.int64))
-        sizes = np.add.reduceat(video.sizes, self._chunks, dtype=np.int64)
+        sizes = _bytes_of_runs(video.sizes, self._chunks)
         starts, self.stored = np.cumsum(sizes) - sizes, int(sizes.sum())
         self.cuts = starts[np.searchsorted(self._chunks, self._firsts)]
         self._text_sizes = np.array([*map(len, self.subtitles)], np.int64)
@@ -145,11 +146,17 @@ class Movie:
 def _chunks(sizes: np.ndarray, firsts: np.ndarray) -> np.ndarray:
     """Return the samples that chunks begin with: `firsts`, and one past each limit of bytes."""
     begun, bounds = [firsts], [*firsts.tolist(), len(sizes)]
-    for run in np.flatnonzero(np.add.reduceat(sizes, firsts, dtype=np.int64) > _CHUNK).tolist():
+    for run in np.flatnonzero(_bytes_of_runs(sizes, firsts) > _CHUNK).tolist():
         inside = sizes[bounds[run] : bounds[run + 1]].astype(np.int64)
         steps = (np.cumsum(inside) - inside) // _CHUNK
         begun.append(bounds[run] + 1 + np.flatnonzero(np.diff(steps)))
     return np.sort(np.concatenate(begun))
+
+
+def _bytes_of_runs(sizes: np.ndarray, firsts: np.ndarray) -> np.ndarray:
+    """Return the bytes of the samples from each of `firsts` to the next, (runs,) int64."""
+    bounds = itertools.pairwise([*firsts.tolist(), len(sizes)])  # `reduceat` would copy all sizes
+    return np.array([sizes[first:end].sum() for first, end in bounds], np.int64)
 
 
 def _table(name: str, *columns: Sequence[int] | np.ndarray, kind: str = ">u4") -> Box:
@@ -168,4 +175,4 @@ def _sample_sizes(sizes: np.ndarray) -> Box:
     count = len(sizes).to_bytes(4, "big")
     if (sizes == sizes[0]).all():
         return full_box("stsz", int(sizes[0]).to_bytes(4, "big"), count)
-    return full_box("stsz", bytes(4), count, sizes.astype(">u4").tobytes())
+    return full_box("stsz", bytes(4), count, sizes.astype(">u4").view(np.uint8).data)

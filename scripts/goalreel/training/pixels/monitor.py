@@ -11,17 +11,17 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from goalreel.cli import say
 from goalreel.files.atomic import replacing
 
 EVERY = 5.0  # seconds
-_DIGITS = {
-    **{"seconds": 3, "decisions": 0, "decisions_per_s": 1, "updates": 0, "updates_per_s": 3},
-    **dict.fromkeys(("samples", "buffer", "queue"), 0),
-    **dict.fromkeys(("loss", "td_error", "episodes", "return", "distance", "evaluation")),
-    **{"epsilon": 4, "blocked": 4, "learning": 4},
-}  # of a cell after the point; None: six significant ones
-COLUMNS = tuple(_DIGITS)
+COLUMNS = (
+    *("seconds", "decisions", "decisions_per_s", "updates", "updates_per_s", "samples", "buffer"),
+    *("queue", "loss", "td_error", "episodes", "return", "distance", "evaluation", "epsilon"),
+    *("blocked", "learning"),
+)
 _PANELS = (
     ("return", (("return", "latest 100 games"), ("evaluation", "greedy evaluation"))),
     ("loss", (("loss", "loss"), ("td_error", "TD error"))),
@@ -62,7 +62,7 @@ class Monitor:
         }
         row = sample | {f"{name}_per_s": rates[name] for name in ("decisions", "updates")}
         row |= {name: min(rates[name], 1.0) for name in ("blocked", "learning")}
-        row = {name: _rounded(row[name], digits) for name, digits in _DIGITS.items()}
+        row = {name: _rounded(row[name]) for name in COLUMNS}
         self._rows.append(list(row.values()))
         with self._table.open("a", newline="") as stream:
             _write(stream, self._rows[-1:])
@@ -79,12 +79,10 @@ def _write(stream, rows: Sequence[Sequence]) -> None:
     csv.writer(stream, lineterminator="\n").writerows(rows)  # None is an empty cell
 
 
-def _rounded(value: float, digits: int | None) -> float | int | None:
-    if math.isnan(value):
-        return None
+def _rounded(value: float) -> float | int | None:
     if isinstance(value, int):
         return value
-    return float(f"{value:.6g}") if digits is None else round(value, digits)
+    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 def _line(row: Mapping, total: int) -> str:
@@ -110,16 +108,15 @@ def plot_training(path: str | os.PathLike, rows: Sequence[Sequence], game: str, 
 
     from goalreel.files.svg_plot import FILL, MARK, Caption, save, styled
 
+    table = dict(zip(COLUMNS, np.array(rows, float).reshape(-1, len(COLUMNS)).T, strict=True))
     with styled():
         figure = Figure(figsize=(8, 5.2))
         panels = figure.subplots(2, 2, sharex=True)
         for axes, (title, curves) in zip(panels.flat, _PANELS, strict=True):
             for (name, label), line, ink in zip(curves, ("-", "--"), (FILL, MARK), strict=False):
-                places = COLUMNS.index("decisions"), COLUMNS.index(name)
-                points = [[row[place] for place in places] for row in rows]
-                points = [point for point in points if None not in point]
-                axes.plot(*zip(*points, strict=True) if points else ((), ()), line, color=ink,
-                          label=label, marker="." if len(points) == 1 else None)  # fmt: skip
+                marker = "." if np.isfinite(table[name]).sum() == 1 else None
+                axes.plot(table["decisions"], table[name], line, color=ink, label=label,
+                          marker=marker)  # fmt: skip
             axes.set(ylabel=title)
             axes.legend(frameon=False, fontsize=8)
             if title == "share of time":

@@ -305,7 +305,7 @@ def test_a_plot_is_drawn_of_any_table(tmp_path):
 
 
 def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
-    from goalreel.training.pixels.session import Session, Sums
+    from goalreel.training.pixels.session import Session
     from goalreel.training.pixels.training import write_results
 
     trainer = new_trainer()
@@ -315,7 +315,8 @@ def test_a_policys_networks_are_those_that_were_evaluated(tmp_path):
     for mean in (-200.0, -150.0, -120.0, -130.0):
         trainer.evaluated([mean])
     trainer.steps = 1000
-    session = Session(SETTINGS, {"game": "MountainCar-v0"}, trainer, Sums(), [], tmp_path / "t.csv")
+    sums = {"sessions": 1, "seconds": 9.0, "learning": 4.0, "blocked": 3.0, "cpu_seconds": 8.0}
+    session = Session(SETTINGS, {"game": "MountainCar-v0"}, trainer, sums, [], tmp_path / "t.csv")
     files = [tmp_path / name for name in ("p.npz", "m.csv", "m.json")]
     said = write_results(*files, session, parse_spec('{"config":{},"shard":{},"stage":"pixels"}'))
     assert "1,000 decisions in " in said and "best after 500 decisions and 50 s: mean ret" in said

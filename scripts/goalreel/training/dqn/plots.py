@@ -18,10 +18,8 @@ from goalreel.files.svg_plot import MARK, Caption, save, styled
 from goalreel.training.dqn.comparison import TITLES
 from goalreel.training.dqn.metrics import SOLVED, Metrics
 
-# M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind; with the dashes
-# also in grey.
-_COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8C7A00")
-_DASHES = ("-", "--", "-.", ":")
+# M. Okabe and K. Ito, "Color Universal Design" (2008): apart for the colour-blind.
+_COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8C7A00")
 DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
 
 
@@ -36,19 +34,15 @@ def plot_curves(path: str | os.PathLike, trainings: Sequence[Metrics], spec: str
         groups: dict[str, list[Metrics]] = {}
         for metrics in trainings:
             groups.setdefault(metrics.variant, []).append(metrics)
-        for number, (variant, group) in enumerate(groups.items()):
+        for (variant, group), color in zip(groups.items(), _COLORS, strict=False):
             decisions = np.array(max((one.checkpoints for one in group), key=len))
             means = np.stack([_lengthened(one.means, len(decisions)) for one in group])
             seconds = decisions / statistics.median(one.rate for one in group)
             mean, (low, high) = means.mean(axis=0), band(means)
-            style = {
-                "color": _COLOURS[number % len(_COLOURS)],
-                "linestyle": _DASHES[number // len(_COLOURS) % len(_DASHES)],
-            }
-            left.plot(decisions / 1000, mean, lw=1.6, label=TITLES[variant], **style)
-            right.plot(seconds, mean, lw=1.6, **style)
+            left.plot(decisions / 1000, mean, lw=1.6, label=TITLES[variant], color=color)
+            right.plot(seconds, mean, lw=1.6, color=color)
             for axes, across in ((left, decisions / 1000), (right, seconds)):
-                axes.fill_between(across, low, high, color=style["color"], alpha=0.12, lw=0)
+                axes.fill_between(across, low, high, color=color, alpha=0.12, lw=0)
                 axes.axhline(SOLVED, color=MARK, linestyle=":", lw=1.2)
             ends.append(f"{TITLES[variant]} {mean[-1]:.1f} ({low[-1]:.1f} to {high[-1]:.1f})")
         left.set(xlabel="thousands of decisions", ylabel="mean return of 100 episodes")

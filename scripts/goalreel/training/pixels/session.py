@@ -46,17 +46,6 @@ def interrupts() -> Iterator[list[str]]:
         restore()
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Counters that run on from one session of a training to the next."""
-
-    sessions: int = 0
-    seconds: float = 0.0  # of work
-    learning: float = 0.0  # seconds of these while the learner learned
-    blocked: float = 0.0  # seconds that collectors waited for room, of all together
-    cpu_seconds: float = 0.0  # of the trainer, and of its collectors and evaluations that ended
-
-
 @dataclass
 class Session:
     """One session; `run` is called once."""
@@ -64,7 +53,7 @@ class Session:
     settings: PipelineSettings
     game: Mapping  # GameSettings as a dict
     trainer: Trainer
-    sums: Sums  # of the sessions before, then up to the latest sample
+    sums: Mapping[str, float]  # of the sessions before, then up to the latest sample
     rows: list[list]  # of the monitor's table
     table: Path  # its file
 
@@ -79,7 +68,13 @@ class Session:
         epsilon = settings.epsilon(trainer.steps)
         self._began = time.monotonic()
         collectors = Collectors(
-            *(settings, self.game, self._before.sessions, trainer.learner.weights(), epsilon)
+            *(
+                settings,
+                self.game,
+                self._before.get("sessions", 0),
+                trainer.learner.weights(),
+                epsilon,
+            )
         )
         with contextlib.closing(collectors):
             monitor = Monitor(self._sample(collectors), settings.decisions, self.rows, self.table)
@@ -132,7 +127,7 @@ class Session:
             self._evaluation = Evaluation(self.settings, self.game, trainer.waiting[0][-1])
 
     def _seconds(self) -> float:
-        return self._before.seconds + time.monotonic() - self._began
+        return self._before.get("seconds", 0) + time.monotonic() - self._began
 
     def _learn(self, collectors: Collectors) -> bool:
         begun, learner = time.monotonic(), self.trainer.learner
@@ -145,26 +140,28 @@ class Session:
 
     def _sample(self, collectors: Collectors) -> dict:
         """Return the present state as the monitor takes it, and keep the sums."""
-        before, trainer, settings = self._before, self.trainer, self.settings
-        self.sums = sums = Sums(
-            sessions=before.sessions + 1,
-            seconds=self._seconds(),
-            learning=before.learning + self._learning,
-            blocked=before.blocked + collectors.blocked(),
-            cpu_seconds=before.cpu_seconds + _cpu_seconds() - self._cpu,
-        )
+        trainer, settings = self.trainer, self.settings
+        own = {
+            "sessions": 1,
+            "seconds": time.monotonic() - self._began,  # of work
+            "learning": self._learning,  # seconds of these while the learner learned
+            "blocked": collectors.blocked(),  # seconds of collectors, of all together
+            "cpu_seconds": _cpu_seconds() - self._cpu,
+        }
+        sums = {name: self._before.get(name, 0) + value for name, value in own.items()}
+        self.sums = sums
         count = max(len(trainer.recent), 1)
         means = [sum(column) / count for column in zip(*trainer.recent, strict=True)]
         return_, distance = means or (math.nan, math.nan)
         return {
-            **{"seconds": sums.seconds, "decisions": trainer.steps, "samples": trainer.samples},
+            **{"seconds": sums["seconds"], "decisions": trainer.steps, "samples": trainer.samples},
             **{"updates": trainer.learner.updates, "buffer": len(trainer.replay)},
             **{"queue": sum(map(len, collectors.rings)), "episodes": trainer.games},
             **trainer.learner.learned,
             **{"return": return_, "distance": distance},
             "evaluation": trainer.evaluations[-1].mean if trainer.evaluations else math.nan,
             "epsilon": settings.epsilon(trainer.steps),
-            **{"blocked": sums.blocked / settings.collectors, "learning": sums.learning},
+            **{"blocked": sums["blocked"] / settings.collectors, "learning": sums["learning"]},
         }
 
 

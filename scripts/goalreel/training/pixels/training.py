@@ -18,7 +18,7 @@ from goalreel.training.pixels import checkpoint
 from goalreel.training.pixels.collectors import actions_of
 from goalreel.training.pixels.learner import PixelLearner
 from goalreel.training.pixels.monitor import write_rows
-from goalreel.training.pixels.session import Session, Sums, interrupts
+from goalreel.training.pixels.session import Session, interrupts
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
 from goalreel.training.shared_memory import child_process
@@ -42,11 +42,11 @@ def train(settings: PipelineSettings, saved: Path, code: str = "") -> Session:
         actions = actions_of(settings.interpreter, game)
         trainer = Trainer(settings, PixelLearner(settings, actions, settings.seed))
         identity = checkpoint.identity_of(game, settings, actions, code)
-        sums, rows = Sums(), []
+        sums, rows = {}, []
         if saved.exists():
             progress = checkpoint.resume(saved, identity, trainer.learner, trainer.replay)
             trainer.restore(progress["trainer"])
-            sums, rows = Sums(**progress["sums"]), progress["rows"]
+            sums, rows = progress["sums"], progress["rows"]
             say(f"{saved}: resumed after {trainer.steps:,} decisions")
         session = Session(settings, game, trainer, sums, rows, table_of(saved))
         try:
@@ -73,7 +73,7 @@ def _save(saved: Path, identity: Mapping, session: Session) -> str:
     if not trainer.steps:
         return ""
     done = f"{trainer.steps:,} of {session.settings.decisions:,} decisions"
-    progress = {"trainer": trainer.progress(), "sums": asdict(session.sums), "rows": session.rows}
+    progress = {"trainer": trainer.progress(), "sums": session.sums, "rows": session.rows}
     try:
         checkpoint.write_checkpoint(saved, identity, trainer.learner, trainer.replay, progress)
     except Exception as error:  # of files, of CUDA: what stopped the training matters more
@@ -88,14 +88,14 @@ def metrics_of(session: Session) -> dict:
     collector and of the learner; `cpu_seconds` of all processes; `best` is the step of the best
     evaluation.
     """
-    trainer, sums, seconds = session.trainer, session.sums, max(session.sums.seconds, 1e-9)
+    trainer, sums, seconds = session.trainer, session.sums, session.sums["seconds"]
     return {
-        **{"decisions": trainer.steps, "seconds": sums.seconds},
-        **{"cpu_seconds": sums.cpu_seconds, "decisions_per_s": trainer.steps / seconds},
+        **{"decisions": trainer.steps, "seconds": seconds},
+        **{"cpu_seconds": sums["cpu_seconds"], "decisions_per_s": trainer.steps / seconds},
         **{"updates": trainer.learner.updates, "samples": trainer.samples, "games": trainer.games},
-        "sessions": sums.sessions,
-        "blocked": sums.blocked / seconds / session.settings.collectors,
-        **{"learning": sums.learning / seconds, "best": trainer.best.checkpoint_step},
+        "sessions": sums["sessions"],
+        "blocked": sums["blocked"] / seconds / session.settings.collectors,
+        **{"learning": sums["learning"] / seconds, "best": trainer.best.checkpoint_step},
         "evaluations": [asdict(evaluation) for evaluation in trainer.evaluations],
     }
 

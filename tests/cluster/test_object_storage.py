@@ -95,7 +95,7 @@ def test_a_file_that_jobs_elsewhere_would_lack_is_named_before_they_start(stored
 def test_logs_and_benchmarks_are_there_too(stored, filmed):
     local = {str(path.relative_to(filmed.folder / "results")) for path in files(filmed.folder)}
     assert set(stored.names()) >= local - {"config.yaml", "logs/run.lock"}
-    assert b"frames from 2 segments" in stored.read("logs/concat.log")
+    assert b" frames" in stored.read("logs/concat.log")
     assert stored.read("benchmarks/concat.tsv").startswith(b"s\th:m:s\t")
 
 

@@ -79,7 +79,7 @@ def test_more_episodes_make_only_new_shards(played):
 def test_seeds_above_2_53_are_exact_everywhere(project):
     first = 2**53
     said = project.run(config=CONFIG | {"seeds": f"{first}-{first + 2}", "shard_size": 2})
-    assert "shows  3 episodes, return " in said and "reach" not in said
+    assert "episodes.csv, 3 episodes, return " in said and "reach" not in said
     seeds = [first, first + 1, first + 2]
     assert [row["seed"] for row in rows(project)] == [str(seed) for seed in seeds]
     results = project.folder / "results"
@@ -107,7 +107,7 @@ def test_a_view_is_added_from_the_runs_own_options(played, tmp_path):
     project = played.copied(tmp_path / "project")
     options = ["clips", "stills", "--configfile", "results/config.yaml"]
     assert project.jobs(*options) == {"clips": 1, "stills": 1}
-    assert "results/clips/clips.csv" in project.run(*options)
+    assert "results/clips, " in project.run(*options)
     clips = rows(project, "clips/clips.csv")
     assert list(clips[0]) == ["file", "episode", "seed", "start", "frames"]
     assert [row["episode"] for row in clips] == ["0", "1"]  # as save_video chooses

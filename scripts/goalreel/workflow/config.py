@@ -100,6 +100,8 @@ def _found(check: Callable[[Mapping], Errors], config: Mapping) -> dict[str, str
         errors.update(check(config))
     except OptionError as error:
         errors[error.key] = error.message
+    except UnusableFileError as error:
+        errors["policy.file"] = f"{error.path} cannot be used: {error.problem}"
     return errors
 
 
@@ -136,11 +138,8 @@ def _environment_errors(config: Mapping) -> Errors:
     # A recording ends by itself; any other policy may go round and round.
     recorded = config["policy"]["name"] in RECORDED
     if config["max_steps"] is None and not recorded and may_never_end(env):
-        yield (
-            "max_steps",
-            f"null, and {env} has no time limit: an episode goes on until the policy finds the "
-            "goal; set max_steps=200, or another limit",
-        )
+        way_out = "set max_steps=200, or another limit"
+        yield "max_steps", f"null, and {env} has no time limit: an episode may never end; {way_out}"
 
 
 def _policy_errors(config: Mapping) -> Errors:
@@ -150,20 +149,13 @@ def _policy_errors(config: Mapping) -> Errors:
     plays = taken is not None
     if not plays:
         able = [other for other in PARAMETERS if parameters(other, env) is not None]
-        yield (
-            "policy.name",
-            f"{name!r} does not play {env}; allowed there: {', '.join(able)}; a first film takes "
-            "policy={name: random}",
-        )
+        yield "policy.name", f"{name!r} does not play {env}; allowed there: {', '.join(able)}"
         taken = {key for other in able for key in parameters(other, env)}
     # config.yaml is merged with what a user gives, so that a parameter may be at its default.
     for key, option in Policy.model_fields.items():
         if key not in ("name", *taken) and policy[key] != option.default:
-            yield (
-                f"policy.{key}",
-                f"{name!r} has no such parameter in {env}; allowed: "
-                f"{', '.join(sorted(taken)) or 'none'}",
-            )
+            allowed = ", ".join(sorted(taken)) or "none"
+            yield f"policy.{key}", f"{name!r} has no such parameter in {env}; allowed: {allowed}"
     if plays and "file" in taken and policy["file"] is None and not is_trained_here(policy):
         yield "policy.file", f"null; {name!r} needs the path of its file"
     if plays and name == "pixels":
@@ -172,54 +164,41 @@ def _policy_errors(config: Mapping) -> Errors:
 
 def _policy_file_errors(config: Mapping) -> Errors:
     """Yield the error of a policy's files and packages, or of how it fits, if options have none."""
-    policy = config["policy"]
-    taken = parameters(policy["name"], config["env"]) or ()
-    try:
-        if policy["name"] == "sb3":
-            policy = with_files(policy, config["env"])
-        if "file" in taken or "dataset" in taken:
-            policy_files(policy)
-        policy_tools(policy)
-        if policy["name"] == "sb3" or config["env_wrappers"]:
-            spaces = spaces_of(*(config[key] for key in ("env", "env_kwargs", "env_wrappers")))
-        if policy["name"] == "sb3":
-            error = spaces_error(policy["file"], spaces)
-            if error:
-                yield "policy.file", f"{error}; set env and env_wrappers as in its training"
-        if policy["name"] == "pixels" and policy["file"] is not None:
-            from goalreel.policies.pixel_policy import PixelPolicy  # it takes NumPy
+    policy, env = config["policy"], config["env"]
+    taken = parameters(policy["name"], env) or ()
+    if policy["name"] == "sb3":
+        policy = with_files(policy, env)
+    if "file" in taken or "dataset" in taken:
+        policy_files(policy)
+    policy_tools(policy)
+    if policy["name"] == "sb3" or config["env_wrappers"]:
+        spaces = spaces_of(env, config["env_kwargs"], config["env_wrappers"])
+    if policy["name"] == "sb3" and (error := spaces_error(policy["file"], spaces)):
+        yield "policy.file", f"{error}; set env and env_wrappers as in its training"
+    if policy["name"] == "pixels" and policy["file"] is not None:
+        from goalreel.policies.pixel_policy import PixelPolicy  # it takes NumPy
 
-            PixelPolicy.load(policy["file"], policy["checkpoint"]).check_game(config["env"])
-        if policy["name"] == "recorded":
-            from goalreel.simulation.recording_file import check_env  # it takes NumPy
+        PixelPolicy.load(policy["file"], policy["checkpoint"]).check_game(env)
+    if policy["name"] == "recorded":
+        from goalreel.simulation.recording_file import check_env  # it takes NumPy
 
-            check_env(policy["file"], config["env"])
-    except UnusableFileError as error:
-        yield "policy.file", f"{error.path} cannot be used: {error.problem}"
+        check_env(policy["file"], env)
 
 
 def _style_errors(config: Mapping) -> Errors:
-    env, style = config["env"], config["render"]["style"]
-    for key in ("width", "height", "palette") if style == "gymnasium" else ():
-        value, fixed = config["render"][key], Render.model_fields[key].default
-        if value != fixed:
-            yield (
-                f"render.{key}",
-                f"{value!r} does not fit; allowed: {fixed} with the style gymnasium (render.style: "
-                f"vector has others)",
-            )
-    has_atlas, scale = describe(env).has_atlas, config["render"]["scale"]
+    env, render = config["env"], config["render"]
+    has_atlas, scale = describe(env).has_atlas, render["scale"]
+    for key in ("width", "height", "palette") if render["style"] == "gymnasium" else ():
+        fixed = Render.model_fields[key].default
+        if render[key] != fixed:
+            others = "with the style gymnasium (render.style: vector has others)"
+            yield f"render.{key}", f"{render[key]!r} does not fit; allowed: {fixed} {others}"
     if has_atlas and scale not in (None, 1):
-        yield (
-            "render.scale",
-            f"{scale} is for what Gymnasium draws; allowed for {env}: 1 or null; `render.style: "
-            f"vector` draws it at any size",
-        )
-    if style == "vector" and not has_atlas:
-        yield (
-            "render.style",
-            f"'vector' draws only the Mountain Cars; allowed for {env}: gymnasium",
-        )
+        fitting = f"allowed for {env}: 1 or null; `render.style: vector` draws it at any size"
+        yield "render.scale", f"{scale} is for what Gymnasium draws; {fitting}"
+    if render["style"] == "vector" and not has_atlas:
+        fitting = f"allowed for {env}: gymnasium"
+        yield "render.style", f"'vector' draws only the Mountain Cars; {fitting}"
 
 
 def _fps(config: Mapping) -> int:

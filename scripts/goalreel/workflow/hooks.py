@@ -50,10 +50,6 @@ _CHANGED = "has changed since the run that submitted this job began; run snakema
 def plan_run(workflow, base: str, config: Mapping) -> Plan:
     """Return the plan of a run for what the user configured, or end the run with one message.
 
-    The rules' commands find Snakemake's own `python` afterwards, so that `.venv/bin/snakemake`
-    works without an activated environment; a conda environment, which Snakemake activates later,
-    still comes first.
-
     Args:
         workflow: Snakemake's.
         base: the workflow's folder.
@@ -77,11 +73,14 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     # What is imported stays until the end, so the garbage collector need not look through it, nor
     # once more when Python ends. It saves 0.3 s of a dry run.
     gc.freeze()
+    # The rules' commands find Snakemake's own `python` where no environment is activated, and that
+    # of a conda environment, which Snakemake activates later.
     folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])
     remember_trees(user_cache_path("goalreel"))
     named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix
-    workflow.localrules(*map(named, plan.local_rules))
+    small = (stage for stage in plan.stages if STAGES[stage].local)
+    workflow.localrules(*map(named, ("all", "training", *small)))
     # A cluster's job has its node's cores already: its process runs the commands itself, where the
     # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
     # shards. Of an array's tasks the plugin must choose the command.

@@ -137,11 +137,6 @@ class Plan:
         return {name: doubling(partial(need, stage, self.run)) for name, need in needs.items()}
 
     @property
-    def local_rules(self) -> list[str]:
-        """The rules that are too small for a job of their own on a cluster."""
-        return ["all", "training", *(name for name in self.stages if STAGES[name].local)]
-
-    @property
     def shards(self) -> Sequence[str]:
         """The names of all shards: "00000", "00001", ..."""
         return [shard_name(shard) for shard in range(self.run.shards)]

@@ -46,11 +46,8 @@ def pixel_policy_errors(config: Mapping) -> Errors:
     """Yield the errors of a game that is filmed otherwise than a network was trained on it."""
     env, kwargs, game = config["env"], config["env_kwargs"], config["pixels"]["game"]
     if is_trained_here(config["policy"]) and game not in (None, env):
-        yield (
-            "pixels.game",
-            f"{game!r}, and policy.name: 'pixels' films a network of {env}; leave it out, or name "
-            f"a kept one by policy.file",
-        )
+        what = f"policy.name: 'pixels' films a network of {env}"
+        yield "pixels.game", f"{game!r}, and {what}; leave it out, or name one by policy.file"
     for key, value in pixel_kwargs(env).items():
         if key != "repeat_action_probability" and kwargs.get(key, value) != value:
             yield (
@@ -59,11 +56,7 @@ def pixel_policy_errors(config: Mapping) -> Errors:
                 f"in its training; allowed with it: {value!r}",
             )
     if config["env_wrappers"]:
-        yield (
-            "env_wrappers",
-            "the network of policy.name: 'pixels' sees the game as in its training; allowed with "
-            "it: none",
-        )
+        yield "env_wrappers", "the network of policy.name: 'pixels' plays with none; leave them out"
 
 
 def dataset_errors(config: Mapping) -> Errors:
@@ -83,17 +76,11 @@ def dataset_errors(config: Mapping) -> Errors:
         return
     for key, recorded in header.options.items():
         if config[key] not in (recorded, Options.model_fields[key].default):
-            yield (
-                key,
-                f"{config[key]!r}, and {policy['dataset']} was recorded with {recorded!r}; leave "
-                f"{key} out",
-            )
+            what = f"{policy['dataset']} was recorded with {recorded!r}; leave {key} out"
+            yield key, f"{config[key]!r}, and {what}"
     if (config["episodes"] or 0) > header.episodes:
-        yield (
-            "episodes",
-            f"{config['episodes']}, and {policy['dataset']} has {header.episodes:,}; allowed: "
-            f"at most {header.episodes}",
-        )
+        what = f"{policy['dataset']} has {header.episodes:,}; allowed: at most {header.episodes}"
+        yield "episodes", f"{config['episodes']}, and {what}"
 
 
 def _foreign_code(options: Mapping, allow: list) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from goalreel.encoding.encoder_selection import EncoderChoice, cards, choose, x264
-from goalreel.environments.registry import CLASSIC_CONTROL, EnvTraits, describe
-from goalreel.policies.parameters import LEARNERS, is_trained_here
+from goalreel.environments.registry import EnvTraits, describe
+from goalreel.policies.parameters import is_trained_here
 
 CHOICES = ("episodes", "reaches", "seeds")  # of what is filmed
 
@@ -51,11 +51,6 @@ class Run:
         """What is known of the environment by its id."""
         return describe(self.config["env"])
 
-    @property
-    def is_classic_control(self) -> bool:
-        """Whether Gymnasium's steps and pictures of the environment are computed here."""
-        return self.config["env"] in CLASSIC_CONTROL
-
     @cached_property
     def encoder(self) -> EncoderChoice:
         """How the film is encoded."""
@@ -70,11 +65,6 @@ class Run:
     def trains_policy(self) -> bool:
         """Whether a stage of this run trains the policy that plays."""
         return is_trained_here(self.config["policy"])
-
-    @property
-    def has_checkpoints(self) -> bool:
-        """Whether the policy was, or is, trained here."""
-        return self.policy in LEARNERS
 
     @property
     def trainings(self) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ view is its module, its program and its entry here. Imported while the Snakefile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from goalreel.policies.parameters import LEARNERS
 from goalreel.workflow.run import Run
 
 
@@ -253,7 +254,7 @@ _TRAININGS = {
             "table": "learning.csv",
             "sums": "learning.sha256",
         },
-        when=lambda run: run.has_checkpoints,
+        when=lambda run: run.policy in LEARNERS,
         needs="a policy that is trained here: policy=dqn in MountainCar-v0, policy=pixels in games",
         config=(
             *(*_ENVIRONMENT, "success", "seed", "learner", "train.attempts", "film.fps"),

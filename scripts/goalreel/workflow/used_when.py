@@ -5,6 +5,7 @@ So its edit makes nothing of theirs again.
 
 from collections.abc import Callable
 
+from goalreel.environments.registry import CLASSIC_CONTROL
 from goalreel.workflow.run import Run
 
 
@@ -14,6 +15,10 @@ def _plays(*policies: str) -> Callable[[Run], bool]:
 
 def _plays_gymnasium(run: Run) -> bool:
     return not run.env.computed
+
+
+def _steps_classic_control(run: Run) -> bool:
+    return run.config["env"] in CLASSIC_CONTROL
 
 
 _PIXELS, _RECORDED = _plays("pixels"), _plays("minari", "recorded")
@@ -36,8 +41,8 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.environments.gymnasium_env": lambda run: (
         _plays_gymnasium(run) or run.policy == "file"
     ),
-    "goalreel.environments.classic_control": lambda run: run.is_classic_control,
-    "goalreel.rendering.classic_control_scene": lambda run: run.is_classic_control,
+    "goalreel.environments.classic_control": _steps_classic_control,
+    "goalreel.rendering.classic_control_scene": _steps_classic_control,
     "goalreel.encoding.assembling.block_samples": lambda run: (
         run.encoder.settings["encoder"] == "blocks"
     ),

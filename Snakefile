@@ -69,8 +69,7 @@ for stage in plan.stages:
         resources:
             **plan.resources(stage),
         params:
-            spec=plan.spec(stage),
-            command=plan.command(stage),
+            **plan.params(stage),
         shell:
             "{params.command} 2> {log:q}"
 

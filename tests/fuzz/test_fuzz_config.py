@@ -10,7 +10,7 @@ from goalreel.configuration.schema import schema
 from goalreel.encoding.encoder_selection import cards, choose
 from goalreel.provenance.spec import canonical
 from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.plan import Plan
 
 _SCRIPTS = Path(__file__).parents[2] / "scripts"
 _SCHEMA = schema()
@@ -64,7 +64,7 @@ def test_any_configuration_is_taken_or_refused_by_name(given_, others):
     if config is not None:  # then the workflow can plan with it
         canonical(config)
         cards(config, choose(config))
-        specs = Specs(config, _SCRIPTS)
+        specs = Plan(config, _SCRIPTS)
         for stage in ("simulate", "render", "encode"):
             specs.spec(stage, {"shard": "00000"})
 

@@ -17,7 +17,7 @@ from project import REPOSITORY
 from goalreel.films.shards import shard_name
 from goalreel.provenance import fingerprint
 from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import STAGES
 
 FILM = ("concat", "episodes")
@@ -55,7 +55,7 @@ class Sources:
         for key, value in config.items():
             given[key] = given[key] | value if isinstance(value, dict) else value
         complete = load_config(given)
-        plan = Specs(complete, self.folder / "scripts")
+        plan = Plan(complete, self.folder / "scripts")
         found: dict[tuple, str] = {}
         waiting = list(targets)
         while waiting:
@@ -67,7 +67,7 @@ class Sources:
         return found
 
 
-def _names(plan: Specs, rule: str) -> list[str]:
+def _names(plan: Plan, rule: str) -> list[str]:
     """Return the shard of each of a rule's jobs, "" for a job of the whole run."""
     count = plan.run.shards if STAGES[rule].scope == "shard" else 0
     return [shard_name(place) for place in range(count)] or [""]

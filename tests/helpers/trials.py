@@ -18,7 +18,7 @@ from project import Project
 from goalreel.provenance.spec import parse_spec
 from goalreel.verification.run import Verdict, verify_results
 from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.plan import Plan
 from goalreel.workflow.stages import STAGES
 
 TIMES = int(os.environ.get("GOALREEL_FAULTS", "1"))  # factor on the number of random trials
@@ -90,7 +90,7 @@ def recover(
 
 def verified(project: Project, config: dict) -> list[Verdict]:
     """Verify a project's results by what the workflow plans there."""
-    spec = Specs(load_config(config), project.folder / "scripts").spec("verify", {})
+    spec = Plan(load_config(config), project.folder / "scripts").spec("verify", {})
     outputs = {name: stage.paths for name, stage in STAGES.items()}
     return verify_results(project.folder / "results", outputs, parse_spec(spec), 2)
 

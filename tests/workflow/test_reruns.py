@@ -6,7 +6,7 @@ import pytest
 from project import SOURCES, Project
 from reruns import FILM, rerun
 
-from goalreel.workflow import specs
+from goalreel.workflow import plan as planning
 
 BASE = {"reaches": 8, "shard_size": 4}
 NOTHING = {}
@@ -181,8 +181,8 @@ def test_code_edit(sources, base, name):
     ],
 )
 def test_another_version_of_a_tool_reruns_what_it_shapes(sources, base, monkeypatch, tool, jobs):
-    version = specs._version
-    monkeypatch.setattr(specs, "_version", lambda name: "n99" if name == tool else version(name))
+    version = planning._version
+    monkeypatch.setattr(planning, "_version", lambda name: "n99" if name == tool else version(name))
     assert rerun(base, sources.specs(BASE)) == jobs
 
 

@@ -146,7 +146,7 @@ def _findings(plan: Plan, given: Mapping, scripts: Path) -> dict:
     if is_apart(sys.argv[1:]) or is_known_to_play(config):
         return found
     policy, kept = config["policy"], user_cache_path("goalreel") / "preflight"
-    shown = play_first_steps(config, plan.specs.digest("simulate"), scripts, kept)
+    shown = play_first_steps(config, plan.digest("simulate"), scripts, kept)
     if opened := shown.get("files"):
         found["policy"] = dict(policy) | {"files": list(dict.fromkeys([*policy["files"], *opened]))}
     if given.get("shard_size") is None:

@@ -16,7 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.policy import make_policy
 from goalreel.simulation.episodes import simulate_episodes
 from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.plan import Plan
 
 sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
 
@@ -115,7 +115,7 @@ def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_pa
     def spec(**options):
         given = {"name": "sb3", "file": str(folder / "model.zip"), **options}
         config = load_config({"env": "Pendulum-v1", "policy": given})
-        return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
+        return Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     before = spec()
     (folder / "vecnormalize.pkl").rename(folder / "other.pkl")

@@ -17,12 +17,12 @@ from goalreel.provenance.input_checks import check_inputs
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 from goalreel.simulation.trajectories import write_trajectories
 from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.plan import Plan
 
 
-def specs_of(**config) -> Specs:
+def specs_of(**config) -> Plan:
     given = load_config(FEW | config)
-    return Specs(given, REPOSITORY / "scripts")
+    return Plan(given, REPOSITORY / "scripts")
 
 
 def forged(spec: dict) -> Spec:

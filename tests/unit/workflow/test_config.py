@@ -15,9 +15,9 @@ from goalreel.configuration.schema import options_page, schema_file
 from goalreel.environments.gymnasium_ids import class_fps, instance_fps
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import canonical
-from goalreel.workflow import specs
+from goalreel.workflow import plan as planning
 from goalreel.workflow.config import load_config
-from goalreel.workflow.specs import Specs
+from goalreel.workflow.plan import Plan
 
 SCHEMA = REPOSITORY / "config/config.schema.yaml"
 RANDOM = {"name": "random"}
@@ -81,7 +81,7 @@ def test_shards_have_a_size_that_fits_the_environment_and_not_the_run(env, size)
     assert small["shard_size"] == large["shard_size"] == size
     assert load(env=env, policy=policy, shard_size="null") == load(env=env, policy=policy)
     assert load(env=env, policy=policy, shard_size=3)["shard_size"] == 3
-    shard = [Specs(c, REPOSITORY / "scripts").spec("encode", of_shard(0)) for c in (small, large)]
+    shard = [Plan(c, REPOSITORY / "scripts").spec("encode", of_shard(0)) for c in (small, large)]
     assert [f'"count":{n}' in spec for n, spec in zip((1, size), shard, strict=True)] == [True] * 2
     option = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))["properties"]["shard_size"]
     assert f"{size} for" in option["description"]
@@ -298,10 +298,10 @@ def test_the_frame_rate_of_a_made_environment_is_its_own():
 
 def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):
     pytest.importorskip("ale_py")
-    monkeypatch.setattr(specs, "_version", lambda tool: "1")
+    monkeypatch.setattr(planning, "_version", lambda tool: "1")
     film = {"env": "ALE/Pong-v5", "policy": {"name": "pixels"}}
     given = {"pixels": {"game": "ALE/Pong-v5"}}, film, film | {"success": 18, "reaches": 20}
-    plans = [Specs(load(**one), REPOSITORY / "scripts") for one in given]
+    plans = [Plan(load(**one), REPOSITORY / "scripts") for one in given]
     assert len({plan.spec("pixels", of_shard(0)) for plan in plans}) == 1
 
 
@@ -311,7 +311,7 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
     def spec(text, env="CartPole-v1"):
         path.write_text(text)
         config = load(env=env, policy={"name": "file", "file": str(path)})
-        return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
+        return Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     assert spec("a = 1") == spec("a = 1") != spec("a = 2")
     named = {"name": "file", "file": str(path), "files": [str(tmp_path / "weights")]}
@@ -319,7 +319,7 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
     for weights in ("one", "one", "two"):
         (tmp_path / "weights").write_text(weights)
         config = load(env="CartPole-v1", policy=named)
-        specs.append(Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0)))
+        specs.append(Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0)))
     assert specs[0] == specs[1] != specs[2]
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
 
@@ -330,7 +330,7 @@ def test_wrappers_are_part_of_the_spec_in_one_spelling_and_own_ones_watched(tmp_
 
     def spec(*wrappers):
         config = load(env="CartPole-v1", policy=RANDOM, env_wrappers=list(wrappers))
-        return Specs(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
+        return Plan(config, REPOSITORY / "scripts").spec("simulate", of_shard(0))
 
     assert spec(TIME) == spec({TIME: None}) == spec({TIME: {}}) != spec()
     assert spec({STACK: {"stack_size": 4}}) == spec({STACK: {"stack_size": "4"}})

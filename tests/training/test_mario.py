@@ -139,7 +139,7 @@ seed = next(s for s in range(99) if not policy.generators(np.array([s]))[0].noop
 config = {"env": "SuperMarioBros-1-1-v0", "max_steps": 160}
 environment = make_environment(config)
 policy.check(environment)
-actions = simulate_episodes(np.array([seed]), environment, policy).actions[0].reshape(-1, 4)
+actions = simulate_episodes(np.array([seed]), environment, policy)[0].actions.reshape(-1, 4)
 assert (actions == actions[:, :1]).all() and len(np.unique(actions)) > 1
 envs = make_envs(game_settings(**json.loads(sys.argv[2])), 0, 1)
 for stack, action in zip(Watching.stacks, actions[:, 0], strict=True):

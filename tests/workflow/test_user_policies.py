@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import DISCRETE
+from recordings import same_episodes
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
@@ -40,28 +41,17 @@ def refused(policy, environment) -> str:
     return str(error.value)
 
 
-def assert_alike(one, other):
-    for name in ("seeds", "steps", "returns", "terminated", "truncated"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
-    for name, more in (("states", 1), ("actions", 0), ("rewards", 0)):
-        array, expected = getattr(one, name), getattr(other, name)
-        for episode, steps in enumerate(one.steps):
-            assert np.array_equal(array[episode, : steps + more], expected[episode, : steps + more])
-        assert array.dtype == expected.dtype
-
-
 def assert_played(policy, environment, env, make):
     """Play episodes, and compare them with those of Gymnasium; make: returns a seed's player."""
     policy.check(environment)
     episodes = simulate_episodes(SEEDS, environment, policy)
-    for e, seed in enumerate(SEEDS.tolist()):
-        act, (obs, _), over, steps = make(seed), env.reset(seed=seed), False, 0
-        while not over:
+    for episode in episodes:
+        act, (obs, _) = make(episode.seed), env.reset(seed=episode.seed)
+        for played in episode.actions:
             action = act(obs)
-            assert action == episodes.actions[e, steps]
+            assert action == played
             obs, _, *ends, _ = env.step(action)
-            over, steps = any(ends), steps + 1
-        assert steps == episodes.steps[e] and ends[0] == episodes.terminated[e]
+        assert ends == [episode.terminated, episode.truncated]
     return episodes
 
 
@@ -87,7 +77,7 @@ def test_a_policys_generators_are_the_episodes_own(policy, env):
     environment = make_environment({"env": env, "max_steps": 60})
     mine.check(environment)
     ours = simulate_episodes(SEEDS, environment, make_policy({"name": "random"}))
-    assert_alike(simulate_episodes(SEEDS, environment, mine), ours)
+    assert same_episodes(simulate_episodes(SEEDS, environment, mine), ours)
 
 
 FACTORY = """
@@ -111,7 +101,7 @@ def test_a_factory_makes_a_policy_for_each_episode_that_may_remember(policy):
     player = lambda seed: space["make_policy"](seed, "CartPole-v1", *spaces)  # noqa: E731
     episodes = assert_played(made, CARTPOLE, env, player)
     some = simulate_episodes(SEEDS[[11, 3]], CARTPOLE, made)
-    assert some.steps.tolist() == episodes.steps[[11, 3]].tolist()
+    assert same_episodes(some, [episodes[11], episodes[3]])
 
 
 @pytest.mark.parametrize(
@@ -153,7 +143,7 @@ def test_a_network_plays_one_row_at_a_time_where_batches_round_differently(polic
     episodes = simulate_episodes(SEEDS[:5], PENDULUM, made)
     for e in range(5):
         alone = simulate_episodes(SEEDS[e : e + 1], PENDULUM, made)
-        assert np.array_equal(alone.actions[0], episodes.actions[e])
+        assert same_episodes(alone, episodes[e : e + 1])
     drawn = "def act(o): return np.random.default_rng().random((len(o), 1))"
     said = refused(policy(drawn, batch=False), PENDULUM)
     assert "beside other episodes and" in said and "make_policy(seed)" in said

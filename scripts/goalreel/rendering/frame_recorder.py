@@ -107,7 +107,7 @@ class FrameRecorder:
         self._shot += len(takes)
         self._log.update(self._count, self._shot)
 
-    def end(self, index: int, episode: Episode, returned: float) -> None:
+    def end(self, index: int, episode: Episode) -> None:
         """Keep an episode, or drop its pictures at once."""
         take = self._takes.pop(index, None)
         if index == self._first:
@@ -115,7 +115,7 @@ class FrameRecorder:
         self._attempts += 1
         self._steps += len(episode.actions)
         ending = episode.terminated, episode.truncated
-        if self._success is None or has_reached(self._success, *ending, returned):
+        if self._success is None or has_reached(self._success, *ending, episode.return_):
             self._count += 1
             self._kept[index] = take.groups() if take else self._drawn(episode)
 

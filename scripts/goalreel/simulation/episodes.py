@@ -30,6 +30,11 @@ class Episode:
     terminated: bool  # by its last step
     truncated: bool
 
+    @property
+    def return_(self) -> float:
+        """The rewards summed in order."""
+        return 0.0 + float(np.cumsum(self.rewards)[-1])
+
 
 class FrameRecorder(Protocol):
     """Films episodes while they are played, a batch at a time."""
@@ -40,28 +45,14 @@ class FrameRecorder(Protocol):
     def shoot(self, indices: np.ndarray, batch: SubEnvs) -> None:
         """Take the next picture of each episode that goes on."""
 
-    def end(self, index: int, episode: Episode, returned: float) -> None:
-        """Take note that an episode has ended, and what it returned."""
+    def end(self, index: int, episode: Episode) -> None:
+        """Take note that an episode has ended."""
 
     def finish(self) -> None:
         """Take note that all episodes of the batch have ended."""
 
     def arrange(self, place: np.ndarray) -> None:
         """Take the order of the film: place[i] tells which of those kept is its episode i."""
-
-
-@dataclass(frozen=True)
-class Episodes:
-    """A batch of whole episodes; axis 1 is time, and undefined behind an episode's last step."""
-
-    seeds: np.ndarray  # (episodes,) int64, or uint64 of recorded episodes
-    states: np.ndarray  # (episodes, steps_max + 1, width) float64, row 0 the reset state
-    actions: np.ndarray  # (episodes, steps_max, *stored_shape) of the space's stored_dtype
-    rewards: np.ndarray  # (episodes, steps_max) float64
-    steps: np.ndarray  # (episodes,) int64, the number of actions
-    returns: np.ndarray  # (episodes,) float64, the rewards summed in order
-    terminated: np.ndarray  # (episodes,) bool
-    truncated: np.ndarray  # (episodes,) bool
 
 
 def simulate_episodes(
@@ -71,7 +62,7 @@ def simulate_episodes(
     most_steps: np.ndarray | None = None,
     camera: FrameRecorder | None = None,
     watch: Callable[[np.ndarray, int, Sequence], None] | None = None,
-) -> Episodes:
+) -> list[Episode]:
     """Play one episode from each seed, many of them side by side.
 
     The result of an episode is the same for any company, so one attempt is replayed by a batch of
@@ -98,8 +89,7 @@ def simulate_episodes(
     states = np.empty((rows + 1, environment.width, count))
     actions = np.zeros((rows, count, *space.stored_shape), space.stored_dtype)
     rewards = np.zeros((rows, count))
-    steps, returns = np.zeros(count, np.int64), np.zeros(count)
-    terminated, truncated = np.zeros(count, bool), np.zeros(count, bool)
+    episodes: dict[int, Episode] = {}  # by index
 
     all_indices, all_generators = np.arange(count), policy.generators(seeds)
     for first in range(0, count, environment.max_envs):
@@ -134,17 +124,16 @@ def simulate_episodes(
                     camera.shoot(indices, batch)
                 if watch is not None:
                     watch(indices, t, batch.observations())
-                returns[indices] += np.where(running, reward, 0.0)
                 over = running & (goal | limit)
                 if most_steps is not None:
                     over |= running & (most_steps[indices] == t)
-                ended = indices[over]
-                steps[ended], terminated[ended], truncated[ended] = t, goal[over], limit[over]
-                for index in ended if camera is not None else ():
+                for place in np.flatnonzero(over).tolist():
+                    index, over_by = int(indices[place]), (bool(goal[place]), bool(limit[place]))
                     played = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
-                    over_by = bool(terminated[index]), bool(truncated[index])
-                    episode = Episode(int(seeds[index]), *played, *over_by)
-                    camera.end(int(index), episode, float(returns[index]))
+                    copies = (part.copy() for part in played)
+                    episodes[index] = Episode(int(seeds[index]), *copies, *over_by)
+                    if camera is not None:
+                        camera.end(index, episodes[index])
                 running &= ~over
                 if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(indices):
                     batch, generators = batch.take(running), generators.take(running)
@@ -153,17 +142,7 @@ def simulate_episodes(
         if camera is not None:
             camera.finish()
 
-    longest = int(steps.max(initial=0))
-    return Episodes(
-        seeds=seeds,
-        states=states[: longest + 1].transpose(2, 0, 1),
-        actions=actions[:longest].swapaxes(0, 1),
-        rewards=rewards[:longest].T,
-        steps=steps,
-        returns=returns,
-        terminated=terminated,
-        truncated=truncated,
-    )
+    return [episodes[index] for index in range(count)]
 
 
 def _write(row: np.ndarray, indices: np.ndarray | slice, states: Sequence[np.ndarray]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from goalreel.errors import GoalreelError
 from goalreel.policies.minari_files import data_folder
-from goalreel.simulation.episodes import Episodes
+from goalreel.simulation.episodes import Episode
 from goalreel.simulation.recording_file import RecordedEpisode
 
 
@@ -80,18 +80,17 @@ def compare_observations(
             _compare(one, what, _at(one.observations, step), observation)
 
 
-def compare_outcomes(recorded: Sequence[RecordedEpisode], episodes: Episodes) -> None:
+def compare_outcomes(recorded: Sequence[RecordedEpisode], episodes: Sequence[Episode]) -> None:
     """Compare rewards and endings. Raises GoalreelError where one is another."""
-    for row, one in enumerate(recorded):
+    for one, played in zip(recorded, episodes, strict=True):
         if one.terminated is None:  # of a file of actions alone
             continue
-        rewards = episodes.rewards[row, : episodes.steps[row]]
-        for step, pair in enumerate(zip(one.rewards, rewards, strict=False), 1):
+        for step, pair in enumerate(zip(one.rewards, played.rewards, strict=False), 1):
             _compare(one, f"the reward of step {step}", *pair)
-        if len(rewards) == len(one.rewards):
+        if len(played.rewards) == len(one.rewards):
             # An episode that was left before its end is marked as truncated there.
-            _compare(one, "whether it terminates", one.terminated, episodes.terminated[row])
-            if episodes.truncated[row]:
+            _compare(one, "whether it terminates", one.terminated, played.terminated)
+            if played.truncated:
                 _compare(one, "whether it is truncated", one.truncated, True)
 
 

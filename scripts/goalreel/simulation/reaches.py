@@ -20,9 +20,10 @@ from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.simulation.episodes import Episodes, FrameRecorder, simulate_episodes
+from goalreel.simulation.episodes import Episode, FrameRecorder, simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
+_STEPS = "states", "actions", "rewards"  # of an episode
 _SLOTS = 4096  # that are filled together, which bounds the memory
 
 
@@ -68,9 +69,9 @@ def simulate_reaches(
                 break
             started = episode_seeds(root_seed, slots, attempt) if given is None else given
             episodes = simulate_episodes(started, environment, policy, camera=camera)
-            rows = outcomes(slots, attempt, episodes, environment, success)
-            batches.append(to_batch(rows, episodes, show))
-            slots = slots[~rows.reached]
+            batch = to_batch(slots, attempt, started, episodes, environment, success, show)
+            batches.append(batch)
+            slots = slots[~batch.rows.reached]
     filled = sum(int(part.rows.reached.sum()) for part in batches)
     if filled < len(reaches):
         still_open, tried = len(reaches) - filled, sum(len(part.rows.reach) for part in batches)
@@ -95,14 +96,12 @@ def simulate_attempts(
     Raises GoalreelError if an episode differs from its row.
     """
     episodes = simulate_episodes(attempts.seed, environment, policy, camera=camera)
-    if not (
-        np.array_equal(episodes.steps, attempts.steps)
-        and np.array_equal(episodes.returns, attempts.return_)
-    ):
+    again = [(len(one.rewards), one.return_) for one in episodes]
+    if again != list(zip(attempts.steps.tolist(), attempts.return_.tolist(), strict=True)):
         raise GoalreelError(
             "attempts simulated again from their seeds differ from the recorded ones"
         )
-    return assemble([to_batch(attempts, episodes)], spec)
+    return assemble([Batch(attempts, episodes)], spec)
 
 
 def _hint(environment, success: str | float | None) -> str:
@@ -120,53 +119,46 @@ def has_reached(success: str | float | None, terminated, truncated, returned) ->
     return returned >= success
 
 
-def outcomes(
-    reaches: np.ndarray,
-    attempt: int,
-    episodes: Episodes,
-    environment: Environment,
-    success: str | float | None,
-) -> Attempts:
-    """Return the rows of episodes that are attempt number `attempt` of each reach."""
-    unknown = np.full(len(reaches), np.nan)
-    on_track = describe(environment.id).is_mountain_car
-    return Attempts(
-        reach=reaches,
-        attempt=np.full(len(reaches), attempt),
-        seed=episodes.seeds,
-        initial_position=episodes.states[:, 0, 0].copy() if on_track else unknown,
-        steps=episodes.steps,
-        return_=episodes.returns,
-        terminated=episodes.terminated,
-        truncated=episodes.truncated,
-        reached=has_reached(success, episodes.terminated, episodes.truncated, episodes.returns),
-    )
-
-
 class Batch(NamedTuple):
     """Episodes that were played side by side."""
 
-    rows: Attempts  # of all
-    is_kept: np.ndarray  # (rows,) bool
-    kept: list[tuple[np.ndarray, ...]]  # the states, actions and rewards of each that is kept
+    rows: Attempts
+    episodes: list[Episode | None]  # of each row, None where it is not kept
 
 
-def to_batch(rows: Attempts, episodes: Episodes, show: str = "attempts") -> Batch:
-    """Return episodes without the padding; show: "reaches" keeps those that reached, else all."""
-    is_kept = rows.reached if show == "reaches" else np.ones(len(rows.reach), bool)
-    kept = [
-        (states[: steps + 1].copy(), actions[:steps].copy(), rewards[:steps].copy())
-        for states, actions, rewards, steps, keep in zip(
-            episodes.states,
-            episodes.actions,
-            episodes.rewards,
-            episodes.steps,
-            is_kept,
-            strict=True,
-        )
-        if keep
-    ]
-    return Batch(rows, is_kept, kept)
+def to_batch(
+    reaches: np.ndarray,
+    attempt: int,
+    seeds: np.ndarray,
+    episodes: Sequence[Episode],
+    environment: Environment,
+    success: str | float | None,
+    show: str = "attempts",
+) -> Batch:
+    """Return episodes that are attempt number `attempt` of each reach.
+
+    show: "reaches" keeps those that reached, "attempts" all.
+    """
+    terminated = np.array([one.terminated for one in episodes])
+    truncated = np.array([one.truncated for one in episodes])
+    returns = np.array([one.return_ for one in episodes])
+    positions = np.full(len(episodes), np.nan)
+    if describe(environment.id).is_mountain_car:
+        positions = np.array([one.states[0, 0] for one in episodes])
+    reached = has_reached(success, terminated, truncated, returns)
+    rows = Attempts(
+        reach=reaches,
+        attempt=np.full(len(reaches), attempt),
+        seed=seeds,
+        initial_position=positions,
+        steps=np.array([len(one.rewards) for one in episodes]),
+        return_=returns,
+        terminated=terminated,
+        truncated=truncated,
+        reached=reached,
+    )
+    is_kept = reached | (show == "attempts")
+    return Batch(rows, [one if keep else None for one, keep in zip(episodes, is_kept, strict=True)])
 
 
 def assemble(
@@ -185,18 +177,18 @@ def assemble(
             attempt.
     """
     attempts = concatenate(part.rows for part in batches)
-    is_kept = np.concatenate([part.is_kept for part in batches])
+    played = [one for part in batches for one in part.episodes]
+    is_kept = np.array([one is not None for one in played])
     order = np.lexsort((attempts.attempt, attempts.reach))
     order = np.arange(len(order)) if is_sorted else order
     made = order[is_kept[order]]  # the film's episodes, by their place among all rows
     place = np.argsort(np.argsort(made))  # and among those that are kept
     if camera is not None:
         camera.arrange(place)
-    episodes, kept = attempts.take(made), [one for part in batches for one in part.kept]
-    played = zip(*(kept[number] for number in place.tolist()), strict=True)
+    episodes, kept = attempts.take(made), [played[row] for row in made.tolist()]
     return Trajectories(
         np.concatenate([[0], np.cumsum(episodes.steps + 1)]),
-        *map(np.concatenate, played),
+        *(np.concatenate([getattr(one, part) for one in kept]) for part in _STEPS),
         episodes=episodes,
         attempts=attempts.take(order),
         probe=probe(),

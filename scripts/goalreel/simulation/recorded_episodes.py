@@ -16,9 +16,9 @@ import numpy as np
 from goalreel.environments.environment import Environment, PerEnv
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import Episodes, FrameRecorder, simulate_episodes
+from goalreel.simulation.episodes import Episode, FrameRecorder, simulate_episodes
 from goalreel.simulation.minari_episodes import compare_observations, compare_outcomes
-from goalreel.simulation.reaches import assemble, outcomes, to_batch
+from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
 from goalreel.simulation.trajectories import Trajectories
 
@@ -38,9 +38,9 @@ def play_recording(
     """
     batches = []
     for some in _batches(recorded):
-        episodes = _played(some, environment, camera)
-        reaches = np.array([one.number for one in some])
-        batches.append(to_batch(outcomes(reaches, 0, episodes, environment, success), episodes))
+        seeds, reaches = np.array([one.seed for one in some]), [one.number for one in some]
+        episodes = _played(some, seeds, environment, camera)
+        batches.append(to_batch(np.array(reaches), 0, seeds, episodes, environment, success))
     return assemble(batches, spec, camera)
 
 
@@ -85,20 +85,23 @@ class _Script(NamedTuple):
 
 
 def _played(
-    recorded: Sequence[RecordedEpisode], environment: Environment, camera: FrameRecorder | None
-) -> Episodes:
+    recorded: Sequence[RecordedEpisode],
+    seeds: np.ndarray,
+    environment: Environment,
+    camera: FrameRecorder | None,
+) -> list[Episode]:
     """Return recorded actions as the environment plays them from their seeds."""
     parts = [_actions(one, environment) for one in recorded]
     lengths = np.array([len(part) for part in parts])
-    seeds = np.array([one.seed for one in recorded])
     has_seen = recorded[0].observations is not None
     watch = partial(compare_observations, recorded) if has_seen else None
     episodes = simulate_episodes(seeds, environment, _Script(parts), lengths, camera, watch)
     compare_outcomes(recorded, episodes)
-    for row in np.flatnonzero(episodes.steps < lengths)[:1].tolist():
-        raise GoalreelError(
-            f"{recorded[row].label}: it has {lengths[row]} actions, and the environment ends the "
-            f"episode of seed {seeds[row]} after {episodes.steps[row]} steps; was it recorded with "
-            f"another env, env_kwargs, max_steps or seed?"
-        )
+    for one, actions, episode in zip(recorded, parts, episodes, strict=True):
+        if len(episode.actions) < len(actions):
+            raise GoalreelError(
+                f"{one.label}: it has {len(actions)} actions, and the environment ends the episode "
+                f"of seed {one.seed} after {len(episode.actions)} steps; was it recorded with "
+                f"another env, env_kwargs, max_steps or seed?"
+            )
     return episodes

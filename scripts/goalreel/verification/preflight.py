@@ -177,7 +177,7 @@ def _play(config: Mapping, folder: Path) -> float:
         took.append(time.perf_counter() - began)
         fitting = min(int(_PLAYING / took[0]), _MAX_STEPS)
         steps = fitting if len(took) == 1 and fitting > 1 else 0
-    played = int(episodes.steps[0])
+    played = len(episodes[0].rewards)
     more = took[-1] - took[0] if played > 1 else took[0] / 2  # which is a reset and a step
     each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # each is played twice
     if played == limit[0]:  # it goes on

@@ -30,7 +30,7 @@ from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import overlaid
 from goalreel.simulation.episodes import FrameRecorder, simulate_episodes
-from goalreel.simulation.reaches import assemble, outcomes, to_batch
+from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.views.attempt_frames import drawn
 
@@ -132,8 +132,8 @@ def play(
         scene = scene.with_policy(learner.policy(step))
         scene.policy.check(scene.env)
         episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
-        rows = outcomes(slots, 0, episodes, scene.env, spec.config["success"])
-        batches.append(to_batch(rows, episodes))
+        success = spec.config["success"]
+        batches.append(to_batch(slots, 0, seeds, episodes, scene.env, success))
     return assemble(batches, spec, is_sorted=True)
 
 

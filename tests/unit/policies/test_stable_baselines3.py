@@ -10,6 +10,7 @@ import pytest
 import yaml
 from conftest import CONTINUOUS, DISCRETE, of_shard
 from project import REPOSITORY
+from recordings import same_episodes
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError
@@ -65,12 +66,10 @@ def episode_of(model, env, seed, normalized=None, deterministic=True, memory=Fal
 
 
 def assert_theirs(episodes, model, env, **how):
-    for e, seed in enumerate(episodes.seeds.tolist()):
-        actions, rewards = episode_of(model, env, seed, **how)
-        steps = episodes.steps[e]
-        assert steps == len(actions)
-        assert np.array_equal(episodes.actions[e, :steps].reshape(steps, -1), actions)
-        assert np.array_equal(episodes.rewards[e, :steps], rewards)
+    for episode in episodes:
+        actions, rewards = episode_of(model, env, episode.seed, **how)
+        assert np.array_equal(episode.actions.reshape(len(actions), -1), actions)
+        assert np.array_equal(episode.rewards, rewards)
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +103,9 @@ def test_a_model_plays_its_actions_with_the_statistics_beside_it(trained, determ
     episodes = played(policy, PENDULUM)
     assert_theirs(episodes, model, pendulum(), **theirs)
     alone = played(policy, PENDULUM, SEEDS[4:5])
-    assert np.array_equal(alone.actions[0], episodes.actions[4])
+    assert same_episodes(alone, episodes[4:5])
     without = played(policy | {"normalize": False}, PENDULUM)
-    assert not np.array_equal(without.actions, episodes.actions)
+    assert not np.array_equal(without[0].actions, episodes[0].actions)
 
 
 def test_statistics_are_watched_and_missing_ones_refused_by_name(trained, tmp_path):
@@ -192,13 +191,13 @@ def test_state_dependent_exploration_is_drawn_once_an_episode(tmp_path):
     model.save(tmp_path / "model.zip")
     episodes = played(policy_of(tmp_path / "model.zip", deterministic=False), PENDULUM)
     env = pendulum()
-    for e, seed in enumerate(SEEDS.tolist()):
-        model.set_random_seed(seed % 2**32)
+    for episode in episodes:
+        model.set_random_seed(episode.seed % 2**32)
         model.policy.reset_noise()
-        obs, _ = env.reset(seed=seed)
-        for t in range(episodes.steps[e]):
+        obs, _ = env.reset(seed=episode.seed)
+        for played_action in episode.actions:
             action, _ = model.predict(obs)
-            assert np.array_equal(action, episodes.actions[e, t])
+            assert np.array_equal(action, played_action)
             obs, *_ = env.step(action)
 
 

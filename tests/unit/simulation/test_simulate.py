@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, PUMP, simulated
+from recordings import same_episodes
 
 from goalreel.environments.environment import make_environment
 from goalreel.environments.mountain_car import ENVIRONMENTS
@@ -35,21 +36,21 @@ def test_episode_equals_gymnasium_bit_for_bit(env, policy, options):
     config = {"env": env, "env_kwargs": kwargs, "max_steps": options.get("max_episode_steps")}
     episodes = simulate_episodes(seeds, make_environment(config), make_policy(policy))
     peer = gymnasium.make(env, **options)
-    for e in range(25):
-        peer.reset(seed=int(seeds[e]))
+    for episode in episodes[:25]:
+        peer.reset(seed=episode.seed)
         returned = 0.0
-        assert np.array_equal(peer.unwrapped.state, episodes.states[e, 0])
-        for t in range(episodes.steps[e]):
-            action = as_gymnasium(env, episodes.actions[e, t])
+        assert np.array_equal(peer.unwrapped.state, episode.states[0])
+        for t in range(len(episode.rewards)):
+            action = as_gymnasium(env, episode.actions[t])
             _, reward, terminated, truncated, _ = peer.step(action)
             returned += reward
             state = np.asarray(peer.unwrapped.state, np.float64)
-            assert np.array_equal(state, episodes.states[e, t + 1]), (e, t)
-            assert reward == episodes.rewards[e, t]
-            over = t + 1 == episodes.steps[e]
+            assert np.array_equal(state, episode.states[t + 1]), (episode.seed, t)
+            assert reward == episode.rewards[t]
+            over = t + 1 == len(episode.rewards)
             assert (terminated or truncated) == over
-        assert (terminated, truncated) == (episodes.terminated[e], episodes.truncated[e])
-        assert returned == episodes.returns[e]
+        assert (terminated, truncated) == (episode.terminated, episode.truncated)
+        assert returned == episode.return_
 
 
 @pytest.mark.parametrize("goal_velocity", [0, -0.07, 0.0699999999, 0.07])
@@ -90,20 +91,19 @@ def test_random_actions_are_drawn_as_documented(env, policy):
     seeds = np.arange(40) + 2**40
     episodes = simulate_episodes(seeds, ENVIRONMENTS[env], make_policy(policy))
     rule = make_policy(policy | {"epsilon": 0.0}) if policy["name"] != "random" else None
-    for e, seed in enumerate(seeds.tolist()):
-        stream = np.random.SeedSequence(seed, spawn_key=(1,))
+    for episode in episodes:
+        stream = np.random.SeedSequence(episode.seed, spawn_key=(1,))
         generator = np.random.Generator(np.random.PCG64(stream))
-        for t in range(episodes.steps[e]):
+        for t in range(len(episode.rewards)):
             coin, choice = generator.random(), generator.random()
             if rule is None or coin < policy["epsilon"]:
                 wanted = np.float32(2 * choice - 1) if env == CONTINUOUS else int(3 * choice)
             else:
-                seen = episodes.states[e, t : t + 1].astype(np.float32)
+                seen = episode.states[t : t + 1].astype(np.float32)
                 wanted = rule.act(seen, ENVIRONMENTS[env], None)[0][0]
-            assert episodes.actions[e, t] == wanted, (e, t)
+            assert episode.actions[t] == wanted, (episode.seed, t)
     if policy["name"] == "random":
-        played = np.arange(episodes.actions.shape[1]) < episodes.steps[:, None]
-        drawn = episodes.actions[played].astype(float)
+        drawn = np.concatenate([episode.actions for episode in episodes]).astype(float)
         assert abs(drawn.mean() - (0 if env == CONTINUOUS else 1)) < 0.05
         assert abs(drawn.std() - (1 / 3**0.5 if env == CONTINUOUS else (2 / 3) ** 0.5)) < 0.05
 
@@ -114,11 +114,7 @@ def test_an_episode_alone_is_the_episode_in_company(env, policy):
     together = simulate_episodes(seeds, ENVIRONMENTS[env], make_policy(policy))
     for e in (0, 17, 99):
         alone = simulate_episodes(seeds[e : e + 1], ENVIRONMENTS[env], make_policy(policy))
-        steps = together.steps[e]
-        assert alone.steps[0] == steps
-        assert np.array_equal(alone.states[0], together.states[e, : steps + 1])
-        assert np.array_equal(alone.actions[0], together.actions[e, :steps])
-        assert alone.returns[0] == together.returns[e]
+        assert same_episodes(alone, together[e : e + 1])
 
 
 @pytest.mark.parametrize("show", ["reaches", "attempts"])

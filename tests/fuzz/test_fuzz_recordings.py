@@ -22,7 +22,8 @@ ENVS = ("MountainCar-v0", "CartPole-v1", "Pendulum-v1")
 def narrowed(values: list[int], rng) -> np.ndarray:
     """Return whole numbers in one of the dtypes that hold them."""
     given = np.array(values)
-    fits = [d for d in "?bBhHiIlLefd" if np.array_equal(given.astype(d).astype(object), given)]
+    with np.errstate(over="ignore"):
+        fits = [d for d in "?bBhHiIlLefd" if np.array_equal(given.astype(d).astype(object), given)]
     return given.astype(rng.choice(fits))
 
 

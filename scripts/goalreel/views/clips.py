@@ -29,7 +29,7 @@ class Clip:
     name: str  # of its file, without suffix
     episode: int  # its number among all attempts
     start: int  # its first frame; the episode's frame 0 shows the reset state
-    stop: int  # the frame after its last
+    length: int | None  # its frames, at most
 
 
 def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
@@ -38,19 +38,14 @@ def choose_clips(clips: Mapping, attempts: Attempts) -> list[Clip]:
     clips: episode_trigger, step_trigger, video_length and name_prefix.
     """
     prefix, length = clips["name_prefix"], clips["video_length"]
-
-    def end_of(episode: int, start: int) -> int:
-        frames = int(attempts.steps[episode]) + 1
-        return frames if length is None else min(start + length, frames)
-
     episodes = chosen_episodes(clips["episode_trigger"], attempts)
-    chosen = [Clip(f"{prefix}-episode-{i}", i, 0, end_of(i, 0)) for i in episodes.tolist()]
+    chosen = [Clip(f"{prefix}-episode-{i}", i, 0, length) for i in episodes.tolist()]
     ends = np.cumsum(attempts.steps)
     for step in chosen_steps(clips["step_trigger"], int(ends[-1])).tolist():
         episode = int(np.searchsorted(ends, step, "right"))
         # The frame after the step; the reset's frame belongs to no step.
         start = step - int(ends[episode] - attempts.steps[episode]) + 1
-        chosen.append(Clip(f"{prefix}-step-{step}", episode, start, end_of(episode, start)))
+        chosen.append(Clip(f"{prefix}-step-{step}", episode, start, length))
     return chosen
 
 
@@ -76,7 +71,7 @@ def write_clips(
         def encode_clip(clip: Clip, attempt: AttemptFrames) -> tuple:
             source = {name: attempt.row[name] for name in names}
             comment = spec.extended(clip={**source, "start": clip.start}).text
-            path, frames = folder / f"{clip.name}.mp4", attempt.frames[clip.start : clip.stop]
+            path, frames = folder / f"{clip.name}.mp4", attempt.frames[clip.start :][: clip.length]
             size, planes = attempt.shown.size, attempt.shown.frames(frames)
             written = encode_video(path, planes, size, fps, encoder, comment)
             return path.name, clip.episode, *source.values(), clip.start, written

@@ -29,11 +29,6 @@ def pixel(state) -> np.ndarray:
     return np.stack([x, y], axis=-1)
 
 
-def portrait(trails) -> np.ndarray:
-    """Return the last frame."""
-    return deque(portraits(trails), maxlen=1).pop()
-
-
 def words(trails) -> set[str]:
     """Return the texts that are drawn, in all frames."""
     found, draw = set(), Text.draw
@@ -62,7 +57,7 @@ def around(points: np.ndarray, radius: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("env", ENVS)
-def test_a_state_is_inked_from_its_step_on_and_not_before(env, tmp_path):
+def test_a_state_is_inked_from_its_step_on_and_the_goal_is_marked(env, tmp_path):
     trajectory = simulated(env, range(1))
     trails = read_trails(written(tmp_path, trajectory), env)
     ink = inked(trails)
@@ -77,6 +72,12 @@ def test_a_state_is_inked_from_its_step_on_and_not_before(env, tmp_path):
             assert not ink[:step, y, x].any(), step
             checked += 1
     assert checked > 20
+    goal = gymnasium.make(env).unwrapped.goal_position
+    x = int(pixel(np.array([goal, 0.0]))[0])
+    *_, last = portraits(trails)
+    near = np.abs(last[54:342, 73:581].astype(int) - (179, 66, 10)).max(axis=2) < 60
+    marked = near.mean(axis=0)
+    assert abs(int(marked.argmax()) + 73 - x) <= 1 and marked.max() > 0.5, "the goal's line"
 
 
 def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
@@ -87,20 +88,7 @@ def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
         heads = pixel(np.array([*states_at(shard, step)]))
         assert not (frames[step] & ~around(heads, 6) & ~frames[step + 1]).any()
         assert frames[step][around(heads, 1.2)].all()
-    totals = [int(frame.sum()) for frame in frames]
-    assert totals[-1] > 20 * totals[0]
-
-
-@pytest.mark.parametrize("env", ENVS)
-def test_the_goal_is_marked_where_gymnasium_has_it(env, tmp_path):
-    trails = read_trails(written(tmp_path, simulated(env, range(2))), env)
-    frame = portrait(trails)
-    goal = gymnasium.make(env).unwrapped.goal_position
-    x = int(pixel(np.array([goal, 0.0]))[0])
-    near = np.abs(frame[54:342, 73:581].astype(int) - (179, 66, 10)).max(axis=2) < 60
-    marked = near.mean(axis=0)
-    assert abs(int(marked.argmax()) + 73 - x) <= 1 and marked.max() > 0.5
-    assert "goal" in words(trails)
+    assert frames[-1].sum() > 20 * frames[0].sum()
 
 
 def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, monkeypatch):
@@ -114,16 +102,14 @@ def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, m
     assert "4 of 9 trajectories · step 0" in words(trails)
     few = read_trails(written(tmp_path, shards[0]), DISCRETE)
     low, high = few.steps.min(), few.steps.max()
-    texts = {f"{low}", f"{high} steps to the goal", f"3 trajectories · step {high}"}
+    texts = {f"{low}", f"{high} steps to the goal", f"3 trajectories · step {high}", "goal"}
     assert low < high and texts <= words(few)
 
 
 def test_colors_tell_the_steps_by_lightness_alone():
-    shown = colors(np.arange(90, 201)).astype(float)
-    lightness = shown @ (0.2126, 0.7152, 0.0722)
+    lightness = colors(np.arange(90, 201)) @ np.array([0.2126, 0.7152, 0.0722])
     assert (np.diff(lightness) > 0).all() and np.ptp(lightness) > 100
     assert lightness.max() < 200, "seen on white"
-    assert len(np.unique(colors(np.full(3, 115)), axis=0)) == 1
 
 
 @pytest.mark.parametrize(

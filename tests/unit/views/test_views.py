@@ -3,13 +3,13 @@
 import itertools
 from dataclasses import replace
 
-import av
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE, LOSSLESS, STYLES, simulated
+from conftest import CONTINUOUS, DISCRETE, LOSSLESS, STYLES, decoded, simulated
 from gymnasium_frames import drawn
 from PIL import Image, ImageDraw, ImageFont
 
+from goalreel.encoding.yuv import planar
 from goalreel.errors import GoalreelError
 from goalreel.mp4.reader import read_index
 from goalreel.provenance.spec import canonical, parse_spec
@@ -96,12 +96,7 @@ def test_different_cars_show_the_mean_of_all_orders_of_painting(env, atlases):
         wanted = np.mean(painted, axis=0)
         assert np.abs(swarm.frame(step) - wanted)[STRIP:].max() <= 0.5 + 1e-6
     assert max(overlaps) > 20, "cars lie over one another"
-
-
-def test_one_car_is_visible_among_any_number():
-    shares = [opacity(cars) for cars in (1, 2, 10, 1000, 100_000, 10**9)]
-    assert shares == sorted(shares, reverse=True)
-    assert min(shares) * 255 > 8
+    assert 255 * opacity(10**9) > 8, "one car is visible among any number"
 
 
 def test_the_counter_says_how_many_have_arrived(atlases):
@@ -172,25 +167,16 @@ def test_failed_attempts_are_shown_by_no_view(atlases, tmp_path):
         swarm_of(replace(both, episodes=nobody), atlases=atlases)
 
 
-def rgb_frames(path) -> list[np.ndarray]:
-    """Return a video's frames as PyAV decodes them to RGB."""
-    with av.open(str(path)) as container:
-        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-
-
 def test_a_video_is_its_frames_and_a_second_of_the_last(atlases, tmp_path):
     shard = simulated(reaches=range(3))
     frames = list(swarm_of(shard, atlases=atlases).frames())
     text = canonical({"stage": "swarm", "config": {"film.fps": 12, "view_encoder": LOSSLESS}})
     spec, path = parse_spec(text), tmp_path / "swarm.mp4"
     count = write_video(path, iter(frames), spec)
-    decoded = rgb_frames(path)
-    assert count == len(decoded) == len(frames) + 12 == int(shard.episodes.steps.max()) + 1 + 12
-    for expected, frame in zip(frames + [frames[-1]] * 12, decoded, strict=True):
-        # Chroma is stored at half the size, so that single pixels of colour differ.
-        assert np.abs(expected.astype(int) - frame).mean() < 0.6
+    shown = decoded(path)
+    assert count == len(shown) == len(frames) + 12 == int(shard.episodes.steps.max()) + 1 + 12
+    for expected, frame in zip(frames + [frames[-1]] * 12, shown, strict=True):
+        assert np.array_equal(planar(expected), frame)
     assert read_index(path).comment == text
-    write_video(tmp_path / "again.mp4", iter(frames), spec)
-    assert (tmp_path / "again.mp4").read_bytes() == path.read_bytes()
     with pytest.raises(GoalreelError, match="even width and height, not 600x401"):
         write_video(path, iter([np.zeros((401, 600, 3), np.uint8)]), spec)

@@ -85,8 +85,8 @@ def test_segment_has_keyframes_at_episodes_no_b_frames_and_bt709(cache, tmp_path
 
 
 def test_keyframes_are_exact_at_any_frame_rate(atlases, tmp_path):
-    cache = rendered(simulated(reaches=range(6)), atlases)
-    for fps in (1, 7, 24, 50, 144, 240):
+    cache = rendered(simulated(reaches=range(3)), atlases)
+    for fps in (1, 7, 144, 240):
         encode_segment(cache, tmp_path / "s.mp4", fps, QP, "{}")
         index = read_index(tmp_path / "s.mp4")
         assert set(cache.offsets[:-1].tolist()) <= set(index.keyframes)
@@ -100,16 +100,15 @@ def test_at_constant_qp_no_frame_depends_on_its_shard(atlases, tmp_path):
             encode_segment(cache, tmp_path / "s.mp4", 30, QP | {"preset": "veryfast"}, "{}")
             yield from decoded(tmp_path / "s.mp4")
 
-    whole = list(frames(range(6)))
-    split = list(frames(range(1), range(1, 4), range(4, 6)))
+    whole = list(frames(range(4)))
+    split = list(frames(range(1), range(1, 4)))
     assert len(whole) == len(split)
     assert all(np.array_equal(a, b) for a, b in zip(whole, split, strict=True))
 
 
 def test_the_same_frames_give_the_same_bytes_wherever_they_are_written(cache, tmp_path):
-    folder = tmp_path / HARSH
-    encode_segment(cache, tmp_path / "s.mp4", 30, QP, "{}")
-    encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
+    for folder in (tmp_path, tmp_path / HARSH):
+        encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
     assert (tmp_path / "s.mp4").read_bytes() == (folder / "s.mp4").read_bytes()
     assert [path.name for path in folder.iterdir()] == ["s.mp4"]
 

@@ -10,7 +10,7 @@ from goalreel.stage_program import stage
 def training_table(spec, metrics, runs, rows, table, curves, sums):
     from goalreel.files.atomic import write_text
     from goalreel.provenance.checksums import write_sums
-    from goalreel.provenance.input_checks import check_inputs
+    from goalreel.provenance.embedded_specs import check_inputs
     from goalreel.training.dqn.comparison import as_markdown, table_of_runs, table_of_variants
     from goalreel.training.dqn.metrics import read_metrics
     from goalreel.training.dqn.plots import plot_curves

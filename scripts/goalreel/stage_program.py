@@ -43,7 +43,7 @@ def stage(function: Callable) -> Callable:
             if parameter.annotation is Shards:
                 arguments[name] = shard_paths(arguments[name], spec.shard["shards"])
         if spec.input_digests:
-            from goalreel.provenance.input_checks import check_inputs
+            from goalreel.provenance.embedded_specs import check_inputs
 
             check_inputs(spec, arguments)
         cli.say(function(spec, **arguments))

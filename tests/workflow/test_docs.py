@@ -17,7 +17,7 @@ import yaml
 from project import REPOSITORY
 
 from benchmarks.write_tables import PAGES, filled
-from goalreel.configuration.errors import read_options
+from goalreel.configuration.schema import read_options
 from goalreel.environments import registry
 from goalreel.workflow.config import load_config
 

@@ -153,7 +153,7 @@ CODE_EDITS = {
     # Plumbing, training, and what plays, draws or encodes other runs.
     "goalreel/encoding/assembling/block_samples.py": NOTHING,
     "goalreel/files/npz.py": NOTHING,
-    "goalreel/workflow/summaries.py": NOTHING,
+    "goalreel/workflow/job_events.py": NOTHING,
     "goalreel/verification/replay.py": NOTHING,
     "goalreel/policies/network.py": NOTHING,
     "goalreel/policies/stable_baselines3.py": NOTHING,

@@ -25,8 +25,7 @@ from goalreel.files.checksum_trailer import check_trailer
 from goalreel.films.shards import shard_name
 from goalreel.mp4.reader import read_index
 from goalreel.provenance import checksums
-from goalreel.provenance.embedded_specs import read_spec
-from goalreel.provenance.input_checks import OTHER, check_shard
+from goalreel.provenance.embedded_specs import OTHER, check_shard, read_spec
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.frame_cache import open_cache
 from goalreel.simulation.trajectories import read_trajectories

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from goalreel.configuration.errors import config_error, read_options
 from goalreel.configuration.options import Policy, Render
+from goalreel.configuration.schema import config_error, read_options
 from goalreel.encoding.encoder_selection import cards, encoder_errors
 from goalreel.environments.gymnasium_ids import class_fps, environment_errors, may_never_end
 from goalreel.environments.registry import describe

@@ -25,7 +25,13 @@ from goalreel.provenance.fingerprint import note_sources, remember_trees, source
 from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps
 from goalreel.workflow.config import film_fps, load_config
-from goalreel.workflow.job_events import JobEvents
+from goalreel.workflow.job_events import (
+    JobEvents,
+    failure_summary,
+    fetch_logs,
+    run_summary,
+    with_addresses,
+)
 from goalreel.workflow.plan import Plan
 from goalreel.workflow.run_checks import (
     check_folders,
@@ -38,7 +44,6 @@ from goalreel.workflow.run_checks import (
     write_run_file,
 )
 from goalreel.workflow.stages import APART, STAGES, VIEWS
-from goalreel.workflow.summaries import failure_summary, fetch_logs, run_summary, with_addresses
 
 _NO_LIMIT = 1_000_000  # jobs in a timespan, as the profiles have it
 _EVENTS: list[JobEvents] = []  # of this run: one, or none where hooks are off

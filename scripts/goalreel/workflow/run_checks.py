@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from goalreel.configuration.errors import config_error
+from goalreel.configuration.schema import config_error
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 from goalreel.provenance.checksums import SUMS, other_files

@@ -12,8 +12,7 @@ import pytest
 
 from goalreel import cli
 from goalreel.errors import UnusableFileError
-from goalreel.workflow.job_events import Job, JobEvents
-from goalreel.workflow.summaries import cause_of, failure_summary, run_summary
+from goalreel.workflow.job_events import Job, JobEvents, cause_of, failure_summary, run_summary
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ Imported while the Snakefile is parsed, so it imports little.
 """
 
 import ast
-import hashlib
 import importlib.util
 import sys
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, OptionError
 from goalreel.policies.minari_files import data_files
 from goalreel.policies.parameters import ALGORITHMS
+from goalreel.provenance.checksums import sha256_of
 from goalreel.provenance.spec import Spec
 
 
@@ -29,7 +29,7 @@ def policy_files(policy: Mapping) -> dict[str, str]:
         try:
             python = key == "file" and policy["name"] == "file"
             paths = _with_imports(Path(path)) if python else [Path(path)]
-            digests |= {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
+            digests |= {str(p): sha256_of(p) for p in paths}
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise OptionError(
@@ -37,10 +37,8 @@ def policy_files(policy: Mapping) -> dict[str, str]:
                 f"{path!r}: cannot be read ({reason}); "
                 f"it is looked for in {Path.cwd()}, where snakemake runs",
             ) from None
-    for name, path in data_files(policy["dataset"]).items() if policy.get("dataset") else ():
-        with path.open("rb") as file:
-            digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return digests
+    dataset = data_files(policy["dataset"]) if policy.get("dataset") else {}
+    return digests | {name: sha256_of(path) for name, path in dataset.items()}
 
 
 def _with_imports(path: Path) -> list[Path]:

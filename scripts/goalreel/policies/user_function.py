@@ -32,6 +32,7 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment
 from goalreel.errors import GoalreelError
 
 FACTORY = "make_policy"
+_gymnasiums = cache(GymnasiumEnvironment)  # of what goalreel computes itself, by its id
 _OFFERED = ("seed", "env_id", "observation_space", "action_space")  # to a factory
 _MODULE = "goalreel_policy_file"
 _SAMPLE, _STEPS = 16, 2  # episodes and their steps that a policy is checked on
@@ -158,11 +159,13 @@ def _factory(path: str, function: Callable) -> UserPolicy:
     taken = _taken(who, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
 
     def start(seed: int, environment: Environment) -> Callable:
-        offered: dict[str, object] = {"seed": seed, "env_id": environment.id}
-        if {"observation_space", "action_space"} & set(taken):
-            offered |= _spaces(environment)
+        offered, played = {"seed": seed, "env_id": environment.id}, environment
+        if not isinstance(environment, GymnasiumEnvironment):
+            played = _gymnasiums(environment.id)
         try:
-            player = function(**{name: offered[name] for name in taken})
+            player = function(
+                **{n: offered[n] if n in offered else getattr(played, n) for n in taken}
+            )
         except (Exception, SystemExit) as error:
             raise _raised(who, path, error, seed) from None
         if not callable(player):
@@ -216,16 +219,6 @@ def policy_of(given: object) -> UserPolicy:
 
     rule = "an action must depend on its observation alone"
     return UserPolicy("policy: its function", None, lambda seed, environment: act, _act_alone, rule)
-
-
-_gymnasiums = cache(GymnasiumEnvironment)  # of what goalreel computes itself, by its id
-
-
-def _spaces(environment: Environment) -> dict[str, object]:
-    """Return Gymnasium's spaces of an environment."""
-    if not isinstance(environment, GymnasiumEnvironment):
-        environment = _gymnasiums(environment.id)
-    return {name: getattr(environment, name) for name in ("observation_space", "action_space")}
 
 
 def _taken(

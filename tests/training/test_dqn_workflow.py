@@ -48,7 +48,7 @@ def test_what_was_trained_drives(driven):
     [
         ({"policy": "{name: dqn, checkpoint: best}", "train": "{attempts: 1}"}, {}),
         ({"policy": "{name: dqn, checkpoint: last}"}, SIMULATE),
-        ({"dqn": "{decisions: 1000, double: true}"}, TRAIN),
+        ({"dqn": "{decisions: 1001}"}, TRAIN),
     ],
     ids=str,
 )

@@ -1,7 +1,6 @@
 """The learner: its targets against sums by hand, and what the network takes."""
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,28 +26,25 @@ def some(count: int) -> Batch:
     )
 
 
-def by_hand(model, target, batch: Batch, double: bool) -> float:
-    """Return the loss, a transition at a time, by the formulas of Mnih and of van Hasselt."""
+def by_hand(model, target, batch: Batch) -> float:
+    """Return the loss, a transition at a time, by the formulas of Mnih."""
     losses = []
     model, target = (lambda x, m=m: m(rescaled(x)).detach() for m in (model, target))
     for place in range(len(batch.actions)):
         after = batch.next_obs[place]
-        later, chooses = target(after), model(after) if double else target(after)
-        best = float(later[int(chooses.argmax())])
+        best = float(target(after).max())
         wanted = float(batch.rewards[place]) + float(batch.discounts[place]) * best
         off = abs(float(model(batch.obs[place])[batch.actions[place]]) - wanted)
         losses.append(off**2 / 2 if off < 1 else off - 0.5)  # Huber's
     return sum(losses) / len(losses)
 
 
-@pytest.mark.parametrize("double", [False, True])
-def test_the_loss_is_that_of_the_formulas(double):
-    learner, other = Learner(replace(SMALL, double=double), 1), Learner(SMALL, 2)
+def test_the_loss_is_that_of_the_formulas():
+    learner, other = Learner(SMALL, 1), Learner(SMALL, 2)
     learner.model.load_state_dict(other.model.state_dict())  # the target keeps the old weights
     target = Learner(SMALL, 1).model
     batch = some(64)
-    wanted = by_hand(learner.model, target, batch, double)
-    assert wanted != pytest.approx(by_hand(learner.model, target, batch, not double), rel=1e-3)
+    wanted = by_hand(learner.model, target, batch)
     assert learner.learn(batch) == pytest.approx(wanted, rel=1e-5)
 
 
@@ -57,8 +53,8 @@ def test_the_target_stays_until_it_is_updated():
     old = Learner(SMALL, 1).model  # the target of the beginning
     for _ in range(5):
         learner.learn(batch)
-    stays = by_hand(learner.model, old, batch, False)
-    moves = by_hand(learner.model, learner.model, batch, False)
+    stays = by_hand(learner.model, old, batch)
+    moves = by_hand(learner.model, learner.model, batch)
     assert abs(stays - moves) > 1e-3 * moves
     other = copy.deepcopy(learner)
     assert other.learn(batch) == pytest.approx(stays, rel=1e-5)

@@ -44,7 +44,7 @@ CONFIG_EDITS = [
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"render": {"style": "vector"}}, RENDER | DRAWN),
     ({"max_attempts": 200}, NOTHING),
-    ({"dqn": {"decisions": 5000, "double": True}}, NOTHING),  # which this policy does not use
+    ({"dqn": {"decisions": 5000}}, NOTHING),  # which this policy does not use
     ({"reaches": 12}, ONE_SHARD),
     ({"reaches": 7}, ONE_SHARD),
     ({"reaches": 4}, END),

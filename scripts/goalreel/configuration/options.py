@@ -220,9 +220,6 @@ class Dqn(Section):
     decisions: integer(100, 10**9) = 20000
     """The decisions after which a training gives up. It ends before when it has solved the
     environment. An action lasts 12 frames."""
-    double: Boolean = False
-    """Whether to use Double DQN: the online network chooses the action whose value the target
-    network estimates."""
     variants: different(Literal[tuple(VARIANTS)]) = list(VARIANTS)
     """The variants that `snakemake training` compares."""
     seeds: different(Seed) = [1, 2, 3, 4, 5]

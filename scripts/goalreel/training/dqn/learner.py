@@ -1,9 +1,9 @@
 """The learner: a Q-network, its target, and one step of gradient descent.
 
 Sources: V. Mnih et al., "Human-level control through deep reinforcement learning" (2015): the
-target network; H. van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning" (2016);
-the Huber loss, the clip of the gradient's norm at 10 and Adam are Stable-Baselines3's DQN; the
-network takes observations as Gymnasium's RescaleObservation gives them, from -1 to 1.
+target network; the Huber loss, the clip of the gradient's norm at 10 and Adam are
+Stable-Baselines3's DQN; the network takes observations as Gymnasium's RescaleObservation gives
+them, from -1 to 1.
 """
 
 import contextlib
@@ -47,7 +47,6 @@ class Learner:
         """Begin with random weights, the same for the same seed."""
         torch.manual_seed(seed)
         torch.use_deterministic_algorithms(True)
-        self._double = settings.double
         self.model = network(settings.hidden)
         self._target = copy.deepcopy(self.model)
         self._optimiser = torch.optim.Adam(
@@ -77,14 +76,8 @@ class Learner:
 
     def learn(self, batch: Batch) -> float:
         """Take a step towards the target values of a batch; return the loss."""
-        next_obs = rescaled(batch.next_obs)
         with self._no_grad():
-            next_values = self._target(next_obs)
-            if self._double:
-                chosen = self.model(next_obs).argmax(dim=1, keepdim=True)
-                best = next_values.gather(1, chosen).squeeze(1)
-            else:
-                best = next_values.max(dim=1).values
+            best = self._target(rescaled(batch.next_obs)).max(dim=1).values
             rewards = torch.from_numpy(batch.rewards)
             expected = (rewards + torch.from_numpy(batch.discounts) * best).detach()
         actions = torch.from_numpy(batch.actions).unsqueeze(1)

@@ -28,7 +28,6 @@ class Settings:
     exploration: int = 2_000  # decisions over which epsilon falls from 1
     final_epsilon: float = 0.05
     hidden: tuple[int, ...] = (128, 128)
-    double: bool = False  # Double DQN
     no_grad: bool = True  # no gradients are kept of what is not learned from
     num_envs: int = 1  # environments that are stepped side by side
     wrapped: bool = True  # Gymnasium's environments and wrappers, or the same car computed here

@@ -1,7 +1,7 @@
 """The learner of pixels: a Q-network, its target, and updates.
 
-Sources are those of dqn.learner; returns over n steps are those of M. Hessel et al., "Rainbow"
-(2018).
+Sources are those of dqn.learner, and H. van Hasselt et al., "Deep Reinforcement Learning with
+Double Q-learning" (2016); returns over n steps are those of M. Hessel et al., "Rainbow" (2018).
 """
 
 import copy

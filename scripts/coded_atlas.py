@@ -16,8 +16,8 @@ def coded_atlas(spec, atlas, output):
     def make() -> None:
         drawn = read_atlas(atlas)
         seen = drawn.background, config["env"], config["overlay.hud"]
-        quantisers = encode["qp"], encode["card_qp"]
-        coded = code_atlas(drawn, empty_card(*seen), clear_rows(*seen), quantisers, spec)
+        quantizers = encode["qp"], encode["card_qp"]
+        coded = code_atlas(drawn, empty_card(*seen), clear_rows(*seen), quantizers, spec)
         write_coded_atlas(output, coded)
 
     return from_cache(spec, output, read_coded_atlas, make)

@@ -226,13 +226,13 @@ def quality(folder: Path, options) -> None:
     rows = []
     for name in ("small", "balanced", "best"):
         encode = {"encoder": "auto", "preset": None, "qp": None, "crf": None, "quality": name}
-        quantisers = choose({**config, "encode": encode}).settings
+        quantizers = choose({**config, "encode": encode}).settings
         works = {}
         for overlay, (hud, caption) in OVERLAYS.items():
             coded = folder / f"{name}-{hud}.npz"
             if not coded.exists():
                 seen = atlas.background, ENV, hud
-                given = quantisers["qp"], quantisers["card_qp"]
+                given = quantizers["qp"], quantizers["card_qp"]
                 write_coded_atlas(
                     coded, code_atlas(atlas, empty_card(*seen), clear_rows(*seen), given)
                 )

@@ -27,8 +27,8 @@ from goalreel.workflow.config import load_config
 CAPTION = "Reach {reach} · seed {seed} · {steps} steps"
 
 
-def quantisers(quality: str = "balanced") -> tuple[int, int]:
-    """Return the quantisers of pictures and card that a quality stands for."""
+def quantizers(quality: str = "balanced") -> tuple[int, int]:
+    """Return the quantizers of pictures and card that a quality stands for."""
     config = load_config({"encode": {"quality": quality}})
     settings = choose(config).settings
     return settings["qp"], settings["card_qp"]
@@ -80,7 +80,7 @@ def assembled(
     """Draw, code and assemble trajectories; the coded atlas has no more pictures than they show."""
     atlas = atlas_of(style, state_keys(trajectories.states, trajectories.offsets, style))
     seen = atlas.background, style.env, hud
-    coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers(quality))
+    coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantizers(quality))
     frames = render_states(trajectories, atlas, style, NO_SPEC)
     texts = captions(caption, trajectories, style.env, "reach")
     cache = overlaid(frames, trajectories, style.env, texts, hud, cards)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from goalreel.environments.registry import describe
 
-# For each quality, of assembled films: the quantisers of the car and of the title card.
+# For each quality, of assembled films: the quantizers of the car and of the title card.
 _ASSEMBLED = {"small": (38, 24), "balanced": (34, 20), "best": (26, 14)}
 # The same of what Gymnasium draws: of macroblocks that change, and of an episode's first picture;
 # benchmarks/film/encoding.py holds them against x264's.
 _BLOCKS = {"small": (29, 17), "balanced": (25, 12), "best": (18, 8)}
-# For each quality, of x264: preset and quantiser.
+# For each quality, of x264: preset and quantizer.
 _X264 = {"small": ("veryfast", 28), "balanced": ("veryfast", 23), "best": ("veryfast", 17)}
 # Of what Gymnasium draws: 12 to 45% less time, 1.02 to 1.54 times (FrozenLake 2.07) the bytes, PSNR
 # from 1.7 dB lower to 9 dB higher (benchmarks/results/presets.md). Mountain Cars are assembled:

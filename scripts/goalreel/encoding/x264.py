@@ -105,22 +105,22 @@ def intra_stream(size: tuple[int, int], rows: int, qp: int, thorough: bool = Fal
 
 
 def _raw_frames(
-    pixel_format: str, size: tuple[int, int], rate: Fraction, colour: Sequence[str]
+    pixel_format: str, size: tuple[int, int], rate: Fraction, color: Sequence[str]
 ) -> list[str]:
     """Return ffmpeg's arguments for frames of (width, height) that come by standard input."""
     return [
         *["-f", "rawvideo", "-pixel_format", pixel_format, "-video_size", f"{size[0]}x{size[1]}"],
-        *["-framerate", str(rate), *colour, "-i", "pipe:0"],
+        *["-framerate", str(rate), *color, "-i", "pipe:0"],
     ]
 
 
 def _mp4_file(
     path: Path, rate: Fraction, encode: Mapping, output: Sequence[str], comment: str = ""
 ) -> list[str]:
-    """Return ffmpeg's arguments for an MP4 file; output: codec, colours, filters, keyframes."""
-    quantiser = "qp" if encode.get("crf") is None else "crf"
+    """Return ffmpeg's arguments for an MP4 file; output: codec, colors, filters, keyframes."""
+    quantizer = "qp" if encode.get("crf") is None else "crf"
     return [
-        *[*output, "-preset", encode["preset"], f"-{quantiser}", str(encode[quantiser])],
+        *[*output, "-preset", encode["preset"], f"-{quantizer}", str(encode[quantizer])],
         *["-bf", "0", "-x264-params", _FILM, *_EXACT, "-map_metadata", "-1"],
         *["-metadata", f"comment={comment}", "-video_track_timescale", str(TICKS * rate.numerator)],
         # The index first, so that a browser plays a video while it loads.

@@ -59,15 +59,15 @@ def assemble_blocks(
 ) -> None:
     """Write the segment of drawn pictures, each distinct macroblock coded once.
 
-    encode: the quantisers qp and card_qp. Raises GoalreelError as write_block_samples.
+    encode: the quantizers qp and card_qp. Raises GoalreelError as write_block_samples.
     """
     size = cache.background.shape[1::-1]
     stream = Stream(size, fps, chained=True)
-    quantisers = encode["qp"], encode["card_qp"]
+    quantizers = encode["qp"], encode["card_qp"]
     with replacing(path) as temporary:
         media = temporary.with_suffix(".samples")
         with media.open("wb") as file:
-            sizes = write_block_samples(file, cache, *quantisers, stream.length_bytes)
+            sizes = write_block_samples(file, cache, *quantizers, stream.length_bytes)
         video = VideoTrack(configuration(stream), size, fps, sizes, cache.offsets[:-1])
         payload = read_runs(media, [(0, int(sizes.sum()))])
         write_mp4(temporary, video, payload, comment=comment)

@@ -13,7 +13,7 @@ from goalreel.h264.bits import ue_codewords
 from goalreel.h264.cavlc import Codewords, block_codewords, join_codewords, no_codewords
 from goalreel.h264.cavlc_tables import PATTERN_CODES
 from goalreel.h264.macroblocks import OUTSIDE, Macroblocks, Patch, Planes, Region, chunks, cut
-from goalreel.h264.prediction import Levels, quantised
+from goalreel.h264.prediction import Levels, quantized
 
 # 6.4.3: the raster place of the luma blocks of a macroblock, in coding order.
 _ORDER = np.array([0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15])
@@ -35,7 +35,7 @@ def code_patches(
     patches: Sequence[Patch],
     region: Region,
     qp: int,
-    colours: Sequence[tuple] = (),
+    colors: Sequence[tuple] = (),
     captions: int = 0,
 ) -> list[np.ndarray]:
     """Return for each patch the data of a slice that shows it: (bits,) uint8 of 0 and 1.
@@ -45,22 +45,22 @@ def code_patches(
         background: what they stand for, the planes that the patches are pasted into.
         patches: parts of one that are outside of `region` are left out.
         region: the macroblocks of the slices.
-        qp: the quantiser.
-        colours: weights of further references, see prediction.
+        qp: the quantizer.
+        colors: weights of further references, see prediction.
         captions: rows of macroblocks at the picture's top in which the reference may hold more
-            than is known here, so that no colour may cover it.
+            than is known here, so that no color may cover it.
     """
     data: list[np.ndarray] = []
     for chunk in chunks(patches):
         found = cut(reference, background, chunk, region)
         clear = found.address // region.width + region.top >= captions
-        levels = quantised(found, colours, clear, qp)
-        data += _coded(found, levels, len(chunk), region, len(colours))
+        levels = quantized(found, colors, clear, qp)
+        data += _coded(found, levels, len(chunk), region, len(colors))
     return data
 
 
 def _coded(
-    found: Macroblocks, levels: Levels, pictures: int, region: Region, colours: int
+    found: Macroblocks, levels: Levels, pictures: int, region: Region, colors: int
 ) -> list[np.ndarray]:
     """Return the slice data of each picture."""
     patterns = _patterns(levels)
@@ -68,7 +68,7 @@ def _coded(
     picture, address = found.picture[coded], found.address[coded]
     codewords = no_codewords(len(coded), _ROWS, _COLUMNS)
     values, lengths = codewords.values, codewords.lengths
-    _put_headers(values, lengths, picture, address, levels.references[coded], colours)
+    _put_headers(values, lengths, picture, address, levels.references[coded], colors)
     _put_pattern(values, lengths, patterns[coded])
     _put_blocks(values, lengths, found, levels, patterns, coded)
     firsts = np.searchsorted(picture, np.arange(pictures + 1))
@@ -95,7 +95,7 @@ def _patterns(levels: Levels) -> np.ndarray:
     return (eighths << np.arange(4)).sum(axis=1) + 16 * np.where(ac, 2, dc.astype(np.int64))
 
 
-def _put_headers(values, lengths, picture, address, references, colours: int) -> None:
+def _put_headers(values, lengths, picture, address, references, colors: int) -> None:
     """Write mb_skip_run, mb_type, the references and motion vectors of 0, in columns 0 to 6."""
     same = np.concatenate([[False], picture[1:] == picture[:-1]])
     before = np.where(same, np.concatenate([[0], address[:-1]]), -1)
@@ -107,17 +107,17 @@ def _put_headers(values, lengths, picture, address, references, colours: int) ->
         which = np.flatnonzero(kinds == kind)
         values[which, 0, 1], lengths[which, 0, 1] = value, length
         for column, quarter in enumerate(quarters, start=2):
-            chosen = _reference(references[which, quarter], colours)
+            chosen = _reference(references[which, quarter], colors)
             values[which, 0, column], lengths[which, 0, column] = chosen
         values[which, 0, 6] = (1 << 2 * len(quarters)) - 1  # mvd_l0: se(v) of 0, twice each
         lengths[which, 0, 6] = 2 * len(quarters)
 
 
-def _reference(numbers: np.ndarray, colours: int) -> tuple[np.ndarray, np.ndarray]:
+def _reference(numbers: np.ndarray, colors: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the codewords of ref_idx_l0, te(v) (9.1)."""
-    if colours == 0:
+    if colors == 0:
         return numbers, np.zeros_like(numbers)
-    return (1 - numbers, np.ones_like(numbers)) if colours == 1 else ue_codewords(numbers)
+    return (1 - numbers, np.ones_like(numbers)) if colors == 1 else ue_codewords(numbers)
 
 
 def _put_pattern(values, lengths, patterns: np.ndarray) -> None:

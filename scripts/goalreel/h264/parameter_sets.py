@@ -72,7 +72,7 @@ def sps(stream: Stream) -> bytes:
 def _write_vui(bits: BitWriter, fps: Fraction, references: int) -> None:
     """Append the VUI parameters, E.1.1: BT.709, limited range, fixed rate, nothing reordered."""
     bits.u(1, 0).u(1, 0)  # no aspect ratio, no overscan
-    bits.u(1, 1).u(3, 5).u(1, 0).u(1, 1)  # unspecified video format, limited range, colours
+    bits.u(1, 1).u(3, 5).u(1, 0).u(1, 1)  # unspecified video format, limited range, colors
     bits.u(8, _BT709).u(8, _BT709).u(8, _BT709)
     bits.u(1, 1).ue(_CENTRE).ue(_CENTRE)
     # A tick is a field's time: E.2.1, time_scale. The frame rate is fixed.

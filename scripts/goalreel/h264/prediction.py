@@ -1,6 +1,6 @@
-"""What inter macroblocks are predicted from: the reference picture, or one of a few plain colours.
+"""What inter macroblocks are predicted from: the reference picture, or one of a few plain colors.
 
-A colour is the same reference picture once more in the list, weighted by nothing (explicit weighted
+A color is the same reference picture once more in the list, weighted by nothing (explicit weighted
 prediction, Rec. ITU-T H.264, 8.4.2.3): the inside of a car costs next to no bits then, and still
 nothing depends on a neighbour. It is chosen for each 8x8 quarter of a macroblock.
 """
@@ -27,7 +27,7 @@ Weight = tuple[int, int]  # a sample s becomes (s * weight + 16 >> 5) + offset
 
 @dataclass(frozen=True)
 class Levels:
-    """Quantised macroblocks."""
+    """Quantized macroblocks."""
 
     luma: np.ndarray  # (n, 16, 16) int32, blocks in raster order, levels in zigzag order
     # For U and V the levels of DC, (n, 4), and AC, (n, 4, 15).
@@ -35,9 +35,9 @@ class Levels:
     references: np.ndarray  # (n, 4), ref_idx_l0 of each quarter
 
 
-def plain(colour: Sequence[int], under: Sequence[int]) -> tuple[Weight, Weight, Weight]:
-    """Return the weights that make a colour of samples that are `under`: both Y, U, V, 0 to 255."""
-    return tuple(_weight(c, u) for c, u in zip(colour, under, strict=True))
+def plain(color: Sequence[int], under: Sequence[int]) -> tuple[Weight, Weight, Weight]:
+    """Return the weights that make a color of samples that are `under`: both Y, U, V, 0 to 255."""
+    return tuple(_weight(c, u) for c, u in zip(color, under, strict=True))
 
 
 def _weight(sample: int, under: int) -> Weight:
@@ -58,10 +58,10 @@ def weighted(samples: np.ndarray, weight: Weight) -> np.ndarray:
     return np.clip(scaled + np.int16(weight[1]), 0, 255)
 
 
-def quantised(found: Macroblocks, colours: Sequence[tuple], clear: np.ndarray, qp: int) -> Levels:
+def quantized(found: Macroblocks, colors: Sequence[tuple], clear: np.ndarray, qp: int) -> Levels:
     """Return the levels of macroblocks, each quarter predicted as costs least.
 
-    colours: of each further reference, the weights that `plain` gives; clear: (n,) bool, which
+    colors: of each further reference, the weights that `plain` gives; clear: (n,) bool, which
     macroblocks may be predicted from one.
     """
     chosen, costs = _luma(found.wanted[0], found.reference[0], _DEFAULT, qp)
@@ -69,7 +69,7 @@ def quantised(found: Macroblocks, colours: Sequence[tuple], clear: np.ndarray, q
     # Where the first reference leaves no level, none costs less.
     busy = np.flatnonzero(clear & costs.any(axis=1))
     wanted, reference, least = found.wanted[0][busy], found.reference[0][busy], costs[busy]
-    for number, weights in enumerate(colours, start=1):
+    for number, weights in enumerate(colors, start=1):
         levels, costs = _luma(wanted, reference, weights[0], qp)
         costs += _QUARTER_COST
         which, quarter = np.nonzero(costs < least)
@@ -79,7 +79,7 @@ def quantised(found: Macroblocks, colours: Sequence[tuple], clear: np.ndarray, q
         chosen[busy[which, None], blocks] = levels[which[:, None], blocks]
     chroma = tuple(
         transform.chroma_levels(_blocks(found.wanted[p] - shown), transform.chroma_qp(qp))
-        for p, shown in ((p, _chroma(found.reference, p, colours, references)) for p in (1, 2))
+        for p, shown in ((p, _chroma(found.reference, p, colors, references)) for p in (1, 2))
     )
     return Levels(chosen, chroma, references)
 
@@ -94,11 +94,11 @@ def _luma(
     return levels, costs.reshape(-1, 4)
 
 
-def _chroma(reference: Planes, plane: int, colours: Sequence, references: np.ndarray) -> np.ndarray:
+def _chroma(reference: Planes, plane: int, colors: Sequence, references: np.ndarray) -> np.ndarray:
     """Return the prediction of a chroma plane, each 4x4 block by its quarter's reference."""
     shown = reference[plane].astype(np.int16)
     quarters = shown.reshape(-1, 2, 4, 2, 4)
-    for number, weights in enumerate(colours, start=1):
+    for number, weights in enumerate(colors, start=1):
         which, quarter = np.nonzero(references == number)
         chosen = which, quarter // 2, slice(None), quarter % 2
         quarters[chosen] = weighted(quarters[chosen], weights[plane])

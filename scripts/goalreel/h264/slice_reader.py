@@ -21,7 +21,7 @@ def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
     Args:
         stream: Annex B. The slices of a picture are of equally many rows of macroblocks.
         size: (width, height) of the pictures, multiples of 16.
-        qp: the quantiser of all slices.
+        qp: the quantizer of all slices.
     """
     data, starts, ends = _unescaped(stream)
     kinds = data[starts] & 31
@@ -71,7 +71,7 @@ def _unescaped(stream: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _picture_parameters(qp: int) -> bytes:
     # Both ids; CAVLC, no bottom field's order; one slice group, one reference of each list.
     bits = BitWriter().ue(0).ue(0).u(2, 0).ue(0).ue(0).ue(0)
-    # No weights; quantisers, no chroma_qp_index_offset; deblocking control alone of three flags.
+    # No weights; quantizers, no chroma_qp_index_offset; deblocking control alone of three flags.
     return closed(bits.u(3, 0).se(qp - 26).se(0).se(0).u(3, 4).array())
 
 

@@ -33,7 +33,7 @@ class SliceHeader:
     qp: int = 26
     # In P slices, the weights (weight, offset) of Y, U and V for each further place of the
     # reference picture in the list, see prediction.
-    colours: tuple = ()
+    colors: tuple = ()
 
 
 class HeaderBits(NamedTuple):
@@ -62,9 +62,9 @@ def header_bits(header: SliceHeader) -> HeaderBits:
     if not chained:
         bits.u(POC_BITS, header.poc_lsb)
     if header.type == "P":
-        _put_references(bits, len(header.colours))
+        _put_references(bits, len(header.colors))
         if not chained:
-            _put_weights(bits, header.colours)
+            _put_weights(bits, header.colors)
     if header.idr_pic_id is not None:
         bits.u(1, 0).u(1, 0)  # no_output_of_prior_pics_flag, long_term_reference_flag
     elif header.ref_idc:
@@ -86,11 +86,11 @@ def _put_references(bits: BitWriter, further: int) -> None:
     bits.ue(3)
 
 
-def _put_weights(bits: BitWriter, colours: tuple) -> None:
+def _put_weights(bits: BitWriter, colors: tuple) -> None:
     """Append pred_weight_table (7.3.3.2)."""
-    denominator = LOG2_DENOMINATOR if colours else 0
+    denominator = LOG2_DENOMINATOR if colors else 0
     bits.ue(denominator).ue(denominator).u(1, 0).u(1, 0)  # the first place's are the default
-    for luma, *chroma in colours:
+    for luma, *chroma in colors:
         for weights in ([luma], chroma):
             changed = any(weight != (1 << denominator, 0) for weight in weights)
             bits.u(1, int(changed))

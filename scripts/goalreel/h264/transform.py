@@ -1,4 +1,4 @@
-"""From the residual of inter macroblocks to levels: 4x4 transform and quantiser.
+"""From the residual of inter macroblocks to levels: 4x4 transform and quantizer.
 
 Source: Rec. ITU-T H.264, 8.5; the forward transform and its multipliers as in Malvar, Hallapuro,
 Karczewicz and Kerofsky, "Low-complexity transform and quantization in H.264/AVC" (2003). Nothing
@@ -31,13 +31,13 @@ _ROUNDING = 0.4
 
 
 def chroma_qp(qp: int) -> int:
-    """Return QPc of a luma quantiser, for chroma_qp_index_offset 0."""
+    """Return QPc of a luma quantizer, for chroma_qp_index_offset 0."""
     return qp if qp < 30 else _CHROMA_QP[qp - 30]
 
 
 def luma_levels(residual: np.ndarray, qp: int) -> np.ndarray:
     """Return the levels of (..., 4, 4) residuals: (..., 16) int32 in zigzag order."""
-    levels = _quantised(_forward(residual), _multipliers(qp), 15 + qp // 6)
+    levels = _quantized(_forward(residual), _multipliers(qp), 15 + qp // 6)
     return levels.reshape(*residual.shape[:-2], 16)[..., ZIGZAG]
 
 
@@ -47,8 +47,8 @@ def chroma_levels(residual: np.ndarray, qp: int) -> tuple[np.ndarray, np.ndarray
     qp: QPc. Returns DC, (n, 4), and AC, (n, 4, 15) in zigzag order, both int32.
     """
     coefficients = _forward(residual)
-    dc = _quantised(_hadamard(coefficients[:, :, 0, 0]), _multipliers(qp)[0, 0], 16 + qp // 6)
-    ac = _quantised(coefficients, _multipliers(qp), 15 + qp // 6).reshape(-1, 4, 16)
+    dc = _quantized(_hadamard(coefficients[:, :, 0, 0]), _multipliers(qp)[0, 0], 16 + qp // 6)
+    ac = _quantized(coefficients, _multipliers(qp), 15 + qp // 6).reshape(-1, 4, 16)
     return dc, ac[:, :, ZIGZAG[1:]]
 
 
@@ -58,7 +58,7 @@ def _forward(residual: np.ndarray) -> np.ndarray:
     return (blocks @ _BOTH).astype(np.int32).reshape(residual.shape)
 
 
-def _quantised(coefficients: np.ndarray, multipliers: np.ndarray, bits: int) -> np.ndarray:
+def _quantized(coefficients: np.ndarray, multipliers: np.ndarray, bits: int) -> np.ndarray:
     # Chroma DC's are the largest: 4 * 16 * 255 * 13107, and its rounding, stay below 2**31.
     levels = np.abs(coefficients)
     levels *= multipliers

@@ -181,7 +181,7 @@ def test_a_browser_plays_and_seeks(tmp_path):
         assert end == pytest.approx(len(cache) / 30, abs=1e-3)
         for number in (len(cache) - 1, 7, int(cache.offsets[2]) - 1, int(cache.offsets[2]), 0):
             seen = sought(driver, (number + 0.5) / 30).astype(int)
-            # Chroma has half the resolution, so that edges of colours differ.
+            # Chroma has half the resolution, so that edges of colors differ.
             assert (np.abs(seen - cache[number]) > 24).mean() < 0.002, number
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from assembling import atlas_of, quantisers
+from assembling import atlas_of, quantizers
 from conftest import CONTINUOUS, DISCRETE, STYLES, simulated
 
 from goalreel.encoding.assembling.coded_atlas import CodedAtlas, read_coded_atlas, write_coded_atlas
@@ -34,7 +34,7 @@ def atlas(trajectories) -> Atlas:
 def coded(atlas: Atlas, spec: Spec = NO_SPEC) -> CodedAtlas:
     """Return an atlas coded without a HUD."""
     seen = atlas.background, DISCRETE, False
-    return code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantisers(), spec)
+    return code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantizers(), spec)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_a_coded_atlas_is_what_was_written_and_gives_the_same_bytes(coded_atlas,
     write_coded_atlas(tmp_path / "c.npz", coded_atlas)
     found = read_coded_atlas(tmp_path / "c.npz")
     assert list(found.slices.items()) == list(coded_atlas.slices.items())
-    for name in ("quantisers", "rows", "colours", "spec", "region", "header"):
+    for name in ("quantizers", "rows", "colors", "spec", "region", "header"):
         assert getattr(found, name) == getattr(coded_atlas, name), name
     for ours, read in ((coded_atlas.planes, found.planes), (coded_atlas.card, found.card)):
         assert all(
@@ -61,7 +61,7 @@ def test_the_same_atlas_is_coded_to_the_same_bytes(atlas, coded_atlas):
     assert coded(atlas).slices == coded_atlas.slices
     few = Atlas(atlas.keys[3:5], atlas.background, atlas.patches.take(np.array([3, 4])))
     alone = coded(few)
-    if alone.colours == coded_atlas.colours:
+    if alone.colors == coded_atlas.colors:
         assert alone.slices.items() <= coded_atlas.slices.items()
 
 

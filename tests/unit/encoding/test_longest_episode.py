@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from assembling import byte_stream, quantisers
+from assembling import byte_stream, quantizers
 from decoders import DECODERS, decode
 
 from goalreel.encoding import encoder_selection
@@ -36,7 +36,7 @@ def boxes(top: int, left: int, seed: int) -> Patches:
 def coded_atlas() -> CodedAtlas:
     """Return a coded atlas of a few pictures; its card has no HUD."""
     atlas = Atlas(np.zeros((PICTURES, 1), np.int16), CANVAS.background, boxes(18, 20, 0))
-    return code_atlas(atlas, CANVAS.background, CLEAR, quantisers())
+    return code_atlas(atlas, CANVAS.background, CLEAR, quantizers())
 
 
 def frames(*lengths: int) -> FrameCache:

@@ -54,13 +54,13 @@ def shown(name: str) -> np.ndarray:
     return picture
 
 
-def patch(rng: np.random.Generator, kind: str, box: Sequence[int], colour: Sequence[int]) -> list:
-    """Return a patch of noise, of one colour, or of strokes as letters have them."""
+def patch(rng: np.random.Generator, kind: str, box: Sequence[int], color: Sequence[int]) -> list:
+    """Return a patch of noise, of one color, or of strokes as letters have them."""
     top, left, height, width = box
     full = (slice(top, top + height), slice(left, left + width))
     half = tuple(slice(s.start // 2, s.stop // 2) for s in full)
     made = []
-    for place, sample in zip((full, half, half), colour, strict=True):
+    for place, sample in zip((full, half, half), color, strict=True):
         shape = tuple(s.stop - s.start for s in place)
         samples = np.full(shape, sample, np.uint8)
         if kind == "noise":
@@ -95,39 +95,39 @@ def regions(draw) -> Region:
     return Region(top, left, 1, draw(st.integers(1, COLUMNS - left)), COLUMNS)
 
 
-COLOUR = st.tuples(*[st.integers(0, 255)] * 3)
+COLOR = st.tuples(*[st.integers(0, 255)] * 3)
 KINDS = st.sampled_from(["noise", "flat", "text"])
 
 
 @st.composite
 def cases(draw) -> dict:
-    """Return a background, patches over it, a region, a quantiser and plain colours."""
+    """Return a background, patches over it, a region, a quantizer and plain colors."""
     name = draw(st.sampled_from(["light", "dark", "mixed"]))
     count = draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
-    colours = draw(st.lists(COLOUR, max_size=3))
-    palette = st.sampled_from(colours) if colours else COLOUR
+    colors = draw(st.lists(COLOR, max_size=3))
+    palette = st.sampled_from(colors) if colors else COLOR
     patches = [patch(rng, draw(KINDS), draw(boxes()), draw(palette)) for _ in range(count)]
     found = {"name": name, "patches": patches, "region": draw(regions())}
-    return found | {"qp": draw(st.integers(10, 51)), "colours": colours}
+    return found | {"qp": draw(st.integers(10, 51)), "colors": colors}
 
 
-def weights(name: str, colours: Sequence) -> tuple:
-    """Return the weights that make colours of a background."""
+def weights(name: str, colors: Sequence) -> tuple:
+    """Return the weights that make colors of a background."""
     under = LIGHT if name == "light" else DARK
-    return tuple(plain(colour, under) for colour in colours)
+    return tuple(plain(color, under) for color in colors)
 
 
-def slices(name: str, patches, region: Region, qp: int, colours=()) -> list[np.ndarray]:
+def slices(name: str, patches, region: Region, qp: int, colors=()) -> list[np.ndarray]:
     """Return the data of patches' slices over a background as it decodes."""
     coded, real = planes(shown(name)), planes(background(name))
-    return code_patches(coded, real, patches, region, qp, colours)
+    return code_patches(coded, real, patches, region, qp, colors)
 
 
-def picture(data: np.ndarray, place: int, region: Region, qp: int, colours=()) -> list[bytes]:
+def picture(data: np.ndarray, place: int, region: Region, qp: int, colors=()) -> list[bytes]:
     """Return the slices of a whole picture: `data`, and skipped macroblocks around its region."""
     end, order = region.first + region.size, {"poc_lsb": 2 * place}
-    header = SliceHeader("P", region.first, qp=qp, colours=colours, **order)
+    header = SliceHeader("P", region.first, qp=qp, colors=colors, **order)
     units = [slice_nal(header, data)]
     if region.first:
         header = SliceHeader("P", 0, **order)
@@ -153,9 +153,9 @@ QUICK = settings(max_examples=250, deadline=None, suppress_health_check=list(Hea
 def stream_in_turn(case: dict) -> bytes:
     """Return a stream of a case's background and its patches, a picture each."""
     name, region, qp = case["name"], case["region"], case["qp"]
-    colours, units = weights(name, case["colours"]), [idr(name)]
-    for place, data in enumerate(slices(name, case["patches"], region, qp, colours), start=1):
-        units += picture(data, place, region, qp, colours)
+    colors, units = weights(name, case["colors"]), [idr(name)]
+    for place, data in enumerate(slices(name, case["patches"], region, qp, colors), start=1):
+        units += picture(data, place, region, qp, colors)
     return stream_of(SIZE, units)
 
 
@@ -176,24 +176,24 @@ def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
 @given(cases(), st.randoms(use_true_random=False))
 def test_what_a_slice_shows_does_not_hang_on_what_came_before(case, random):
     name, region, qp = case["name"], case["region"], case["qp"]
-    colours = weights(name, case["colours"])
-    coded = slices(name, case["patches"], region, qp, colours)
+    colors = weights(name, case["colors"])
+    coded = slices(name, case["patches"], region, qp, colors)
     alone = [
-        strictly(stream_of(SIZE, [idr(name), *picture(data, 1, region, qp, colours)]))[1]
+        strictly(stream_of(SIZE, [idr(name), *picture(data, 1, region, qp, colors)]))[1]
         for data in coded
     ]
     order = random.choices(range(len(coded)), k=9)
     units = [idr(name)]
     for place, number in enumerate(order, start=1):
-        units += picture(coded[number], place, region, qp, colours)
+        units += picture(coded[number], place, region, qp, colors)
     for number, decoded in zip(order, strictly(stream_of(SIZE, units))[1:], strict=True):
         assert np.array_equal(decoded, alone[number])
 
 
-def error(patches: Sequence, name: str, qp: int, colours: Sequence = ()) -> float:
+def error(patches: Sequence, name: str, qp: int, colors: Sequence = ()) -> float:
     """Return the PSNR in dB, over all samples of the first patch, of what decodes."""
-    (data, *_) = slices(name, patches, WHOLE, qp, colours)
-    units = [idr(name), *picture(data, 1, WHOLE, qp, colours)]
+    (data, *_) = slices(name, patches, WHOLE, qp, colors)
+    units = [idr(name), *picture(data, 1, WHOLE, qp, colors)]
     decoded = planes(strictly(stream_of(SIZE, units))[1])
     gone = [
         (plane[place].astype(int) - samples).ravel()
@@ -203,12 +203,12 @@ def error(patches: Sequence, name: str, qp: int, colours: Sequence = ()) -> floa
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
-@pytest.mark.parametrize("colour", [(255, 255, 0), (235, 128, 128), (180, 40, 220), (16, 128, 128)])
-def test_a_plain_colour_costs_less_than_its_coefficients(name, colour):
+@pytest.mark.parametrize("color", [(255, 255, 0), (235, 128, 128), (180, 40, 220), (16, 128, 128)])
+def test_a_plain_color_costs_less_than_its_coefficients(name, color):
     """Also one that is lighter than an offset alone can make: 127."""
-    flat = [patch(np.random.default_rng(0), "flat", (16, 16, 32, 48), colour)]
-    colours = weights(name, [colour])
-    (with_colour,) = slices(name, flat, WHOLE, 30, colours)
+    flat = [patch(np.random.default_rng(0), "flat", (16, 16, 32, 48), color)]
+    colors = weights(name, [color])
+    (with_color,) = slices(name, flat, WHOLE, 30, colors)
     (without,) = slices(name, flat, WHOLE, 30)
-    assert name == "light" and colour == LIGHT or len(with_colour) < len(without)
-    assert error(flat, name, 30, colours) > 38
+    assert name == "light" and color == LIGHT or len(with_color) < len(without)
+    assert error(flat, name, 30, colors) > 38

@@ -114,7 +114,7 @@ def headers(draw):
         poc_lsb=draw(st.integers(0, 65535)),
         ref_idc=ref_idc,
         qp=draw(st.integers(0, 51)),
-        colours=tuple(draw(st.lists(st.tuples(*[weight] * 3), max_size=3))) if kind == "P" else (),
+        colors=tuple(draw(st.lists(st.tuples(*[weight] * 3), max_size=3))) if kind == "P" else (),
     )
 
 
@@ -144,9 +144,9 @@ def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, draw
             **{"nal_unit_type": 1 if header.idr_pic_id is None else 5},
             **{"end": len(header_bits(header).bits)},
         }
-        if header.colours:
-            wanted["num_ref_idx_l0_active_minus1"] = len(header.colours)
-            changed = [luma for luma, _, _ in header.colours if luma != (32, 0)]
+        if header.colors:
+            wanted["num_ref_idx_l0_active_minus1"] = len(header.colors)
+            changed = [luma for luma, _, _ in header.colors if luma != (32, 0)]
             for weight, offset in changed[:1]:
                 wanted |= {"luma_weight_l0": weight, "luma_offset_l0": offset}
         assert {name: read.get(name) for name in wanted} == wanted

@@ -42,7 +42,7 @@ def write_block_samples(
     Args:
         stream: the file, binary.
         cache: the frames, of what Gymnasium draws, with captions above and the HUD below them.
-        qp: the quantiser of macroblocks that change.
+        qp: the quantizer of macroblocks that change.
         card_qp: that of each episode's first picture.
         length_bytes: that a slice's length takes.
 
@@ -72,11 +72,11 @@ class _Slices:
     """The codes of strips, a block alone or those of a whole row, and slices of them."""
 
     def __init__(
-        self, columns: int, macroblocks: int, quantisers: tuple[int, int, int], length_bytes: int
+        self, columns: int, macroblocks: int, quantizers: tuple[int, int, int], length_bytes: int
     ):
-        """Begin without a code; quantisers: by the kind of strip."""
+        """Begin without a code; quantizers: by the kind of strip."""
         self._columns, self._macroblocks = columns, macroblocks
-        self._quantisers, self._length_bytes = quantisers, length_bytes
+        self._quantizers, self._length_bytes = quantizers, length_bytes
         self._store: BlockStore | None = None
 
     def _forget(self, store: BlockStore) -> None:
@@ -104,7 +104,7 @@ class _Slices:
             plane[inverse].swapaxes(1, 2).reshape(count, plane.shape[1], -1)
             for plane in block_planes(self._store.pixels(blocks))
         )
-        coded = code_strips(strips, self._quantisers[kind])
+        coded = code_strips(strips, self._quantizers[kind])
         begun, begun_lengths, starts, lengths = np.zeros((4, count), np.int64)
         if kind == _ALONE:
             begun, begun_lengths, read = _in_p_slice(coded)
@@ -178,7 +178,7 @@ class _Slices:
         That is the NAL unit's first byte and the header; a sample's bits begin with the length.
         """
         rest, lengths, orders = np.zeros((3, 3), np.int64)
-        for kind, qp in enumerate(self._quantisers):
+        for kind, qp in enumerate(self._quantizers):
             type_, idr = ("P" if kind == _ALONE else "I"), (0 if kind == _CARD else None)
             header = SliceHeader(type_, 0, idr, poc_lsb=None, ref_idc=_REF_IDC, qp=qp)
             bits, frame_num, _ = header_bits(header)

@@ -10,7 +10,7 @@ cache folder across runs. The file is a compressed .npz without objects:
     slices, offsets   the pictures' slices end to end, as sample_parts.ordered; (pictures + 1,)
     quantisers        of the pictures and of the card
     rows              macroblock rows: of the captions' slice at the top, of the pictures' slices
-    colours           (colours, 3, 2) int16, weights, see h264.prediction
+    colours           (colors, 3, 2) int16, weights, see h264.prediction
     luma, blue, red   the empty card as it decodes, in whole macroblocks, uint8
     card, bits        the card's two I slices, captions' rows and those below: packed bits, (2,)
 """
@@ -35,9 +35,9 @@ class CodedAtlas:
     """Coded pictures, and the track that they refer to."""
 
     slices: Mapping[bytes, bytes]  # of each digest, its slice
-    quantisers: tuple[int, int]  # of the pictures and of the card
+    quantizers: tuple[int, int]  # of the pictures and of the card
     rows: tuple[int, int]  # of macroblocks: of the captions' slice, of the pictures' slices
-    colours: tuple  # weights, see h264.prediction
+    colors: tuple  # weights, see h264.prediction
     planes: Planes  # the card as it decodes
     card: tuple[np.ndarray, np.ndarray]  # the data of its two I slices, bits as uint8
     spec: Spec = NO_SPEC
@@ -51,7 +51,7 @@ class CodedAtlas:
     @property
     def header(self) -> SliceHeader:
         """The header of the pictures' slices."""
-        return SliceHeader("P", 0, qp=self.quantisers[0], colours=self.colours)
+        return SliceHeader("P", 0, qp=self.quantizers[0], colors=self.colors)
 
 
 def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
@@ -62,9 +62,9 @@ def write_coded_atlas(path: str | os.PathLike, coded_atlas: CodedAtlas) -> None:
         "digests": np.frombuffer(b"".join(coded_atlas.slices), np.uint8).reshape(-1, 16),
         "slices": np.frombuffer(b"".join(slices), np.uint8),
         "offsets": np.cumsum([0, *map(len, slices)]),
-        "quantisers": np.array(coded_atlas.quantisers),
+        "quantisers": np.array(coded_atlas.quantizers),
         "rows": np.array(coded_atlas.rows),
-        "colours": np.array(coded_atlas.colours, np.int16).reshape(-1, 3, 2),
+        "colours": np.array(coded_atlas.colors, np.int16).reshape(-1, 3, 2),
         "card": np.concatenate([np.packbits(data) for data in coded_atlas.card]),
         "bits": np.array([len(data) for data in coded_atlas.card]),
     }
@@ -83,7 +83,7 @@ def read_coded_atlas(path: str | os.PathLike) -> CodedAtlas:
         {d.tobytes(): slices[a:b] for d, (a, b) in zip(arrays["digests"], cut, strict=True)},
         tuple(arrays["quantisers"].tolist()),
         tuple(arrays["rows"].tolist()),
-        tuple(tuple(map(tuple, colour)) for colour in arrays["colours"].tolist()),
+        tuple(tuple(map(tuple, color)) for color in arrays["colours"].tolist()),
         (arrays["luma"], arrays["blue"], arrays["red"]),
         tuple(np.unpackbits(packed, count=count) for packed, count in card),
         parse_spec(str(arrays["spec"]), path),

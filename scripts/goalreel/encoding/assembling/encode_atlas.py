@@ -17,14 +17,14 @@ from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas
 
-_COLOURS = 2  # beside the track; more would cost more in every slice header than they save
+_COLORS = 2  # beside the track; more would cost more in every slice header than they save
 
 
 def code_atlas(
     atlas: Atlas,
     card: np.ndarray,
     clear: tuple[int, int],
-    quantisers: tuple[int, int],
+    quantizers: tuple[int, int],
     spec: Spec = NO_SPEC,
 ) -> CodedAtlas:
     """Code every picture of an atlas.
@@ -33,7 +33,7 @@ def code_atlas(
         atlas: the pictures.
         card: (H, W, 3) uint8, the track with all that is on every title card.
         clear: rows of pixels, from and to, between captions and HUD.
-        quantisers: of pictures and card, 1 to 51.
+        quantizers: of pictures and card, 1 to 51.
         spec: what the result keeps about its making.
 
     Raises:
@@ -45,12 +45,12 @@ def code_atlas(
     cuts = -(-captions // SIDE), -(-hud // SIDE) if hud == len(card) else hud // SIDE
     lowest, boxes = min(SIDE * cuts[1], len(card)), atlas.patches.boxes
     assert (boxes[:, 0] + boxes[:, 2]).max() <= lowest, "pictures reach below their slices"
-    slices = _code_card(track, quantisers[1], SIDE * cuts[0])
-    decoded = planes(_decoded(slices, track[0].shape[::-1], cuts[0], quantisers[1]))
+    slices = _code_card(track, quantizers[1], SIDE * cuts[0])
+    decoded = planes(_decoded(slices, track[0].shape[::-1], cuts[0], quantizers[1]))
     patches = patch_planes(atlas.patches)
-    colours = _colours(patches, track)
-    empty = CodedAtlas({}, quantisers, cuts, colours, decoded, slices, spec)
-    data = code_patches(decoded, track, patches, empty.region, quantisers[0], colours, cuts[0])
+    colors = _colors(patches, track)
+    empty = CodedAtlas({}, quantizers, cuts, colors, decoded, slices, spec)
+    data = code_patches(decoded, track, patches, empty.region, quantizers[0], colors, cuts[0])
     parts = (ordered(empty.header, bits) for bits in data)
     return replace(empty, slices=dict(zip(atlas.patches.digests(), parts, strict=True)))
 
@@ -73,20 +73,20 @@ def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> 
     return decode(annex_b([sps(stream), pps(stream), *slices]), size)[0]
 
 
-def _colours(patches: list, track: Planes) -> tuple:
-    """Return the weights of the colours that most of the patches' pixels have.
+def _colors(patches: list, track: Planes) -> tuple:
+    """Return the weights of the colors that most of the patches' pixels have.
 
-    Only colours of whole 2x2 blocks count, as chroma has no finer ones.
+    Only colors of whole 2x2 blocks count, as chroma has no finer ones.
     """
     under = _most_frequent([_packed(*track)], 1)[0]
     parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
-    others = [colour for colour in _most_frequent(parts, _COLOURS + 1) if colour != under]
-    below, *above = ((c >> 16, c >> 8 & 255, c & 255) for c in (under, *others[:_COLOURS]))
-    return tuple(plain(colour, below) for colour in above)
+    others = [color for color in _most_frequent(parts, _COLORS + 1) if color != under]
+    below, *above = ((c >> 16, c >> 8 & 255, c & 255) for c in (under, *others[:_COLORS]))
+    return tuple(plain(color, below) for color in above)
 
 
 def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
-    """Return the colours of 2x2 blocks of equal luma as (n,) integers."""
+    """Return the colors of 2x2 blocks of equal luma as (n,) integers."""
     corner = luma[::2, ::2]
     even = (corner == luma[1::2, ::2]) & (corner == luma[::2, 1::2]) & (corner == luma[1::2, 1::2])
     packed = corner.astype(np.int64) << 16 | blue.astype(np.int64) << 8 | red
@@ -94,6 +94,6 @@ def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:
 
 
 def _most_frequent(parts: list[np.ndarray], count: int) -> list[int]:
-    colours, counts = np.unique(np.concatenate(parts), return_counts=True)
-    # Of equally frequent colours the smaller first, so that the order is the same everywhere.
-    return colours[np.lexsort((colours, -counts))][:count].tolist()
+    colors, counts = np.unique(np.concatenate(parts), return_counts=True)
+    # Of equally frequent colors the smaller first, so that the order is the same everywhere.
+    return colors[np.lexsort((colors, -counts))][:count].tolist()

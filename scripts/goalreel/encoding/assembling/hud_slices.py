@@ -36,7 +36,7 @@ def hud_slices(
     track = whole_planes(background)
     rows, columns = (length // SIDE for length in track[0].shape)
     fields = [(*span, *_values(members, track)) for *span, members in _fields(layers, columns)]
-    qp = sum(coded_atlas.quantisers) // 2  # as coarse as a car, letters would have dirty edges
+    qp = sum(coded_atlas.quantizers) // 2  # as coarse as a car, letters would have dirty edges
     parts = []
     for row in range(coded_atlas.rows[1], rows):
         for left, right, patches, index in fields:

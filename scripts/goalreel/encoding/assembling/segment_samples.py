@@ -117,7 +117,7 @@ def _idr_pictures(
 
     def units(first: int, data: np.ndarray) -> list[bytes]:
         headers = (
-            SliceHeader("I", first, idr_pic_id=number, ref_idc=3, qp=coded_atlas.quantisers[1])
+            SliceHeader("I", first, idr_pic_id=number, ref_idc=3, qp=coded_atlas.quantizers[1])
             for number in _IDR_PIC_IDS
         )
         return [length_prefixed(slice_nal(header, data)) for header in headers]
@@ -137,4 +137,4 @@ def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> lis
     for number, patch in enumerate(patch_planes(caption.patches)):
         for plane, (place, samples) in zip(strips, patch, strict=True):
             plane[number][place] = samples
-    return code_strips(strips, coded_atlas.quantisers[1]).unpacked()
+    return code_strips(strips, coded_atlas.quantizers[1]).unpacked()

@@ -299,7 +299,7 @@ def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):
     ],
 )
 def test_what_cannot_be_played_is_told(env, options, message, monkeypatch):
-    monkeypatch.setattr(episodes, "_MOST_STEPS", 50)
+    monkeypatch.setattr(episodes, "_MAX_STEPS", 50)
     with pytest.raises(GoalreelError, match=message):
         shard(env, **options)
 

@@ -67,7 +67,7 @@ class PixelCheckpoints(Checkpoints):
     stack: int
 
 
-_SEEN = "game", "actions", "stack"
+_OF_PIXELS = "game", "actions", "stack"
 Kind = TypeVar("Kind", bound=Checkpoints)
 
 
@@ -76,7 +76,7 @@ def write_checkpoints(path: str | os.PathLike, checkpoints: Checkpoints) -> None
     arrays = {"spec": np.array(checkpoints.spec.text)}
     if isinstance(checkpoints, PixelCheckpoints):
         arrays["game"] = np.array(canonical(dict(checkpoints.game)))
-        arrays |= {name: np.array(getattr(checkpoints, name)) for name in _SEEN[1:]}
+        arrays |= {name: np.array(getattr(checkpoints, name)) for name in _OF_PIXELS[1:]}
     arrays["ages"] = np.array(checkpoints.checkpoint_steps, np.int64)
     arrays["means"] = np.array(checkpoints.means, np.float64)
     for place, weights in enumerate(checkpoints.weights):
@@ -97,6 +97,6 @@ def read_checkpoints(path: str | os.PathLike, kind: type[Kind] = Checkpoints) ->
         place, _, name = key.partition(".")
         if name:
             weights[int(place)][name] = array
-    seen = {name: json.loads(str(arrays[name])) for name in _SEEN if name in arrays}
+    of_pixels = {name: json.loads(str(arrays[name])) for name in _OF_PIXELS if name in arrays}
     spec = parse_spec(str(arrays["spec"]), path)
-    return kind(checkpoint_steps, means, tuple(weights), spec, **seen)
+    return kind(checkpoint_steps, means, tuple(weights), spec, **of_pixels)

@@ -23,7 +23,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
 RECORDED = ("recorded", "minari")
 # Those that a run trains, whose checkpoints `learning` films.
 LEARNERS = ("dqn", "pixels")
-MOST_AGES = 5  # checkpoints of a network that are filmed
+MAX_FILMED_CHECKPOINTS = 5  # checkpoints of a network that are filmed
 # The algorithms whose models are played, and the package that each is of.
 ALGORITHMS = dict.fromkeys(("PPO", "DQN", "A2C", "SAC", "TD3", "DDPG"), "stable-baselines3")
 ALGORITHMS |= dict.fromkeys(

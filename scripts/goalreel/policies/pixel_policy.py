@@ -119,11 +119,11 @@ class PixelPolicy:
 
     def _stacked(self, game: _Game, frame: np.ndarray) -> np.ndarray:
         """Return what a decision is made on, (stack, 84, 84) uint8; the first repeats its frame."""
-        seen = frame if game.before is None else np.maximum(game.before, frame)
-        if seen.ndim == 3:  # Mario's screen
-            seen = WARPS[self.warp](seen)
-        elif seen.shape != (SIDE, SIDE):  # ALE's, in grey
-            seen = shrunk(seen)
+        screen = frame if game.before is None else np.maximum(game.before, frame)
+        if screen.ndim == 3:  # Mario's screen
+            screen = WARPS[self.warp](screen)
+        elif screen.shape != (SIDE, SIDE):  # ALE's, in grey
+            screen = shrunk(screen)
         if game.stack is None:
-            return np.repeat(seen[None], self.checkpoints.stack, axis=0)
-        return np.concatenate([game.stack[1:], seen[None]])
+            return np.repeat(screen[None], self.checkpoints.stack, axis=0)
+        return np.concatenate([game.stack[1:], screen[None]])

@@ -152,10 +152,12 @@ def spaces_error(model: str, spaces: Mapping[str, object]) -> str:
         kind = str(stored.get(":type:")).rpartition(".")[2].removesuffix("'>")
         has_bounds = name == "action_space"
         trained = _form(kind, stored, has_bounds)
-        seen = _form(type(space).__name__, vars(space), has_bounds)
-        if trained and seen and trained != seen:
+        offered = _form(type(space).__name__, vars(space), has_bounds)
+        if trained and offered and trained != offered:
             what = name.replace("_space", "s")
-            return f"{model} was trained with {what} in {trained}; the environment's are in {seen}"
+            return (
+                f"{model} was trained with {what} in {trained}; the environment's are in {offered}"
+            )
     return ""
 
 

@@ -79,7 +79,7 @@ def load_policy(path: str, name: str, batch: bool) -> "UserPolicy":
 class UserPolicy:
     """A policy of the user's, called as the module's docstring says."""
 
-    who: str  # what messages call it
+    label: str  # what messages call it
     path: str | None  # of its file, None of what a Python program gives
     start: Callable[[int, Environment], object]  # returns what an episode of a seed acts by
     call: Callable[
@@ -105,11 +105,11 @@ class UserPolicy:
         for place, seed in enumerate(seeds.tolist()):
             generators = self.generators(seeds[place : place + 1])
             for step, actions in enumerate(together):
-                seen = obs[(place + step) % _SAMPLE]
-                alone, generators = self.act([seen], environment, generators)
+                shown = obs[(place + step) % _SAMPLE]
+                alone, generators = self.act([shown], environment, generators)
                 if not np.array_equal(actions[place], alone[0]):
                     raise GoalreelError(
-                        f"{self.who}: for the observation {_shown(seen)} it returns "
+                        f"{self.label}: for the observation {_as_lists(shown)} it returns "
                         f"{actions[place].tolist()} beside other episodes and {alone[0].tolist()} "
                         f"alone (episode seed {seed}); {self.rule}"
                     )
@@ -133,16 +133,16 @@ class UserPolicy:
         return np.concatenate(actions), players
 
     def _call(self, obs: Batch, rows: slice, environment: Environment, players: list) -> np.ndarray:
-        seen = take_rows(obs, rows)
+        shown = take_rows(obs, rows)
         try:  # it may write to what it sees
-            chosen = self.call(copy.deepcopy(seen), [player for _, player in players])
+            chosen = self.call(copy.deepcopy(shown), [player for _, player in players])
         except (Exception, SystemExit) as error:
             cause = error
         else:
-            return environment.actions.checked(chosen, len(players), self.who)
+            return environment.actions.checked(chosen, len(players), self.label)
         for row, one in enumerate(players if len(players) > 1 else ()):
-            self._call(seen, slice(row, row + 1), environment, [one])  # the culprit raises
-        raise _raised(self.who, self.path, cause, players[0][0], _shown(take_rows(seen, 0)))
+            self._call(shown, slice(row, row + 1), environment, [one])  # the culprit raises
+        raise _raised(self.label, self.path, cause, players[0][0], _as_lists(take_rows(shown, 0)))
 
 
 def _generator(seed: int, environment: Environment) -> np.random.Generator:
@@ -155,8 +155,8 @@ def _act_alone(obs: Batch, players: list) -> list:
 
 def _factory(path: str, function: Callable) -> UserPolicy:
     """Return the policy of a factory. Raises GoalreelError if it takes what is not offered."""
-    who = f"policy.function: {path}: {FACTORY}"
-    taken = _taken(who, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
+    label = f"policy.function: {path}: {FACTORY}"
+    taken = _taken(label, function, _OFFERED, (), f"any of {', '.join(_OFFERED)}")
 
     def start(seed: int, environment: Environment) -> Callable:
         offered, played = {"seed": seed, "env_id": environment.id}, environment
@@ -167,10 +167,10 @@ def _factory(path: str, function: Callable) -> UserPolicy:
                 **{n: offered[n] if n in offered else getattr(played, n) for n in taken}
             )
         except (Exception, SystemExit) as error:
-            raise _raised(who, path, error, seed) from None
+            raise _raised(label, path, error, seed) from None
         if not callable(player):
             raise GoalreelError(
-                f"{who} returned {player!r}; expected: a function of an observation that returns "
+                f"{label} returned {player!r}; expected: a function of an observation that returns "
                 f"an action"
             )
         return player
@@ -179,14 +179,14 @@ def _factory(path: str, function: Callable) -> UserPolicy:
         "an episode must depend on its seed alone: draw from a generator of your own, as "
         f"{FACTORY}(seed) makes it, and remember nothing outside of it"
     )
-    return UserPolicy(f"{who}: its policy", path, start, _act_alone, rule)
+    return UserPolicy(f"{label}: its policy", path, start, _act_alone, rule)
 
 
 def _function(path: str, name: str, function: Callable, batch: bool) -> UserPolicy:
     """Return the policy of a function. Raises GoalreelError if it has other parameters."""
-    who = f"policy.function: {path}: {name}"
+    label = f"policy.function: {path}: {name}"
     allowed = f"{name}(observations) or {name}(observations, generators)"
-    draws = _taken(who, function, ("generators",), (None,), allowed)
+    draws = _taken(label, function, ("generators",), (None,), allowed)
 
     def call(obs: Batch, generators: list) -> object:
         return function(obs, generators=generators) if draws else function(obs)
@@ -198,7 +198,7 @@ def _function(path: str, name: str, function: Callable, batch: bool) -> UserPoli
         if batch
         else f"What remembers or draws is written as {FACTORY}(seed)"
     )
-    return UserPolicy(who, path, _generator, call, rule, batch)
+    return UserPolicy(label, path, _generator, call, rule, batch)
 
 
 def policy_of(given: object) -> UserPolicy:
@@ -222,7 +222,7 @@ def policy_of(given: object) -> UserPolicy:
 
 
 def _taken(
-    who: str, function: Callable, offered: Sequence[str], given: tuple, allowed: str
+    label: str, function: Callable, offered: Sequence[str], given: tuple, allowed: str
 ) -> tuple[str, ...]:
     """Return which of the offered parameters a function gets.
 
@@ -237,25 +237,25 @@ def _taken(
         signature.bind(*given, **dict.fromkeys(taken))
     except TypeError:
         raise GoalreelError(
-            f"{who}{signature} has the wrong parameters; allowed: {allowed}"
+            f"{label}{signature} has the wrong parameters; allowed: {allowed}"
         ) from None
     return taken
 
 
-def _shown(observation: object) -> object:
+def _as_lists(observation: object) -> object:
     """Return an observation as messages show it."""
     if isinstance(observation, dict):
-        return {key: _shown(part) for key, part in observation.items()}
+        return {key: _as_lists(part) for key, part in observation.items()}
     return np.asarray(observation).tolist()
 
 
 def _raised(
-    who: str, path: str | None, error: BaseException, seed: int, observation: object = None
+    label: str, path: str | None, error: BaseException, seed: int, observation: object = None
 ) -> GoalreelError:
     """Return the error of an episode in which the user's code raised one."""
-    seen = "" if observation is None else f" for the observation {observation}"
+    obs = "" if observation is None else f" for the observation {observation}"
     return GoalreelError(
-        f"{who} raised {type(error).__name__}{seen} (episode seed {seed}):\n{_trace(error, path)}"
+        f"{label} raised {type(error).__name__}{obs} (episode seed {seed}):\n{_trace(error, path)}"
     )
 
 

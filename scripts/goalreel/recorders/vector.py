@@ -248,10 +248,12 @@ def _see_final_frames(env: VectorEnv) -> None:
         base.envs = [FinalFrame(one) for one in base.envs]
         return
     try:
-        seen = isinstance(base, AsyncVectorEnv) and all(base.get_attr("has_final_frame"))
+        has_final_frames = isinstance(base, AsyncVectorEnv) and all(
+            base.get_attr("has_final_frame")
+        )
     except AttributeError:
-        seen = False
-    if not seen:
+        has_final_frames = False
+    if not has_final_frames:
         raise GoalreelError(
             f"{env} resets an episode in the step that ends it, so that its last frame is gone; "
             f"allowed: an AsyncVectorEnv made with wrappers=[goalreel.vector.FinalFrame], a "
@@ -261,6 +263,6 @@ def _see_final_frames(env: VectorEnv) -> None:
 
 def _final_frames(infos: dict, over: np.ndarray) -> dict[int, np.ndarray]:
     """Take the last frames out of a step's infos."""
-    told = infos.get("final_info", {})
-    frames, _ = told.pop(_FINAL, None), told.pop(f"_{_FINAL}", None)
+    final_info = infos.get("final_info", {})
+    frames, _ = final_info.pop(_FINAL, None), final_info.pop(f"_{_FINAL}", None)
     return {index: frames[index] for index in np.flatnonzero(over).tolist()}

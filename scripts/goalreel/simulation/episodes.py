@@ -16,7 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 
 _ROWS = 1024  # steps that memory is allocated for at first
-_MOST_STEPS = 200_000  # one that goes on so long has no end; Atari's longest takes 108,000
+_MAX_STEPS = 200_000  # one that goes on so long has no end; Atari's longest takes 108,000
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def simulate_episodes(
     seeds: np.ndarray,
     environment: Environment,
     policy: Policy,
-    most_steps: np.ndarray | None = None,
+    step_limits: np.ndarray | None = None,
     camera: FrameRecorder | None = None,
     watch: Callable[[np.ndarray, int, Sequence], None] | None = None,
 ) -> list[Episode]:
@@ -72,7 +72,7 @@ def simulate_episodes(
         seeds: (episodes,) integers in [0, 2**64), as `env.reset(seed=...)` takes them.
         environment: of `make_environment`.
         policy: of `make_policy`.
-        most_steps: (episodes,) after how many steps to stop, if the environment does not end an
+        step_limits: (episodes,) after how many steps to stop, if the environment does not end an
             episode before; None to play them to their end.
         camera: what films them, None for nothing.
         watch: called after the resets and each step with the indices of those that go on, the
@@ -105,7 +105,7 @@ def simulate_episodes(
                 watch(indices, 0, batch.observations())
             running, t = np.ones(len(indices), bool), 0
             while running.any():
-                if t == (environment.max_steps or _MOST_STEPS):
+                if t == (environment.max_steps or _MAX_STEPS):
                     raise GoalreelError(
                         f"{environment.id}: the episode of seed {seeds[indices[running][0]]} has "
                         f"not ended after {t:,} steps; set max_steps, its time limit"
@@ -125,8 +125,8 @@ def simulate_episodes(
                 if watch is not None:
                     watch(indices, t, batch.observations())
                 over = running & (goal | limit)
-                if most_steps is not None:
-                    over |= running & (most_steps[indices] == t)
+                if step_limits is not None:
+                    over |= running & (step_limits[indices] == t)
                 for place in np.flatnonzero(over).tolist():
                     index, over_by = int(indices[place]), (bool(goal[place]), bool(limit[place]))
                     played = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]

@@ -22,7 +22,7 @@ from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
 from goalreel.simulation.trajectories import Trajectories
 
-_FEW = 1 << 16  # rows of a batch of any lengths
+_BATCH_ROWS = 1 << 16  # that may be played side by side whatever their lengths
 
 
 def play_recording(
@@ -53,7 +53,7 @@ def _batches(recorded: Sequence[RecordedEpisode]) -> Iterator[Sequence[RecordedE
     for number, one in enumerate(recorded):
         length = len(one.actions)
         rows, longest = rows + length, max(longest, length)
-        if longest * (number + 1 - first) > max(4 * rows, _FEW):
+        if longest * (number + 1 - first) > max(4 * rows, _BATCH_ROWS):
             yield recorded[first:number]
             first, rows, longest = number, length, length
     yield recorded[first:]

@@ -22,7 +22,7 @@ from goalreel.films.concatenate import Chapter, join
 from goalreel.films.scene import Scene, open_scene
 from goalreel.films.segment import encode_segment
 from goalreel.policies.network_file import Checkpoints, PixelCheckpoints, read_checkpoints
-from goalreel.policies.parameters import MOST_AGES
+from goalreel.policies.parameters import MAX_FILMED_CHECKPOINTS
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.atlas import Atlas
@@ -57,7 +57,11 @@ def read_learner(policy: Mapping, trained: Path | None) -> Learner:
     """
     kind = Checkpoints if policy["name"] == "dqn" else PixelCheckpoints
     saved = read_checkpoints(policy.get("file") or trained, kind)
-    places = np.linspace(0, saved.choose(policy["checkpoint"]), MOST_AGES).round().astype(int)
+    places = (
+        np.linspace(0, saved.choose(policy["checkpoint"]), MAX_FILMED_CHECKPOINTS)
+        .round()
+        .astype(int)
+    )
     steps = tuple(saved.checkpoint_steps[place] for place in np.unique(places))
     return Learner(
         steps, lambda step: make_policy({**policy, "checkpoint": step}, trained), saved.spec

@@ -31,13 +31,13 @@ class Watching:
         return self.actor.values(stacks)
 
 
-def played(path, seeds, most_steps=None, **config):
+def played(path, seeds, step_limits=None, **config):
     """Return the policy that plays, its episodes, and what it has seen."""
     policy = make_policy({"name": "pixels", "file": path, "checkpoint": "best"})
     environment = watched(make_environment(config), policy.warp)
     policy = replace(policy, actor=Watching(policy.actor))
     policy.check(environment)
-    episodes = simulate_episodes(np.array(seeds), environment, policy, most_steps)
+    episodes = simulate_episodes(np.array(seeds), environment, policy, step_limits)
     return policy, episodes, policy.actor.stacks
 
 

@@ -201,7 +201,7 @@ def quality(folder: Path, options) -> None:
     from goalreel.films.segment import assemble_segment, encode_segment
     from goalreel.rendering.atlas import read_atlas
     from goalreel.rendering.frame_cache import open_cache
-    from goalreel.rendering.overlay import captions, clear_rows, empty_card, overlaid
+    from goalreel.rendering.overlay import captions, empty_card, overlaid
     from goalreel.simulation.trajectories import read_trajectories
 
     episodes = options.episodes or 100
@@ -233,9 +233,7 @@ def quality(folder: Path, options) -> None:
             if not coded.exists():
                 seen = atlas.background, ENV, hud
                 given = quantizers["qp"], quantizers["card_qp"]
-                write_coded_atlas(
-                    coded, code_atlas(atlas, empty_card(*seen), clear_rows(*seen), given)
-                )
+                write_coded_atlas(coded, code_atlas(atlas, *empty_card(*seen), given))
             work = partial(assembled, coded, hud, caption)
             works["assembled", overlay] = work, shown(hud, caption)
         for preset in ("ultrafast", "veryfast", "medium"):

@@ -19,7 +19,7 @@ from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas, state_keys
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import cut_patches
-from goalreel.rendering.overlay import captions, clear_rows, empty_card, overlaid
+from goalreel.rendering.overlay import captions, empty_card, overlaid
 from goalreel.rendering.styles import Style
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.workflow.config import load_config
@@ -78,9 +78,9 @@ def assembled(
     cards: int = 1,
 ) -> Assembled:
     """Draw, code and assemble trajectories; the coded atlas has no more pictures than they show."""
-    atlas = atlas_of(style, state_keys(trajectories.states, trajectories.offsets, style))
+    atlas = atlas_of(style, state_keys(trajectories, style))
     seen = atlas.background, style.env, hud
-    coded_atlas = code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantizers(quality))
+    coded_atlas = code_atlas(atlas, *empty_card(*seen), quantizers(quality))
     frames = render_states(trajectories, atlas, style, NO_SPEC)
     texts = captions(caption, trajectories, style.env, "reach")
     cache = overlaid(frames, trajectories, style.env, texts, hud, cards)

@@ -48,18 +48,6 @@ def _described(error: Exception) -> str:
 
 
 @dataclass
-class Pool:
-    """Instances that wait for an episode."""
-
-    new: list = field(default_factory=list)  # those that have not played
-    used: list = field(default_factory=list)  # those that have
-    reusable: bool | None = None  # whether these may play again, None as long as it was not tried
-    making: float = 0.0  # seconds that it took to make instances for episodes
-    memo: FrameMemo = field(default_factory=FrameMemo)
-    loading: Loading = field(default_factory=Loading)  # of Atari's games
-
-
-@dataclass(frozen=True)
 class GymnasiumEnvironment:
     """An environment by its id, its maker's keyword arguments, time limit and wrappers."""
 
@@ -68,9 +56,15 @@ class GymnasiumEnvironment:
     max_steps: int | None = None  # None for the limit that it is registered with
     wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
     check: bool = True  # whether an episode must depend on its seed alone
-    pool: Pool = field(default_factory=Pool, compare=False, repr=False)
 
     idle_share: ClassVar = 0.0  # an instance is not stepped after its end
+
+    def __post_init__(self) -> None:
+        """Begin without an instance."""
+        self.new, self.used = [], []  # those that have not played, and those that have
+        self.reusable = None  # whether the latter may play again, None as long as it was not tried
+        self.making = 0.0  # seconds that it took to make instances for episodes
+        self._memo, self._loading = FrameMemo(), Loading()
 
     @property
     def max_envs(self) -> int:
@@ -104,7 +98,7 @@ class GymnasiumEnvironment:
                 f"env: {self.id} cannot be made{given}: {_described(error)}"
             ) from error
         if type(env.unwrapped).__module__ == "ale_py.env":
-            self.pool.loading.quicken(env.unwrapped)
+            self._loading.quicken(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
         inner = getattr(env, "unwrapped", env)
         parameters = inspect.signature(inner.reset).parameters.values()
@@ -120,7 +114,7 @@ class GymnasiumEnvironment:
     @cached_property
     def _spaces(self) -> tuple:
         env = self.make()
-        self.pool.new.append(env)
+        self.new.append(env)
         meanings = getattr(env.unwrapped, "get_action_meanings", list)
         return env.observation_space, env.action_space, meanings()
 
@@ -213,38 +207,37 @@ class GymnasiumEnvironment:
         """
         if self.wrappers:
             return to_rgb(env.render())
-        return to_rgb(self.pool.memo.picture(env, observation))
+        return to_rgb(self._memo.picture(env, observation))
 
     def set_instance_reuse(self, reuse: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""
-        self.pool.reusable = reuse
+        self.reusable = reuse
         if not reuse:
             self.close()
 
     def close(self) -> None:
         """Close the instances that wait for another episode."""
-        for instances in (self.pool.new, self.pool.used):
+        for instances in (self.new, self.used):
             while instances:
                 instances.pop().close()
 
     def acquire(self):
         """Return an instance for an episode."""
-        pool = self.pool
-        if pool.reusable and pool.used:
-            return pool.used.pop()
-        if pool.new:
-            return pool.new.pop()
+        if self.reusable and self.used:
+            return self.used.pop()
+        if self.new:
+            return self.new.pop()
         began = time.perf_counter()
         env = self.make()
-        pool.making += time.perf_counter() - began
+        self.making += time.perf_counter() - began
         return env
 
     def release(self, env) -> None:
         """Take an instance that has played."""
-        if self.pool.reusable is False:
+        if self.reusable is False:
             env.close()
         else:
-            self.pool.used.append(env)
+            self.used.append(env)
 
 
 class Instance:

@@ -82,16 +82,15 @@ def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def spaces_of(
-    env: str, env_kwargs: Mapping, wrappers: Sequence[str | Mapping]
-) -> dict[str, object]:
-    """Return an environment's spaces in its wrappers, {} if only a job can tell them.
+def spaces_of(config: Mapping) -> dict[str, object]:
+    """Return the spaces of an environment in its wrappers, {} if only a job can tell them.
 
     Raises:
         GoalreelError: a wrapper refuses its arguments or the environment.
     """
     try:
-        made = apply_wrappers(make_quietly(env, env_kwargs), wrappers)
+        made = make_quietly(config["env"], config["env_kwargs"])
+        made = apply_wrappers(made, config["env_wrappers"])
         made.close()
         return {name: getattr(made, name) for name in ("observation_space", "action_space")}
     except Exception as error:  # whatever a constructor raises; that of OpenGL is for the job
@@ -101,9 +100,7 @@ def spaces_of(
         return {}
 
 
-def wrapper_errors(
-    env: str, env_kwargs: Mapping, wrappers: Sequence[str | Mapping]
-) -> Iterator[tuple[str, str]]:
+def wrapper_errors(env: str, wrappers: Sequence[str | Mapping]) -> Iterator[tuple[str, str]]:
     """Yield (key, what is wrong) for each error of `env_wrappers`, given that `env` has none."""
     if wrappers and describe(env).computed:
         yield (

@@ -14,7 +14,7 @@ from goalreel.simulation.trajectories import Trajectories
 
 def render_states(trajectories: Trajectories, atlas: Atlas, style: Style, spec: Spec) -> FrameCache:
     """Return the frames of a shard: one per state, each episode's reset state first."""
-    keys = state_keys(trajectories.states, trajectories.offsets, style)
+    keys = state_keys(trajectories, style)
     pictures, atlas = find_pictures(keys, atlas, style)
     used, index = np.unique(pictures, return_inverse=True)
     car = Layer("car", atlas.patches.take(used), index.astype(np.int32))

@@ -20,6 +20,7 @@ from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
 from goalreel.rendering.layers import Patches, cut_patches
 from goalreel.rendering.styles import Style
+from goalreel.simulation.trajectories import Trajectories
 
 VERSION = 1
 _KIND = "atlas"
@@ -73,21 +74,12 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     )
 
 
-def state_keys(states: np.ndarray, offsets: np.ndarray, style: Style) -> np.ndarray:
-    """Return each state's key, in the precision of Gymnasium's state.
-
-    Args:
-        states: (states, 2) float64, of all episodes.
-        offsets: (episodes + 1,) int64, where each episode's states begin.
-        style: which draws them.
-
-    Returns:
-        The keys, (states, k) int64.
-    """
-    positions = states[:, 0]
+def state_keys(trajectories: Trajectories, style: Style) -> np.ndarray:
+    """Return the key of each state of a shard, (states, k) int64, in Gymnasium's precision."""
+    positions = trajectories.states[:, 0]
     keys = style.keys(positions.astype(np.float32) if style.float32_states else positions)
-    resets = offsets[:-1]
     if style.float32_states:  # the reset state alone is float64
+        resets = trajectories.offsets[:-1]
         keys[resets] = style.keys(positions[resets])
     return keys
 

@@ -158,21 +158,21 @@ class FrameRecorder:
 
         take: its pictures, which what is not drawn here has
         """
-        pool, reusable = self._environment.pool, False
-        slow = pool.making > _SLOW_SHARE * (self._stepping + self._drawing)
-        if not self._environment.check:
-            self._environment.set_instance_reuse(slow)
+        environment, reusable = self._environment, False
+        slow = environment.making > _SLOW_SHARE * (self._stepping + self._drawing)
+        if not environment.check:
+            environment.set_instance_reuse(slow)
             return
         if self._artist is not None:
             self._compare_some(episode)
             return
-        if slow and len(pool.used) > 1:  # the last of them has played another episode
+        if slow and len(environment.used) > 1:  # the last of them has played another episode
             with contextlib.suppress(GoalreelError):  # in a new instance it may be the same
-                self._compare(episode, take, len(episode.actions), pool.used[-1])
+                self._compare(episode, take, len(episode.actions), environment.used[-1])
                 reusable = True
         if not reusable:
             self._compare(episode, take, max(_CHECKED_STEPS, int(_CHECKED_SHARE * self._steps)))
-        self._environment.set_instance_reuse(reusable)
+        environment.set_instance_reuse(reusable)
 
     def _compare(self, episode: Episode, take: "_Take", steps: int, env=None) -> None:
         """Play an episode's first steps again, at most so many, and compare them."""

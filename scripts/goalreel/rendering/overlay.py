@@ -144,19 +144,19 @@ def framed(
     return cache, TextRows(inset, size, rows[1] - size, rows[0] - band + inset, size)
 
 
-def empty_card(background: np.ndarray, env: str, hud: bool) -> np.ndarray:
-    """Return the title card without its caption, (H, W, 3) uint8, given the empty track."""
-    card = background.copy()
-    for patch in _hud_at_reset(background, env) if hud else ():
+def empty_card(background: np.ndarray, env: str, hud: bool) -> tuple[np.ndarray, tuple[int, int]]:
+    """Return the title card without its caption, (H, W, 3) uint8, given the empty track.
+
+    With it comes which of its rows, from and to, no overlay touches, whatever it says.
+    """
+    card, canvas, rows = background.copy(), Canvas(background), track_rows(background)
+    # Nothing is done or moves yet at a reset.
+    patches = [draw(0) for _, draw in _hud_parts(canvas, rows, env).values()] if hud else []
+    for patch in patches:
         patch.paste(card, 0)
-    return card
-
-
-def clear_rows(background: np.ndarray, env: str, hud: bool) -> tuple[int, int]:
-    """Return which rows of the track, from and to, no overlay touches, whatever it says."""
-    top, _, height, _ = track_rows(background).caption(Canvas(background), "Ag").boxes[0].tolist()
-    lowest = [int(patch.boxes[0, 0]) for patch in _hud_at_reset(background, env) if hud]
-    return top + height, min(lowest, default=len(background))
+    top, _, height, _ = rows.caption(canvas, "Ag").boxes[0].tolist()
+    lowest = min((int(patch.boxes[0, 0]) for patch in patches), default=len(background))
+    return card, (top + height, lowest)
 
 
 def _with_cards(
@@ -182,12 +182,6 @@ def hud_layers(canvas: Canvas, rows: TextRows, trajectories: Trajectories, env: 
         patches = join(map(draw, [0, *distinct.tolist()]))
         layers.append(Layer(name, patches, index.astype(np.int32)))
     return layers
-
-
-def _hud_at_reset(background: np.ndarray, env: str) -> list[Patches]:
-    """Return the HUD of every reset state, a patch for each layer: nothing is done or moves yet."""
-    parts = _hud_parts(Canvas(background), track_rows(background), env)
-    return [draw(0) for _, draw in parts.values()]
 
 
 def _hud_parts(

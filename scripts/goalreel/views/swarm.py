@@ -105,7 +105,7 @@ def count_cars(shards: Iterable[Trajectories], atlas: Atlas, style: Style) -> Sw
         rows = ranges(shard.offsets[:-1][reached], lengths)
         frames = ranges(np.zeros(len(lengths), np.int64), lengths)
         leaves = frames < np.repeat(lengths - 1, lengths)
-        keys = state_keys(shard.states, shard.offsets, style)[rows]
+        keys = state_keys(shard, style)[rows]
         pictures, atlas = find_pictures(keys, atlas, style)
         longer = max(int(lengths.max(initial=0)) - len(changes), 0)
         changes = np.pad(changes, ((0, longer), (0, len(atlas.keys) - changes.shape[1])))

@@ -134,7 +134,7 @@ def _fitting_policy(policy: Mapping, env: object) -> str:
 def _environment_errors(config: Mapping) -> Errors:
     env, kwargs, wrappers = config["env"], config["env_kwargs"], config["env_wrappers"]
     errors = environment_errors(env, kwargs)
-    yield from errors or wrapper_errors(env, kwargs, wrappers)
+    yield from errors or wrapper_errors(env, wrappers)
     # A recording ends by itself; any other policy may go round and round.
     recorded = config["policy"]["name"] in RECORDED
     if config["max_steps"] is None and not recorded and may_never_end(env):
@@ -172,7 +172,7 @@ def _policy_file_errors(config: Mapping) -> Errors:
         policy_files(policy)
     policy_tools(policy)
     if policy["name"] == "sb3" or config["env_wrappers"]:
-        spaces = spaces_of(env, config["env_kwargs"], config["env_wrappers"])
+        spaces = spaces_of(config)
     if policy["name"] == "sb3" and (error := spaces_error(policy["file"], spaces)):
         yield "policy.file", f"{error}; set env and env_wrappers as in its training"
     if policy["name"] == "pixels" and policy["file"] is not None:

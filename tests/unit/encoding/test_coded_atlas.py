@@ -15,7 +15,7 @@ from goalreel.films.render import render_states
 from goalreel.films.segment import assemble_segment
 from goalreel.provenance.spec import NO_SPEC, Spec, canonical, parse_spec
 from goalreel.rendering.atlas import Atlas, state_keys
-from goalreel.rendering.overlay import clear_rows, empty_card, overlaid
+from goalreel.rendering.overlay import empty_card, overlaid
 from goalreel.rendering.vector_style import VectorStyle
 from goalreel.workflow.config import load_config
 
@@ -28,13 +28,13 @@ def trajectories():
 @pytest.fixture(scope="module")
 def atlas(trajectories) -> Atlas:
     style = STYLES[DISCRETE]
-    return atlas_of(style, state_keys(trajectories.states, trajectories.offsets, style))
+    return atlas_of(style, state_keys(trajectories, style))
 
 
 def coded(atlas: Atlas, spec: Spec = NO_SPEC) -> CodedAtlas:
     """Return an atlas coded without a HUD."""
     seen = atlas.background, DISCRETE, False
-    return code_atlas(atlas, empty_card(*seen), clear_rows(*seen), quantizers(), spec)
+    return code_atlas(atlas, *empty_card(*seen), quantizers(), spec)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_a_hud_and_a_caption_fit_only_where_the_car_leaves_them_room(width):
     for height in HEIGHTS:
         style = VectorStyle(DISCRETE, (width, height), "light")
         atlas = atlas_of(style, np.array([*LOWEST, *HIGHEST])[:, None])
-        clear, boxes = clear_rows(atlas.background, DISCRETE, True), atlas.patches.boxes
+        (_, clear), boxes = empty_card(atlas.background, DISCRETE, True), atlas.patches.boxes
         against = dict(encoder_errors(config(overlay=HUD, render=vector(width, height))))
         slices = clear[1] // 16 * 16
         room = (boxes[:, 0] + boxes[:, 2]).max() <= slices and -(-clear[0] // 16) < clear[1] // 16

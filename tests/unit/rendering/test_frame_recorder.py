@@ -119,14 +119,14 @@ def test_nothing_but_the_first_episode_is_stepped_twice(tmp_path):
     environment, made, cache, calls = filmed(tmp_path, "Walk")
     check(made, cache)
     assert calls["step"] == (9 + 1) * 8 and calls["render"] == (9 + 1) * 9
-    assert environment.pool.reusable
+    assert environment.reusable
     assert calls["made"] <= environment.max_envs
 
 
 @pytest.mark.parametrize("name", ["Leaking", "Remembering", "Stubborn"])
 def test_an_environment_that_keeps_something_gets_new_instances(tmp_path, name):
     environment, made, cache, calls = filmed(tmp_path, name)
-    assert environment.pool.reusable is False and calls["made"] >= 9
+    assert environment.reusable is False and calls["made"] >= 9
     check(made, cache, name)
 
 
@@ -137,7 +137,7 @@ def test_a_long_episode_is_compared_in_its_first_steps(tmp_path, monkeypatch):
     check(made, cache)
     assert calls["step"] == 9 * 8 + 3
     # An instance that is quickly made plays one episode.
-    assert environment.pool.reusable is False and calls["made"] == 9 + 1
+    assert environment.reusable is False and calls["made"] == 9 + 1
     monkeypatch.setattr(frame_recorder, "_CHECKED_STEPS", 8)
     for reaches in (range(9), range(1)):
         (tmp_path / "f.npz").unlink(missing_ok=True)

@@ -112,7 +112,7 @@ class _DrawnPlanes:
         number, picture = self._layer.find(frame)
         if number != self._number:
             self._open(number)
-        end = self._group.up_to(picture)
+        end = self._group.ends[picture]
         if end == self._done:
             return
         changes = slice(self._done if end > self._done else 0, end)

@@ -113,16 +113,6 @@ def torques(actions: np.ndarray) -> np.ndarray:
     return np.clip(actions, -2.0, 2.0)[:, 0]
 
 
-def _see_acrobot(states: np.ndarray) -> Sequence[np.ndarray]:
-    theta1, theta2, *speeds = states
-    return np.cos(theta1), np.sin(theta1), np.cos(theta2), np.sin(theta2), *speeds
-
-
-def _see_pendulum(states: np.ndarray) -> Sequence[np.ndarray]:
-    theta, speed = states
-    return np.cos(theta), np.sin(theta), speed
-
-
 @dataclass(frozen=True)
 class _Rules:
     """How an environment is computed."""
@@ -137,8 +127,15 @@ _CARTPOLE = _Rules(_step_cartpole, (0.05,) * 4)
 _RULES = {
     "CartPole-v0": _CARTPOLE,
     "CartPole-v1": _CARTPOLE,
-    "Acrobot-v1": _Rules(_step_acrobot, (0.1,) * 4, _see_acrobot, np.float32),
-    "Pendulum-v1": _Rules(_step_pendulum, (np.pi, 1.0), _see_pendulum),
+    "Acrobot-v1": _Rules(
+        _step_acrobot,
+        (0.1,) * 4,
+        lambda s: (np.cos(s[0]), np.sin(s[0]), np.cos(s[1]), np.sin(s[1]), s[2], s[3]),
+        np.float32,
+    ),
+    "Pendulum-v1": _Rules(
+        _step_pendulum, (np.pi, 1.0), lambda s: (np.cos(s[0]), np.sin(s[0]), s[1])
+    ),
 }
 
 

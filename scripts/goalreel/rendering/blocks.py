@@ -5,7 +5,6 @@ before. A group is a run of pictures that stands alone: its first one is told in
 blocks are kept once.
 """
 
-import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,12 +34,9 @@ class Group:
     blocks: np.ndarray  # (m, 16, 16, 3) uint8, all different
 
     @cached_property
-    def _ends(self) -> list[int]:
+    def ends(self) -> list[int]:
+        """How many changes there are up to each picture, itself included."""
         return np.searchsorted(self.changes[0], np.arange(self.count), "right").tolist()
-
-    def up_to(self, picture: int) -> int:
-        """Return how many changes there are up to a picture, itself included."""
-        return self._ends[picture]
 
     def padded(self, size: tuple[int, int]) -> "Group":
         """Return its pictures in the upper left corner of black ones; size: H and W of those."""
@@ -54,7 +50,7 @@ class Group:
     def compose(self, picture: int, size: tuple[int, int]) -> np.ndarray:
         """Return a picture, (H, W, 3) uint8; size: H and W, an odd one may count one more."""
         rows, columns = grid(size)
-        _, places, blocks = self.changes[:, : self.up_to(picture)]
+        _, places, blocks = self.changes[:, : self.ends[picture]]
         latest = np.empty(rows * columns, np.int32)
         latest[places] = blocks  # of several changes of a place the last one stays
         return joined(self.blocks[latest], size)
@@ -81,12 +77,8 @@ class Drawn:
     def find(self, frame: int) -> tuple[int, int]:
         """Return the group of a frame's picture, and the picture's number in it."""
         picture = int(self.index[frame])
-        number = bisect.bisect_right(self._starts, picture) - 1
-        return number, picture - self._starts[number]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return self.starts.tolist()
+        number = int(np.searchsorted(self.starts, picture, "right")) - 1
+        return number, picture - int(self.starts[number])
 
     def paste(self, canvas: np.ndarray, frame: int) -> None:
         """Write a frame's picture into `canvas`, (H, W, 3) uint8."""

@@ -5,7 +5,7 @@ calls are given in whole pixels is a frame's plan. Each plan is drawn once, by t
 same order.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -21,10 +21,6 @@ _MOST, _MOST_BLOCKS = 1 << 13, 1 << 15  # plans and blocks that are remembered, 
 
 # x and y of a shape's corners, a disc's middle, an arrow's size and direction: all that moves.
 Plan = tuple[int, ...]
-# A plan for a state and the torque that it was reached with, None at the reset and where none is.
-Planner = Callable[[Sequence[float], np.float32 | None], Plan]
-# Draws a plan, upside down, and returns the points that it spans; of None what stands still.
-Painter = Callable[[object, Plan | None], list[tuple[int, int]]]
 
 
 class Artist:
@@ -171,7 +167,9 @@ def _arrow():
 
 
 _CARTPOLE = _plan_cartpole, _paint_cartpole, (400, 600)
-_SCENES: dict[str, tuple[Planner, Painter, tuple[int, int]]] = {
+# A plan for a state and the torque that it was reached with, None at the reset and where none is;
+# what draws a plan, of None what stands still, and returns the points that it spans; height, width.
+_SCENES = {
     "CartPole-v0": _CARTPOLE,
     "CartPole-v1": _CARTPOLE,
     "Acrobot-v1": (_plan_acrobot, _paint_acrobot, (500, 500)),

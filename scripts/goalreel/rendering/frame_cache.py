@@ -169,7 +169,17 @@ def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> Frame
     spec = parse_spec(str(arrays["spec"]), path)
     if "size" in arrays:
         sizes = arrays["sizes"] if "sizes" in arrays else arrays["size"][None]
-        pictures = _drawn(arrays, int(offsets[-1]), sizes, size)
+        size = tuple(np.maximum(sizes.max(axis=0), size).tolist())
+        starts, numbers = arrays["groups"].T
+        ends = np.append(starts, offsets[-1])
+
+        @lru_cache(_GROUPS)
+        def group(index: int) -> Group:
+            own = tuple(sizes[index % len(sizes)].tolist())
+            parts = (arrays[f"{name}_{numbers[index]}"] for name in ("changes", "blocks"))
+            return Group(own, int(ends[index + 1] - ends[index]), *parts).padded(size)
+
+        pictures = Drawn("picture", size, ends, group, np.arange(offsets[-1]))
         background = pictures.group(0).compose(0, pictures.size)
         limits = np.stack([sizes.min(axis=0), sizes.max(axis=0)]).tolist()
         return FrameCache(background, (pictures,), offsets, source, spec, limits)
@@ -190,18 +200,3 @@ def _header(spec: Spec, source: str, offsets: np.ndarray) -> dict[str, np.ndarra
         "source": np.array(source),
         "offsets": np.asarray(offsets, np.int64),
     }
-
-
-def _drawn(arrays: npz.Reader, frames: int, sizes: np.ndarray, size: tuple[int, int]) -> Drawn:
-    """Return the layer of a file of drawn pictures, padded to at least a size."""
-    starts, numbers = arrays["groups"].T
-    size = tuple(np.maximum(sizes.max(axis=0), size).tolist())
-    ends = np.append(starts, frames)
-
-    @lru_cache(_GROUPS)
-    def group(index: int) -> Group:
-        own, count = tuple(sizes[index % len(sizes)].tolist()), int(ends[index + 1] - ends[index])
-        parts = (arrays[f"{name}_{numbers[index]}"] for name in ("changes", "blocks"))
-        return Group(own, count, *parts).padded(size)
-
-    return Drawn("picture", size, ends, group, np.arange(frames))

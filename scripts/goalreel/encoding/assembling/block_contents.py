@@ -120,7 +120,7 @@ class FilmContents:
         """Return frames, places and blocks, (n,) each, of the frames that show a group."""
         group = self._drawn.group(number)
         shown = self._drawn.index[first:end] - self._drawn.starts[number]
-        pictures, at, contents = group.changes[:, : group.up_to(int(shown[-1]))]
+        pictures, at, contents = group.changes[:, : group.ends[int(shown[-1])]]
         frames = first + np.searchsorted(shown, pictures)
         places, scale = self._places[at], self._drawn.scale
         large = group.blocks if scale == 1 else group.blocks.repeat(scale, 2).repeat(scale, 1)

@@ -94,13 +94,12 @@ class GymnasiumEnvironment:
             raise GoalreelError(f"env: {error}") from None
         except Exception as error:  # whatever its constructor raises
             given = f" with env_kwargs {dict(self.kwargs)}" if self.kwargs else ""
-            raise GoalreelError(
-                f"env: {self.id} cannot be made{given}: {_described(error)}"
-            ) from error
+            problem = f"cannot be made{given}: {_described(error)}"
+            raise GoalreelError(f"env: {self.id} {problem}") from error
         if type(env.unwrapped).__module__ == "ale_py.env":
             self._loading.quicken(env.unwrapped)
         env = apply_wrappers(env, self.wrappers)
-        inner = getattr(env, "unwrapped", env)
+        inner = env.unwrapped
         parameters = inspect.signature(inner.reset).parameters.values()
         if not any(p.name == "seed" or p.kind is p.VAR_KEYWORD for p in parameters):
             if self.check:
@@ -205,9 +204,7 @@ class GymnasiumEnvironment:
 
         As a BlockFrame if the environment is one that `FrameMemo` knows, and is not wrapped.
         """
-        if self.wrappers:
-            return to_rgb(env.render())
-        return to_rgb(self._memo.picture(env, observation))
+        return to_rgb(env.render() if self.wrappers else self._memo.picture(env, observation))
 
     def set_instance_reuse(self, reuse: bool) -> None:
         """Decide whether instances play one episode after another; those at hand may be closed."""

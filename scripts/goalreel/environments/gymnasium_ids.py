@@ -86,10 +86,10 @@ def find_spec(env: str):
         for beginning, family in FAMILIES.items():
             if name.startswith(beginning):
                 importlib.import_module(family)
-        if name not in registry and _ATARI.fullmatch(name) and importlib.util.find_spec("ale_py"):
-            importlib.import_module("ale_py")
+        if name not in registry and importlib.util.find_spec("ale_py"):
+            importlib.import_module("ale_py")  # PongNoFrameskip-v4, or Pong-v5 without its ALE/
         if name not in registry:
-            raise GoalreelError(f"unknown value {env!r}{_instead(module, name, registry)}")
+            raise GoalreelError(f"unknown value {env!r}{_advice(module, name, registry)}")
         spec = registry[name]
         point = spec.entry_point
         if getattr(point, "__name__", "").startswith("_raise_mujoco"):
@@ -116,18 +116,16 @@ def id_with_module(name: str, entry_point: str) -> str:
     return name if package in ("gymnasium", *FAMILIES.values()) else f"{package}:{name}"
 
 
-def _instead(module: str, name: str, registry: Mapping) -> str:
+def _advice(module: str, name: str, registry: Mapping) -> str:
     """Return what to type in place of an id that is not registered."""
-    if importlib.util.find_spec("ale_py"):
-        importlib.import_module("ale_py")  # Pong-v5 is meant to be ALE/Pong-v5
-    elif _ATARI.fullmatch(name) and not _versions(name, registry):
+    versions = _versions(name, registry)
+    if _ATARI.fullmatch(name) and not versions and not importlib.util.find_spec("ale_py"):
         return f"; if it is one of Atari's games, it needs the package ale-py: {_pip('ale_py')}"
     if not module and f"ALE/{name}" in registry:
         return f"; type env=ALE/{name}"
-    if not module and (versions := _versions(name, registry)):
+    if not module and versions:
         return f"; type env={versions[-1]}, which this version of Gymnasium has"
-    task = _DM_CONTROL.fullmatch(name)
-    if task and not module:
+    if not module and (task := _DM_CONTROL.fullmatch(name)):
         needs = "" if importlib.util.find_spec("shimmy") else f", after {_pip('shimmy')}"
         return f"; if it is one of dm_control's tasks, type env=dm_control/{task[1]}-v0{needs}"
     known = [f"{module}:{n}" if module else n for n in registry]
@@ -180,21 +178,19 @@ def may_never_end(env: str) -> bool:
 
 def environment_errors(env: str, kwargs: Mapping) -> list[tuple[str, str]]:
     """Return (key, what is wrong) for each error of `env` and of `env_kwargs`."""
-    errors, speed = [], kwargs.get("goal_velocity", 0.0)
-
-    def maker(goal_velocity):
-        """Stand for goalreel's own cars."""
-
-    if not describe(env).computed:
-        try:
-            maker = find_spec(env)[1]
-        except GoalreelError as error:
-            return [("env", str(error))]
-    elif type(speed) not in (int, float) or not abs(speed) <= MAX_SPEED:
+    is_car, speed = describe(env).computed, kwargs.get("goal_velocity", 0.0)
+    try:
+        errors = argument_errors(env, _take_goal if is_car else find_spec(env)[1], kwargs)
+    except GoalreelError as error:
+        return [("env", str(error))]
+    if is_car and not (type(speed) in (int, float) and abs(speed) <= MAX_SPEED):
         allowed = f"a number from -{MAX_SPEED} to {MAX_SPEED}, the car's speeds"
-        errors = [("goal_velocity", f"{speed!r} is out of range; allowed: {allowed}")]
-    errors += argument_errors(env, maker, kwargs)
+        errors.append(("goal_velocity", f"{speed!r} is out of range; allowed: {allowed}"))
     return [(f"env_kwargs.{argument}", error) for argument, error in errors]
+
+
+def _take_goal(goal_velocity: float) -> None:
+    """Take the arguments of goalreel's own cars."""
 
 
 def argument_errors(
@@ -222,8 +218,7 @@ def argument_errors(
 
 def class_fps(env: str) -> float | None:
     """Return the frames per second in the metadata of an environment's class, None without any."""
-    _, creator = find_spec(env)
-    return _fps_in(getattr(creator, "metadata", None))
+    return _fps_of(find_spec(env)[1])
 
 
 def instance_fps(env: str, kwargs: Mapping) -> float | None:
@@ -236,7 +231,7 @@ def instance_fps(env: str, kwargs: Mapping) -> float | None:
     with contextlib.suppress(Exception):  # simulate will tell what a constructor raises
         made = make_quietly(env, kwargs)
         made.close()
-        return _fps_in(made.metadata)
+        return _fps_of(made)
     return None
 
 
@@ -254,8 +249,8 @@ def make_quietly(env: str, kwargs: Mapping):
     return gymnasium.make(spec, render_mode="rgb_array", disable_env_checker=True, **kwargs)
 
 
-def _fps_in(metadata: Mapping | None) -> float | None:
-    fps = (metadata or {}).get("render_fps")
+def _fps_of(maker: object) -> float | None:
+    fps = (getattr(maker, "metadata", None) or {}).get("render_fps")
     is_number = isinstance(fps, numbers.Real) and math.isfinite(fps) and fps > 0
     return float(fps) if is_number else None
 

@@ -24,8 +24,6 @@ from goalreel.simulation.trajectories import Trajectories
 
 VERSION = 1
 _KIND = "atlas"
-# Its powers, odd numbers, mix a key into 64 bits; what they find is compared with the whole key.
-_MIX = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -38,17 +36,18 @@ class Atlas:
     spec: Spec = NO_SPEC
 
     @cached_property
-    def _hashes(self) -> tuple[np.ndarray, np.ndarray]:
-        hashes = _mixed(self.keys)
-        order = np.argsort(hashes)
-        return hashes[order], order
+    def _pictures(self) -> dict[bytes, int]:
+        return {name: picture for picture, name in enumerate(names_of(self.keys))}
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """Return the picture of each key, (n,) int64; -1 where the atlas has none."""
-        hashes, order = self._hashes
-        place = np.searchsorted(hashes, _mixed(keys))
-        pictures = order[np.minimum(place, len(order) - 1)]
-        return np.where((self.keys[pictures] == keys).all(axis=1), pictures, -1)
+        return np.array([self._pictures.get(name, -1) for name in names_of(keys)], np.int64)
+
+
+def names_of(keys: np.ndarray) -> list[bytes]:
+    """Return keys, (n, k) integers, as bytes to look them up by."""
+    data, length = keys.astype(np.int16).tobytes(), 2 * keys.shape[1]
+    return [data[start : start + length] for start in range(0, len(data), length)]
 
 
 def draw_atlas(style: Style, spec: Spec = NO_SPEC) -> Atlas:
@@ -82,10 +81,3 @@ def state_keys(trajectories: Trajectories, style: Style) -> np.ndarray:
         resets = trajectories.offsets[:-1]
         keys[resets] = style.keys(positions[resets])
     return keys
-
-
-def _mixed(keys: np.ndarray) -> np.ndarray:
-    mixed = np.zeros(len(keys), np.uint64)
-    for power, column in enumerate(keys.T, start=1):
-        mixed += column.astype(np.uint64) * np.uint64(pow(_MIX, power, 1 << 64))
-    return mixed ^ (mixed >> np.uint64(29))

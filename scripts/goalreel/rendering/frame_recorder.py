@@ -62,13 +62,7 @@ class FrameRecorder:
         frames: DrawnFrames,
         success: str | float | None = None,
     ):
-        """Begin without a frame.
-
-        Args:
-            environment: what the episodes are played in.
-            frames: where their pictures go.
-            success: what counts as reaching the goal; other episodes are dropped. None keeps all.
-        """
+        """Begin without a frame; see `filming`."""
         self._environment, self._frames, self._success = environment, frames, success
         self._artist = Artist(environment) if isinstance(environment, ClassicControl) else None
         self._takes: dict[int, _Take] = {}  # the batch's pictures, by index
@@ -198,9 +192,12 @@ def filming(
     environment: Environment,
     success: str | float | None = None,
 ) -> Iterator[FrameRecorder]:
-    """Yield a camera that writes a frame cache to `path`, which `FrameRecorder.write` completes.
+    """Yield what films episodes into a frame cache, which `FrameRecorder.write` completes.
 
-    environment, success: see FrameRecorder. It is one that is drawn without an atlas.
+    Args:
+        path: the frame cache.
+        environment: what the episodes are played in, and is drawn without an atlas.
+        success: what counts as reaching the goal; other episodes are dropped. None keeps all.
     """
     with npz.writing(path) as add:
         yield FrameRecorder(environment, DrawnFrames(add, Path(path).parent), success)

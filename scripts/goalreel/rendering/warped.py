@@ -9,6 +9,7 @@ from goalreel.arrays import paste
 from goalreel.environments.environment import Environment
 from goalreel.environments.registry import describe
 from goalreel.policies.preprocessing import WARPS
+from goalreel.rendering.atlas import names_of
 from goalreel.rendering.gymnasium_style import GymnasiumStyle
 
 
@@ -23,7 +24,7 @@ class WarpedPictures:
     def observe(self, positions: np.ndarray) -> np.ndarray:
         """Return the observations at positions, (n,) float64: (n, 84, 84) uint8."""
         keys = self._style.keys(positions)
-        names = list(map(bytes, keys))
+        names = names_of(keys)
         new = {name: key for name, key in zip(names, keys, strict=True) if name not in self._frames}
         if new:
             background, drawn = self._style.draw(np.stack(list(new.values())))

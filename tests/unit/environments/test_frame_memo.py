@@ -55,7 +55,7 @@ def test_every_picture_is_the_one_that_is_drawn(name, monkeypatch):
     if ":" in name:
         pytest.importorskip("minigrid")
     # Some are forgotten, and drawn anew.
-    monkeypatch.setattr(frame_memo, "_MOST", 1 << 10)
+    monkeypatch.setattr(frame_memo, "_MAX_KEPT", 1 << 10)
     assert compared(GymnasiumEnvironment(name, CASES[name], max_steps=120), 2) > 40
 
 

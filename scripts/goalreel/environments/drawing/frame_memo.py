@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from goalreel.environments.drawing.block_store import SIDE, BlockFrame, BlockReader, BlockStore
-from goalreel.environments.drawing.lunar_lander import LunarLanderScene, is_lunar_lander
+from goalreel.environments.drawing.lunar_lander import LunarLanderScene
 
-_MOST = 1 << 13  # blocks, and frames, that are kept: 6 MB and some 30 MB
+_MAX_KEPT = 1 << 13  # blocks, and frames, that are kept: 6 MB and some 30 MB
 
 
 def _see_taxi(env) -> Hashable:
@@ -48,7 +48,7 @@ class FrameMemo:
     def picture(self, env, observation) -> BlockFrame | np.ndarray:
         """Return what `env.render()` draws of an instance, whose latest observation is told."""
         plain, kind = env.unwrapped, type(env.unwrapped)
-        if max(len(self._store), len(self._frames)) > _MOST:
+        if max(len(self._store), len(self._frames)) > _MAX_KEPT:
             self._forget()
         if kind.__module__ in _TOY_TEXTS:
             key = _TOY_TEXTS[kind.__module__](plain)
@@ -56,7 +56,7 @@ class FrameMemo:
                 drawn = _drawn_taxi(plain) if kind.__name__ == "TaxiEnv" else env.render()
                 self._frames[key] = self._reader.read(drawn)
             return self._frames[key]
-        if is_lunar_lander(plain):
+        if (kind.__module__, kind.__name__) == ("gymnasium.envs.box2d.lunar_lander", "LunarLander"):
             scene = self._scenes.get(plain)
             if scene is None or scene.ground is not plain.sky_polys:
                 scene = self._scenes[plain] = LunarLanderScene(plain)

@@ -11,12 +11,6 @@ _SCALE = 30.0  # pixels of a metre
 _BLACK, _WHITE, _YELLOW = (0, 0, 0), (255, 255, 255), (204, 204, 0)
 
 
-def is_lunar_lander(env) -> bool:
-    """Tell whether an instance is Gymnasium's own."""
-    kind = type(env)
-    return (kind.__module__, kind.__name__) == ("gymnasium.envs.box2d.lunar_lander", "LunarLander")
-
-
 class LunarLanderScene:
     """The frames of one episode."""
 

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from goalreel.arrays import paste
 from goalreel.environments.drawing.block_store import (
     BlockFrame,
     BlockReader,
@@ -95,8 +96,7 @@ def enlarged(picture: np.ndarray, scale: int) -> np.ndarray:
 def on_black(picture: np.ndarray, size: Sequence[int]) -> np.ndarray:
     """Return a picture, (h, w, 3), with black below and to the right; size: H and W at least."""
     canvas = np.zeros((*np.maximum(size[:2], picture.shape[:2]), 3), np.uint8)
-    canvas[: picture.shape[0], : picture.shape[1]] = picture
-    return canvas
+    return paste(canvas, picture, 0, 0)
 
 
 class Recorder:

@@ -11,6 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from goalreel.arrays import paste
+
 NOTHING = -1  # the index of a frame on which a layer shows no patch
 
 
@@ -54,7 +56,7 @@ class Patches:
         """Write a patch into `frame`, (H, W, 3) uint8."""
         top, left, height, width = self.boxes[patch].tolist()
         pixels = self.pixels[self.offsets[patch] : self.offsets[patch + 1]]
-        frame[top : top + height, left : left + width] = pixels.reshape(height, width, 3)
+        paste(frame, pixels.reshape(height, width, 3), top, left)
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,7 @@ def cut_patches(background: np.ndarray, pictures: Iterable[tuple[int, int, np.nd
         lft, r = (left + columns[0]) & ~1, (left + columns[-1] + 2) & ~1
         patch = background[t:b, lft:r].copy()
         inner = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        y, x = top + rows[0] - t, left + columns[0] - lft
-        patch[y : y + inner.shape[0], x : x + inner.shape[1]] = inner
+        paste(patch, inner, top + rows[0] - t, left + columns[0] - lft)
         boxes.append((t, lft, *patch.shape[:2]))
         pixels.append(patch.reshape(-1, 3))
     empty = np.zeros((0, 3), np.uint8)

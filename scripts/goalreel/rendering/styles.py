@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from goalreel.environments.registry import MOUNTAIN_CARS, describe
 from goalreel.errors import GoalreelError
 from goalreel.rendering.gymnasium_style import GymnasiumStyle
-from goalreel.rendering.vector_style import VectorStyle
+from goalreel.rendering.vector_style import PALETTES, VectorStyle
 
 Style = GymnasiumStyle | VectorStyle
 
@@ -23,4 +23,4 @@ def make_style(env: str, render: Mapping) -> Style:
         )
     if render["style"] == "gymnasium":
         return GymnasiumStyle(env)
-    return VectorStyle(env, (render["width"], render["height"]), render["palette"])
+    return VectorStyle(env, (render["width"], render["height"]), PALETTES[render["palette"]])

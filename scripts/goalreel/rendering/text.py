@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from goalreel.arrays import paste
 from goalreel.rendering.captions import CHARACTERS
 from goalreel.rendering.layers import Patches
 
@@ -83,15 +84,11 @@ class Canvas:
         b = min((top + mask.shape[0] + 1) & ~1, rows)
         r = min((left + mask.shape[1] + 1) & ~1, columns)
         covered = np.zeros((b - t, r - lft), np.uint8)
-        y, x = top - t, left - lft
-        inside = mask[: b - top, : r - left]
-        covered[y : y + inside.shape[0], x : x + inside.shape[1]] = inside
+        paste(covered, mask[: b - top, : r - left], top - t, left - lft)
         box = np.array([[t, lft, b - t, r - lft]], np.int32)
         under = self.background[t:b, lft:r].reshape(-1, 3)
-        if (under == under[0]).all():
-            under = under[:1]
-        if len(under) == 1:  # one colour, of which each share of ink makes one
-            return Patches(box, _inked(under, np.arange(256))[covered.reshape(-1)])
+        if (under == under[0]).all():  # one colour, of which each share of ink makes one
+            return Patches(box, _inked(under[:1], np.arange(256))[covered.reshape(-1)])
         return Patches(box, _inked(under, covered.reshape(-1)))
 
 

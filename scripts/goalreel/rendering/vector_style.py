@@ -40,21 +40,21 @@ _HILL_LINE, _POLE = 2.5, 2.0  # widths
 _BANDS = 5  # of the sky
 _FLAG_HEIGHT, _CLOTH = 50, ((0, _HALF), (0, -10 - _HALF), (25 + 2 * _HALF, -5))
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
 class Palette(NamedTuple):
-    """Colours of the scene's parts, each (red, green, blue), 0 to 255."""
+    """Colors of the scene's parts, each (red, green, blue), 0 to 255."""
 
-    ink: Colour  # text
-    paper: Colour  # under text; the ground too
-    sky: Colour  # at its deepest
-    line: Colour  # the hill's, and the flag's pole
-    body: Colour
-    window: Colour
-    tyre: Colour
-    hub: Colour
-    cloth: Colour  # the flag's
+    ink: Color  # text
+    paper: Color  # under text; the ground too
+    sky: Color  # at its deepest
+    line: Color  # the hill's, and the flag's pole
+    body: Color
+    window: Color
+    tyre: Color
+    hub: Color
+    cloth: Color  # the flag's
 
 
 PALETTES = {
@@ -82,17 +82,17 @@ PALETTES = {
     ),
 }
 
-Shape = tuple[np.ndarray, Colour]  # a polygon, (points, 2) float64, and what it is filled with
+Shape = tuple[np.ndarray, Color]  # a polygon, (points, 2) float64, and what it is filled with
 Boxes = Iterator[tuple[int, int, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class VectorStyle:
-    """Pictures of `env` in `size` (width, height), in the palette of that name."""
+    """Pictures of `env` in `size`, (width, height)."""
 
     env: str
     size: tuple[int, int]
-    palette: str
+    palette: Palette
 
     float32_states: ClassVar[bool] = False  # no picture here hangs on a float32's rounding
 
@@ -133,10 +133,6 @@ class VectorStyle:
             yield top, left, np.asarray(picture)
 
     @property
-    def _colours(self) -> Palette:
-        return PALETTES[self.palette]
-
-    @property
     def _scale(self) -> float:
         """Pixels per unit."""
         return min(self.size[0] / WIDTH, self.size[1] / HEIGHT)
@@ -158,9 +154,9 @@ class VectorStyle:
         left, right = columns or (left, right)
         large = Image.new("RGBA", ((right - left) * _SAMPLES, (bottom - top) * _SAMPLES))
         pen = ImageDraw.Draw(large)
-        for points, (_, colour) in zip(placed, shapes, strict=True):
+        for points, (_, color) in zip(placed, shapes, strict=True):
             samples = np.floor((points - (left, top)) * _SAMPLES)
-            pen.polygon(samples.astype(int).ravel().tolist(), fill=colour)
+            pen.polygon(samples.astype(int).ravel().tolist(), fill=color)
         return large.reduce(_SAMPLES), left, top
 
     def _hill(self):
@@ -177,14 +173,14 @@ class VectorStyle:
         return picture
 
     def _sky(self) -> np.ndarray:
-        """Return each row's colour, (H, 3) uint8: paper where text may stand, deeper below.
+        """Return each row's color, (H, 3) uint8: paper where text may stand, deeper below.
 
-        In flat bands: of a gradient an encoder would leave bands of its own, in wrong colours.
+        In flat bands: of a gradient an encoder would leave bands of its own, in wrong colors.
         """
         (top, bottom), tall = self.clear_rows, self.size[1]
         depth = np.clip((np.arange(tall)[:, None] + 1 - top) / (tall - top - bottom), 0, 1)
         depth = np.ceil(depth * _BANDS) / _BANDS
-        paper, sky = np.array(self._colours.paper), np.array(self._colours.sky)
+        paper, sky = np.array(self.palette.paper), np.array(self.palette.sky)
         return np.round(paper + (sky - paper) * depth).astype(np.uint8)
 
     def _ground(self, left: float, right: float) -> list[Shape]:
@@ -196,8 +192,8 @@ class VectorStyle:
         above, below = (np.stack([x, y]) + across).T, (np.stack([x, y]) - across).T
         depths = np.array([(x[-1], -1e4), (x[0], -1e4)])
         return [
-            (np.concatenate([np.stack([x, y]).T, depths]), self._colours.paper),
-            (np.concatenate([above, below[::-1]]), self._colours.line),
+            (np.concatenate([np.stack([x, y]).T, depths]), self.palette.paper),
+            (np.concatenate([above, below[::-1]]), self.palette.line),
         ]
 
     def _flag(self) -> list[Shape]:
@@ -205,23 +201,23 @@ class VectorStyle:
         top = foot + _FLAG_HEIGHT
         cloth = np.array(_CLOTH) + (x, top)
         pole = _rounded(x - _POLE / 2, foot, x + _POLE / 2, top + _POLE / 2, _POLE / 2)
-        return [(cloth, self._colours.cloth), (pole, self._colours.line)]
+        return [(cloth, self.palette.cloth), (pole, self.palette.line)]
 
     def _car(self, x: float) -> list[Shape]:
         """Return the car's shapes where its foot stands at `x`, a unit of the scene."""
-        position, colours = MIN_POSITION + x / SCALE, self._colours
+        position, colors = MIN_POSITION + x / SCALE, self.palette
         tilt = math.cos(3 * position)  # Gymnasium takes the cosine itself for the angle
         turn = np.array([[math.cos(tilt), math.sin(tilt)], [-math.sin(tilt), math.cos(tilt)]])
         foot = (x, height(position) * SCALE + CLEARANCE)
         body = _rounded(-20 - _HALF, -_HALF, 20 + _HALF, 20 + _HALF, 5)
-        shapes = [(body, colours.body)]
+        shapes = [(body, colors.body)]
         for side in (-1, 1):
             left, right = sorted((1.25 * side, 15.5 * side))
-            shapes.append((_rounded(left, 10.5, right, 16.5, 2), colours.window))
+            shapes.append((_rounded(left, 10.5, right, 16.5, 2), colors.window))
         for axle in (-10, 10):
-            shapes.append((_disc(axle, 0, WHEEL_RADIUS + _HALF), colours.tyre))
-            shapes.append((_disc(axle, 0, 3), colours.hub))
-        return [(points @ turn + foot, colour) for points, colour in shapes]
+            shapes.append((_disc(axle, 0, WHEEL_RADIUS + _HALF), colors.tyre))
+            shapes.append((_disc(axle, 0, 3), colors.hub))
+        return [(points @ turn + foot, color) for points, color in shapes]
 
 
 def _paste(picture, image, left: int, top: int) -> None:

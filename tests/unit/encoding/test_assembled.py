@@ -37,7 +37,7 @@ from goalreel.h264.nal import IDR, PPS, SLICE, SPS, pack
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 from goalreel.mp4.reader import read_index
 from goalreel.rendering.layers import NOTHING
-from goalreel.rendering.vector_style import VectorStyle
+from goalreel.rendering.vector_style import PALETTES, VectorStyle
 
 SIZE = (600, 400)
 CASES = {
@@ -163,7 +163,7 @@ def test_a_film_has_each_frame_once_at_its_time_and_one_keyframe_an_episode(film
 # The smaller the picture, the larger the part of it that is car and text.
 LOOKS = [(STYLES[env], hud, 3, 1, 49) for env, hud in ((DISCRETE, False), (CONTINUOUS, True))]
 LOOKS += [
-    (VectorStyle(DISCRETE, size, palette), hud, 1, 23, least)
+    (VectorStyle(DISCRETE, size, PALETTES[palette]), hud, 1, 23, least)
     for size, palette, hud, least in (
         ((1280, 720), "light", True, 51),
         ((1920, 1080), "dark", True, 52),

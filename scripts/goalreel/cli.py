@@ -145,11 +145,7 @@ def read_failure(log: str) -> dict | None:
 
 
 def _terminate(*_) -> None:
-    raise _Terminated
-
-
-class _Terminated(BaseException):
-    """SIGTERM came."""
+    raise KeyboardInterrupt("terminated (SIGTERM)")
 
 
 def run(main: Callable[[], None]) -> None:
@@ -160,12 +156,8 @@ def run(main: Callable[[], None]) -> None:
         main()
     except UnusableFileError as error:
         errors = (error, *error.others)
-        lines = [
-            f"{e.path}: could not be used and is deleted: {e.problem}; run snakemake again"
-            if _deleted(e)
-            else str(e)
-            for e in errors
-        ]
+        deleted = "{}: could not be used and is deleted: {}; run snakemake again"
+        lines = [deleted.format(e.path, e.problem) if _deleted(e) else str(e) for e in errors]
         _fail("\n".join(lines), unusable=[str(error.path) for error in errors])
     except (GoalreelError, OSError) as error:  # OSError: no space, no permission
         _fail(str(error), stopped=isinstance(error, Stopped))
@@ -175,9 +167,7 @@ def run(main: Callable[[], None]) -> None:
         if not any(words in str(error) for words in _NO_ROOM):
             raise
         _fail(f"out of memory: {str(error).strip().splitlines()[-1]}")
-    except KeyboardInterrupt:
-        _fail("interrupted (SIGINT)", stopped=True)
-    except _Terminated:
-        _fail("terminated (SIGTERM)", stopped=True)
+    except KeyboardInterrupt as stop:
+        _fail(str(stop) or "interrupted (SIGINT)", stopped=True)
     finally:
         gc.freeze()  # or Python searches all that was imported at its end: 0.1 s a job

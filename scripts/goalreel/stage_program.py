@@ -78,10 +78,8 @@ def _parser(function: Callable) -> argparse.ArgumentParser:
 def check_spec(text: str, stage: str) -> Spec:
     """Return a stage's spec, given its JSON.
 
-    Raises:
-        GoalreelError: it is no spec of the stage, or the tools or the code are no longer those that
-            the workflow planned with: a result must not carry the fingerprint of other code than
-            made it.
+    Raises GoalreelError if it is no spec of the stage, or if the tools or the code are no longer
+    those that the workflow planned with: a result must not carry the fingerprint of other code.
     """
     spec = parse_spec(text)
     if spec.stage != stage:

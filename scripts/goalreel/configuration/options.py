@@ -55,10 +55,9 @@ class Policy(Section):
     """`null` is `pump` for the Mountain Cars and `random` for other environments, or what plays
     `file`: a Python file or a model's .zip. `pump` pushes in the direction of the velocity and, at
     its defaults, always reaches the goal. `near_optimal` follows a rule of three curves
-    (MountainCar-v0 only). `random` draws its actions and hardly ever reaches the goal in
-    MountainCar-v0. `file` calls your own function. `recorded` films all episodes of a file as they
-    are, whether they reach the goal or not. `minari` films a data set of Minari, and compares every
-    observation and reward. `sb3` is a saved Stable-Baselines3 model. `dqn` is what the
+    (MountainCar-v0 only). `random` draws its actions. `file` calls your own function. `recorded`
+    films all episodes of a file as they are. `minari` films a data set of Minari, and compares
+    every observation and reward. `sb3` is a saved Stable-Baselines3 model. `dqn` is what the
     section `dqn` trains (MountainCar-v0 only). `pixels` is what the section `pixels` trains, or a
     kept one in `file` (MountainCar-v0 and ALE's games). Only these trainings need PyTorch."""
     epsilon: number(ge=0, le=1) = 0.0
@@ -300,12 +299,11 @@ class Encode(Section):
     """How frames become video."""
 
     encoder: Literal["auto", "assemble", "x264"] = "auto"
-    """`assemble` codes each distinct picture of the Mountain Cars once and joins the film from
-    these, hundreds of times faster than encoding every frame with `x264`; of other environments it
-    codes each distinct block of 16x16 pixels once. `auto` assembles where that pays (the Mountain
-    Cars, CartPole, toy texts, ALE's games, MiniGrid, without `preset`, `qp`, `crf`); otherwise the
-    summary says why it did not. `clips`, `grid`, `swarm`, `phase` and `learning` always use
-    x264."""
+    """`assemble` codes each distinct picture of the Mountain Cars, or each distinct block of 16x16
+    pixels of other environments, once, and joins the film from these, hundreds of times faster than
+    `x264` encodes every frame. `auto` assembles where that pays (the Mountain Cars, CartPole, toy
+    texts, ALE's games, MiniGrid, without `preset`, `qp`, `crf`); otherwise the summary says why it
+    did not. `clips`, `grid`, `swarm`, `phase` and `learning` always use x264."""
     quality: Literal["small", "balanced", "best"] = "balanced"
     """One scale of quality for both encoders; docs/encoding.md says what each costs. With x264,
     `preset`, `qp` and `crf` take precedence."""

@@ -26,10 +26,8 @@ from goalreel.files.atomic import write_text
 from goalreel.policies.parameters import RECORDED, is_trained_here
 
 _TIMEOUT = 60  # seconds; a slower start is left to the jobs
-_PLAYING = 0.5  # seconds of steps
-_MAX_STEPS = 64
+_PLAYING, _MAX_STEPS = 0.5, 64  # seconds and number of the steps that are played
 _STEPS = 1000  # of an episode without a limit
-_MAX_LINES = 4  # of a message
 _MAIN = "from goalreel.verification.preflight import main; main()"
 # Of Python, of packages and of goalreel: a policy opens them, and they are no input of its.
 _SYSTEM = {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), sys.prefix, sys.base_prefix}
@@ -83,25 +81,21 @@ def _played(config: Mapping, scripts: Path) -> dict:
     with tempfile.TemporaryDirectory(prefix="goalreel-") as folder:
         answer = Path(folder, "answer.json")
         words = [sys.executable, "-P", "-c", _MAIN, str(answer)]
-        told, timeout = json.dumps(config).encode(), _TIMEOUT
+        given = {"input": json.dumps(config).encode(), "env": env, "timeout": _TIMEOUT}
         try:
-            ended = subprocess.run(
-                words, input=told, capture_output=True, env=env, timeout=timeout, check=False
-            )
+            ended = subprocess.run(words, capture_output=True, check=False, **given)
         except subprocess.TimeoutExpired:
             return {}
         if answer.is_file():
             found = json.loads(answer.read_text(encoding="utf-8"))
             if "error" in found:
-                raise GoalreelError("\n".join(shortened(found["error"], _MAX_LINES)))
+                raise GoalreelError("\n".join(shortened(found["error"], 4)))
             return found
-    how = f"exit status {ended.returncode}"
-    if ended.returncode < 0:
-        how = signal.Signals(-ended.returncode).name
+    status = ended.returncode
+    how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
     last = ended.stderr.decode(errors="replace").rstrip().splitlines()[-1:]
-    raise GoalreelError(
-        "\n  ".join([f"env: {config['env']} ended its process in the first steps ({how})", *last])
-    )
+    said = f"env: {config['env']} ended its process in the first steps ({how})"
+    raise GoalreelError("\n  ".join([said, *last]))
 
 
 def _sha256(path: str | Path) -> str:

@@ -60,9 +60,7 @@ class JobEvents(logging.Handler):
     def __init__(self, planned: Mapping[str, int], at_close: Callable[[], object]):
         """Listen from now on.
 
-        Args:
-            planned: how many jobs the run is to have, by rule.
-            at_close: is called when Snakemake closes its log, at its end.
+        planned: how many jobs the run is to have, by rule; at_close: is called at Snakemake's end
         """
         super().__init__()
         self._planned, self._at_close = planned, at_close

@@ -213,31 +213,30 @@ class Plan:
     def threads(self, stage: str, cores: int | None) -> int:
         """Return the threads of a job.
 
-        Args:
-            stage: its name in the table of stages.
-            cores: what Snakemake was given: of a local run all that there are, of a profile for
-                clusters what each job gets, None where a cluster's profile leaves it to the rules.
+        cores: what Snakemake was given: of a local run all that there are, of a profile for
+        clusters what each job gets, None where a cluster's profile leaves it to the rules
         """
         least = self.config["pixels"]["collectors"] + 1 if stage == "pixels" else 1
         return STAGES[stage].threads or max(least, cores or _TRAINING_CORES)
 
     def params(self, stage: str) -> dict[str, Callable[..., str]]:
-        """Return the functions of a job that give its spec and its command."""
+        """Return the functions of a job that give its spec and then its command."""
+
+        def spec(wildcards) -> str:
+            try:
+                return self.spec(stage, dict(wildcards))
+            except GoalreelError as error:  # an exception would come with Snakemake's traceback
+                sys.exit(f"goalreel: {error}")
 
         def command(wildcards, input, output, threads) -> str:  # noqa: A002 - Snakemake's names
             files = {**dict(input.items()), **dict(output.items())}
-            given = _or_end(self._arguments, stage, dict(wildcards), files, threads)
+            given = self._arguments(stage, dict(wildcards), files, threads)
             return shlex.join(["python", str(self.scripts / f"{stage}.py"), *given])
 
-        spec = lambda wildcards: _or_end(self.spec, stage, dict(wildcards))  # noqa: E731
         return {"spec": spec, "command": command}
 
     def jobs(self, stage: str) -> Iterator[tuple[Spec, dict[str, object]]]:
-        """Yield the spec and the options of each job of a stage, for a process without Snakemake.
-
-        Raises:
-            GoalreelError: a tool does not run, or code cannot be read.
-        """
+        """Yield the spec and the options of each job of a stage, where Snakemake runs none."""
         if not STAGES[stage].when(self.run):
             return
         is_sharded = STAGES[stage].scope == "shard"
@@ -287,17 +286,6 @@ class Plan:
         """The table of all trainings that are compared, and what they leave."""
         policies = [STAGES["dqn"].outputs["policy"].format(**t) for t in self.run.trainings]
         return [f"{self.results}/{path}" for path in ("training/table.md", *policies)]
-
-
-def _or_end(function: Callable, *arguments):
-    """Call a function; end the run with one message where it raises GoalreelError.
-
-    As an exception an ffmpeg that does not run would come with Snakemake's traceback.
-    """
-    try:
-        return function(*arguments)
-    except GoalreelError as error:
-        sys.exit(f"goalreel: {error}")
 
 
 def _version(tool: str) -> str:

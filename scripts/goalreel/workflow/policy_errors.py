@@ -22,18 +22,14 @@ _KNOWN_PACKAGES = ("gymnasium", "minari", "ale_py", "gymnasium_robotics", "minig
 
 
 def training_errors(config: Mapping) -> Errors:
-    """Yield the errors of the section `pixels`: the checkpoint that is filmed."""
-    section = config["pixels"]
-    if is_game(section["game"]):
-        yield from _checkpoint_errors(config["policy"], presets.filled(section))
-
-
-def _checkpoint_errors(policy: Mapping, section: Mapping) -> Errors:
     """Yield the error of weights that the training from pixels will not have kept."""
-    step, checkpoints = policy["checkpoint"], section["checkpoints"]
-    if policy["name"] != "pixels" or not is_trained_here(policy) or not isinstance(step, int):
+    policy, step = config["policy"], config["policy"]["checkpoint"]
+    is_trained = policy["name"] == "pixels" and is_trained_here(policy)
+    if not (is_trained and isinstance(step, int) and is_game(config["pixels"]["game"])):
         return
-    kept = sorted({*(n for n in checkpoints if n < section["decisions"]), section["decisions"]})
+    section = presets.filled(config["pixels"])
+    last = section["decisions"]
+    kept = sorted({*(n for n in section["checkpoints"] if n < last), last})
     if step not in kept:
         yield (
             "policy.checkpoint",

@@ -52,11 +52,7 @@ def check_results(results: str, base: Path) -> None:
 def check_same_run(config: Mapping, words: Sequence[str]) -> None:
     """Raise GoalreelError if the results hold a run of another environment or policy.
 
-    Without a finished trajectory they hold no run.
-
-    Args:
-        config: the complete configuration.
-        words: the command line, which may name views.
+    Without a finished trajectory they hold no run. words: of the command line, which may name views
     """
     results = Path(config["results"])
     before, now = _run_before(results), _played(config)

@@ -84,10 +84,6 @@ def sources(stage: str, run: Run) -> dict[str, Source]:
     return found
 
 
-def _has_atlas(run: Run) -> bool:
-    return run.env.has_atlas
-
-
 def _trained_policy(run: Run) -> str | None:
     return f"{run.policy}.policy" if run.trains_policy else None
 
@@ -110,7 +106,10 @@ _FILM = ("env", "film.fps", "card_frames")
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}
 _ENCODING = ("ffmpeg", "numpy", "pillow")
-_NEEDS_ATLAS = "an environment drawn from an atlas: MountainCar-v0, MountainCarContinuous-v0"
+_OF_ATLAS = {
+    "when": lambda run: run.env.has_atlas,
+    "needs": "an environment drawn from an atlas: MountainCar-v0, MountainCarContinuous-v0",
+}
 
 # The film, in the order of the data.
 FILM = {
@@ -138,8 +137,7 @@ FILM = {
     "atlas": Stage(
         "Draw every picture that the environment can show, once.",
         outputs={"output": "atlas.npz"},
-        when=_has_atlas,
-        needs=_NEEDS_ATLAS,
+        **_OF_ATLAS,
         config=("env", "render"),
         tools=("numpy", "artist"),
         scope="any",
@@ -160,8 +158,7 @@ FILM = {
         "Find the picture of every state of a shard.",
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "frames/{shard}.npz"},
-        when=_has_atlas,
-        needs=_NEEDS_ATLAS,
+        **_OF_ATLAS,
         config=("env", "render"),
         tools=("numpy", "artist"),
         scope="shard",
@@ -285,8 +282,7 @@ _VIEWS = {
         "Put all reaches on one track at the same time.",
         inputs={"atlas": "atlas", "trajectories": "simulate"},
         outputs={"output": "swarm.mp4"},
-        when=_has_atlas,
-        needs=_NEEDS_ATLAS,
+        **_OF_ATLAS,
         config=(*_VIDEO, "render"),
         tools=(*_ENCODING, "artist"),
     ),

@@ -84,7 +84,6 @@ def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
         ({"name": "random", "epsilon": 0.0}, False),
         ({"name": "pump", "epsilon": 0.0}, True),
         ({"name": "near_optimal", "epsilon": 0.1}, False),
-        ({"name": "sb3", "deterministic": False}, False),
         ({"name": "sb3", "deterministic": True}, True),
         ({"name": "file", "function": "act"}, None),
         ({"name": "minari", "dataset": "some/set-v0"}, None),
@@ -92,8 +91,6 @@ def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
 )
 def test_card_policy_is_deterministic_only_if_known(policy, expected):
     assert is_deterministic(policy) is expected
-    results = evaluation([1.0], "CartPole-v1", is_deterministic(policy))
-    assert results.get("is_deterministic") is expected
 
 
 def test_card_with_root_seed_says_that_seeds_are_derived():

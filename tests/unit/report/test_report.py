@@ -321,8 +321,6 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path):
     driver.get_log("browser")
     driver.get(altered(report, tmp_path / "long", "data.js", data))
     assert one(driver, "#count").text == "100,000 of 100,000 episodes"
-    elements = len(all_of(driver, "*"))
-    assert elements < 1000
     one(driver, "#episodes").send_keys(Keys.END)
     last = all_of(driver, "[role=option]")[-1]
     assert last.get_attribute("aria-label").startswith("Reach 49999, attempt 1: reached, ")
@@ -330,7 +328,7 @@ def test_a_long_film_keeps_the_page_small(driver, report, tmp_path):
     one(driver, "#seed").send_keys(str(rows["seed"][77_776]))
     found = one(driver, "[role=option]")
     assert found.get_attribute("aria-label").startswith("Reach 38888: failed, ")
-    assert len(all_of(driver, "*")) <= elements and driver.get_log("browser") == []
+    assert len(all_of(driver, "*")) < 1000 and driver.get_log("browser") == []
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from conftest import CONTINUOUS, DISCRETE, LOSSLESS, STYLES, decoded, simulated
 from gymnasium_frames import drawn
-from PIL import Image, ImageDraw, ImageFont
 
 from goalreel.encoding.yuv import planar
 from goalreel.errors import GoalreelError
@@ -15,6 +14,7 @@ from goalreel.mp4.reader import read_index
 from goalreel.provenance.spec import canonical, parse_spec
 from goalreel.rendering.gymnasium_style import keys
 from goalreel.rendering.layers import Patches
+from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories, read_trajectories, write_trajectories
 from goalreel.views.phase import portraits, read_trails
 from goalreel.views.shard_files import write_video
@@ -54,12 +54,9 @@ def gymnasium_pictures(env: str, trajectories: Trajectories, step: int) -> list[
 
 
 def says(frame: np.ndarray, words: str, size: int, ink, paper=(255, 255, 255)) -> bool:
-    """Tell whether words stand somewhere in the top rows, as Pillow writes them."""
-    font = ImageFont.load_default(size)
-    height = sum(font.getmetrics())
-    image = Image.new("RGB", (int(np.ceil(font.getlength(words))), height), paper)
-    ImageDraw.Draw(image).text((0, height - font.getmetrics()[1]), words, ink, font, anchor="ls")
-    wanted = np.asarray(image).astype(int)
+    """Tell whether words stand somewhere in the top rows."""
+    wanted = draw_text(words, size, ink, paper).astype(int)
+    height = len(wanted)
     windows = np.lib.stride_tricks.sliding_window_view(frame[:60].astype(int), wanted.shape)[
         :, :, 0
     ]

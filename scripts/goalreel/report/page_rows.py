@@ -21,15 +21,11 @@ _ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}  # co
 class Totals:
     """What the rows add up to."""
 
+    episodes: int
     outcomes: dict[str, int]  # how many episodes have each
     steps: dict[str, float]  # see `spread_of`
     returns: dict[str, float]
     decimals: int  # that the returns are shown with
-
-    @property
-    def episodes(self) -> int:
-        """The number of rows."""
-        return sum(self.outcomes.values())
 
 
 def spread_of(column: pd.Series, numbers: pd.Series) -> dict[str, float]:
@@ -84,7 +80,7 @@ def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
         stream.write(f'\n],"decimals":{decimals}}};\n')
     found = dict(zip(names, np.bincount(ended, minlength=len(names)).tolist(), strict=True))
     spreads = (spread_of(table[name], table[unit]) for name in ("steps", "return"))
-    return Totals(found, *spreads, decimals)
+    return Totals(len(table), found, *spreads, decimals)
 
 
 def _data(rows: pd.DataFrame, unit: str) -> str:

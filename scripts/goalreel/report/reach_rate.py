@@ -25,13 +25,9 @@ class ReachRate:
     policy: str
     reached: int
     attempts: int
+    rate: float  # the share of attempts that reached, 0 to 1
     low: float  # the ends of the rate's 95% interval
     high: float
-
-    @property
-    def rate(self) -> float:
-        """Return the share of attempts that reached, 0 to 1."""
-        return self.reached / self.attempts
 
 
 def reach_rate(attempts_csv: str | os.PathLike, policy: Mapping) -> ReachRate:
@@ -44,7 +40,8 @@ def reach_rate(attempts_csv: str | os.PathLike, policy: Mapping) -> ReachRate:
     reached, attempts = int(outcomes.sum()), len(outcomes)
     if not attempts:
         raise GoalreelError(f"{attempts_csv}: holds no attempt; delete it and run snakemake again")
-    return ReachRate(policy_label(policy), reached, attempts, *wilson(reached, attempts))
+    counts, rate = (reached, attempts), reached / attempts
+    return ReachRate(policy_label(policy), *counts, rate, *wilson(*counts))
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:

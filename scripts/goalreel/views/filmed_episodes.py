@@ -16,8 +16,6 @@ from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
 from goalreel.simulation.trajectories import Attempts, Summary, concatenate, read_summary
 
-Movie = Iterator[np.ndarray]  # frames in yuv420p, each to be used before the next
-
 
 @dataclass(frozen=True)
 class Episode:
@@ -73,7 +71,7 @@ class FilmedEpisodes:
 
     def movies(
         self, frames_of: Callable[[FrameCache], Yuv420p], numbers: Iterable[int] | None = None
-    ) -> Iterator[tuple[Episode, Movie]]:
+    ) -> Iterator[tuple[Episode, Iterator[np.ndarray]]]:
         """Yield episodes, as `episodes` does, and their frames; frames_of: shows a shard's."""
         cache = None
         for episode in self.episodes(numbers):

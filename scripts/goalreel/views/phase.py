@@ -106,7 +106,6 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
     Raises:
         GoalreelError: if it has no phase plane here, a file cannot be used, or no episode reached
             the goal.
-
     """
     plane = PLANES.get(env)
     if plane is None:

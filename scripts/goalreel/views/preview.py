@@ -10,7 +10,6 @@ import itertools
 from PIL import Image
 
 from goalreel.arrays import spread
-from goalreel.errors import GoalreelError
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
 
@@ -28,8 +27,7 @@ _IMAGE_DESCRIPTION = 0x010E  # the number of this Exif field
 def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[bytes, str]:
     """Return an episode as animated WebP of fewer than LIMIT bytes, and a summary for the log.
 
-    frames: the numbers of its frames; comment: what the file keeps about its making. Raises
-    GoalreelError if not even one small frame is small enough.
+    frames: the numbers of its frames; comment: what the file keeps about its making.
     """
     high, wide = cache.background.shape[:2]
     times = max(min(fitting_scale((high, wide)), _WIDEST // wide), 1)
@@ -47,12 +45,9 @@ def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[b
             options["lossless"] = False
         elif width > _NARROWEST:
             width = max(int(width * share**0.5 * _CARE), _NARROWEST)
-        elif count > 1:
-            count = max(int(count * share * _CARE), 1)
         else:
-            raise GoalreelError(
-                f"a preview of one frame of {size[0]}x{size[1]} is {len(data)} bytes"
-            )
+            assert count > 1, f"one frame of {size[0]}x{size[1]} takes {len(data)} bytes"
+            count = max(int(count * share * _CARE), 1)
     loss = "without loss" if options["lossless"] else "with loss"
     summary = f"{count} of {len(frames)} frames at {size[0]}x{size[1]} {loss} in {len(data)} bytes"
     return data, summary

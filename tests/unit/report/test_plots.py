@@ -12,7 +12,6 @@ import pytest
 from conftest import DISCRETE, PUMP, simulated
 from project import REPOSITORY
 
-from goalreel.errors import GoalreelError
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.report import plots, trajectory_plots
@@ -163,17 +162,3 @@ def test_actions_of_any_kind_are_drawn(actions, told, tmp_path):
     figure, _, text = trajectory_plots.plot_actions(np.array(actions).reshape(len(actions), -1))
     figure.savefig(tmp_path / "a.svg")
     assert told in text
-
-
-def test_what_is_no_table_or_plot_is_refused_by_name(tmp_path):
-    bad = tmp_path / "bad"
-    with pytest.raises(GoalreelError, match=r"bad: no such file"):
-        reach_rate(bad, {"name": "x"})
-    for text in ("", "a,b\n1,2\n"):
-        bad.write_text(text)
-        with pytest.raises(GoalreelError, match=r"bad: .* not a table of episodes"):
-            reach_rate(bad, {"name": "x"})
-    for text in ("", "<svg>", "<svg/>", '<?xml version="1.0" encoding="u-f-8"?><svg/>'):
-        bad.write_text(text)
-        with pytest.raises(GoalreelError, match=r"bad: .* not a plot"):
-            read_caption(bad)

@@ -241,27 +241,8 @@ def test_no_row_is_empty_before_the_last_page(episodes, width, height):
     assert episodes > 12 or cells - episodes < min(shape.rows, shape.columns)
 
 
-def test_a_caption_never_leaves_its_cell():
-    text = "Reach 17 of a very long caption, seed 9007199254740991"
-    for width in (64, 94, 600):
-        pixels = band(text, width, 26)
-        assert pixels.shape == (26, width, 3)
-        assert (pixels[[0, -1]] == PAPER).all() and (pixels[:, [0, -1]] == PAPER).all()
-
-
 def test_frames_of_other_trajectories_are_refused(files, tmp_path, atlases):
     _, other = run_of(tmp_path, atlases, [range(3), range(8, 10)])
     with pytest.raises(GoalreelError, match=r"00001\.npz: does not show the trajectories"):
         film_grid(read_filmed(files[0], other, DISCRETE, "reach"), tmp_path / "g.mp4", spec_of())
     assert not list(tmp_path.glob("*.mp4"))
-
-
-def test_shards_change_no_byte(filmed, tmp_path, atlases):
-    def film(run, name):
-        film_grid(run, tmp_path / name, spec_of(rows=3))
-        return (tmp_path / name).read_bytes()
-
-    first = film(filmed, "a.mp4")
-    shards = [range(1), range(1, 4), range(4, 5)]
-    again = read_filmed(*run_of(tmp_path, atlases, shards), DISCRETE, "reach")
-    assert film(again, "b.mp4") == first

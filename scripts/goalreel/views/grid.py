@@ -139,10 +139,7 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
 
 
 def _page(
-    episodes: Iterable[tuple[Episode, Iterator[np.ndarray]]],
-    shape: Layout,
-    template: str,
-    length: int,
+    episodes: Iterable[tuple[Episode, Iterator]], shape: Layout, template: str, length: int
 ) -> Iterator[np.ndarray]:
     """Yield a page's frames, with a caption above each episode, none of the empty template."""
     page = np.full((shape.size[1], shape.size[0], 3), PAPER, np.uint8)

@@ -203,7 +203,7 @@ def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):
     [
         ({"episode": np.zeros(3), "seed": np.zeros(2, int), "action": np.zeros(3)}, "differ in"),
         ({"episode": np.array(["a"]), "seed": np.zeros(1, int)}, "array episode is <U1"),
-        ({"episode": np.array([None])}, "array of objects, which are not read"),
+        ({"episode": np.array([None])}, "Object arrays cannot be loaded"),
         (None, "not a recording"),
     ],
 )

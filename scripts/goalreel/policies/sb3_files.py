@@ -37,7 +37,8 @@ def with_files(policy: Mapping, env: str) -> dict:
             trained with VecNormalize and its statistics are missing.
     """
     model, normalize = _model(Path(policy["file"]), env), policy["normalize"]
-    able, algorithm = _trained_by(_data(model)), policy["algorithm"]
+    data, algorithm = _data(model), policy["algorithm"]
+    able = _trained_by(data)
     if able and algorithm not in (None, *able):
         raise OptionError(
             "policy.algorithm",
@@ -54,11 +55,11 @@ def with_files(policy: Mapping, env: str) -> dict:
     if normalize is None:
         found = _statistics(model)
         normalize = None if found is None else str(found)
-    if normalize is None and (evidence := _normalized(model)):
+    if normalize is None and _is_normalized(data):
         stem = model.stem
         raise OptionError(
             "policy.normalize",
-            f"{model} was trained with VecNormalize ({evidence}), and none of "
+            f"{model} was trained with VecNormalize, and none of "
             f"{', '.join((*_STATISTICS, f'{stem}_vecnormalize.pkl'))} is beside it; write "
             f"policy.normalize: PATH of what VecNormalize.save(PATH) wrote, or false to play it "
             f"without",
@@ -100,29 +101,19 @@ def _statistics(model: Path) -> Path | None:
         names.append(f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}.pkl")
     names += _STATISTICS
     beside = [model.with_name(name) for name in names]
-    zoo = (folder / _STATISTICS[0] for folder in _zoo_folders(model))
+    # The folders in which RL Zoo has left how it trained the model.
+    zoo = (args.with_name(_STATISTICS[0]) for args in sorted(model.parent.glob("*/args.yml")))
     return next((path for path in (*beside, *zoo) if path.is_file()), None)
 
 
-def _zoo_folders(model: Path) -> list[Path]:
-    """Return the folders in which RL Zoo has left how it trained a model."""
-    return sorted(path.parent for path in model.parent.glob("*/args.yml"))
+def _is_normalized(data: Mapping) -> bool:
+    """Tell whether a model shows that it was trained with VecNormalize.
 
-
-def _normalized(model: Path) -> str:
-    """Tell by what a model shows that it was trained with VecNormalize, "" if by nothing.
-
-    While it learns from VecNormalize, a model keeps the observation before it was normalised, and
+    While it learns from VecNormalize, a model keeps the observation before it was normalized, and
     `model.save` stores that. Algorithms with a replay buffer always keep one, so theirs tells
     nothing.
     """
-    for config in (folder / "config.yml" for folder in _zoo_folders(model)):
-        if config.is_file() and (value := _zoo_option(config, "normalize")):
-            return f"{config} has normalize: {value}"
-    data = _data(model)
-    if "buffer_size" not in data and data.get("_last_original_obs") is not None:
-        return "it holds an observation from before it was normalised"
-    return ""
+    return "buffer_size" not in data and data.get("_last_original_obs") is not None
 
 
 def _data(model: Path) -> Mapping:
@@ -176,14 +167,3 @@ def _form(kind: str, attributes: Mapping, has_bounds: bool) -> str:
         numbers = re.findall(r"[^][\s]+", str(attributes.get(end)))
         form += f" {word} {', '.join(dict.fromkeys(f'{float(number):g}' for number in numbers))}"
     return form
-
-
-def _zoo_option(config: Path, name: str) -> str:
-    """Return an option of RL Zoo's config.yml, "" if it is missing or false.
-
-    The file is a list of pairs with tags of Python's, which safe readers of YAML refuse.
-    """
-    text = config.read_text(encoding="utf-8", errors="replace")
-    found = re.search(rf"^[- ]*{name}\b:? *\n? *-? *(.*)$", text, re.M)
-    value = found[1].strip() if found else ""
-    return "" if value.lower() in ("", "false", "null") else value

@@ -53,11 +53,7 @@ def _reseeded(state: bytes, seed: int) -> bytes | None:
     # NumPy's old generator begins as the standard library's does.
     begun = np.random.RandomState(seed % 2**32).get_state(legacy=False)["state"]
     words = " ".join(map(str, [*begun["key"].tolist(), begun["pos"]])).encode()
-    made = bytearray(state[: first - 4] + _in_four_bytes(len(words)) + words + state[end:])
+    made = bytearray(state[: first - 4] + len(words).to_bytes(4, "little") + words + state[end:])
     length = int.from_bytes(made[_LENGTH], "little") + len(made) - len(state)
-    made[_LENGTH] = _in_four_bytes(length % 2**32)
+    made[_LENGTH] = (length % 2**32).to_bytes(4, "little")
     return bytes(made)
-
-
-def _in_four_bytes(number: int) -> bytes:
-    return number.to_bytes(4, "little")

@@ -7,7 +7,7 @@ arrays, `float_power` calls that. The C library decides the last bits, as it doe
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -119,7 +119,7 @@ class _Rules:
 
     step: Callable[[np.ndarray, np.ndarray, Mapping], Transition]
     reach: tuple[float, ...]  # states of the reset are uniform from -reach to it
-    see: Callable[[np.ndarray], Sequence[np.ndarray]] = list  # an observation's numbers
+    angles: int = 0  # of a state, its first numbers; an observation has their cosine and sine
     reset_dtype: type = np.float64
 
 
@@ -127,15 +127,8 @@ _CARTPOLE = _Rules(_step_cartpole, (0.05,) * 4)
 _RULES = {
     "CartPole-v0": _CARTPOLE,
     "CartPole-v1": _CARTPOLE,
-    "Acrobot-v1": _Rules(
-        _step_acrobot,
-        (0.1,) * 4,
-        lambda s: (np.cos(s[0]), np.sin(s[0]), np.cos(s[1]), np.sin(s[1]), s[2], s[3]),
-        np.float32,
-    ),
-    "Pendulum-v1": _Rules(
-        _step_pendulum, (np.pi, 1.0), lambda s: (np.cos(s[0]), np.sin(s[0]), s[1])
-    ),
+    "Acrobot-v1": _Rules(_step_acrobot, (0.1,) * 4, 2, np.float32),
+    "Pendulum-v1": _Rules(_step_pendulum, (np.pi, 1.0), 1),
 }
 
 
@@ -173,7 +166,9 @@ class ClassicControl(GymnasiumEnvironment):
 
     def observe(self, states: np.ndarray) -> np.ndarray:
         """Return observations, (num_envs, numbers) float32, of states, (width, num_envs)."""
-        return np.stack(self._rules.see(states), axis=1, dtype=np.float32, casting="same_kind")
+        angles, rest = np.split(states, [self._rules.angles])
+        seen = [part for angle in angles for part in (np.cos(angle), np.sin(angle))]
+        return np.stack([*seen, *rest], axis=1, dtype=np.float32, casting="same_kind")
 
     def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
         """Return the states after actions, their rewards, and which terminated."""

@@ -262,10 +262,8 @@ def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ..
     """
     imported = [*_modules(env), *wrappers]
     modules = {module.split(".")[0] for module in imported}
-    modules |= {
-        late for m in imported for start, names in LATE.items() if m.startswith(start)
-        for late in names
-    }  # fmt: skip
+    for start, late in LATE.items():
+        modules |= set(late) if any(module.startswith(start) for module in imported) else set()
     return tuple(sorted({*filter(None, map(_package, modules))} - {"gymnasium", "goalreel"}))
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from goalreel.environments.registry import MOUNTAIN_CARS, describe
-from goalreel.errors import GoalreelError
 from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.vector_style import PALETTES, VectorStyle
 
@@ -11,16 +9,10 @@ Style = GymnasiumStyle | VectorStyle
 
 
 def make_style(env: str, render: Mapping) -> Style:
-    """Return the style of an environment's pictures.
+    """Return the style of a Mountain Car's pictures.
 
-    render: that section of the configuration: style, width, height, palette. Raises GoalreelError
-    if the environment has no such style.
+    render: that section of the configuration: style, width, height, palette.
     """
-    if not describe(env).has_atlas:
-        raise GoalreelError(
-            f"{env} has no atlas: swarm and the vector style show "
-            f"{' and '.join(MOUNTAIN_CARS)} alone"
-        )
     if render["style"] == "gymnasium":
         return GymnasiumStyle(env)
     return VectorStyle(env, (render["width"], render["height"]), PALETTES[render["palette"]])

@@ -9,7 +9,6 @@ arrays, `float_power` calls that. The C library decides the last bits, as it doe
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -114,21 +113,21 @@ def torques(actions: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Rules:
+class Rules:
     """How an environment is computed."""
 
     step: Callable[[np.ndarray, np.ndarray, Mapping], Transition]
     reach: tuple[float, ...]  # states of the reset are uniform from -reach to it
     angles: int = 0  # of a state, its first numbers; an observation has their cosine and sine
-    reset_dtype: type = np.float64
+    reset_dtype: type = np.float64  # of a state after the reset; it is float64 from then on
 
 
-_CARTPOLE = _Rules(_step_cartpole, (0.05,) * 4)
+_CARTPOLE = Rules(_step_cartpole, (0.05,) * 4)
 _RULES = {
     "CartPole-v0": _CARTPOLE,
     "CartPole-v1": _CARTPOLE,
-    "Acrobot-v1": _Rules(_step_acrobot, (0.1,) * 4, 2, np.float32),
-    "Pendulum-v1": _Rules(_step_pendulum, (np.pi, 1.0), 1),
+    "Acrobot-v1": Rules(_step_acrobot, (0.1,) * 4, 2, np.float32),
+    "Pendulum-v1": Rules(_step_pendulum, (np.pi, 1.0), 1),
 }
 
 
@@ -138,41 +137,32 @@ class ClassicControl(GymnasiumEnvironment):
     max_envs: ClassVar = 1 << 12
 
     @property
-    def _rules(self) -> _Rules:
+    def rules(self) -> Rules:
+        """How it is computed."""
         return _RULES[self.id]
 
     @property
     def width(self) -> int:
         """How many numbers a state has."""
-        return len(self._rules.reach)
-
-    @property
-    def reset_dtype(self) -> type:
-        """The dtype of a state after the reset; from the first step on it is float64."""
-        return self._rules.reset_dtype
-
-    @cached_property
-    def limit(self) -> int:
-        """After how many steps an episode is truncated."""
-        import gymnasium
-
-        return self.max_steps or gymnasium.spec(self.id).max_episode_steps
+        return len(self.rules.reach)
 
     def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
         """Return sub-environments as `env.reset(seed=seed)` leaves them."""
-        high = np.array(self._rules.reach)
-        states = uniform(seeds, -high, high).astype(self.reset_dtype)
-        return ComputedEnvs(states, self.observe, self.step, self.limit)
+        import gymnasium
+
+        high, limit = np.array(self.rules.reach), gymnasium.spec(self.id).max_episode_steps
+        states = uniform(seeds, -high, high).astype(self.rules.reset_dtype)
+        return ComputedEnvs(states, self.observe, self.step, self.max_steps or limit)
 
     def observe(self, states: np.ndarray) -> np.ndarray:
         """Return observations, (num_envs, numbers) float32, of states, (width, num_envs)."""
-        angles, rest = np.split(states, [self._rules.angles])
+        angles, rest = np.split(states, [self.rules.angles])
         seen = [part for angle in angles for part in (np.cos(angle), np.sin(angle))]
         return np.stack([*seen, *rest], axis=1, dtype=np.float32, casting="same_kind")
 
     def step(self, states: np.ndarray, actions: np.ndarray) -> Transition:
         """Return the states after actions, their rewards, and which terminated."""
-        return self._rules.step(states, actions, self.kwargs)
+        return self.rules.step(states, actions, self.kwargs)
 
     def recorded(self, env, observation: object) -> np.ndarray:
         """Return an instance's state, (width,) float64."""

@@ -29,7 +29,7 @@ class Artist:
     def __init__(self, environment: ClassicControl):
         """Draw what stands still."""
         self._plan, self._paint, size = _SCENES[environment.id]
-        self._reset_dtype = environment.reset_dtype
+        self._reset_dtype = environment.rules.reset_dtype
         self._kept = KeptSurface(size)
         self._paint(self._kept, None)
         self._kept.keep()

@@ -26,9 +26,9 @@ from goalreel import open_cache, read_trajectories  # noqa: E402
 from goalreel.environments.environment import make_environment  # noqa: E402
 from goalreel.policies.policy import make_policy  # noqa: E402
 from goalreel.provenance.spec import NO_SPEC  # noqa: E402
+from goalreel.rendering.atlas import make_style  # noqa: E402
 from goalreel.rendering.frame_recorder import filming  # noqa: E402
 from goalreel.rendering.overlay import captions, overlaid, track_rows  # noqa: E402
-from goalreel.rendering.styles import make_style  # noqa: E402
 from goalreel.rendering.text import Canvas  # noqa: E402
 from goalreel.simulation.reaches import simulate_reaches  # noqa: E402
 

@@ -6,8 +6,7 @@ from goalreel.stage_program import stage
 @stage
 def atlas(spec, output):
     from goalreel.provenance.user_cache import from_cache
-    from goalreel.rendering.atlas import draw_atlas, read_atlas, write_atlas
-    from goalreel.rendering.styles import make_style
+    from goalreel.rendering.atlas import draw_atlas, make_style, read_atlas, write_atlas
 
     def make() -> None:
         style = make_style(spec.config["env"], spec.config["render"])

@@ -6,9 +6,8 @@ from goalreel.stage_program import stage
 @stage
 def render(spec, atlas, trajectories, output):
     from goalreel.films.render import render_states
-    from goalreel.rendering.atlas import read_atlas
+    from goalreel.rendering.atlas import make_style, read_atlas
     from goalreel.rendering.frame_cache import write_cache
-    from goalreel.rendering.styles import make_style
     from goalreel.simulation.trajectories import read_trajectories
 
     style = make_style(spec.config["env"], spec.config["render"])

@@ -5,8 +5,7 @@ from goalreel.stage_program import Shards, stage
 
 @stage
 def swarm(spec, atlas, trajectories: Shards, output):
-    from goalreel.rendering.atlas import read_atlas
-    from goalreel.rendering.styles import make_style
+    from goalreel.rendering.atlas import make_style, read_atlas
     from goalreel.simulation.trajectories import read_trajectories
     from goalreel.views.shard_files import write_video
     from goalreel.views.swarm import count_cars

@@ -21,9 +21,8 @@ from goalreel.films.render import render_states
 from goalreel.films.segment import encode_segment
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
-from goalreel.rendering.atlas import draw_atlas
+from goalreel.rendering.atlas import draw_atlas, make_style
 from goalreel.rendering.frame_cache import FrameCache
-from goalreel.rendering.styles import make_style
 from goalreel.simulation.reaches import simulate_reaches
 from goalreel.simulation.trajectories import Trajectories, write_trajectories
 

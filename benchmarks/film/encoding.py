@@ -135,9 +135,8 @@ def mountain_car(folder: Path, reaches: int):
     from goalreel.films.render import render_states
     from goalreel.policies.policy import make_policy
     from goalreel.provenance.spec import parse_spec
-    from goalreel.rendering.atlas import draw_atlas, write_atlas
+    from goalreel.rendering.atlas import draw_atlas, make_style, write_atlas
     from goalreel.rendering.frame_cache import write_cache
-    from goalreel.rendering.styles import make_style
     from goalreel.simulation.reaches import simulate_reaches
     from goalreel.simulation.trajectories import write_trajectories
 

@@ -164,9 +164,8 @@ def rendered(results: Path, count: int) -> Iterator[tuple[str, Taken]]:
     import goalreel
     from goalreel.films.render import render_states
     from goalreel.provenance.spec import NO_SPEC
-    from goalreel.rendering.atlas import read_atlas
+    from goalreel.rendering.atlas import make_style, read_atlas
     from goalreel.rendering.frame_cache import write_cache
-    from goalreel.rendering.styles import make_style
 
     path = results / "frames" / "00000.npz"
     cache = goalreel.open_cache(path)

@@ -16,11 +16,10 @@ from goalreel.films.segment import assemble_segment
 from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import Stream, pps, sps
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.rendering.atlas import Atlas, state_keys
+from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import cut_patches
 from goalreel.rendering.overlay import captions, empty_card, overlaid
-from goalreel.rendering.styles import Style
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.workflow.config import load_config
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.atlas import Atlas, state_keys
+from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import Layer, cut_patches, join
-from goalreel.rendering.styles import Style
 from goalreel.simulation.trajectories import Trajectories
 
 

@@ -11,6 +11,7 @@ user's cache folder across runs. The file is a compressed .npz without objects:
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,10 +19,11 @@ import numpy as np
 
 from goalreel.files import npz
 from goalreel.provenance.spec import NO_SPEC, Spec, parse_spec
+from goalreel.rendering.gymnasium_style import GymnasiumStyle
 from goalreel.rendering.layers import Patches, cut_patches
-from goalreel.rendering.styles import Style
-from goalreel.simulation.trajectories import Trajectories
+from goalreel.rendering.vector_style import PALETTES, VectorStyle
 
+Style = GymnasiumStyle | VectorStyle
 VERSION = 1
 _KIND = "atlas"
 
@@ -50,6 +52,16 @@ def names_of(keys: np.ndarray) -> list[bytes]:
     return [data[start : start + length] for start in range(0, len(data), length)]
 
 
+def make_style(env: str, render: Mapping) -> Style:
+    """Return the style of a Mountain Car's pictures.
+
+    render: that section of the configuration: style, width, height, palette.
+    """
+    if render["style"] == "gymnasium":
+        return GymnasiumStyle(env)
+    return VectorStyle(env, (render["width"], render["height"]), PALETTES[render["palette"]])
+
+
 def draw_atlas(style: Style, spec: Spec = NO_SPEC) -> Atlas:
     """Draw every picture of a style."""
     keys = style.all_keys()
@@ -73,7 +85,7 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     )
 
 
-def state_keys(trajectories: Trajectories, style: Style) -> np.ndarray:
+def state_keys(trajectories, style: Style) -> np.ndarray:
     """Return the key of each state of a shard, (states, k) int64, in Gymnasium's precision."""
     positions = trajectories.states[:, 0]
     keys = style.keys(positions.astype(np.float32) if style.float32_states else positions)

@@ -17,10 +17,9 @@ from goalreel.errors import GoalreelError
 from goalreel.films.render import render_states
 from goalreel.films.scene import Scene, open_scene
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.rendering.atlas import Atlas, read_atlas
+from goalreel.rendering.atlas import Atlas, make_style, read_atlas
 from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
 from goalreel.rendering.overlay import captions, overlaid
-from goalreel.rendering.styles import make_style
 from goalreel.simulation.episodes import FrameRecorder
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import (

@@ -14,9 +14,8 @@ import numpy as np
 from goalreel.arrays import ranges
 from goalreel.errors import GoalreelError
 from goalreel.films.render import find_pictures
-from goalreel.rendering.atlas import Atlas, state_keys
+from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.layers import Patches
-from goalreel.rendering.styles import Style
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
 

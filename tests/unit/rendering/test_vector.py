@@ -8,10 +8,9 @@ from gymnasium_frames import drawn
 
 from goalreel.films.render import render_states
 from goalreel.provenance.spec import canonical, parse_spec
-from goalreel.rendering.atlas import draw_atlas, read_atlas, write_atlas
+from goalreel.rendering.atlas import draw_atlas, make_style, read_atlas, write_atlas
 from goalreel.rendering.frame_cache import open_cache, write_cache
 from goalreel.rendering.gymnasium_style import MIN_POSITION, SCALE
-from goalreel.rendering.styles import make_style
 from goalreel.rendering.vector_style import PALETTES
 
 SIZES = [(600, 400), (160, 120), (960, 540), (400, 600), (3840, 2160)]

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock, patch
 
@@ -83,7 +82,7 @@ class LockStep:
 
 
 def new_trainer(decisions: int = 1000) -> Trainer:
-    settings = replace(SETTINGS, decisions=decisions)
+    settings = PipelineSettings(**SECTION | {"decisions": decisions, "autocast": False})
     trainer = Trainer(settings, PixelLearner(settings, 3, settings.seed))
     trainer._thread = Mock(submit=lambda call: call_when_needed(call))
     return trainer
@@ -144,7 +143,7 @@ def test_updates_are_due_by_the_replay_ratio():
 def test_the_best_evaluation_is_kept_and_so_are_the_checkpoints():
     learner = Mock(device="cpu")
     with patch("goalreel.training.pixels.trainer.FrameReplay", return_value=Mock(device="cpu")):
-        trainer = Trainer(replace(SETTINGS, decisions=2000), learner)
+        trainer = Trainer(PipelineSettings(**SECTION | {"decisions": 2000}), learner)
     assert trainer.due == [0, 400, 500, 1000, 1500, 2000] and trainer.best is None
     for steps, mean in ((0, -200.0), (399, None), (420, -150.0), (1100, -120.0), (2000, -130.0)):
         learner.weights.return_value = {"of": np.array(steps)}

@@ -16,7 +16,6 @@ it.
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +34,7 @@ _FREE = ("decisions", "replay_ratio", "python", "evaluate_every", "games", "auto
 def identity_of(game: Mapping, settings: PipelineSettings, actions: int, code: str = "") -> dict:
     """Return what two trainings must share for one to resume the other; plain values."""
     identity = {f"game.{name}": value for name, value in game.items()}
-    identity |= {f"pixels.{n}": v for n, v in asdict(settings).items() if n not in _FREE}
+    identity |= {f"pixels.{n}": v for n, v in vars(settings).items() if n not in _FREE}
     layers = {"layers.network": NETWORKS[settings.network], "layers.actions": actions}
     return identity | layers | {"code": code}
 

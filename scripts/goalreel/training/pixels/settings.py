@@ -1,43 +1,21 @@
 """The settings of a training from pixels; no PyTorch is needed to read them."""
 
 import sys
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 RING = 16  # steps of each environment that a collector may be ahead of the trainer
 
 
-@dataclass(frozen=True)
-class PipelineSettings:
-    """How to train: the options of the configuration's section `pixels`, and how to compute."""
+class PipelineSettings(SimpleNamespace):
+    """How to train: the options of `configuration.options.Pixels`, which says what each means.
 
-    game: str
-    frame_skip: int
-    network: str  # its name in pixel_network.NETWORKS
-    dueling: bool  # separate values of states and advantages of actions
-    double: bool  # Double DQN (H. van Hasselt et al., 2016)
-    n_step: int
-    collectors: int
-    environments: int  # of each collector
-    decisions: int
-    buffer: int  # decisions
-    learning_starts: int  # decisions
-    exploration: int  # decisions
-    final_epsilon: float
-    python: str | None  # the collectors' interpreter, None for this one
-    seed: int
-    replay_ratio: float  # samples learned for each decision taken in
-    batch: int
-    learning_rate: float  # of Adam
-    discount: float  # of what follows an action, however many frames it lasts
-    gradient_clip: float  # the most that the gradient's norm may be, 0 for no limit
-    publish_every: int  # updates
-    target_every: int  # decisions
-    evaluate_every: int  # decisions
-    games: int  # of an evaluation
-    checkpoints: list[int]  # decisions
-    stack: int = 4  # frames of an observation
-    autocast: bool = True  # bfloat16 on a CPU that computes in it; float16, scaled, on CUDA
-    device: str | None = None  # of PyTorch, None for CUDA where it is
+    Attributes:
+        stack: frames of an observation.
+        autocast: compute in bfloat16 on a CPU that can; in float16, scaled, on CUDA.
+        device: of PyTorch, None for CUDA where it is.
+    """
+
+    stack, autocast, device = 4, True, None
 
     @property
     def interpreter(self) -> str:

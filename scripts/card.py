@@ -22,8 +22,8 @@ def card(spec, frames: Shards, trajectories: Shards, readme, replay, results, su
     from goalreel.rendering.captions import default_captions
     from goalreel.report.card import LIBRARIES, evaluation, is_deterministic, page, write_card
     from goalreel.views.filmed_episodes import read_filmed
-    from goalreel.views.shard_files import write_video
     from goalreel.views.triggers import chosen_episodes
+    from goalreel.views.view_files import write_video
 
     config, policy = spec.config, spec.config["policy"]
     filmed = read_filmed(trajectories, frames, config["env"], config["unit"])

@@ -6,7 +6,7 @@ from goalreel.stage_program import Shards, stage
 @stage
 def phase(spec, trajectories: Shards, output):
     from goalreel.views.phase import portraits, read_trails
-    from goalreel.views.shard_files import write_video
+    from goalreel.views.view_files import write_video
 
     trails = read_trails(trajectories, spec.config["env"])
     frames = write_video(output, portraits(trails), spec)

@@ -6,7 +6,7 @@ greatest return (of reaches, from the shortest to the longest).
 
 from goalreel.stage_program import Shards, stage
 
-_ROWS, _MOST = 8, 20
+_ROWS, _MAX_ROWS = 8, 20
 
 
 @stage
@@ -19,8 +19,8 @@ def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, pr
     from goalreel.views.filmed_episodes import read_filmed
     from goalreel.views.poster import draw_poster
     from goalreel.views.preview import preview as encode_preview
-    from goalreel.views.shard_files import write_png
     from goalreel.views.triggers import chosen_episodes
+    from goalreel.views.view_files import write_png
 
     filmed = read_filmed(trajectories, frames, spec.config["env"], spec.config["unit"])
     trigger = spec.config["stills"]["episode_trigger"]
@@ -33,7 +33,7 @@ def stills(spec, frames: Shards, trajectories: Shards, poster, contact_sheet, pr
     median, fps = filmed.median(), spec.config["film.fps"]
     data, summary = encode_preview(median.cache, median.frames, fps, spec.text)
     write_png(poster, draw_poster(filmed), spec.text)
-    write_png(contact_sheet, draw_sheet(filmed, chosen[:_MOST]), spec.text)
+    write_png(contact_sheet, draw_sheet(filmed, chosen[:_MAX_ROWS]), spec.text)
     with replacing(preview) as temporary:
         temporary.write_bytes(data)
     write_sums(sums, [poster, contact_sheet, preview])

@@ -7,8 +7,8 @@ from goalreel.stage_program import Shards, stage
 def swarm(spec, atlas, trajectories: Shards, output):
     from goalreel.rendering.atlas import make_style, read_atlas
     from goalreel.simulation.trajectories import read_trajectories
-    from goalreel.views.shard_files import write_video
     from goalreel.views.swarm import count_cars
+    from goalreel.views.view_files import write_video
 
     style = make_style(spec.config["env"], spec.config["render"])
     cars = count_cars(map(read_trajectories, trajectories), read_atlas(atlas), style)

@@ -10,8 +10,8 @@ import pandas as pd
 from goalreel.errors import GoalreelError
 
 # Rows of a page. One of a million, 48 MB, took 123 MB of Chromium's heap; larger were not tried.
-MOST = 2_000_000
-_PIECE = 100_000  # rows of an object of the script; the page holds them in typed arrays
+MAX_ROWS = 2_000_000
+_PIECE_ROWS = 100_000  # rows of an object of the script; the page holds them in typed arrays
 # As captions.outcome names them.
 _OUTCOMES = {"reach": ("reached", "failed"), "episode": ("terminated", "truncated", "stopped")}
 _ENDINGS = {"reach": ("reached",), "episode": ("terminated", "truncated")}  # columns of the table
@@ -63,15 +63,15 @@ def write_rows(path: Path, table: pd.DataFrame, fps: int, unit: str) -> Totals:
 
     Raises GoalreelError if there are more than a page can hold.
     """
-    if len(table) > MOST:
+    if len(table) > MAX_ROWS:
         raise GoalreelError(
-            f"the report's page lists up to {MOST:,} episodes, and the film has more; "
+            f"the report's page lists up to {MAX_ROWS:,} episodes, and the film has more; "
             f"film fewer for a report. episodes.csv lists all of them."
         )
     names, ended, decimals = _OUTCOMES[unit], outcomes(table, unit), _decimals(table["return"])
     frames = (table["start_s"] * fps).round().astype(np.int64)
     table = table.assign(outcome=ended, frame=frames)
-    pieces = (_data(table[i : i + _PIECE], unit) for i in range(0, len(table), _PIECE))
+    pieces = (_data(table[i : i + _PIECE_ROWS], unit) for i in range(0, len(table), _PIECE_ROWS))
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         stream.write(f'const GOALREEL = {{"fps":{fps},"unit":"{unit}",')
         stream.write(f'"outcomes":{json.dumps(names)},"pieces":[\n')

@@ -23,10 +23,10 @@ from goalreel.report.trajectory_plots import Sample, plot_actions, plot_states
 
 Plot = tuple[Figure, str, str]  # with its title and its finding in a sentence or two
 
-_POINTS, _RETURNS = 2000, 20_000  # episodes that are shown
-_BARS = 60
+_MAX_POINTS, _MAX_RETURNS = 2000, 20_000  # episodes that are shown
+_MAX_BARS = 60
 _MARKERS = {"terminated": "o", "truncated": "^", "stopped": "s"}
-_SMOOTH = 20  # episodes from which on a running mean is drawn
+_MIN_SMOOTHED = 20  # episodes from which on a running mean is drawn
 _HOLLOW = {"markerfacecolor": "none", "markeredgecolor": FILL, "markeredgewidth": 0.8}
 
 
@@ -104,7 +104,7 @@ def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: st
     """Return a histogram with one value marked; bars of whole numbers have as many of them each."""
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
     low, high = values.min(), values.max()
-    bars = min(_BARS, max(int(2 * len(values) ** 0.5), 12))
+    bars = min(_MAX_BARS, max(int(2 * len(values) ** 0.5), 12))
     edges = np.linspace(low, high, bars + 1)
     if (values == values.round()).all():
         width = -(-(high - low + 1) // bars)
@@ -122,7 +122,7 @@ def plot_return_by_episode(run: Run) -> Plot | None:
     if _constant(run.episodes["return"]):
         return None
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
-    rows = run.episodes.iloc[spread(range(len(run.episodes)), _RETURNS)]
+    rows = run.episodes.iloc[spread(range(len(run.episodes)), _MAX_RETURNS)]
     values, count, ended = rows["return"], len(rows), outcomes(rows, "episode")
     size = 4 if count <= 500 else 2
     for number, (kind, marker) in enumerate(_MARKERS.items()):
@@ -132,7 +132,7 @@ def plot_return_by_episode(run: Run) -> Plot | None:
             axes.plot(of_kind.index, of_kind, marker, markersize=size, label=label, **_HOLLOW)
     shown = _chosen(count, len(run.episodes), run.unit).removesuffix(",")
     text = f"The return of {shown}, in film order"
-    if count >= _SMOOTH:
+    if count >= _MIN_SMOOTHED:
         window = max(min(count // 10, 100), 5)
         means, label = values.rolling(window).mean(), f"mean of the last {window}"
         axes.plot(means.index, means, color=MARK, lw=1.8, label=label)
@@ -152,7 +152,7 @@ def plot_initial_position(run: Run) -> Plot | None:
     rows = run.counted.dropna(subset="initial_position")
     if len(rows) < 2:
         return None
-    rows = rows.iloc[spread(range(len(rows)), _POINTS)]
+    rows = rows.iloc[spread(range(len(rows)), _MAX_POINTS)]
     figure, (axes,) = panels(1, 1, 5.5, 3.8)
     # Hollow circles: where many overlap, they grow dark.
     axes.plot(rows["initial_position"], rows["steps"], "o", markersize=4, **_HOLLOW)

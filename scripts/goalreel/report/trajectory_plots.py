@@ -17,13 +17,13 @@ from goalreel.files.svg_plot import FILL
 from goalreel.report.plot_style import panels, whole
 from goalreel.simulation.trajectories import read_trajectories
 
-_SHARDS, _EPISODES, _ACTIONS = 24, 120, 100_000  # of a sample, at most
-_CURVES = 40  # episodes whose states are shown
-_POINTS = 200  # of each of them
-_MOST_NUMBERS = 8  # of a state that is plotted
-_MOST_PANELS = 6  # numbers of an action
-_MOST_BARS = 32  # actions that have a bar each
-_NAMED = 6  # actions whose shares the caption tells
+_MAX_SHARDS, _MAX_EPISODES, _MAX_ACTIONS = 24, 120, 100_000  # of a sample, at most
+_MAX_CURVES = 40  # episodes whose states are shown
+_CURVE_POINTS = 200  # of each of them
+_MAX_NUMBERS = 8  # of a state that is plotted
+_MAX_PANELS = 6  # numbers of an action
+_MAX_BARS = 32  # actions that have a bar each
+_MAX_NAMED = 6  # actions whose shares the caption tells
 _BINS = 41
 
 
@@ -47,14 +47,14 @@ def read_sample(trajectories: Sequence[Path], unit: str) -> Sample:
         GoalreelError: as `read_trajectories`.
     """
     states, returns, actions = [], [], []
-    chosen = spread(trajectories, _SHARDS)
+    chosen = spread(trajectories, _MAX_SHARDS)
     for path in chosen:
         shard = read_trajectories(path)
         rows = np.flatnonzero(shard.episodes.reached | (unit != "reach"))
-        rows = spread(rows, max(_EPISODES // len(chosen), 1))
+        rows = spread(rows, max(_MAX_EPISODES // len(chosen), 1))
         states += [shard.episode(row)[0].copy() for row in rows]
         returns.append(shard.episodes.return_[rows])
-        steps = spread(range(len(shard.actions)), max(_ACTIONS // len(chosen), 1))
+        steps = spread(range(len(shard.actions)), max(_MAX_ACTIONS // len(chosen), 1))
         actions.append(shard.actions.reshape(len(shard.actions), -1)[steps])
     return Sample(states, np.concatenate(returns), np.concatenate(actions))
 
@@ -64,9 +64,9 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
 
     total: how many episodes the sample was chosen from.
     """
-    if not sample.states or not 0 < sample.states[0].shape[1] <= _MOST_NUMBERS:
+    if not sample.states or not 0 < sample.states[0].shape[1] <= _MAX_NUMBERS:
         return None
-    chosen = spread(range(len(sample.states)), _CURVES)
+    chosen = spread(range(len(sample.states)), _MAX_CURVES)
     states, returns = [sample.states[i] for i in chosen], sample.returns[chosen]
     width, varied = states[0].shape[1], returns.min() < returns.max()
     columns = 1 if width == 1 else 2
@@ -75,7 +75,7 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
         curves = []
         for values in states:
             # The last state too, which is where the episode ended.
-            steps = np.unique(np.linspace(0, len(values) - 1, _POINTS).round().astype(int))
+            steps = np.unique(np.linspace(0, len(values) - 1, _CURVE_POINTS).round().astype(int))
             curves.append(np.stack([steps, values[steps, number]], axis=1))
         lines = LineCollection(curves, cmap="cividis", linewidths=0.7, alpha=0.8)
         lines.set_array(returns)
@@ -96,7 +96,7 @@ def plot_states(sample: Sample, unit: str, total: int) -> tuple[Figure, str, str
 
 def plot_actions(actions: np.ndarray) -> tuple[Figure, str, str]:
     """Draw how often which action was taken: a bar each, or a histogram of each number."""
-    numbers = actions.T[:_MOST_PANELS]
+    numbers = actions.T[:_MAX_PANELS]
     count, is_whole = len(numbers), actions.dtype.kind in "iub"
     columns = min(count, 3)
     height = 3.8 if count == 1 else -(-count // columns) * 1.9 + 0.3
@@ -122,7 +122,7 @@ def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
     low, high = values.min(), values.max()
     edges = np.linspace(low, high, _BINS) if low < high else [low - 0.5, low + 0.5]
     style = {"edgecolor": "white", "lw": 0.3}
-    if is_whole and int(high) - int(low) < _MOST_BARS:
+    if is_whole and int(high) - int(low) < _MAX_BARS:
         edges, style = np.arange(min(int(low), 0), int(high) + 2) - 0.5, {"rwidth": 0.8}
         axes.xaxis.set_major_locator(whole())
     axes.hist(values, edges, weights=np.full(len(values), 1 / len(values)), color=FILL, **style)
@@ -131,7 +131,7 @@ def _draw_actions(axes, values: np.ndarray, is_whole: bool) -> None:
 def _describe_actions(actions: np.ndarray, numbers: np.ndarray, is_whole: bool) -> str:
     """Return the plot's finding in a sentence."""
     text = f"What was done in {len(actions):,} steps"
-    text += ", evenly chosen" if len(actions) == _ACTIONS else ""
+    text += ", evenly chosen" if len(actions) == _MAX_ACTIONS else ""
     if len(numbers) < actions.shape[1]:
         return f"{text}: the first {len(numbers)} of an action's {actions.shape[1]} numbers."
     if len(numbers) > 1:
@@ -139,6 +139,6 @@ def _describe_actions(actions: np.ndarray, numbers: np.ndarray, is_whole: bool) 
     if not is_whole:
         return f"{text}: actions from {actions.min():.3g} to {actions.max():.3g}."
     values, counts = np.unique(actions, return_counts=True)
-    often = np.argsort(-counts, kind="stable")[:_NAMED]
+    often = np.argsort(-counts, kind="stable")[:_MAX_NAMED]
     shares = ", ".join(f"{values[i]} in {counts[i] / len(actions):.1%}" for i in often)
     return f"{text}: action {shares}."

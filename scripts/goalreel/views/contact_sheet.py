@@ -11,8 +11,8 @@ from goalreel.rendering.captions import default_captions
 from goalreel.rendering.text import Colour, draw_text
 from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
 
-_WIDEST, _HIGHEST = 320, 480  # pixels of a thumbnail; in these small frames are enlarged whole
-_NARROWEST = 120  # of a column, for what is written below
+_MAX_WIDTH, _MAX_HEIGHT = 320, 480  # of a thumbnail; in these small frames are enlarged whole
+_MIN_COLUMN = 120  # of a column, for what is written below
 _SIZE = 15  # of the captions, in pixels
 _MARGIN = 24
 _GAP = 12  # between thumbnails
@@ -38,7 +38,7 @@ def _draw_row(episode: Episode, template: str) -> np.ndarray:
     steps = 0, last // 2, last
     frames = [thumbnail(episode.cache[episode.frames[step]]) for step in steps]
     height, width = frames[0].shape[:2]
-    column = max(width, _NARROWEST)
+    column = max(width, _MIN_COLUMN)
     across = len(steps) * (column + _GAP) - _GAP
     caption = draw_text(episode.caption(template), _SIZE, _INK, _PAPER, across)
     labels = [draw_text(f"step {n:,}", _SIZE * 0.8, _GREY, _PAPER, column) for n in steps]
@@ -57,7 +57,7 @@ def _draw_row(episode: Episode, template: str) -> np.ndarray:
 def thumbnail(frame: np.ndarray) -> np.ndarray:
     """Return a frame, (H, W, 3) uint8, at the sheet's width, or a smaller one several times."""
     height, width = frame.shape[:2]
-    if width <= _WIDEST:
-        return enlarged(frame, max(min(_WIDEST // width, _HIGHEST // height), 1))
-    size = (_WIDEST, max(height * _WIDEST // width, 1))
+    if width <= _MAX_WIDTH:
+        return enlarged(frame, max(min(_MAX_WIDTH // width, _MAX_HEIGHT // height), 1))
+    size = (_MAX_WIDTH, max(height * _MAX_WIDTH // width, 1))
     return np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))

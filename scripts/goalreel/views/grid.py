@@ -22,10 +22,10 @@ from goalreel.views.grid_page import PAPER, band, band_rows, page_frames
 from goalreel.views.scaled_frames import ScaledFrames
 
 _GUTTER = 2  # pixels between cells: even, as chroma samples cover 2x2 pixels
-_WIDEST, _HIGHEST = 1920, 1080  # of the whole picture
-_NARROWEST, _LOWEST = 64, 16  # of a cell's picture; x264 takes none below 16
-_MOST_ROWS = 20  # and columns, as in the options' models
-_FEWEST, _MOST = 8, 12  # cells of a page where neither side is given; a few episodes take one page
+_MAX_WIDTH, _MAX_HEIGHT = 1920, 1080  # of the whole picture
+_MIN_WIDTH, _MIN_HEIGHT = 64, 16  # of a cell's picture; x264 takes none below 16
+_MAX_ROWS = 20  # and columns, as in the options' models
+_MIN_CELLS, _MAX_CELLS = 8, 12  # of a page where neither side is given; a few take one page
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,9 @@ def choose_layout(
     Raises GoalreelError if the cells would be too small.
     """
     free = not (rows or columns)
-    fewest, most = (episodes if episodes <= _MOST else _FEWEST, _MOST) if free else (1, math.inf)
-    sides, found = range(1, _MOST_ROWS + 1), []
+    few = episodes if episodes <= _MAX_CELLS else _MIN_CELLS
+    fewest, most = (few, _MAX_CELLS) if free else (1, math.inf)
+    sides, found = range(1, _MAX_ROWS + 1), []
     for r, c in itertools.product([rows] if rows else sides, [columns] if columns else sides):
         empty = (not rows and (r - 1) * c >= episodes) or (not columns and r * (c - 1) >= episodes)
         if not empty and fewest <= r * c <= most:
@@ -76,8 +77,8 @@ def choose_layout(
             return area, count
         pages = -(-episodes // count)
         # How far the page is from the video's shape, and how much of the pages is empty.
-        other = abs(math.log(width / height * _HIGHEST / _WIDEST)) - episodes / (pages * count)
-        return area / pages, -other
+        wide = abs(math.log(width / height * _MAX_HEIGHT / _MAX_WIDTH))
+        return area / pages, episodes / (pages * count) - wide
 
     return max(found, key=worth)
 
@@ -88,19 +89,19 @@ def layout(rows: int, columns: int, frame: tuple[int, int], captions: bool) -> L
     frame: the frames' width and height. captions: whether there is a band for one above each
     picture. Raises GoalreelError if the pictures would be too small.
     """
-    wide = (_WIDEST + _GUTTER) // columns - _GUTTER
+    wide = (_MAX_WIDTH + _GUTTER) // columns - _GUTTER
     band = band_rows(wide) if captions else 0
-    room = wide, (_HIGHEST + _GUTTER) // rows - _GUTTER - band
+    room = wide, (_MAX_HEIGHT + _GUTTER) // rows - _GUTTER - band
     times = min(room[0] // frame[0], room[1] // frame[1], fitting_scale(frame[::-1]))
     # A whole multiple, or else a part.
     scales = [(times, 1)] if times else [(room[0], frame[0]), (room[1], frame[1])]
     over, under = min(scales, key=lambda scale: scale[0] / scale[1])
     width, height = (side * over // under & ~1 for side in frame)
-    if width < _NARROWEST or height < _LOWEST:
+    if width < _MIN_WIDTH or height < _MIN_HEIGHT:
         raise GoalreelError(
             f"a grid of {rows} rows and {columns} columns has cells of {width}x{height} pixels for "
-            f"frames of {frame[0]}x{frame[1]}; allowed: {_NARROWEST}x{_LOWEST} and more; choose "
-            f"fewer rows or columns"
+            f"frames of {frame[0]}x{frame[1]}; allowed: {_MIN_WIDTH}x{_MIN_HEIGHT} and more; "
+            f"choose fewer rows or columns"
         )
     return Layout(rows, columns, (width, height), band)
 

@@ -16,7 +16,7 @@ from goalreel.errors import GoalreelError
 from goalreel.files.svg_plot import GRID, mark_x, styled
 from goalreel.simulation.trajectories import read_summary, read_trajectories
 
-MOST = 2000  # trajectories that are drawn: more would cost, and show nothing more
+MAX_TRAILS = 2000  # trajectories that are drawn: more would cost, and show nothing more
 SIZE = (600, 400)  # width and height in pixels
 PLANE = (72, 54, 582, 342)  # left, top, right and bottom of the plane; the last two lie outside
 _DPI = 100
@@ -25,8 +25,8 @@ _LARGE, _SMALL = 10, 9  # sizes of text in points
 _ROOM = 0.04  # of each range, beyond its ends
 _FINER = 3  # the plane is drawn so many times larger and reduced, which is its antialiasing
 _LINE, _DOT = 1.2, 2.6  # a line's width and a head's radius in pixels
-# The lines of n trajectories have the opacity n ** -_FADING, but never less than _FAINTEST.
-_FADING, _FAINTEST = 0.2, 0.3
+# The lines of n trajectories have the opacity n ** -_FADING, but never less than _MIN_OPACITY.
+_FADING, _MIN_OPACITY = 0.2, 0.3
 # From violet-blue to amber: lightness rises all the way, so that it can be read without hues.
 _COLORS = ((58, 28, 128), (40, 88, 156), (20, 138, 142), (88, 178, 92), (228, 182, 36))
 
@@ -95,7 +95,7 @@ class Trails:
 
 
 def read_trails(paths: Sequence[Path], env: str) -> Trails:
-    """Return the trajectories that reached the goal, or MOST of them, evenly from the whole run.
+    """Return the trajectories that reached the goal, at most MAX_TRAILS, evenly from the whole run.
 
     Which are taken does not depend on the sharding.
 
@@ -115,7 +115,7 @@ def read_trails(paths: Sequence[Path], env: str) -> Trails:
         )
     reached = [np.flatnonzero(read_summary(path).episodes.reached) for path in paths]
     total = sum(map(len, reached))
-    count = min(total, MOST)
+    count = min(total, MAX_TRAILS)
     taken, first, episodes = np.arange(count) * total // max(count, 1), 0, []
     for rows, trajectories in zip(reached, map(read_trajectories, paths), strict=True):
         chosen = rows[taken[(taken >= first) & (taken < first + len(rows))] - first]
@@ -153,7 +153,7 @@ def portraits(trails: Trails) -> Iterator[np.ndarray]:
     plane = page[top:bottom, left:right]
     canvas = Image.fromarray(plane.repeat(_FINER, axis=0).repeat(_FINER, axis=1))
     pen = ImageDraw.Draw(canvas, "RGBA")
-    opacity = max(len(trails.steps) ** -_FADING, _FAINTEST)
+    opacity = max(len(trails.steps) ** -_FADING, _MIN_OPACITY)
     width, radius = round(_LINE * _FINER), _DOT * _FINER
     radius *= (1 + opacity) / 2  # a crowd's heads are smaller
     inks = [tuple(ink) for ink in colors(trails.steps).tolist()]

@@ -18,8 +18,8 @@ from goalreel.rendering.overlay import fitting_scale
 from goalreel.rendering.text import Colour, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisodes
 
-_FAINTEST, _STRONGEST = 0.12, 0.7  # opacity of the earliest and of the last but one
-_FEW = 4
+_MIN_OPACITY, _MAX_OPACITY = 0.12, 0.7  # opacity of the earliest and of the last but one
+_MIN_GHOSTS = 4
 _GAP = 0.02  # of the frame's width, left around what is drawn
 _FRAMES = 400  # of a long episode that are looked at
 _STILLNESS = 25  # frames whose median is what stands still
@@ -63,10 +63,10 @@ def stroboscope(cache: FrameCache, frames: range) -> np.ndarray:
     still = np.sort(sample, axis=0)[len(sample) // 2]
     *earlier, last = spread(frames, _FRAMES)
     chosen = _apart(cache, earlier, last, still, 0)
-    if len(chosen) < _FEW:
+    if len(chosen) < _MIN_GHOSTS:
         chosen = _apart(cache, earlier, last, still, 0.5)
     canvas = still.astype(np.float64)
-    strengths = np.linspace(_FAINTEST, _STRONGEST, len(chosen) + 1)[1:].tolist()
+    strengths = np.linspace(_MIN_OPACITY, _MAX_OPACITY, len(chosen) + 1)[1:].tolist()
     for frame, strength in zip([*reversed(chosen), last], [*strengths, 1], strict=True):
         picture = cache[frame]
         moved = (picture != still).any(axis=2)

@@ -13,41 +13,41 @@ from goalreel.arrays import spread
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
 
-LIMIT = 500_000  # bytes: the file has fewer
-_WIDEST = 600  # pixels
-_NARROWEST = 160
-_FASTEST = 50  # frames per second; browsers slow down what is faster
-_MOST = 300  # frames, for the sake of memory
-_REST = 1000  # milliseconds that the last frame stays, before all starts again
+MAX_BYTES = 500_000  # bytes: the file has fewer
+_MAX_WIDTH = 600  # pixels
+_MIN_WIDTH = 160
+_MAX_FPS = 50  # frames per second; browsers slow down what is faster
+_MAX_FRAMES = 300  # frames, for the sake of memory
+_REST_MS = 1000  # milliseconds that the last frame stays, before all starts again
 _QUALITY = 70  # of 100; of the effort where there is no loss
-_CARE = 0.95  # a picture of half the pixels takes more than half the bytes
+_MARGIN = 0.95  # a picture of half the pixels takes more than half the bytes
 _IMAGE_DESCRIPTION = 0x010E  # the number of this Exif field
 
 
 def preview(cache: FrameCache, frames: range, fps: int, comment: str) -> tuple[bytes, str]:
-    """Return an episode as animated WebP of fewer than LIMIT bytes, and a summary for the log.
+    """Return an episode as animated WebP of fewer than MAX_BYTES bytes, and a summary for the log.
 
     frames: the numbers of its frames; comment: what the file keeps about its making.
     """
     high, wide = cache.background.shape[:2]
-    times = max(min(fitting_scale((high, wide)), _WIDEST // wide), 1)
-    width = min(times * wide, _WIDEST)
-    count = max(min(len(frames), len(frames) * _FASTEST // fps, _MOST), 1)
+    times = max(min(fitting_scale((high, wide)), _MAX_WIDTH // wide), 1)
+    width = min(times * wide, _MAX_WIDTH)
+    count = max(min(len(frames), len(frames) * _MAX_FPS // fps, _MAX_FRAMES), 1)
     options = {"lossless": True, "exif": Image.Exif()}
     options["exif"][_IMAGE_DESCRIPTION] = comment
     while True:
         size = (width, max(high * width // wide, 1))
         data = _animation(cache, spread(frames, count), fps, size, options)
-        share = LIMIT / len(data)
+        share = MAX_BYTES / len(data)
         if share > 1:
             break
         if options["lossless"]:
             options["lossless"] = False
-        elif width > _NARROWEST:
-            width = max(int(width * share**0.5 * _CARE), _NARROWEST)
+        elif width > _MIN_WIDTH:
+            width = max(int(width * share**0.5 * _MARGIN), _MIN_WIDTH)
         else:
             assert count > 1, f"one frame of {size[0]}x{size[1]} takes {len(data)} bytes"
-            count = max(int(count * share * _CARE), 1)
+            count = max(int(count * share * _MARGIN), 1)
     loss = "without loss" if options["lossless"] else "with loss"
     summary = f"{count} of {len(frames)} frames at {size[0]}x{size[1]} {loss} in {len(data)} bytes"
     return data, summary
@@ -64,6 +64,6 @@ def _animation(
     moments = [round((frame - frames[0]) * 1000 / fps) for frame in frames]
     durations = [later - moment for moment, later in itertools.pairwise(moments)]
     stream = io.BytesIO()
-    shown = {"save_all": True, "append_images": images[1:], "duration": [*durations, _REST]}
+    shown = {"save_all": True, "append_images": images[1:], "duration": [*durations, _REST_MS]}
     images[0].save(stream, "WEBP", loop=0, quality=_QUALITY, method=4, **shown, **options)
     return stream.getvalue()

@@ -20,7 +20,7 @@ from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import cut_patches
 
 _REACH = 3  # pixels to each side of a scaled one that Lanczos takes into account
-_ROOM = 192 << 20  # bytes of drawn pictures that are kept, at most
+_KEPT_BYTES = 192 << 20  # bytes of drawn pictures that are kept, at most
 
 
 class ScaledFrames:
@@ -45,7 +45,7 @@ class ScaledFrames:
         self._patches = None if isinstance(layer, Drawn) else layer.patches
         self._digests = self._patches.digests() if self._patches else []
         self._planes = planar(self._background)
-        self._most = math.inf if self._patches else _ROOM // self._planes.size
+        self._max_kept = math.inf if self._patches else _KEPT_BYTES // self._planes.size
 
     def frames(self, which: range) -> Iterator[np.ndarray]:
         """Yield frames as Yuv420p.frames."""
@@ -75,7 +75,7 @@ class ScaledFrames:
             pixels, box = None, patches.boxes[number].tolist()
             key = self._identity, self._digests[number]
         if key not in self._kept:
-            if len(self._kept) >= self._most:
+            if len(self._kept) >= self._max_kept:
                 self._kept.pop(next(iter(self._kept)))
             pixels = cache[frame] if pixels is None else pixels
             cut = cut_patches(self._background, [self._scaled(pixels, *box)])

@@ -19,10 +19,10 @@ from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories
 
-_FAINTEST = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen
-_OPAQUE = 1e-4  # of the background; where less of it shines through, none does
+_MIN_OPACITY = 0.04  # the least opacity, 10 of 255 levels, so that a single car can be seen
+_MIN_SHINE = 1e-4  # of the background; where less of it shines through, none does
 _STRIP, _MARGIN, _LETTERS = 34 / 400, 12 / 400, 16 / 400  # the counter's, in frame heights
-_SMALLEST = 8  # pixels of its letters
+_MIN_SIZE = 8  # pixels of its letters
 _DARK, _LIGHT = 24, 236  # its ink on a light and on a dark background
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # Rec. ITU-R BT.709-6, 3.2
 
@@ -76,7 +76,7 @@ class Swarm:
 
 def opacity(cars: int) -> float:
     """Return how opaque a car of a swarm is: 1 if it is alone, less among many."""
-    return max(1 / math.sqrt(cars), _FAINTEST)
+    return max(1 / math.sqrt(cars), _MIN_OPACITY)
 
 
 def _clear(alpha: float) -> np.ndarray:
@@ -85,7 +85,7 @@ def _clear(alpha: float) -> np.ndarray:
     By products, since a power's last bit differs from machine to machine.
     """
     left = [1.0]
-    while left[-1] > _OPAQUE:
+    while left[-1] > _MIN_SHINE:
         left.append(left[-1] * (1 - alpha))
     return np.array([*left[:-1], 0.0])
 
@@ -136,7 +136,7 @@ def _write_counter(frame: np.ndarray, arrived: int, cars: int, step: int) -> Non
     """Write how many cars have arrived over the top of `frame`, whatever is there."""
     height, width = frame.shape[:2]
     scale = min(height, width * 2 / 3)  # as Mountain Car's scene is scaled
-    size, margin = max(scale * _LETTERS, _SMALLEST), round(scale * _MARGIN)
+    size, margin = max(scale * _LETTERS, _MIN_SIZE), round(scale * _MARGIN)
     texts = f"{arrived:,}", f" of {cars:,} arrived · step {step}", f"{cars:,}"
     count, rest, whole = (draw_text(text, size, 255, 0) for text in texts)
     # The number ends at one place, so that what follows it stands still.

@@ -82,8 +82,8 @@ def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch
     assert (rate.reached, rate.attempts) == (60, len(table))
     assert rate.rate == table["reached"].mean() and rate.low < rate.rate < rate.high
     assert rate.policy == "pump, epsilon 0.6, force 1"
-    monkeypatch.setattr(plots, "_POINTS", 16)
-    monkeypatch.setattr(plots, "_RETURNS", 40)
+    monkeypatch.setattr(plots, "_MAX_POINTS", 16)
+    monkeypatch.setattr(plots, "_MAX_RETURNS", 40)
     sample = read_sample([tmp_path / "00000.npz"], "reach")
     run = plots.Run("reach", plots.read_episodes(tmp_path / "t.csv", "reach"), sample, rate)
     captions = {p.stem: read_caption(p).description for p in plots.draw_plots(tmp_path, run, "{}")}
@@ -108,9 +108,9 @@ def test_a_sample_has_reaches_of_all_shards_and_no_more_than_can_be_told_apart(
     for index, curve in enumerate(sample.states):
         assert np.array_equal(curve, everything.episode(index)[0])
         assert sample.returns[index] == everything.episode(index)[2].sum()
-    monkeypatch.setattr(trajectory_plots, "_EPISODES", 6)
+    monkeypatch.setattr(trajectory_plots, "_MAX_EPISODES", 6)
     assert len(read_sample(paths, "reach").states) == 6
-    monkeypatch.setattr(trajectory_plots, "_SHARDS", 2)
+    monkeypatch.setattr(trajectory_plots, "_MAX_SHARDS", 2)
     (tmp_path / "00001.npz").unlink()  # the first and the last one give half each
     assert len(read_sample(paths, "reach").states) == 6
 

@@ -176,7 +176,7 @@ def test_scaled_pictures_equal_the_scaled_whole_frame(seed, width, height, share
     cache = random_cache(seed, width, height)
     cache = as_drawn(cache) if drawn else cache
     size = max(int(width * share) & ~1, 2), max(int(height * share) & ~1, 2)
-    with patch.object(scaled_frames, "_ROOM", room):
+    with patch.object(scaled_frames, "_KEPT_BYTES", room):
         shown = ScaledFrames(cache, size, {}).frames(range(len(cache)))
     for frame, found in zip(cache, shown, strict=True):
         assert np.array_equal(found, planar(scaled(frame, size)))

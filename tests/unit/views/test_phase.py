@@ -92,7 +92,7 @@ def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
 
 
 def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(phase, "MOST", 4)
+    monkeypatch.setattr(phase, "MAX_TRAILS", 4)
     shards = [simulated(reaches=range(i, i + 3)) for i in (0, 3, 6)]
     trails = read_trails(written(tmp_path, *shards), DISCRETE)
     whole = read_trails(written(tmp_path / "one", simulated(reaches=range(9))), DISCRETE)

@@ -20,7 +20,7 @@ from goalreel.simulation.trajectories import read_trajectories
 from goalreel.views.contact_sheet import draw_sheet, thumbnail
 from goalreel.views.filmed_episodes import read_filmed
 from goalreel.views.poster import enlarge, stroboscope
-from goalreel.views.preview import LIMIT, preview
+from goalreel.views.preview import MAX_BYTES, preview
 from stills import stills as program
 
 
@@ -176,7 +176,7 @@ def test_a_preview_of_noise_is_small_enough_too(frames, height, width):
     """Nothing is harder to compress."""
     noise = np.random.default_rng(1).integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
     data, said = preview(cache_of(list(noise)), range(frames), 30, "")
-    assert len(data) < LIMIT <= 500_000 and "with loss" in said
+    assert len(data) < MAX_BYTES <= 500_000 and "with loss" in said
 
 
 def test_the_program_writes_the_same_bytes_each_time(files, tmp_path):

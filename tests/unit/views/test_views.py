@@ -17,8 +17,8 @@ from goalreel.rendering.layers import Patches
 from goalreel.rendering.text import draw_text
 from goalreel.simulation.trajectories import Trajectories, read_trajectories, write_trajectories
 from goalreel.views.phase import portraits, read_trails
-from goalreel.views.shard_files import write_video
 from goalreel.views.swarm import count_cars, opacity
+from goalreel.views.view_files import write_video
 
 ENVS = [DISCRETE, CONTINUOUS]
 STRIP = 34  # rows at the top that are the counter's

@@ -115,12 +115,10 @@ def test_any_changed_byte_breaks_a_videos_checksum(tmp_path):
     append_trailer(path)
     check_trailer(path)
     whole = path.read_bytes()
-    for place in range(len(whole)):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(UnusableFileError, match="truncated or corrupt"):
-            check_trailer(path)
-    for length in range(len(whole)):
-        path.write_bytes(whole[:length])
+    places = range(len(whole))
+    flipped = (whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :] for n in places)
+    for damaged in (*flipped, *(whole[:n] for n in places)):
+        path.write_bytes(damaged)
         with pytest.raises(UnusableFileError, match="truncated or corrupt"):
             check_trailer(path)
 

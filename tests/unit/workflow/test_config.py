@@ -12,7 +12,6 @@ from conftest import of_shard
 from project import REPOSITORY
 
 from goalreel.configuration.schema import options_page, schema_file
-from goalreel.environments.gymnasium_ids import class_fps, instance_fps
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import canonical
 from goalreel.workflow import plan as planning
@@ -287,13 +286,6 @@ def test_a_policys_parameters_are_filled_in_where_they_fit():
     # config.yaml's own epsilon: 0.0 stays when a user names another policy, and says nothing there.
     merged = load(env="CartPole-v1", policy={"name": "random", "epsilon": 0.0, "file": None})
     assert merged["policy"] == {"name": "random"}
-
-
-def test_the_frame_rate_of_a_made_environment_is_its_own():
-    pytest.importorskip("mujoco")
-    made = gymnasium.make("HalfCheetah-v5")
-    assert instance_fps("HalfCheetah-v5", {}) == made.metadata["render_fps"] == 20
-    assert class_fps("HalfCheetah-v5") is None
 
 
 def test_a_training_is_the_same_with_any_film_of_it(monkeypatch):

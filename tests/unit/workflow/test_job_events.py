@@ -176,21 +176,15 @@ def test_errors_of_no_job_are_shown_where_no_job_names_its_cause(events, tmp_pat
 
 
 def test_a_job_that_succeeds_when_it_is_repeated_has_not_failed(events, tmp_path):
-    log = tmp_path / "log"
+    (log,) = failed(tmp_path, "log", "of yesterday, an earlier run's").logs
     start(events, 1, "encode", log, shard="00001")
     fail(events, 1, log)
     (job,) = events.failed.values()
+    assert "killed" in cause_of(job)
     assert (job.shard, job.logs, job.system_logs) == ("00001", [str(log)], ["slurm/9.log"])
     start(events, 1, "encode", log, shard="00001")
     tell(events, "job_finished", job_id=1)
     assert not events.failed and len(events.finished) == 1
-
-
-def test_a_log_of_an_earlier_run_is_not_this_runs_cause(events, tmp_path):
-    failed(tmp_path, "log", "of yesterday")
-    start(events, 1, "encode", tmp_path / "log.log")
-    fail(events, 1, tmp_path / "log.log")
-    assert "killed" in cause_of(events.failed[1])
 
 
 @pytest.mark.parametrize("planned", [True, False])

@@ -32,7 +32,6 @@ plan = hooks.plan_run(workflow, base, config)
 
 # By which a job refuses other code or options than its run was planned with, also on a cluster.
 envvars:
-    "GOALREEL_SOURCES",
     "GOALREEL_PLANS",
 
 

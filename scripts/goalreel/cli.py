@@ -17,8 +17,7 @@ from pathlib import Path
 from goalreel.errors import GoalreelError, Stopped, UnusableFileError
 
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory")
-# Of each results folder that the workflow which started this job plans: what hooks notes of it.
-PLANS = "GOALREEL_PLANS"
+PLANS = "GOALREEL_PLANS"  # for the jobs that a workflow starts
 _TAIL = 4096  # bytes of a log's end that are read
 _PACKAGE = Path(__file__).resolve().parent
 # The folder of the Snakefile: in a wheel's package, or the checkout that this package is in.
@@ -97,9 +96,14 @@ def read_log(path: str) -> list[str]:
     return text.rstrip().splitlines()
 
 
+def plans() -> dict[str, dict]:
+    """Return what the workflow which started this job notes of its runs, by results folder."""
+    return json.loads(os.environ.get(PLANS, "{}"))
+
+
 def results_folders() -> list[Path]:
     """Return the results of the workflow that started this job: a folder for each of its runs."""
-    return list(map(Path, json.loads(os.environ.get(PLANS, "{}"))))
+    return list(map(Path, plans()))
 
 
 def _deleted(error: UnusableFileError) -> bool:

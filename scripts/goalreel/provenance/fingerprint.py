@@ -11,11 +11,11 @@ import atexit
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 
+from goalreel.cli import plans
 from goalreel.errors import GoalreelError
 from goalreel.files.atomic import replacing
 
@@ -26,7 +26,6 @@ _PLUMBING = tuple(
 )
 _SHAPING = f"{_PACKAGE}.files.svg_plot"  # in a room of plumbing, but it says how plots look
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-_PLANNED = "GOALREEL_SOURCES"
 # What `_read` returns, by the sha256 of a file's content.
 _TREES: dict[str, tuple[str, list[str]]] = {}
 
@@ -162,19 +161,14 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and _is_text(statement.value)
 
 
-def note_sources(folder: Path) -> None:
-    """Tell the jobs that this process will start which sources it plans with."""
-    os.environ[_PLANNED] = sources_hash(folder)
-
-
 def sources_as_noted(folder: Path) -> bool | None:
     """Return whether the sources are those that the workflow which started this job plans with.
 
     While all their bytes stay the same, so do all fingerprints: a job sees so within milliseconds
     that it runs what was planned. None where no workflow started this process.
     """
-    noted = os.environ.get(_PLANNED)
-    return None if noted is None else noted == sources_hash(folder)
+    noted = [plan.get("sources") for plan in plans().values()]
+    return sources_hash(folder) in noted if any(noted) else None
 
 
 def sources_hash(folder: Path) -> str:

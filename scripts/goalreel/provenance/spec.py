@@ -74,7 +74,7 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
         UnusableFileError: it is no spec, and a file holds it.
     """
     try:
-        value = json.loads(text, object_hook=_Section, parse_constant=_refuse)
+        value = json.loads(text, object_hook=_Section)
         names = ("config", "shard", "tools", "input_digests")
         config, shard, tools, input_digests = parts = [value.get(n, _Section()) for n in names]
         words = [value.get(name, "") for name in ("stage", "code", "source")]
@@ -90,10 +90,6 @@ def parse_spec(text: str, path: str | os.PathLike | None = None) -> Spec:
         raise UnusableFileError(path, f"it holds no spec ({str(error)[:200]})") from None
     stage, code, source = words
     return Spec(text, value, stage, config, shard, tools, code, excluded, input_digests, source)
-
-
-def _refuse(constant: str):
-    raise ValueError(f"{constant} is not a finite number")
 
 
 NO_SPEC = parse_spec("{}")  # of what no stage made

@@ -46,9 +46,7 @@ _MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gig
 def load_config(given: Mapping) -> dict:
     """Return the complete configuration for what the user gave.
 
-    Raises GoalreelError that lists every error: unknown keys, wrong types, values out of range,
-    a policy that does not fit its environment, a size or palette that the style does not draw, a
-    film that cannot be assembled as asked, more shards or frames than a run or a film can have.
+    Raises GoalreelError that lists every error: of each option, and of options that do not fit.
     """
     config, errors = read_options(_with_policy_section(given))
     if config["policy"]["name"] is None:

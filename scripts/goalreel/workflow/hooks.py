@@ -18,10 +18,10 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from goalreel.cli import PLANS
+from goalreel.cli import PLANS, plans
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy_dependencies import policy_files
-from goalreel.provenance.fingerprint import note_sources, remember_trees, sources_as_noted
+from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
 from goalreel.verification.preflight import is_known_to_play, play_first_steps
 from goalreel.workflow.config import film_fps, load_config
@@ -112,9 +112,9 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
     the run records of it. Several modules of one workflow may plan a results folder each.
     """
     folder = str(Path(config["results"]).resolve())
-    plans, is_job = json.loads(os.environ.get(PLANS, "{}")), workflow.remote_exec
+    noted, is_job = plans(), workflow.remote_exec
     planned = hashlib.sha256(canonical(config).encode()).hexdigest()
-    before = plans.get(folder)
+    before = noted.get(folder)
     if is_job and sources_as_noted(scripts) is False:
         sys.exit(f"goalreel: the code of {scripts} {_CHANGED}")
     if is_job and before and before["config"] != planned:
@@ -125,8 +125,8 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
         plan = Plan(config, scripts)
         _check_targets(plan, sys.argv[1:])
         found = {} if is_job or workflow.subprocess_exec else _findings(plan, given, scripts)
-    note_sources(scripts)
-    os.environ[PLANS] = json.dumps(plans | {folder: {"config": planned, "found": found}})
+    noted[folder] = {"config": planned, "found": found, "sources": sources_hash(scripts)}
+    os.environ[PLANS] = json.dumps(noted)
     return Plan(config | found, scripts) if found or before else plan
 
 

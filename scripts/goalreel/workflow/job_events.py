@@ -64,7 +64,8 @@ class JobEvents(logging.Handler):
         """
         super().__init__()
         self._planned, self._at_close = planned, at_close
-        self._end, self._line = threading.Event(), threading.Thread(target=self._print_line)
+        self._end = threading.Event()
+        self._line = threading.Thread(target=self._print_line, daemon=True)
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
         self.finished: list[Job] = []
@@ -73,7 +74,6 @@ class JobEvents(logging.Handler):
 
     def start_line(self) -> None:
         """Print how far the run is, in a line that moves on a terminal, until the end."""
-        self._line.daemon = True
         self._line.start()
 
     def end_line(self) -> None:

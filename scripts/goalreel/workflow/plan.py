@@ -1,10 +1,8 @@
 """The plan of a run: of each job its spec, files, command and resources, from the table of stages.
 
 A spec holds the values of the configuration that a stage uses, a fingerprint of its code, the
-versions of the tools that shape its bytes and, as `files`, the sha256 of the user's own files (a
-policy's, an environment's module), and nothing else: what is not in it reruns nothing. Of each
-input it holds a digest of its maker's specs, so that a stage can check that its inputs are those
-that were planned.
+versions of the tools that shape its bytes, the sha256 of the user's own files, a digest of each
+input's specs, and nothing else: what is not in it reruns nothing.
 
 All that the Snakefile asks for is functions of a job's wildcards: lists of files would be made, and
 taken apart by Snakemake, whenever the Snakefile is parsed, which every job on a cluster does. So
@@ -35,7 +33,7 @@ from goalreel.provenance.spec import (
     package_version,
     parse_spec,
 )
-from goalreel.workflow.resources import doubling, memory_mb, run_minutes
+from goalreel.workflow.resources import asked, memory_mb, run_minutes
 from goalreel.workflow.run import Run
 from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
@@ -267,7 +265,7 @@ class Plan:
     def resources(self, stage: str) -> dict[str, Callable[..., int]]:
         """Return the functions of a job that give its memory in MB and its run time in minutes."""
         needs = {"mem_mb": memory_mb, "runtime": run_minutes}
-        return {name: doubling(partial(need, stage, self.run)) for name, need in needs.items()}
+        return {name: partial(asked, need, stage, self.run) for name, need in needs.items()}
 
     @property
     def shards(self) -> Sequence[str]:

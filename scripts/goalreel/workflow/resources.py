@@ -36,6 +36,7 @@ _SAMPLES = 500  # learned in a second by one core
 _DQN_MS = 2.5  # a decision of a training of the baseline, the slowest variant but for noise
 
 
+@cache
 def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
     """Return the memory that a job of a stage takes, in MB."""
     covered, pixels = run.covered(STAGES[stage].scope), run.config["pixels"]
@@ -55,6 +56,7 @@ def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
     return _STEP_MB * -(-int(_OWN_MB + used) // _STEP_MB)
 
 
+@cache
 def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     """Return the run time that a job of a stage takes, in minutes."""
     covered, pixels = run.covered(STAGES[stage].scope), run.config["pixels"]
@@ -77,14 +79,9 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
 
 
-def doubling(first: Callable[[int], int]) -> Callable[..., int]:
-    """Return a function of a job's attempt and threads: `first`, then twice and four times it."""
-    first = cache(first)
-
-    def asked(wildcards, attempt, threads=1) -> int:
-        return first(threads) * 2 ** (attempt - 1)
-
-    return asked
+def asked(need: Callable[..., int], stage: str, run: Run, wildcards, attempt, threads=1) -> int:
+    """Return what an attempt at a job asks for: what it needs, then twice and four times that."""
+    return need(stage, run, threads) * 2 ** (attempt - 1)
 
 
 def _steps(run: Run) -> int:

@@ -38,9 +38,7 @@ USED_WHEN: dict[str, Callable[[Run], bool]] = {
     "goalreel.rendering.warped": lambda run: run.env.computed and run.policy == "pixels",
     "goalreel.rendering.frame_recorder": _plays_gymnasium,
     # A user's function is told Gymnasium's spaces.
-    "goalreel.environments.gymnasium_env": lambda run: (
-        _plays_gymnasium(run) or run.policy == "file"
-    ),
+    "goalreel.environments.gymnasium_env": lambda r: not r.env.computed or r.policy == "file",
     "goalreel.environments.classic_control": _steps_classic_control,
     "goalreel.rendering.classic_control_scene": _steps_classic_control,
     "goalreel.encoding.assembling.block_samples": lambda run: (

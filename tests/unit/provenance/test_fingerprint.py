@@ -15,7 +15,6 @@ from goalreel.provenance.fingerprint import (
     _file,
     _read,
     fingerprint,
-    note_sources,
     sources_as_noted,
     sources_hash,
 )
@@ -145,10 +144,14 @@ def test_it_is_the_same_under_every_python(python):
     assert said.stdout.split() == mine, said.stderr
 
 
+def planned_with(sources: str) -> str:
+    return json.dumps({"/results": {"sources": sources}})
+
+
 @pytest.fixture
 def scripts(tmp_path, monkeypatch):
     """Return a copy of the scripts."""
-    monkeypatch.delenv("GOALREEL_SOURCES", raising=False)
+    monkeypatch.delenv("GOALREEL_PLANS", raising=False)
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "scripts", tmp_path / "scripts", ignore=ignore)
     return tmp_path / "scripts"
@@ -157,10 +160,10 @@ def scripts(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["render.py", "goalreel/rendering/layers.py", "goalreel/new/module.py"]
 )
-def test_any_change_of_a_source_is_seen(scripts, name):
+def test_any_change_of_a_source_is_seen(scripts, monkeypatch, name):
     assert sources_as_noted(scripts) is None
     (scripts / ".#render.py").symlink_to("nowhere")  # as Emacs locks a file
-    note_sources(scripts)
+    monkeypatch.setenv("GOALREEL_PLANS", planned_with(sources_hash(scripts)))
     assert sources_as_noted(scripts)
     path = scripts / name
     path.parent.mkdir(exist_ok=True)
@@ -175,8 +178,8 @@ def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkey
     spec = json.dumps({"stage": "atlas", "config": {}, "code": "0" * 64})
     for noted in (None, "f" * 64):
         if noted:
-            monkeypatch.setenv("GOALREEL_SOURCES", noted)
+            monkeypatch.setenv("GOALREEL_PLANS", planned_with(noted))
         with pytest.raises(GoalreelError, match="has changed since the run started"):
             check_spec(spec, "atlas")
-    monkeypatch.setenv("GOALREEL_SOURCES", sources_hash(scripts))
+    monkeypatch.setenv("GOALREEL_PLANS", planned_with(sources_hash(scripts)))
     assert check_spec(spec, "atlas").code == "0" * 64

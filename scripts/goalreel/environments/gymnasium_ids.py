@@ -260,7 +260,7 @@ def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ..
 
     wrappers: the modules of its wrappers
     """
-    imported = [*_modules(env), *wrappers]
+    imported = _modules(env, wrappers)
     modules = {module.split(".")[0] for module in imported}
     for start, late in LATE.items():
         modules |= set(late) if any(module.startswith(start) for module in imported) else set()
@@ -298,18 +298,17 @@ def environment_files(env: str, wrappers: Collection[str] = ()) -> dict[str, str
     if describe(env).computed:
         return {}
     digests = {}
-    for name in sorted({*_modules(env), *wrappers}):
+    for name in sorted(_modules(env, wrappers)):
         path = getattr(sys.modules.get(name), "__file__", None)
         if path and not _is_installed(path):
             digests[name] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return digests
 
 
-def _modules(env: str) -> list[str]:
-    """Return the modules that register and define an environment."""
-    _, creator = find_spec(env)
-    registering = env.rpartition(":")[0]
-    return sorted({m for m in (registering, getattr(creator, "__module__", "")) if m})
+def _modules(env: str, wrappers: Collection[str]) -> set[str]:
+    """Return the modules that register and define an environment, and those of its wrappers."""
+    defining = getattr(find_spec(env)[1], "__module__", "")
+    return {env.rpartition(":")[0], defining, *wrappers} - {""}
 
 
 def import_module(module: str):

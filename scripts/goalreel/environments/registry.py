@@ -45,11 +45,8 @@ class EnvTraits:
 
 
 MOUNTAIN_CARS = {
-    description.id: description
-    for description in (
-        EnvTraits("MountainCar-v0", True, True, 0.5),
-        EnvTraits("MountainCarContinuous-v0", True, True, 0.45, float32_states=True),
-    )
+    "MountainCar-v0": EnvTraits("MountainCar-v0", True, True, 0.5),
+    "MountainCarContinuous-v0": EnvTraits("MountainCarContinuous-v0", True, True, 0.45, True),
 }
 
 

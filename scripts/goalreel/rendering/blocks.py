@@ -22,7 +22,7 @@ from goalreel.environments.drawing.block_store import (
 
 # A group ends after so many pictures, or when it has so many distinct blocks (6 MB): that bounds
 # the memory of whoever writes and reads it, and what it takes to compose a picture.
-_MOST_PICTURES, _MOST_BLOCKS = 256, 8192
+_MAX_PICTURES, _MAX_BLOCKS = 256, 8192
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Recorder:
 
     def add(self, picture: np.ndarray | BlockFrame) -> list[Group]:
         """Take a picture; return the group that ends before it, or none."""
-        full = len(self._places) == _MOST_PICTURES or len(self._store) >= _MOST_BLOCKS
+        full = len(self._places) == _MAX_PICTURES or len(self._store) >= _MAX_BLOCKS
         size = picture.size if isinstance(picture, BlockFrame) else picture.shape[:2]
         ended = self.rest() if full or self._before and size != self._before.size else []
         self.put(picture)

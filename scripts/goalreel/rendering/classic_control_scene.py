@@ -17,7 +17,7 @@ from goalreel.environments.drawing.kept_surface import KeptSurface
 from goalreel.simulation.episodes import Episode
 
 _BLACK = (0, 0, 0)
-_MOST, _MOST_BLOCKS = 1 << 13, 1 << 15  # plans and blocks that are remembered, 30 and 25 MB
+_MAX_PLANS, _MAX_BLOCKS = 1 << 13, 1 << 15  # plans and blocks that are remembered, 30 and 25 MB
 
 # x and y of a shape's corners, a disc's middle, an arrow's size and direction: all that moves.
 Plan = tuple[int, ...]
@@ -46,7 +46,7 @@ class Artist:
         for state, torque in zip(states, [None, *turned], strict=False):
             plan = self._plan(state, torque)
             if plan not in self._drawn:
-                if len(self._drawn) > _MOST or len(self._store) > _MOST_BLOCKS:
+                if len(self._drawn) > _MAX_PLANS or len(self._store) > _MAX_BLOCKS:
                     self._forget()
                 box = self._kept.box(self._paint(self._kept, plan))
                 self._drawn[plan] = self._kept.frame(self._store, [box])
@@ -96,16 +96,16 @@ def _paint_cartpole(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int
     return points
 
 
-_ACROBOT = 500 / (2.2 * 2)  # pixels of a metre
-_THICK = 0.1 * _ACROBOT
+_METRE = 500 / (2.2 * 2)  # pixels, of Acrobot's and Pendulum's
+_THICK = 0.1 * _METRE
 
 
 def _plan_acrobot(state: Sequence[float], _: None) -> Plan:
     first, second = state[0], state[0] + state[1]
-    link = _corners(0, _ACROBOT, _THICK, -_THICK)
+    link = _corners(0, _METRE, _THICK, -_THICK)
     # Whole numbers make an array of float64 of them.
-    x = float(1.0 * np.sin(first) * _ACROBOT) + 250.0
-    y = float(-1.0 * np.cos(first) * _ACROBOT) + 250.0
+    x = float(1.0 * np.sin(first) * _METRE) + 250.0
+    y = float(-1.0 * np.cos(first) * _METRE) + 250.0
     upper = _turned(link, first - np.pi / 2, 250.0, 250.0)
     return int(x), int(y), *upper, *_turned(link, second - np.pi / 2, x, y)
 
@@ -114,8 +114,8 @@ def _paint_acrobot(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]
     import pygame
 
     if plan is None:
-        goal = 1 * _ACROBOT + 250.0
-        ends = (-2.2 * _ACROBOT + 250.0, goal), (2.2 * _ACROBOT + 250.0, goal)
+        goal = 1 * _METRE + 250.0
+        ends = (-2.2 * _METRE + 250.0, goal), (2.2 * _METRE + 250.0, goal)
         pygame.draw.line(kept.surface, _BLACK, *ends)
         return []
     points, radius = [], int(_THICK)
@@ -125,15 +125,14 @@ def _paint_acrobot(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int]
     return points
 
 
-_PENDULUM = 500 / (2.2 * 2)  # pixels of a metre
-_ROD = 0.2 * _PENDULUM / 2
+_ROD = 0.2 * _METRE / 2
 
 
 def _plan_pendulum(state: Sequence[float], torque: np.float32 | None) -> Plan:
     angle = state[0] + np.pi / 2
-    rod = _turned(_corners(0, _PENDULUM, _ROD, -_ROD), angle, 250, 250)
-    end = _turned(_corners(_PENDULUM, 0, 0, 0)[:1], angle, 250, 250)
-    arrow = (-1, 0) if torque is None else (int(_PENDULUM * np.abs(torque) / 2), int(torque > 0))
+    rod = _turned(_corners(0, _METRE, _ROD, -_ROD), angle, 250, 250)
+    end = _turned(_corners(_METRE, 0, 0, 0)[:1], angle, 250, 250)
+    arrow = (-1, 0) if torque is None else (int(_METRE * np.abs(torque) / 2), int(torque > 0))
     return *end, *arrow, *rod
 
 
@@ -153,7 +152,7 @@ def _paint_pendulum(kept: KeptSurface, plan: Plan | None) -> list[tuple[int, int
         left, top = 250 - arrow.get_rect().centerx, 250 - arrow.get_rect().centery
         kept.surface.blit(arrow, (left, top))
         points += [(left, top), (left + side, top + side)]
-    kept.disc(250, 250, int(0.05 * _PENDULUM), _BLACK)
+    kept.disc(250, 250, int(0.05 * _METRE), _BLACK)
     return points
 
 

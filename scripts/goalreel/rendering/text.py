@@ -16,11 +16,11 @@ from goalreel.rendering.layers import Patches
 _SMALLEST = 8  # pixels; below, nothing can be read
 _DARK, _LIGHT = (38, 38, 38), (242, 242, 242)
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
 def draw_text(
-    text: str, size: float, ink: Colour | int, paper: Colour | int, width: int | None = None
+    text: str, size: float, ink: Color | int, paper: Color | int, width: int | None = None
 ) -> np.ndarray:
     """Return one line of text as (h, w, 3) uint8, `ink` on `paper`; (h, w) for shades of grey.
 

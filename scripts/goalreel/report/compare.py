@@ -18,7 +18,7 @@ from goalreel.provenance.embedded_specs import read_spec
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.captions import outcome
 from goalreel.rendering.overlay import framed
-from goalreel.rendering.text import Colour, draw_text
+from goalreel.rendering.text import Color, draw_text
 from goalreel.report.reach_rate import policy_label
 from goalreel.views.filmed_episodes import Episode, FilmedEpisodes, read_filmed
 from goalreel.views.grid_page import INK, PAPER, page_frames
@@ -27,7 +27,7 @@ COLUMNS = ["seed", "return_a", "return_b", "difference", "steps_a", "steps_b", "
 COLUMNS += ["outcome_b", "start_s"]
 _SIZES = 16, 14  # of the lines above a half, in pixels
 _MARGIN, _GAP = 8, 4  # even, as chroma samples cover 2x2 pixels
-_GREY: Colour = (186, 193, 202)
+_GREY: Color = (186, 193, 202)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from PIL import Image
 from goalreel.arrays import paste
 from goalreel.rendering.blocks import enlarged
 from goalreel.rendering.captions import default_captions
-from goalreel.rendering.text import Colour, draw_text
+from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
 
 _MAX_WIDTH, _MAX_HEIGHT = 320, 480  # of a thumbnail; in these small frames are enlarged whole
@@ -16,10 +16,10 @@ _MIN_COLUMN = 120  # of a column, for what is written below
 _SIZE = 15  # of the captions, in pixels
 _MARGIN = 24
 _GAP = 12  # between thumbnails
-_PAPER: Colour = (255, 255, 255)
-_INK: Colour = (33, 37, 43)
-_GREY: Colour = (98, 105, 115)
-_LINE: Colour = (201, 206, 214)  # around a thumbnail
+_PAPER: Color = (255, 255, 255)
+_INK: Color = (33, 37, 43)
+_GREY: Color = (98, 105, 115)
+_LINE: Color = (201, 206, 214)  # around a thumbnail
 
 
 def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:

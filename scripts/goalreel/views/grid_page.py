@@ -6,10 +6,10 @@ import numpy as np
 
 from goalreel.arrays import paste
 from goalreel.encoding.yuv import planar, planes
-from goalreel.rendering.text import Colour, draw_text
+from goalreel.rendering.text import Color, draw_text
 
-PAPER: Colour = (33, 37, 43)
-INK: Colour = (255, 255, 255)
+PAPER: Color = (33, 37, 43)
+INK: Color = (255, 255, 255)
 _MARGIN = 12  # pixels of a band, on both sides together, that are left free
 
 

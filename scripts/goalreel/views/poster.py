@@ -15,7 +15,7 @@ from goalreel.errors import pluralize
 from goalreel.rendering.captions import default_captions
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import fitting_scale
-from goalreel.rendering.text import Colour, draw_text
+from goalreel.rendering.text import Color, draw_text
 from goalreel.views.filmed_episodes import FilmedEpisodes
 
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.7  # opacity of the earliest and of the last but one
@@ -24,9 +24,9 @@ _GAP = 0.02  # of the frame's width, left around what is drawn
 _FRAMES = 400  # of a long episode that are looked at
 _STILLNESS = 25  # frames whose median is what stands still
 _SIDE = 1200  # of the picture's longer one, about: frames are enlarged, so that text is smooth
-_PAPER: Colour = (255, 255, 255)
-_INK: Colour = (33, 37, 43)
-_GREY: Colour = (98, 105, 115)
+_PAPER: Color = (255, 255, 255)
+_INK: Color = (33, 37, 43)
+_GREY: Color = (98, 105, 115)
 
 
 def draw_poster(filmed: FilmedEpisodes) -> np.ndarray:

@@ -30,7 +30,7 @@ def pictures(size, count, seed=0):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
+    monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
     episodes = [pictures(size, count, seed) for seed, count in enumerate((40, 1, 7, 8))]
     cache = drawn(tmp_path / "c.npz", *episodes)
     wanted = [frame for episode in episodes for frame in episode]
@@ -59,7 +59,7 @@ def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
 def test_planes_that_are_kept_are_those_of_the_whole_enlarged_frame(
     tmp_path, monkeypatch, size, scale, bands
 ):
-    monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
+    monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
     frames = pictures(size, 40)
     cache, _ = framed(drawn(tmp_path / "c.npz", frames), scale, *bands)
     view, wanted = Yuv420p(cache), [planar(frame) for frame in cache]
@@ -77,7 +77,7 @@ def test_planes_that_are_kept_are_those_of_the_whole_enlarged_frame(
 
 
 def test_a_group_ends_before_it_has_too_many_blocks_and_begins_with_a_whole_picture(monkeypatch):
-    monkeypatch.setattr(blocks, "_MOST_BLOCKS", 100)
+    monkeypatch.setattr(blocks, "_MAX_BLOCKS", 100)
     frames = [np.random.default_rng(i).integers(0, 256, (64, 80, 3), np.uint8) for i in range(30)]
     groups = list(groups_of(iter(frames)))
     assert sum(group.count for group in groups) == 30
@@ -133,7 +133,7 @@ def test_memory_follows_the_blocks_of_a_group_not_the_number_of_frames(tmp_path)
 
 def test_frames_of_numbers_make_the_groups_of_the_pictures(monkeypatch):
     """Also where blocks are numbered anew from one picture to the next."""
-    monkeypatch.setattr(blocks, "_MOST_PICTURES", 7)
+    monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
     shown = pictures((50, 70), 40)
     frames, reader = [], None
     for number, picture in enumerate(shown):

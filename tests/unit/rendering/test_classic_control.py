@@ -25,7 +25,9 @@ def check(artist: Artist, pictures: list[np.ndarray], states: list, actions: lis
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", IDS)
 def test_pictures_are_those_of_gymnasium_from_the_reset_to_the_end(name, monkeypatch):
-    monkeypatch.setattr(classic_control_scene, "_MOST", 40)  # plans are forgotten, and drawn anew
+    monkeypatch.setattr(
+        classic_control_scene, "_MAX_PLANS", 40
+    )  # plans are forgotten, and drawn anew
     env, artist = (
         gymnasium.make(name, render_mode="rgb_array"),
         Artist(make_environment({"env": name})),

@@ -80,9 +80,8 @@ def read_atlas(path: str | os.PathLike) -> Atlas:
     """Read an atlas file. Raises GoalreelError, naming the file, if it cannot be used."""
     arrays = npz.read(path, _KIND, VERSION)
     patches = Patches(arrays["boxes"], arrays["pixels"])
-    return Atlas(
-        arrays["keys"], arrays["background"], patches, parse_spec(str(arrays["spec"]), path)
-    )
+    spec = parse_spec(str(arrays["spec"]), path)
+    return Atlas(arrays["keys"], arrays["background"], patches, spec)
 
 
 def state_keys(trajectories, style: Style) -> np.ndarray:

@@ -183,14 +183,10 @@ def open_cache(path: str | os.PathLike, size: tuple[int, int] = (0, 0)) -> Frame
         background = pictures.group(0).compose(0, pictures.size)
         limits = np.stack([sizes.min(axis=0), sizes.max(axis=0)]).tolist()
         return FrameCache(background, (pictures,), offsets, source, spec, limits)
-    layers = (
-        Layer(
-            name,
-            Patches(arrays[f"{name}_boxes"], arrays[f"{name}_pixels"]),
-            arrays[f"{name}_index"],
-        )
-        for name in arrays["layers"].tolist()
-    )
+    layers = []
+    for name in arrays["layers"].tolist():
+        patches = Patches(arrays[f"{name}_boxes"], arrays[f"{name}_pixels"])
+        layers.append(Layer(name, patches, arrays[f"{name}_index"]))
     return FrameCache(arrays["background"], tuple(layers), offsets, source, spec)
 
 

@@ -20,6 +20,7 @@ SCALE = WIDTH / (MAX_POSITION - MIN_POSITION)  # pixels per unit of position
 CLEARANCE = 10
 WHEEL_RADIUS = 8
 _BLACK, _GREY, _YELLOW = (0, 0, 0), (128, 128, 128), (204, 204, 0)
+Boxes = Iterator[tuple[int, int, np.ndarray]]  # top, left and pixels
 # Four corners of the car and two wheel centres, relative to the foot of the car, in pixels.
 _POINTS = ((-20, 0), (-20, 20), (20, 20), (20, 0), (10, 0), (-10, 0))
 
@@ -103,7 +104,7 @@ class GymnasiumStyle:
         found = [keys(distinct_positions(dtype)) for dtype in dtypes]
         return np.unique(np.concatenate(found), axis=0)
 
-    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, int, np.ndarray]]]:
+    def draw(self, keys: np.ndarray) -> tuple[np.ndarray, Boxes]:
         """Draw the empty track and the car at each of `keys`, (n, k) integers.
 
         Returns the track, (H, W, 3) uint8, and an iterator of (top, left, pixels): a box of the
@@ -123,9 +124,7 @@ class GymnasiumStyle:
         return track, _boxes(kept, car, keys)
 
 
-def _boxes(
-    kept: KeptSurface, car: EnvTraits, keys: np.ndarray
-) -> Iterator[tuple[int, int, np.ndarray]]:
+def _boxes(kept: KeptSurface, car: EnvTraits, keys: np.ndarray) -> Boxes:
     for key in keys.tolist():
         box, flag = _draw_car(kept, key), _draw_flag(kept, car)
         yield HEIGHT - box.bottom, box.left, kept.read(box)

@@ -61,8 +61,7 @@ def captions(template: str, trajectories: Trajectories, env: str, unit: str) -> 
 
     unit: what the run counts, "reach" or "episode".
     """
-    rows = trajectories.episodes
-    count = len(rows.reach) if template else 0
+    rows, count = trajectories.episodes, len(trajectories) if template else 0
     return [caption(template, rows.row(i), env, unit) for i in range(count)] or None
 
 

@@ -11,7 +11,6 @@ blues and oranges are Okabe and Ito's (jfly.uni-koeln.de/color).
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -26,6 +25,7 @@ from goalreel.rendering.gymnasium_style import (
     SCALE,
     WHEEL_RADIUS,
     WIDTH,
+    Boxes,
     flag_foot,
     height,
 )
@@ -83,7 +83,6 @@ PALETTES = {
 }
 
 Shape = tuple[np.ndarray, Color]  # a polygon, (points, 2) float64, and what it is filled with
-Boxes = Iterator[tuple[int, int, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class VectorStyle:
         """Draw the empty track and the car at each of `keys`; see GymnasiumStyle.draw."""
         hill, flag = self._hill(), self._drawn(self._flag())
         track = hill.copy()
-        _paste(track, *flag)
+        track.paste(flag[0], flag[1:], flag[0])
         return np.asarray(track), self._boxes(hill, flag, keys)
 
     def _boxes(self, hill, flag: tuple, keys: np.ndarray) -> Boxes:
@@ -128,8 +127,8 @@ class VectorStyle:
             # the border of the whole unit, where Gymnasium's own picture changes.
             car, left, top = self._drawn(self._car((key + 0.5) / STEPS))
             picture = hill.crop((left, top, left + car.width, top + car.height))
-            _paste(picture, car, 0, 0)
-            _paste(picture, flag[0], flag[1] - left, flag[2] - top)
+            picture.paste(car, (0, 0), car)
+            picture.paste(flag[0], (flag[1] - left, flag[2] - top), flag[0])
             yield top, left, np.asarray(picture)
 
     @property
@@ -169,7 +168,8 @@ class VectorStyle:
         half = width / self._scale / 2 + _HILL_LINE
         ground = self._ground(WIDTH / 2 - half, WIDTH / 2 + half)
         for left in range(0, width, _STRIP):
-            _paste(picture, *self._drawn(ground, (left, min(left + _STRIP, width))))
+            strip, *place = self._drawn(ground, (left, min(left + _STRIP, width)))
+            picture.paste(strip, tuple(place), strip)
         return picture
 
     def _sky(self) -> np.ndarray:
@@ -218,10 +218,6 @@ class VectorStyle:
             shapes.append((_disc(axle, 0, WHEEL_RADIUS + _HALF), colors.tyre))
             shapes.append((_disc(axle, 0, 3), colors.hub))
         return [(points @ turn + foot, color) for points, color in shapes]
-
-
-def _paste(picture, image, left: int, top: int) -> None:
-    picture.paste(image, (left, top), image)
 
 
 def _disc(x: float, y: float, radius: float) -> np.ndarray:

@@ -55,8 +55,7 @@ class BlockStore:
 
     def blocks(self, numbers: np.ndarray) -> list[bytes]:
         """Return the blocks of numbers, (n,) int."""
-        blocks = self._blocks
-        return [blocks[number] for number in numbers.tolist()]
+        return list(map(self._blocks.__getitem__, numbers.tolist()))
 
     def pixels(self, numbers: np.ndarray | None = None) -> np.ndarray:
         """Return what blocks show, (n, 16, 16, 3) uint8; numbers: (n,) int, None for all."""

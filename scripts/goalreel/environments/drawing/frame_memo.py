@@ -91,10 +91,9 @@ class FrameMemo:
                 self._table.append(self._reader.read(drawn.astype(np.uint8)).numbers)
         each = tile // SIDE
         numbers = np.array(self._table)[rows].reshape(height, width, each, each).swapaxes(1, 2)
-        self._frames[shown] = frame = BlockFrame(
-            (height * tile, width * tile), numbers.ravel(), self._store
-        )
-        return frame
+        size = height * tile, width * tile
+        self._frames[shown] = BlockFrame(size, numbers.ravel(), self._store)
+        return self._frames[shown]
 
 
 def _lit(env, image: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ Importing this module imports gymnasium.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import gymnasium
@@ -131,11 +132,10 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         """Reset the environments, or those of options["reset_mask"]; recordings may start."""
         mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
         observations, infos = self.env.reset(seed=seed, options=options)
-        if seed is None or isinstance(seed, int | np.integer):
-            seeds = [None if seed is None else seed + index for index in range(self.num_envs)]
-        else:
-            seeds = list(seed)
-        self._begin(np.flatnonzero(mask), seeds)
+        seeds = seed
+        if isinstance(seed, int | np.integer):
+            seeds = [seed + index for index in range(self.num_envs)]
+        self._begin(mask, seeds)
         self._record(mask)
         return observations, infos
 
@@ -146,26 +146,21 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         """
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         self.step_id += 1
-        resets, mode = self._over.copy(), self.autoreset_mode
+        waits, mode = self._over.copy(), self.autoreset_mode  # waits: for its reset
         if mode == AutoresetMode.NEXT_STEP:
-            self._begin(np.flatnonzero(resets), [None] * self.num_envs)
-        played = ~resets
-        for index in np.flatnonzero(played).tolist():
+            self._begin(waits)
+        for index in np.flatnonzero(~waits).tolist():
             ending = terminations[index], truncations[index]
             stepped(self._episodes[index], rewards[index], *ending)
-        over = played & (terminations | truncations)
+        over = ~waits & (terminations | truncations)
         if self.step_trigger and self.step_trigger(self.step_id):
             self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
+        is_new = ~waits | (mode == AutoresetMode.NEXT_STEP)
+        self._record(is_new, over, _final_frames(infos, over))
+        self._over = over | (waits & (mode == AutoresetMode.DISABLED))
         if mode == AutoresetMode.SAME_STEP:
-            self._record(played, over, _final_frames(infos, over))
-            self._begin(np.flatnonzero(over), [None] * self.num_envs)
+            self._begin(over)
             self._record(over)
-        elif mode == AutoresetMode.NEXT_STEP:
-            self._record(np.ones(self.num_envs, bool), over)
-            self._over = over
-        else:  # `reset` begins the next episode
-            self._record(played, over)
-            self._over |= over
         return observations, rewards, terminations, truncations, infos
 
     def start_recording(self, video_name: str) -> None:
@@ -177,13 +172,13 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
         for index in list(self._videos):
             self._stop(index)
 
-    def _begin(self, indices: np.ndarray, seeds: list[int | None]) -> None:
+    def _begin(self, mask: np.ndarray, seeds: Sequence[int | None] | None = None) -> None:
         """Note that episodes begin, and start the recordings of those that are chosen."""
-        for index in indices.tolist():
+        for index in np.flatnonzero(mask).tolist():
             self._over[index] = False
             counts = index == self.record[0] if self.grid else True
             self.episode_id += counts
-            self._episodes[index] = begun(self.episode_id, seeds[index], index)
+            self._episodes[index] = begun(self.episode_id, seeds and seeds[index], index)
             if index in self._videos and self.video_length == float("inf"):
                 self._stop(index)  # it was reset before its end
             wanted = index in self.record and counts
@@ -205,19 +200,19 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
 
     def _record(
         self,
-        stepped: np.ndarray,
+        is_new: np.ndarray,
         over: np.ndarray | None = None,
-        final: Mapping[int, np.ndarray] | None = None,
+        final: Mapping[int, np.ndarray] = MappingProxyType({}),
     ) -> None:
         """Write the frames of sub-environments that have a new one, and end what is over or full.
 
-        stepped: (sub-environments,) bool, which have one; over: whose episode has ended with it;
-        final: their last frames, where the environment shows the next episode already.
+        is_new: (num_envs,) bool, which have one; over: whose episode has ended with it; final:
+        their last frames, where the environment shows the next episode already.
         """
-        recorded = [i for i in self._videos if stepped[i]]
+        recorded = [i for i in self._videos if is_new[i]]
         if not recorded:
             return
-        shown, final = self.record if self.grid else recorded, final or {}
+        shown = self.record if self.grid else recorded
         frames = self._rendered([i for i in shown if i not in final]) | final
         for index in recorded:
             video = self._videos[index]
@@ -265,4 +260,4 @@ def _final_frames(infos: dict, over: np.ndarray) -> dict[int, np.ndarray]:
     """Take the last frames out of a step's infos."""
     final_info = infos.get("final_info", {})
     frames, _ = final_info.pop(_FINAL, None), final_info.pop(f"_{_FINAL}", None)
-    return {index: frames[index] for index in np.flatnonzero(over).tolist()}
+    return {} if frames is None else {i: frames[i] for i in np.flatnonzero(over).tolist()}

@@ -1,14 +1,13 @@
 """RGB frames to an MP4 file while they are made: one `write` after another, none kept in memory."""
 
-import contextlib
 import json
-import math
 import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -58,9 +57,9 @@ class VideoOptions:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if not _is_between(self.fps, _LOWEST_FPS, _HIGHEST_FPS):
+        if not (isinstance(self.fps, Real) and _LOWEST_FPS <= self.fps <= _HIGHEST_FPS):
             raise GoalreelError(f"fps: {self.fps!r}; allowed: {_LOWEST_FPS} to {_HIGHEST_FPS}")
-        if not (_is_between(self.qp, 0, 51) and self.qp == math.floor(self.qp)):
+        if self.qp not in range(52):
             raise GoalreelError(f"qp: {self.qp!r}; allowed: a whole number from 0 (lossless) to 51")
         if self.preset not in PRESETS:
             raise GoalreelError(f"preset: {self.preset!r}; allowed: {', '.join(PRESETS)}")
@@ -89,12 +88,6 @@ class VideoOptions:
     def encoding(self) -> dict:
         """The preset and the quantiser."""
         return {"preset": self.preset, "qp": int(self.qp)}
-
-
-def _is_between(value: object, least: float, most: float) -> bool:
-    with contextlib.suppress(TypeError):
-        return bool(least <= value <= most)
-    return False
 
 
 class VideoWriter:

@@ -270,9 +270,6 @@ def test_ataris_usual_training_has_the_same_observations_by_wrappers():
         yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
     )
     config = next(block for block in blocks if "AtariWrapper" in str(block))
-    unskipped = {"gymnasium.wrappers:AtariPreprocessing": {"frame_skip": 4}}
-    with pytest.raises(GoalreelError, match=r"write env_kwargs: \{frameskip: 1\}"):
-        load_config({"env": "ALE/Pong-v5", "env_wrappers": [unskipped], "policy": "random"})
     env = make_environment(config).make()
     options = {"clip_reward": False, "terminal_on_life_loss": False}
     theirs = make_atari_env(

@@ -77,7 +77,7 @@ class Alone:
         fds = {"steps": self.ring.fd, "episodes": self.episodes.fd}
         fds |= {"state": state_fd, "weights": shared.fd}
         envs = make_envs(GameSettings(**GAME), 9, NUM_ENVS)
-        self.collector = Collector(envs, lambda: True, (5,), STACK, 5000, fields, fds)
+        self.collector = Collector(envs, lambda: True, (5,), 0, STACK, 5000, fields, fds)
 
 
 def taken(ring: Ring) -> dict[str, np.ndarray]:

@@ -13,8 +13,8 @@ torch.set_num_threads(1)  # the same sums, whatever the machine's cores
 from goalreel.environments.mountain_car import DISCRETE  # noqa: E402
 from goalreel.training.dqn import training  # noqa: E402
 from goalreel.training.dqn.playing import (  # noqa: E402
-    Batch,
     StateReplay,
+    Transitions,
     choose,
     epsilon_at,
     transitions,
@@ -149,7 +149,7 @@ def test_the_oldest_transitions_are_written_over():
     for number in range(4):
         count = np.full(4, number)
         seen = np.stack([count, count], 1).astype(np.float32)
-        replay.append(Batch(seen, count, count.astype(np.float32), seen + 1, count * 0.0))
+        replay.append(Transitions(seen, count, count.astype(np.float32), seen + 1, count * 0.0))
     batch = replay.sample(500, np.random.default_rng(0))
     assert len(replay) == 10 and set(batch.actions.tolist()) == {1, 2, 3}
     assert np.array_equal(batch.obs[:, 0], batch.rewards) and batch.obs.dtype == np.float32

@@ -9,24 +9,24 @@ torch = pytest.importorskip("torch", reason="takes PyTorch, which is no requirem
 
 from goalreel.policies.network import Network  # noqa: E402
 from goalreel.training.dqn.learner import Learner, rescaled  # noqa: E402
-from goalreel.training.dqn.playing import Batch  # noqa: E402
+from goalreel.training.dqn.playing import Transitions  # noqa: E402
 from goalreel.training.dqn.settings import Settings  # noqa: E402
 
 SMALL = Settings(hidden=(16, 16))
 LOW, HIGH = np.array([-1.2, -0.07]), np.array([0.6, 0.07])
 
 
-def some(count: int) -> Batch:
+def some(count: int) -> Transitions:
     """Return transitions anywhere in the state space, every fourth terminated."""
     rng = np.random.default_rng(3)
     seen, after = rng.uniform(LOW, HIGH, (2, count, 2)).astype(np.float32)
     discounts = np.where(np.arange(count) % 4, 0.9, 0.0).astype(np.float32)
-    return Batch(
+    return Transitions(
         seen, rng.integers(3, size=count), np.full(count, -1, np.float32), after, discounts
     )
 
 
-def by_hand(model, target, batch: Batch) -> float:
+def by_hand(model, target, batch: Transitions) -> float:
     """Return the loss, a transition at a time, by the formulas of Mnih."""
     losses = []
     model, target = (lambda x, m=m: m(rescaled(x)).detach() for m in (model, target))

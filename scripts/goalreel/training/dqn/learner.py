@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from goalreel.environments.registry import MAX_POSITION, MAX_SPEED, MIN_POSITION
-from goalreel.training.dqn.playing import Batch
+from goalreel.training.dqn.playing import Transitions
 from goalreel.training.dqn.settings import Settings
 
 ACTIONS, OBSERVATION = 3, 2
@@ -49,7 +49,7 @@ class Learner:
         torch.use_deterministic_algorithms(True)
         self.model = network(settings.hidden)
         self._target = copy.deepcopy(self.model)
-        self._optimiser = torch.optim.Adam(
+        self._optimizer = torch.optim.Adam(
             self.model.parameters(), lr=settings.learning_rate, fused=True
         )
         self._no_grad = torch.no_grad if settings.no_grad else contextlib.nullcontext
@@ -74,7 +74,7 @@ class Learner:
         """Copy the weights to the target network."""
         self._target.load_state_dict(self.model.state_dict())
 
-    def learn(self, batch: Batch) -> float:
+    def learn(self, batch: Transitions) -> float:
         """Take a step towards the target values of a batch; return the loss."""
         with self._no_grad():
             best = self._target(rescaled(batch.next_obs)).max(dim=1).values
@@ -83,8 +83,8 @@ class Learner:
         actions = torch.from_numpy(batch.actions).unsqueeze(1)
         values = self.model(rescaled(batch.obs)).gather(1, actions).squeeze(1)
         loss = functional.smooth_l1_loss(values, expected)
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), _CLIP)
-        self._optimiser.step()
+        self._optimizer.step()
         return float(loss.detach())

@@ -13,7 +13,7 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Batch:
+class Transitions:
     """Transitions."""
 
     obs: np.ndarray  # (n, 2) float32
@@ -41,14 +41,14 @@ def choose(values: Values, obs: np.ndarray, epsilon: float, rng: np.random.Gener
     return actions
 
 
-def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, discount: float) -> Batch:
+def transitions(obs: np.ndarray, actions: np.ndarray, step: Step, discount: float) -> Transitions:
     """Return the transitions of a step of all environments; a time limit ends no episode's value.
 
     The discount is of one frame, so its power for an action that lasted several.
     """
     discounts = np.where(step.terminated, 0.0, discount**step.lasted)
     rewards, discounts = step.rewards.astype(np.float32), discounts.astype(np.float32)
-    return Batch(obs, actions.astype(np.int64), rewards, step.next_obs, discounts)
+    return Transitions(obs, actions.astype(np.int64), rewards, step.next_obs, discounts)
 
 
 class StateReplay:
@@ -56,7 +56,7 @@ class StateReplay:
 
     def __init__(self, size: int):
         """Reserve all memory."""
-        self._rows = Batch(
+        self._rows = Transitions(
             *(np.zeros((size, 2), np.float32), np.zeros(size, np.int64)),
             *(np.zeros(size, np.float32), np.zeros((size, 2), np.float32)),
             np.zeros(size, np.float32),
@@ -67,14 +67,14 @@ class StateReplay:
         """Return the number of transitions that are held."""
         return min(self._count, self._size)
 
-    def append(self, batch: Batch) -> None:
+    def append(self, batch: Transitions) -> None:
         """Add transitions, at most as many as fit."""
         places = (self._count + np.arange(len(batch.actions))) % self._size
         for name, column in vars(self._rows).items():
             column[places] = getattr(batch, name)
         self._count += len(places)
 
-    def sample(self, count: int, rng: np.random.Generator) -> Batch:
+    def sample(self, count: int, rng: np.random.Generator) -> Transitions:
         """Return `count` transitions, each as likely as another, with repetition."""
         places = rng.integers(len(self), size=count)
-        return Batch(*(column[places] for column in vars(self._rows).values()))
+        return Transitions(*(column[places] for column in vars(self._rows).values()))

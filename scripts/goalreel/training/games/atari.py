@@ -6,7 +6,7 @@ import numpy as np
 
 from goalreel.environments.gymnasium_ids import find_spec
 from goalreel.policies.pixel_network import SIDE
-from goalreel.training.games.pixel_envs import Episode, PixelStep
+from goalreel.training.games.pixel_envs import EndedGame, PixelStep
 from goalreel.training.games.settings import GameSettings, ale_games
 
 _MOST_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
@@ -59,7 +59,7 @@ class AtariEnvs:
         # After a lost life the game's frames count on; its own end has begun another game.
         (over,) = np.nonzero(truncated | (terminated & (number <= self._number)))
         ended = tuple(
-            Episode(int(index), float(self._returns[index]), float("nan")) for index in over
+            EndedGame(int(index), float(self._returns[index]), float("nan")) for index in over
         )
         self._returns[over] = 0.0
         self._number = number.copy()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from goalreel.policies.preprocessing import WARPS
-from goalreel.training.games.pixel_envs import Episode, PixelStep
+from goalreel.training.games.pixel_envs import EndedGame, PixelStep
 from goalreel.training.games.settings import GameSettings
 
 _NOOP = 0
@@ -81,7 +81,7 @@ class MarioEnvs:
             np.array(terminated, bool),
             np.zeros(len(actions), bool),  # the game's clock ends it
             np.stack(next_obs),
-            tuple(Episode(number, *game) for number, game in enumerate(ended) if game),
+            tuple(EndedGame(number, *game) for number, game in enumerate(ended) if game),
         )
 
     def close(self) -> None:

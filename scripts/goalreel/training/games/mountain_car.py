@@ -4,7 +4,7 @@ import numpy as np
 
 from goalreel.rendering.warped import warped_pictures
 from goalreel.training.games.car_envs import Cars
-from goalreel.training.games.pixel_envs import Episode, PixelStep
+from goalreel.training.games.pixel_envs import EndedGame, PixelStep
 from goalreel.training.games.settings import CAR_GAME, GameSettings
 
 
@@ -28,7 +28,7 @@ class CarPixelEnvs:
         self._returns += step.rewards
         np.maximum(self._furthest, self._cars.reached, out=self._furthest)
         ended = tuple(
-            Episode(index, float(total), float(self._furthest[index]))
+            EndedGame(index, float(total), float(self._furthest[index]))
             for index, total in zip(over.tolist(), self._returns[over].tolist(), strict=True)
         )
         self.obs = next_obs

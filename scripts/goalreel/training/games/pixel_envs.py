@@ -11,7 +11,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Episode:
+class EndedGame:
     """A whole game that ended, whatever the learner's episodes were."""
 
     index: int
@@ -27,7 +27,7 @@ class PixelStep:
     terminated: np.ndarray  # (num_envs,) bool, of the learner's episode, which ends with a life
     truncated: np.ndarray  # (num_envs,) bool
     next_obs: np.ndarray  # (num_envs, 84, 84) uint8, what the step led to, at an episode's end too
-    ended: tuple[Episode, ...]  # the games that are over
+    ended: tuple[EndedGame, ...]  # the games that are over
 
 
 class PixelEnvs(Protocol):

@@ -31,11 +31,11 @@ _PAUSE = 0.002  # seconds between two tries to write into a full ring; with 0.5 
 _SEED = 10_000  # of the games of an evaluation; a training's own are hashes of its seed
 _NICE = 5  # an evaluation gives way to the training
 
-STATE: Fields = {"epsilon": ("<f8", (1,)), "blocked": ("<i8", (1,))}
-"""The share of random actions, which the trainer writes; the nanoseconds that it waited for room,
-which the collector writes."""
+STATE: Fields = {"epsilon": ("<f8", (1,)), "blocked": ("<i8", (1024,))}
+"""The share of random actions, which the trainer writes; the nanoseconds that each collector, of at
+most 1,024, waited for room, which it writes."""
 EPISODE: Fields = {"return": ("<f8", ()), "distance": ("<f8", ())}
-"""A game that has ended; see pixel_envs.Episode."""
+"""A game that has ended; see pixel_envs.EndedGame."""
 EPISODES = 1024  # that a collector's second ring holds
 
 
@@ -72,6 +72,7 @@ class Collector:
         envs: PixelEnvs,
         alive: Callable[[], bool],
         seed: Sequence[int],
+        number: int,
         stack: int,
         capacity: int,
         weights: Fields,
@@ -83,6 +84,7 @@ class Collector:
             envs: what it plays.
             alive: waits for room, or for weights, end when this is false.
             seed: which no other collector and no other session has.
+            number: of the collector.
             stack: frames of an observation.
             capacity: steps of its ring.
             weights: fields of the shared weights.
@@ -90,7 +92,8 @@ class Collector:
         """
         self._steps = Ring(step_fields(), capacity, fds["steps"])
         self._episodes = Ring(EPISODE, EPISODES, fds["episodes"])
-        _, self._state = shared_arrays(STATE, fds["state"])
+        _, state = shared_arrays(STATE, fds["state"])
+        self._epsilon, self._blocked = state["epsilon"], state["blocked"][number:]
         self._weights = SharedWeights(weights, fds["weights"])
         self._version, self._actor = -1, None
         self._envs, self._alive = envs, alive
@@ -128,7 +131,7 @@ class Collector:
     def _choose(self) -> np.ndarray:
         """Return the actions, (num_envs,) int16, each random with probability epsilon."""
         num_envs = len(self._numbers)
-        random = self._rng.random(num_envs) < self._state["epsilon"][0]
+        random = self._rng.random(num_envs) < self._epsilon[0]
         actions = self._rng.integers(self._envs.actions, size=num_envs, dtype=np.int16)
         if not random.all():
             if self._weights.version != self._version:
@@ -153,7 +156,7 @@ class Collector:
         while done < len(rows["env"]) and self._alive():
             time.sleep(_PAUSE)
             done += self._steps.push({name: row[done:] for name, row in rows.items()})
-        self._state["blocked"][0] += time.monotonic_ns() - begun
+        self._blocked[0] += time.monotonic_ns() - begun
 
 
 def actions(game: Mapping) -> None:

@@ -59,23 +59,20 @@ class Collectors:
         numbers = range(settings.collectors)
         self.rings = [Ring(step_fields(), settings.ring) for _ in numbers]
         self._episodes = [Ring(EPISODE, EPISODES) for _ in numbers]
-        states = [shared_arrays(STATE) for _ in numbers]
-        self._states = [arrays for _, arrays in states]
+        state_fd, self._state = shared_arrays(STATE)
         fields = fields_of(weights)
         self._weights = SharedWeights(fields)
-        self._fds = {self._weights.fd}
+        shared = {"state": state_fd, "weights": self._weights.fd}
+        self._fds = set(shared.values())
         self.publish(weights)
         self.explore(epsilon)
         try:
-            for number, (steps, episodes, (state, _)) in enumerate(
-                zip(self.rings, self._episodes, states, strict=True)
-            ):
-                fds = {"steps": steps.fd, "episodes": episodes.fd, "state": state}
-                fds["weights"] = self._weights.fd
+            for number, steps, episodes in zip(numbers, self.rings, self._episodes, strict=True):
+                fds = shared | {"steps": steps.fd, "episodes": episodes.fd}
                 self._fds |= set(fds.values())
-                values = {"game": game, "num_envs": settings.environments, "fds": fds}
+                values = {"game": game, "num_envs": settings.environments, "number": number}
                 values |= {"seed": (settings.seed, session, number), "stack": settings.stack}
-                values |= {"capacity": settings.ring, "weights": fields}
+                values |= {"capacity": settings.ring, "weights": fields, "fds": fds}
                 self.children.append(_start(settings.interpreter, "collect", values, fds.values()))
         except GoalreelError:
             self.close()
@@ -87,12 +84,11 @@ class Collectors:
 
     def explore(self, epsilon: float) -> None:
         """Set the share of random actions."""
-        for state in self._states:
-            state["epsilon"][0] = epsilon
+        self._state["epsilon"][0] = epsilon
 
     def blocked(self) -> float:
         """Return the seconds that collectors waited for room, of all together."""
-        return sum(int(state["blocked"][0]) for state in self._states) / 1e9
+        return int(self._state["blocked"].sum()) / 1e9
 
     def ended(self) -> list[tuple[float, float]]:
         """Return the return and distance of each game that has ended since the last call."""
@@ -118,7 +114,7 @@ class Collectors:
         self.children, self._fds = [], set()
 
 
-class Evaluation:
+class GreedyGames:
     """The greedy games of one evaluation, while a process beside the training plays them."""
 
     def __init__(

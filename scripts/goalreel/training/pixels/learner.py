@@ -39,7 +39,7 @@ class PixelLearner:
             network = PixelNetwork(actions, settings.stack, settings.network, settings.dueling)
         self.model = network.to(self.device)
         self._target = copy.deepcopy(self.model).requires_grad_(requires_grad=False)
-        self._optimiser = torch.optim.Adam(
+        self._optimizer = torch.optim.Adam(
             self.model.parameters(), lr=settings.learning_rate, fused=True
         )
         self._sums = torch.full((2,), torch.nan, device=self.device)  # of the latest update
@@ -67,19 +67,19 @@ class PixelLearner:
             values: their `target_values`.
             rate_left: the share of the settings' learning rate that this update has.
         """
-        for group in self._optimiser.param_groups:
+        for group in self._optimizer.param_groups:
             group["lr"] = self._settings.learning_rate * rate_left
         expected = self._targets(batch, values)
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         with self._autocast():
             found = self.model(batch.stacks)
         found = found.float().gather(1, batch.actions.unsqueeze(1)).squeeze(1)
         loss = functional.smooth_l1_loss(found, expected)
         self._scaler.scale(loss).backward()
-        self._scaler.unscale_(self._optimiser)
+        self._scaler.unscale_(self._optimizer)
         if self._settings.gradient_clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), self._settings.gradient_clip)
-        self._scaler.step(self._optimiser)
+        self._scaler.step(self._optimizer)
         self._scaler.update()
         self.updates += 1
         self._sums = torch.stack([loss.detach(), (found.detach() - expected).abs().mean()])
@@ -115,7 +115,7 @@ class PixelLearner:
         """Return all that `load` needs; the next update changes it."""
         return {
             **{"network": self.model.state_dict(), "target": self._target.state_dict()},
-            **{"optimiser": self._optimiser.state_dict(), "scaler": self._scaler.state_dict()},
+            **{"optimizer": self._optimizer.state_dict(), "scaler": self._scaler.state_dict()},
             "updates": self.updates,
         }
 
@@ -123,7 +123,7 @@ class PixelLearner:
         """Resume from a state. Raises RuntimeError or ValueError for one of another network."""
         self.model.load_state_dict(state["network"])
         self._target.load_state_dict(state["target"])
-        self._optimiser.load_state_dict(state["optimiser"])
+        self._optimizer.load_state_dict(state["optimizer"])
         self._scaler.load_state_dict(state["scaler"])
         self.updates = state["updates"]
 

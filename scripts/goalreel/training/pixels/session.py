@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.cli import say
-from goalreel.training.pixels.collectors import Collectors, Evaluation
+from goalreel.training.pixels.collectors import Collectors, GreedyGames
 from goalreel.training.pixels.monitor import Monitor
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.pixels.trainer import Trainer
@@ -60,7 +60,7 @@ class Session:
     def __post_init__(self):
         """Keep the sums of the sessions before."""
         self._before, self._learning, self._cpu = self.sums, 0.0, _cpu_seconds()
-        self._evaluation: Evaluation | None = None
+        self._evaluation: GreedyGames | None = None
 
     def run(self, asked: Sequence[str]) -> None:
         """Train until all is learned, or `asked` has a signal's name. Raises GoalreelError."""
@@ -124,7 +124,7 @@ class Session:
                 f"s: mean return {latest.mean:.1f} of {len(returns)} greedy games"
             )
         if trainer.waiting:
-            self._evaluation = Evaluation(self.settings, self.game, trainer.waiting[0][-1])
+            self._evaluation = GreedyGames(self.settings, self.game, trainer.waiting[0][-1])
 
     def _seconds(self) -> float:
         return self._before.get("seconds", 0) + time.monotonic() - self._began

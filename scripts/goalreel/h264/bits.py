@@ -54,6 +54,16 @@ def joined(strings: BitStrings) -> tuple[np.ndarray, np.ndarray]:
     return made, bounds
 
 
+def put_numbers(data: bytearray, places: np.ndarray, numbers: np.ndarray, width: int) -> None:
+    """Write numbers, the last `width` bits of each, over bits of 0; places: their first bits."""
+    count = (width + 14) // 8  # bytes, each of one number alone
+    byte, bit = np.divmod(places, 8)
+    window = numbers % (1 << width) << (8 * count - width - bit)
+    buffer = np.frombuffer(data, np.uint8)
+    for n in range(count):
+        buffer[byte + n] |= (window >> 8 * (count - 1 - n) & 0xFF).astype(np.uint8)
+
+
 def ue_codewords(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return values and lengths of the codewords ue(v) (9.1)."""
     values = numbers + 1

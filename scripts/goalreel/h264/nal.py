@@ -1,6 +1,6 @@
 """NAL units: made, and put together to streams and MP4 samples.
 
-Source: ITU-T H.264, 7.3.1 and Annex B; ISO/IEC 14496-15, 5.3.3 (samples, lengths of 2 or 4 bytes).
+Source: ITU-T H.264, 7.3.1 and Annex B; ISO/IEC 14496-15, 5.3.3 (samples).
 """
 
 from collections.abc import Iterable
@@ -27,6 +27,6 @@ def annex_b(units: Iterable[bytes]) -> bytes:
     return b"".join(b"\x00\x00\x00\x01" + unit for unit in units)
 
 
-def length_prefixed(unit: bytes, length_bytes: int = 4) -> bytes:
-    """Return a NAL unit as an MP4 sample holds it, after its length."""
-    return len(unit).to_bytes(length_bytes, "big") + unit
+def length_prefixed(unit: bytes) -> bytes:
+    """Return a NAL unit as an MP4 sample holds it, after its length in 4 bytes."""
+    return len(unit).to_bytes(4, "big") + unit

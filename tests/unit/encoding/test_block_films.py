@@ -127,8 +127,8 @@ def test_the_bytes_of_an_episode_do_not_depend_on_its_company(tmp_path, monkeypa
     whole = samples("whole", lengths=(30, 20, 40))
     assert samples("first", lengths=(30,)) == whole[:30]
     assert samples("rest", lengths=(20, 40), first=1) == whole[30:]
-    monkeypatch.setattr(block_samples, "_SLICES", 3)
-    for name, most in (("_NEW", 2), ("_CHANGES", 7), ("_BLOCKS", 1)):
+    monkeypatch.setattr(block_samples, "_MAX_SLICES", 3)
+    for name, most in (("_MAX_NEW_BLOCKS", 2), ("_MAX_CHANGES", 7), ("_MAX_BLOCKS", 1)):
         monkeypatch.setattr(block_contents, name, most)
         assert samples(name, lengths=(30, 20, 40)) == whole
 

@@ -17,9 +17,9 @@ from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.layers import Layer
 
 # FFmpeg's decoder warns of more than 32 slices that begin within four rows of macroblocks.
-_MOST_OF_A_ROW = 7
+_MAX_BLOCKS_ALONE = 7
 # New blocks, and changes, that are told at a time; blocks that are remembered, some 50 MB.
-_NEW, _CHANGES, _BLOCKS = 1 << 15, 1 << 18, 1 << 16
+_MAX_NEW_BLOCKS, _MAX_CHANGES, _MAX_BLOCKS = 1 << 15, 1 << 18, 1 << 16
 
 
 class Changes(NamedTuple):
@@ -107,10 +107,10 @@ class FilmContents:
         starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
         for first, end in zip(starts, starts[1:], strict=False):
             new = len(self._store) - self._coded
-            if changes and (told >= _CHANGES or new >= _NEW):
+            if changes and (told >= _MAX_CHANGES or new >= _MAX_NEW_BLOCKS):
                 yield self._batch(np.arange(begun, first), offsets, changes)
                 begun, changes, told = first, [], 0
-                if first in offsets and len(self._store) > _BLOCKS:
+                if first in offsets and len(self._store) > _MAX_BLOCKS:
                     self._forget()  # all of the picture is told anew
             changes.append(self._changes_of(groups[first], first, end))
             told += len(changes[-1][0])
@@ -143,7 +143,7 @@ class FilmContents:
         since = frames - offsets[np.searchsorted(offsets, frames, "right") - 1]
         shape = count, self._rows
         rows = np.bincount(at * self._rows + places // self.columns, minlength=count * self._rows)
-        whole = (rows.reshape(shape) > _MOST_OF_A_ROW) | (since == 0)[:, None]
+        whole = (rows.reshape(shape) > _MAX_BLOCKS_ALONE) | (since == 0)[:, None]
         single = ~whole[at, places // self.columns]
         frame, row = np.nonzero(whole)
         wanted = row[:, None] * self.columns + np.arange(self.columns)

@@ -15,8 +15,7 @@ from goalreel.encoding.assembling.block_contents import Batch, FilmContents
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import block_planes
 from goalreel.environments.drawing.block_store import BlockStore
-from goalreel.errors import GoalreelError
-from goalreel.h264.bits import BitStrings, escape, joined, ue_codewords
+from goalreel.h264.bits import BitStrings, escape, joined, put_numbers, ue_codewords
 from goalreel.h264.nal import IDR, SLICE
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, header_bits
@@ -25,8 +24,8 @@ from goalreel.rendering.frame_cache import FrameCache
 _REF_IDC = 2  # nal_ref_idc of all pictures
 _INTRA = 5  # what mb_type of an intra macroblock is more in a P slice than in an I slice, 7.4.5
 _PCM = 25  # mb_type of samples as they are, in an I slice
-_SLICES = 1 << 18  # that are remembered at most, some 50 MB
-_TOGETHER = 1 << 12  # that are made at once
+_MAX_SLICES = 1 << 18  # that are remembered, some 50 MB
+_SLICES_AT_ONCE = 1 << 12  # that are made
 _WORD = 64  # bits
 # Kinds of strips: a block that changes, a row that does, a row of an episode's first picture; and
 # the number of the strip that shows nothing new.
@@ -125,16 +124,19 @@ class _Slices:
         keys, which = np.unique((strips * most + places) * most + ends, return_inverse=True)
         numbers, parts = keys.tolist(), self._parts
         missing = np.array([n for n, key in enumerate(numbers) if key not in parts], np.int64)
-        for first in range(0, len(missing), _TOGETHER):
-            some = keys[missing[first : first + _TOGETHER]]
+        for first in range(0, len(missing), _SLICES_AT_ONCE):
+            some = keys[missing[first : first + _SLICES_AT_ONCE]]
             parts.update(zip(some.tolist(), self._made(some), strict=True))
         found = [parts[key] for key in numbers]
-        if len(parts) > _SLICES:
+        if len(parts) > _MAX_SLICES:
             parts.clear()
         data = bytearray().join(map(found.__getitem__, which.tolist()))
         sizes = np.fromiter(map(len, found), np.int64, len(found))[which]
         *_, orders = self._headers(self._table.kinds[strips], places)
-        self._put_frame_nums(data, 8 * (np.cumsum(sizes) - sizes) + orders, batch.since[frames])
+        # No bits of a header can make a start code, whatever the frame_num: at most ten bits of 0
+        # follow each other.
+        places = 8 * (np.cumsum(sizes) - sizes) + orders
+        put_numbers(data, places, batch.since[frames], FRAME_NUM_BITS)
         return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.since))))
 
     def _covering(self, batch: Batch) -> tuple[np.ndarray, ...]:
@@ -227,19 +229,6 @@ class _Slices:
             made.append(len(unit).to_bytes(self._length_bytes, "big") + unit)
         return made
 
-    def _put_frame_nums(self, samples: bytearray, bits: np.ndarray, since: np.ndarray) -> None:
-        """Write each slice's frame_num, which begins at a bit of the samples.
-
-        No bits of a header can make a start code, whatever the number: ten bits of 0 follow each
-        other at most.
-        """
-        buffer = np.frombuffer(samples, np.uint8)
-        byte, bit = np.divmod(bits, 8)
-        window = since % (1 << FRAME_NUM_BITS) << (16 - FRAME_NUM_BITS - bit)
-        for shift in (8, 0):  # each byte is of one slice alone
-            buffer[byte] |= (window >> shift & 0xFF).astype(np.uint8)
-            byte = byte + 1
-
 
 def _in_p_slice(macroblocks: BitStrings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return how macroblocks of I slices begin in a P slice (7.3.4), instead of how many bits.
@@ -256,8 +245,7 @@ def _in_p_slice(macroblocks: BitStrings) -> tuple[np.ndarray, np.ndarray, np.nda
     zeros = 15 - np.floor(np.log2(window)).astype(np.int64)
     read = 2 * zeros + 1  # mb_type, ue(v)
     kinds = (window >> (16 - read)) - 1
-    if (kinds == _PCM).any():
-        raise GoalreelError("x264 coded samples as they are, which fit no other place")
+    assert (kinds != _PCM).all(), "x264 coded samples as they are, which fit no other place"
     values, lengths = ue_codewords(kinds + _INTRA)
     # mb_skip_run is 0, ue(v) of one bit, then mb_type.
     return 1 << lengths | values, 1 + lengths, read

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from goalreel.h264.bits import put_numbers
 from goalreel.h264.nal import length_prefixed
 from goalreel.h264.parameter_sets import POC_BITS
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
@@ -59,14 +60,9 @@ class PartStore:
             numbers = rows[start : start + _BATCH].ravel()
             samples = bytearray().join(map(self._parts.__getitem__, numbers.tolist()))
             slices = np.flatnonzero(orders[numbers] != NO_ORDER)
-            places, sizes = orders[numbers[slices]], part_sizes[numbers]
-            byte, bit = (np.cumsum(sizes) - sizes)[slices] + places // 8, places % 8
-            count = counts[start + slices // rows.shape[1]]
-            window = (2 * count & _ORDER) << (8 - bit)
-            buffer = np.frombuffer(samples, np.uint8)
-            for shift in (16, 8, 0):
-                buffer[byte] |= ((window >> shift) & 0xFF).astype(np.uint8)
-                byte = byte + 1
+            sizes = part_sizes[numbers]
+            places = 8 * (np.cumsum(sizes) - sizes)[slices] + orders[numbers[slices]]
+            put_numbers(samples, places, 2 * counts[start + slices // rows.shape[1]], POC_BITS)
             yield samples
 
 

@@ -1,8 +1,7 @@
 """Action spaces as boxes of numbers: what an action of an environment may be.
 
-Every action space that goalreel plays is a box of whole numbers or of floats: Discrete,
-MultiDiscrete and MultiBinary are the former. So one form says how an action is stored, drawn at
-random and checked, and Gymnasium itself is not needed for it.
+Discrete, MultiDiscrete and MultiBinary are boxes of whole numbers. So one form says how an action
+is stored, drawn at random and checked, and Gymnasium itself is not needed for it.
 """
 
 from collections.abc import Sequence

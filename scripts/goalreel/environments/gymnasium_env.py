@@ -68,10 +68,7 @@ class GymnasiumEnvironment:
 
     @property
     def max_envs(self) -> int:
-        """How many episodes are played side by side: a policy may work on a batch.
-
-        Gymnasium steps them one by one, and some instances take seconds to make.
-        """
+        """How many episodes are played side by side; some instances take seconds to make."""
         return 2 if self.id.startswith("ALE/") else 4
 
     def make(self):

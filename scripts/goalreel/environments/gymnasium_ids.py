@@ -166,7 +166,7 @@ def not_imported(env: str, error: Exception) -> str:
         return (
             f"{env!r} draws with MuJoCo, and the environment variable MUJOCO_GL is "
             f"{os.environ.get('MUJOCO_GL')!r}; allowed: egl, osmesa, glfw (with a display), or "
-            "unset, which has goalreel choose"
+            "unset, which is egl"
         )
     return f"{env!r} cannot be imported ({type(error).__name__}: {error})"
 

@@ -70,7 +70,6 @@ class FrameRecorder:
         self._sample: tuple[Episode, _Take | None] | None = None  # the shard's first episode
         self._count = self._attempts = 0
         self._drawing = self._stepping = 0.0  # seconds
-        self._order: np.ndarray | None = None
         self._log, self._steps, self._shot = ProgressLog(), 0, 0  # played, drawn
 
     def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
@@ -127,8 +126,7 @@ class FrameRecorder:
 
     def write(self, source: str, spec: Spec) -> None:
         """End the frame cache; source, spec: see DrawnFrames.finish."""
-        order = np.arange(self._count) if self._order is None else self._order
-        self._frames.finish(order, source, spec)
+        self._frames.finish(self._order, source, spec)
         self._environment.close()
 
     def _drawn(self, episode: Episode) -> Iterator[Group]:

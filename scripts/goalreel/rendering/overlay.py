@@ -2,9 +2,8 @@
 
 A card is the empty track (in other environments the episode's first frame) with the episode's
 caption, which stays on screen through the episode, and the HUD as at the reset. In Mountain Car
-all of it is in rows that the car never touches. Other pictures are enlarged if they are small, and
-text stands in bands of its own, so that all of the picture is seen. Everywhere all of it depends on
-the episode alone.
+all of it is in rows that the car never touches; other pictures are enlarged if they are small, and
+text stands in bands of its own. All of it depends on the episode alone.
 """
 
 from collections.abc import Callable

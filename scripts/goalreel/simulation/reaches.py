@@ -101,7 +101,7 @@ def simulate_attempts(
         raise GoalreelError(
             "attempts simulated again from their seeds differ from the recorded ones"
         )
-    return assemble([Batch(attempts, episodes)], spec)
+    return assemble([Batch(attempts, episodes)], spec, camera)
 
 
 def _hint(environment, success: str | float | None) -> str:

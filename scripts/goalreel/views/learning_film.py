@@ -138,7 +138,7 @@ def play(
         episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
         success = spec.config["success"]
         batches.append(to_batch(slots, 0, seeds, episodes, scene.env, success))
-    return assemble(batches, spec, is_sorted=True)
+    return assemble(batches, spec, camera, is_sorted=True)
 
 
 def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:

@@ -56,10 +56,8 @@ def modules(script: Path, excluded: Collection[str] = ()) -> dict[str, Path]:
         name, path = queue.pop()
         if name not in found:
             found[name] = path
-            imported = (
-                (n, _file(n, root)) for n in _read(path)[1] if not _is_left_out(n, excluded)
-            )
-            queue += [(name, path) for name, path in imported if path]
+            imported = (n for n in _read(path)[1] if not _is_left_out(n, excluded))
+            queue += [(n, file) for n in imported if (file := _file(n, root))]
     return found
 
 

@@ -173,7 +173,7 @@ def _start_run(plan: Plan, workflow) -> None:
         check_sources(workflow, [*sorted(programs), *map(Path, policy)])
         lock_results(Path(plan.results))
         check_folders(jobs)
-        if "verify" in rules and (views := sorted(rules.keys() & set(VIEWS))):
+        if "verify" in rules and (views := sorted(rules.keys() & VIEWS)):
             raise GoalreelError(f"verify looks at what is there: make {', '.join(views)} first")
     except GoalreelError as error:
         sys.exit(f"goalreel: {error}")

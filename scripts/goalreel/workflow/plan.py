@@ -38,7 +38,6 @@ from goalreel.workflow.run import Run
 from goalreel.workflow.stages import ARTISTS, STAGES, Source, sources
 from goalreel.workflow.used_when import excluded_modules
 
-_OPTIONAL = ("pyarrow",)  # of a single view, and no requirement
 _TRAINING_CORES = 2  # a training's process, and that of its player
 
 
@@ -292,6 +291,6 @@ def _version(tool: str) -> str:
     try:
         return package_version(tool)
     except GoalreelError:
-        if tool in _OPTIONAL:
+        if tool == "pyarrow":  # of a single view, and no requirement
             return "none"  # the job tells; `verify`, which has every view's spec, goes on
         raise

@@ -72,8 +72,7 @@ def run_minutes(stage: str, run: Run, threads: int = 1) -> int:
     elif not run.env.computed:
         ms = 1000 + _PLAYED[stage][-1] * frames
     else:
-        if stage == "encode" and not run.encoder.assembled:
-            reach_ms = _X264_MS
+        reach_ms = _X264_MS if stage == "encode" and not run.encoder.assembled else reach_ms
         ms = (1000 + reach_ms * covered) * _pictures(run)
         ms += _NETWORK_MS * covered if stage == "simulate" and run.policy == "pixels" else 0
     return _OWN_MINUTES + int(_SLOWER * ms / 60_000)
@@ -94,6 +93,5 @@ def _steps(run: Run) -> int:
 
 def _pictures(run: Run) -> float:
     """Return the size of a frame, in frames of 600x400; 1 for what Gymnasium draws."""
-    if not run.env.has_atlas:
-        return 1
-    return run.config["render"]["width"] * run.config["render"]["height"] / _PICTURE
+    render = run.config["render"]
+    return render["width"] * render["height"] / _PICTURE if run.env.has_atlas else 1

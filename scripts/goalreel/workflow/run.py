@@ -75,21 +75,15 @@ class Run:
     @property
     def training(self) -> dict[str, str]:
         """The wildcards of the training whose policy plays."""
-        return {
-            "variant": self.config["policy"].get("variant", ""),
-            "seed": str(self.config["train"]["seed"]),
-        }
+        variant, seed = self.config["policy"].get("variant", ""), self.config["train"]["seed"]
+        return {"variant": variant, "seed": str(seed)}
 
     def covered(self, scope: str) -> int:
         """Return the number of episodes, or reaches, that a job of a scope covers at most."""
         return min(self.config["shard_size"], self.count) if scope == "shard" else self.count
 
     def value(self, key: str) -> object:
-        """Return what a stage uses under a key of the table: a dotted option, or what is derived.
-
-        Raises:
-            KeyError: there is neither.
-        """
+        """Return what a stage uses under a key: a dotted option, or what is derived of them."""
         if key in self._derived:
             return self._derived[key]
         value: object = self.config

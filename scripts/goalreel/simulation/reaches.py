@@ -128,14 +128,14 @@ class Batch(NamedTuple):
 
 def to_batch(
     reaches: np.ndarray,
-    attempt: int,
+    attempt: int | np.ndarray,
     seeds: np.ndarray,
     episodes: Sequence[Episode],
     environment: Environment,
     success: str | float | None,
     show: str = "attempts",
 ) -> Batch:
-    """Return episodes that are attempt number `attempt` of each reach.
+    """Return episodes that are an attempt at each reach, of this number or these.
 
     show: "reaches" keeps those that reached, "attempts" all.
     """
@@ -162,25 +162,16 @@ def to_batch(
 
 
 def assemble(
-    batches: Sequence[Batch],
-    spec: Spec,
-    camera: FrameRecorder | None = None,
-    is_sorted: bool = False,
+    batches: Sequence[Batch], spec: Spec, camera: FrameRecorder | None = None
 ) -> Trajectories:
-    """Return the trajectories of all batches: every row, and the episodes that are kept.
+    """Return the trajectories of all batches, by reach and attempt: every row, and what is kept.
 
-    Args:
-        batches: in the order of their making.
-        spec: how the trajectories are made.
-        camera: what has filmed them, which gets the order of the film.
-        is_sorted: whether the film shows them in the order of their making, not by reach and
-            attempt.
+    spec: how they are made; camera: what has filmed them, which gets the order of the film.
     """
     attempts = concatenate(part.rows for part in batches)
     played = [one for part in batches for one in part.episodes]
     is_kept = np.array([one is not None for one in played])
     order = np.lexsort((attempts.attempt, attempts.reach))
-    order = np.arange(len(order)) if is_sorted else order
     made = order[is_kept[order]]  # the film's episodes, by their place among all rows
     place = np.argsort(np.argsort(made))  # and among those that are kept
     if camera is not None:

@@ -107,7 +107,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
     with drawn(game, scene, config["render"], atlas, spec) as (played, cache):
         rows = [played.episodes.row(i) for i in range(len(played))]
         table = pd.DataFrame({"checkpoint_step": np.repeat(learner.checkpoint_steps, attempts)})
-        table["attempt"] = played.episodes.reach + 1
+        table["attempt"] = played.episodes.attempt + 1
         table = table.join(pd.DataFrame(rows)[["seed", "steps", "return", *endings]])
         labels = []
         for step, number, row in zip(table["checkpoint_step"], table["attempt"], rows, strict=True):
@@ -128,17 +128,17 @@ def play(
 ) -> Trajectories:
     """Return the first attempt at each of `train.attempts` reaches, for each checkpoint.
 
-    All are kept, whether they reach or not; a row's `reach` is the number of the attempt, from 0.
+    All are kept; a row's `reach` is the checkpoint's place, and its `attempt` the number, from 0.
     """
     slots, batches = np.arange(spec.config["train.attempts"]), []
     seeds = episode_seeds(spec.config["seed"], slots, 0)
-    for step in learner.checkpoint_steps:
+    for place, step in enumerate(learner.checkpoint_steps):
         scene = scene.with_policy(learner.policy(step))
         scene.policy.check(scene.env)
         episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
-        success = spec.config["success"]
-        batches.append(to_batch(slots, 0, seeds, episodes, scene.env, success))
-    return assemble(batches, spec, camera, is_sorted=True)
+        reaches, success = np.full(len(slots), place), spec.config["success"]
+        batches.append(to_batch(reaches, slots, seeds, episodes, scene.env, success))
+    return assemble(batches, spec, camera)
 
 
 def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:

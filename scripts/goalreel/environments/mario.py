@@ -19,8 +19,6 @@ from gymnasium.spaces import Box, Discrete
 from goalreel.environments.gymnasium_ids import MARIO_GAMES, MARIO_ROMS
 from goalreel.errors import GoalreelError
 
-_SCREEN, _RAM = (240, 256, 3), (2048,)
-
 
 def _packages():
     """Return the game's class, the wrapper that presses buttons, and the buttons of each action."""
@@ -65,8 +63,9 @@ class MarioEnv(gymnasium.Env):
         self._joypad = _Joypad(self._emulator, _MOVEMENTS)
         self._whole, self._shows_screen = target is None, obs_type == "rgb"
         self.render_mode = render_mode
+        shape = (240, 256, 3) if self._shows_screen else (2048,)
         self.action_space = Discrete(len(_MOVEMENTS))
-        self.observation_space = Box(0, 255, _SCREEN if self._shows_screen else _RAM, np.uint8)
+        self.observation_space = Box(0, 255, shape, np.uint8)
 
     def get_action_meanings(self) -> list[str]:
         """Return the buttons that each action presses, "right A" or "NOOP"."""

@@ -63,7 +63,7 @@ def distinct_positions(dtype: type) -> np.ndarray:
 
     They are found where neighbouring positions differ in their keys, down to neighbouring floats.
     """
-    positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 200_001).astype(dtype))
+    positions = np.unique(np.linspace(MIN_POSITION, MAX_POSITION, 50_001).astype(dtype))
     found, pairs = [], np.stack([positions[:-1], positions[1:]])
     pair_keys = keys(positions)
     pair_keys = np.stack([pair_keys[:-1], pair_keys[1:]])

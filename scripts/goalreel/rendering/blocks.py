@@ -1,8 +1,7 @@
 """Groups: pictures as the blocks that changed since the picture before.
 
-From one picture of an environment to the next few blocks change, and few of them were never seen
-before. A group is a run of pictures that stands alone: its first one is told in whole, and equal
-blocks are kept once.
+A group is a run of pictures that stands alone: its first one is told in whole, and equal blocks are
+kept once.
 """
 
 from collections.abc import Callable, Sequence

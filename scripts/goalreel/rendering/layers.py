@@ -1,7 +1,6 @@
 """Layers: what lies over the background on each frame, as deduplicated boxes of pixels.
 
-A layer is a dictionary of patches and an index per frame. The car is one layer; a HUD or a caption
-is another.
+The car is one layer; a HUD or a caption is another.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
 """LunarLander's frames, by its renderer's pygame calls, drawn and read where they change.
 
-Source: `render` in gymnasium/envs/box2d/lunar_lander.py (1.4.0), which draws the ground anew for
-each frame.
+Source: `render` in gymnasium/envs/box2d/lunar_lander.py (1.4.0).
 """
 
 from goalreel.environments.drawing.block_store import BlockFrame, BlockStore

@@ -74,7 +74,9 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
         table = media[b"minf"][b"stbl"]
         ((_, entry),) = _boxes_in(table[b"stsd"][8:])
         same, frames = struct.unpack_from(">2I", table[b"stsz"], 4)
-        sizes = np.full(frames, same) if same else _entries(table[b"stsz"][4:])[:, 0]
+        sizes = np.broadcast_to(np.uint32(same), frames)  # which takes no memory
+        if not same:
+            sizes = _entries(table[b"stsz"][4:])[:, 0].astype(np.uint32)
         wide = b"co64" in table
         places = _entries(table[b"co64"], ">i8") if wide else _entries(table[b"stco"])
         first, samples, _ = _entries(table[b"stsc"], columns=3).T.astype(np.int64)
@@ -88,7 +90,7 @@ def read_index(path: str | os.PathLike) -> VideoIndex:
             struct.unpack_from(">HH", entry, 24),
             _comment(movie),
             keyframes,
-            sizes.astype(np.uint32),
+            sizes,
             places[:, 0].astype(np.int64),
             np.repeat(samples, np.diff(first, append=len(places) + 1)),
         )

@@ -105,7 +105,10 @@ def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """
     # At once, not as it is read: zipfile compares the checksum at the end.
     content = io.BytesIO(archive.read(f"{name}.npy"))
-    return np.lib.format.read_array(content, allow_pickle=False)
+    try:
+        return np.lib.format.read_array(content, allow_pickle=False)
+    except MemoryError:
+        raise ValueError(f"{name} cannot be as large as it says") from None
 
 
 def header(kind: str, version: int) -> dict[str, np.ndarray]:

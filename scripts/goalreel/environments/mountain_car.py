@@ -86,9 +86,9 @@ class MountainCar:
         """Return cars as `env.reset(seed=seed)` leaves them."""
         return ComputedEnvs(reset(seeds), self.observe, self.step, self.max_steps)
 
-    def batch(self, observations: np.ndarray) -> np.ndarray:
-        """Return the observations, which are an array already."""
-        return observations
+    def batch(self, observations) -> np.ndarray:
+        """Return observations as one array, (num_envs, 2)."""
+        return np.asarray(observations)
 
     def sample_observations(self, count: int) -> np.ndarray:
         """Return what a policy may see, (count, ...): the resets of seeds 0, 1, ..."""

@@ -20,8 +20,8 @@ def concat(spec, segments: Shards, trajectories: Shards, output):
         how = config["film.fps"], config["card_frames"], unit
         frames = concatenate(whole, trajectories, output, *how, title, text)
     size = format_bytes(output.stat().st_size)
-    said = f"{clock(frames / config['film.fps'])}, {size}, {pluralize(frames, 'frame')}"
+    message = f"{clock(frames / config['film.fps'])}, {size}, {pluralize(frames, 'frame')}"
     if sizes:
         least, most = (f"{width}x{height}" for height, width in sizes)
-        said += f", pictures of {least} to {most} pixels, padded with black to {most}"
-    return said
+        message += f", pictures of {least} to {most} pixels, padded with black to {most}"
+    return message

@@ -21,8 +21,8 @@ def encode(spec, frames, trajectories, output, coded_atlas=None, height: int = 0
     texts = captions(config["overlay.caption"], episodes, env, config["unit"])
     seen = texts, config["overlay.hud"], config["card_frames"], config["render.scale"]
     cache = overlaid(images, episodes, env, *seen)
-    told = {"source": cache.source} | ({"sizes": images.sizes} if images.sizes else {})
-    fps, comment = config["film.fps"], spec.extended(**told).text
+    extra = {"source": cache.source} | ({"sizes": images.sizes} if images.sizes else {})
+    fps, comment = config["film.fps"], spec.extended(**extra).text
     encoder = config["film_encoder"]
     if encoder["encoder"] != "assemble":
         make = encode_segment if encoder["encoder"] == "x264" else assemble_blocks

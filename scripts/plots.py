@@ -7,13 +7,13 @@ from goalreel.stage_program import Shards, stage
 def plots(spec, episodes, trajectories: Shards, output, attempts=None):
     from goalreel.files.atomic import replacing_folder
     from goalreel.provenance.checksums import SUMS, write_sums
-    from goalreel.report.plots import Run, draw_plots, read_episodes
+    from goalreel.report.plots import PlottedRun, draw_plots, read_episodes
     from goalreel.report.reach_rate import reach_rate
     from goalreel.report.trajectory_plots import read_sample
 
     unit, sample = spec.config["unit"], read_sample(trajectories, spec.config["unit"])
     rate = reach_rate(attempts, spec.config["policy"]) if attempts else None
-    run = Run(unit, read_episodes(episodes, unit), sample, rate)
+    run = PlottedRun(unit, read_episodes(episodes, unit), sample, rate)
     with replacing_folder(output) as folder:
         made = draw_plots(folder, run, spec.text)
         write_sums(folder / SUMS, made)

@@ -146,7 +146,7 @@ def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
     import torch
 
     from goalreel.training.pixels import learner, training
-    from goalreel.training.pixels.presets import filled
+    from goalreel.training.pixels.presets import with_defaults
     from goalreel.training.pixels.settings import PipelineSettings
 
     class Timed(training.Trainer):
@@ -162,7 +162,7 @@ def goalreel(stopwatch: Stopwatch, half: bool = True, **options) -> None:
     # One evaluation, at the end, of a single game.
     decisions = stopwatch.first + stopwatch.count + 256
     section |= {"evaluate_every": decisions, "checkpoints": [], "games": 1, "decisions": decisions}
-    settings = PipelineSettings(**filled(section | {"game": "ALE/Pong-v5"} | options))
+    settings = PipelineSettings(**with_defaults(section | {"game": "ALE/Pong-v5"} | options))
     torch.set_num_threads(max(1, available_cores() - settings.collectors))
     with tempfile.TemporaryDirectory() as folder:
         training.train(settings, Path(folder, "saved.pt"))

@@ -14,7 +14,7 @@ from goalreel.encoding.yuv import Yuv420p
 from goalreel.films.render import render_states
 from goalreel.films.segment import assemble_segment
 from goalreel.h264.nal import annex_b
-from goalreel.h264.parameter_sets import Stream, pps, sps
+from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas, Style, state_keys
 from goalreel.rendering.frame_cache import FrameCache
@@ -89,7 +89,7 @@ def assembled(
 
 def stream_of(size: tuple[int, int], units: list[bytes]) -> bytes:
     """Return an Annex B stream of our parameter sets and NAL units."""
-    stream = Stream(size, 30)
+    stream = StreamParameters(size, 30)
     return annex_b([sps(stream), pps(stream), *units])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from goalreel.files import npz
 from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
-from goalreel.rendering.blocks import Recorder
+from goalreel.rendering.blocks import BlockRecorder
 from goalreel.rendering.frame_cache import DrawnFrames, FrameCache, open_cache
 from goalreel.rendering.frame_recorder import filming
 from goalreel.rendering.layers import Layer, cut_patches, join
@@ -36,7 +36,7 @@ def film(
 
 def groups_of(pictures):
     """Yield groups of pictures, each with the number of its pictures and their size."""
-    recorder = Recorder()
+    recorder = BlockRecorder()
     for picture in pictures:
         yield from recorder.add(picture)
     yield from recorder.rest()

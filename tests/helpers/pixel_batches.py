@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from goalreel.policies.pixel_network import SIDE
-from goalreel.training.pixels.frame_replay_buffer import Batch
+from goalreel.training.pixels.frame_replay_buffer import ReplayBatch
 
 ACTIONS = 3
 
@@ -15,7 +15,7 @@ def stacks(count: int, rng: np.random.Generator, stack: int = 4) -> np.ndarray:
     return coarse.repeat(12, axis=2).repeat(12, axis=3)
 
 
-def batch(count: int, seed: int, stack: int = 4) -> Batch:
+def batch(count: int, seed: int, stack: int = 4) -> ReplayBatch:
     """Return random steps, of which some terminated."""
     rng = np.random.default_rng(seed)
     arrays = (
@@ -23,7 +23,7 @@ def batch(count: int, seed: int, stack: int = 4) -> Batch:
         *(rng.normal(size=count).astype(np.float32), stacks(count, rng, stack)),
         np.where(rng.random(count) < 0.2, 0, 0.99).astype(np.float32),
     )
-    return Batch(*map(torch.from_numpy, arrays))
+    return ReplayBatch(*map(torch.from_numpy, arrays))
 
 
 def largest_difference(one: dict, other: dict) -> float:

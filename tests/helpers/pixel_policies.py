@@ -8,7 +8,7 @@ import numpy as np
 from goalreel.policies.network_file import PixelCheckpoints, write_checkpoints
 from goalreel.policies.pixel_network import NETWORKS, side_after
 from goalreel.training.games.settings import CAR, game_settings
-from goalreel.training.pixels.presets import PRESETS, filled
+from goalreel.training.pixels.presets import PRESETS, with_defaults
 from goalreel.training.pixels.settings import PipelineSettings
 
 
@@ -62,4 +62,4 @@ def settings(**changes) -> PipelineSettings:
     section = {**dict.fromkeys(PRESETS[CAR]), "game": "MountainCar-v0"}
     plain = {"batch": 8, "autocast": False, "device": "cpu", "dueling": False, "gradient_clip": 0}
     plain |= {"python": None, "seed": 1, "learning_rate": 1e-4}
-    return PipelineSettings(**(filled(section) | plain | changes))
+    return PipelineSettings(**(with_defaults(section) | plain | changes))

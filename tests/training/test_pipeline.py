@@ -35,7 +35,7 @@ from goalreel.training.pixels.monitor import (  # noqa: E402
     plot_training,  # noqa: E402
     write_rows,
 )
-from goalreel.training.pixels.presets import PRESETS, filled  # noqa: E402
+from goalreel.training.pixels.presets import PRESETS, with_defaults  # noqa: E402
 from goalreel.training.pixels.settings import PipelineSettings  # noqa: E402
 from goalreel.training.pixels.trainer import Trainer  # noqa: E402
 
@@ -45,7 +45,7 @@ GIVEN = yaml.safe_load("""
      seed: 3, replay_ratio: 0.25, batch: 32, learning_rate: 0.001, n_step: 3,
      publish_every: 2, target_every: 400, evaluate_every: 500, games: 2, checkpoints: [0, 400]}
 """)
-SECTION = filled({**dict.fromkeys(PRESETS[CAR]), **GIVEN})
+SECTION = with_defaults({**dict.fromkeys(PRESETS[CAR]), **GIVEN})
 SETTINGS = PipelineSettings(**SECTION, autocast=False)
 IDENTITY = {"game": "MountainCar-v0"}
 

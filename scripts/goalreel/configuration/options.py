@@ -45,7 +45,7 @@ _WRAPPERS = listed(text("`module:callable`") | arguments("`{module:callable: {ar
 _X264_PRESETS = "ultrafast superfast veryfast faster fast medium slow slower veryslow"
 
 
-class Policy(Section):
+class PolicyOptions(Section):
     """The policy that plays: its name, and the parameters that it takes in the chosen environment.
 
     `policy=random`, `policy=agent.py` and `policy=model.zip` are short for a section.
@@ -367,7 +367,7 @@ class Options(Section):
     frame. `null` is 250 for the Mountain Cars, 100 for MiniGrid and toy texts, 50 for CartPole, 25
     for Pendulum and `ALE/` games, 20 for Acrobot, 15 for LunarLander and 7 for other environments,
     or fewer if the first steps show that a shard would take more than a minute."""
-    policy: Policy = {}
+    policy: PolicyOptions = {}
     film: Film = {}
     render: Render = {}
     overlay: Overlay = {}

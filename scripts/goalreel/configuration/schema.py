@@ -24,7 +24,7 @@ _TOP = """\
 # A `title` says in words which values are allowed, where type and range do not.
 """
 _HEAD = "| Option | Default | Allowed | Meaning |\n|---|---|---|---|"
-_LONGEST = 300  # characters of a value that a message repeats
+_MAX_VALUE_CHARS = 300  # characters of a value that a message repeats
 _TYPES = {str: "a string", bool: "a boolean", int: "an integer", dict: "a mapping", list: "a list"}
 _UNKNOWN = ("extra_forbidden", "invalid_key")
 _PROBLEMS = {
@@ -243,7 +243,7 @@ def _shown(value: object) -> str:
         shown = json.dumps(value, ensure_ascii=False, default=str) if is_json else repr(value)
     except (TypeError, ValueError, RecursionError):  # as keys that are dates, thousands of digits
         shown = f"a {type(value).__name__}"
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
+    return shown if len(shown) <= _MAX_VALUE_CHARS else f"{shown[:_MAX_VALUE_CHARS]}..."
 
 
 def _type(value: object) -> str:

@@ -81,7 +81,7 @@ def different(items: object, title: str | None = None) -> object:
 
 def arguments(title: str) -> object:
     """Return the type of a mapping of anything; title: its form, in words."""
-    return Annotated[dict, Field(strict=True, title=title), AfterValidator(_plain)]
+    return Annotated[dict, Field(strict=True, title=title), AfterValidator(_to_builtin)]
 
 
 def checked(check: Callable[[str], object]) -> AfterValidator:
@@ -140,12 +140,12 @@ def _unique(values: list) -> list:
     return values
 
 
-def _plain(value: object) -> object:
+def _to_builtin(value: object) -> object:
     """Return a value without a type, its strings read as YAML reads them: numbers, true, null."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _to_builtin(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_to_builtin(inner) for inner in value]
     words = {**_WORDS, "null": None}
     is_word = isinstance(value, str) and value.lower() in words
     return words[value.lower()] if is_word else _number(value)

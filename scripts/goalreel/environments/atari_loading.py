@@ -51,8 +51,8 @@ def _reseeded(state: bytes, seed: int) -> bytes | None:
         return None
     first, end = found[1].span()
     # NumPy's old generator begins as the standard library's does.
-    begun = np.random.RandomState(seed % 2**32).get_state(legacy=False)["state"]
-    words = " ".join(map(str, [*begun["key"].tolist(), begun["pos"]])).encode()
+    generator = np.random.RandomState(seed % 2**32).get_state(legacy=False)["state"]
+    words = " ".join(map(str, [*generator["key"].tolist(), generator["pos"]])).encode()
     made = bytearray(state[: first - 4] + len(words).to_bytes(4, "little") + words + state[end:])
     length = int.from_bytes(made[_LENGTH], "little") + len(made) - len(state)
     made[_LENGTH] = (length % 2**32).to_bytes(4, "little")

@@ -11,7 +11,7 @@ from goalreel.policies.parameters import RECORDED
 from goalreel.policies.policy import Policy, make_policy
 from goalreel.policies.policy_dependencies import check_files, policy_files
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import FrameRecorder
+from goalreel.simulation.episodes import EpisodeRecorder
 from goalreel.simulation.trajectories import Trajectories
 
 
@@ -33,7 +33,7 @@ class Scene:
     def film(
         self,
         path: Path | None,
-        play: Callable[[FrameRecorder | None], Trajectories],
+        play: Callable[[EpisodeRecorder | None], Trajectories],
         spec: Spec,
         success: str | float | None = None,
     ) -> Trajectories:

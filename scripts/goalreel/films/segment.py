@@ -13,7 +13,7 @@ from goalreel.encoding.assembling.segment_samples import samples_of
 from goalreel.encoding.x264 import encode_video
 from goalreel.encoding.yuv import Yuv420p
 from goalreel.files.atomic import replacing
-from goalreel.h264.parameter_sets import Stream, configuration
+from goalreel.h264.parameter_sets import StreamParameters, configuration
 from goalreel.mp4.movie_box import VideoTrack
 from goalreel.mp4.writer import read_runs, write_mp4
 from goalreel.rendering.frame_cache import FrameCache
@@ -48,7 +48,7 @@ def assemble_segment(
     """
     sizes, samples = samples_of(cache, coded_atlas, trajectories)
     size = cache.background.shape[1::-1]
-    setup = configuration(Stream(size, fps))
+    setup = configuration(StreamParameters(size, fps))
     video = VideoTrack(setup, size, fps, sizes, cache.offsets[:-1])
     with replacing(path) as temporary:
         write_mp4(temporary, video, samples, comment=comment)
@@ -62,7 +62,7 @@ def assemble_blocks(
     encode: the quantizers qp and card_qp. Raises GoalreelError as write_block_samples.
     """
     size = cache.background.shape[1::-1]
-    stream = Stream(size, fps, chained=True)
+    stream = StreamParameters(size, fps, chained=True)
     quantizers = encode["qp"], encode["card_qp"]
     with replacing(path) as temporary:
         media = temporary.with_suffix(".samples")

@@ -21,7 +21,7 @@ _BT709, _CENTRE = 1, 1  # Tables E-3 to E-5; Figure E-1
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamParameters:
     """What a film's parameter sets depend on."""
 
     size: tuple[int, int]  # (width, height) shown, in pixels, even
@@ -47,7 +47,7 @@ class Stream:
         return 2 if self.chained and self.macroblocks[0] <= 64 else 4
 
 
-def sps(stream: Stream) -> bytes:
+def sps(stream: StreamParameters) -> bytes:
     """Return the sequence parameter set, a NAL unit. Raises GoalreelError if no level fits."""
     fps = Fraction(stream.fps)
     columns, rows = stream.macroblocks
@@ -82,7 +82,7 @@ def _write_vui(bits: BitWriter, fps: Fraction, references: int) -> None:
     bits.ue(10).ue(10).ue(0).ue(references)  # vectors below 2**10, nothing reordered
 
 
-def pps(stream: Stream) -> bytes:
+def pps(stream: StreamParameters) -> bytes:
     """Return the picture parameter set of a stream, a NAL unit."""
     bits = BitWriter().ue(0).ue(0).u(1, 0).u(1, 0)  # CAVLC, no bottom field's order
     bits.ue(0).ue(0).ue(0)  # one slice group, one reference in use
@@ -92,7 +92,7 @@ def pps(stream: Stream) -> bytes:
     return pack(3, PPS, closed(bits.array()))
 
 
-def configuration(stream: Stream) -> bytes:
+def configuration(stream: StreamParameters) -> bytes:
     """Return the AVCDecoderConfigurationRecord, avcC, of a stream. Raises GoalreelError as sps."""
     sequence, picture = sps(stream), pps(stream)
     head = bytes([1]) + sequence[1:4] + bytes([0xFC | stream.length_bytes - 1, 0xE0 | 1])  # one SPS

@@ -12,7 +12,7 @@ from goalreel.h264.nal import IDR, PPS, SPS
 # profile_idc: CAVLC, 8 bits, 4:2:0; then the set's number, four bits of frame_num, no order count.
 _SEQUENCE = 66, 0, 0, 2
 _I = 2  # slice_type modulo 5, Table 7-6
-_LONGEST_HEADER = 64  # bytes of a parameter set or a slice that are read, more than they take
+_MAX_HEADER_BYTES = 64  # bytes of a parameter set or a slice that are read, more than they take
 
 
 def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
@@ -27,7 +27,7 @@ def read_slices(stream: bytes, size: tuple[int, int], qp: int) -> BitStrings:
     kinds = data[starts] & 31
 
     def reader(start: int) -> BitReader:
-        return BitReader(data[start + 1 : start + _LONGEST_HEADER].tobytes())
+        return BitReader(data[start + 1 : start + _MAX_HEADER_BYTES].tobytes())
 
     # x264 repeats the parameter sets, always the same, before each picture.
     bits = reader(starts[kinds == SPS][0])

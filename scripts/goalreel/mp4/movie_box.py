@@ -145,12 +145,12 @@ class Movie:
 
 def _chunks(sizes: np.ndarray, firsts: np.ndarray) -> np.ndarray:
     """Return the samples that chunks begin with: `firsts`, and one past each limit of bytes."""
-    begun, bounds = [firsts], [*firsts.tolist(), len(sizes)]
+    starts, bounds = [firsts], [*firsts.tolist(), len(sizes)]
     for run in np.flatnonzero(_bytes_of_runs(sizes, firsts) > _CHUNK).tolist():
         inside = sizes[bounds[run] : bounds[run + 1]].astype(np.int64)
         steps = (np.cumsum(inside) - inside) // _CHUNK
-        begun.append(bounds[run] + 1 + np.flatnonzero(np.diff(steps)))
-    return np.sort(np.concatenate(begun))
+        starts.append(bounds[run] + 1 + np.flatnonzero(np.diff(steps)))
+    return np.sort(np.concatenate(starts))
 
 
 def _bytes_of_runs(sizes: np.ndarray, firsts: np.ndarray) -> np.ndarray:

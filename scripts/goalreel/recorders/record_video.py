@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium
 
-from goalreel.recorders.recorder import Recorder, begun, stepped
+from goalreel.recorders.recorder import Recorder, add_step, new_info
 
 
 class RecordVideo(Recorder, gymnasium.wrappers.RecordVideo):
@@ -60,11 +60,11 @@ class RecordVideo(Recorder, gymnasium.wrappers.RecordVideo):
             GoalreelError: a setting is not allowed.
         """
         self._configure(gymnasium.wrappers.RecordVideo, locals())
-        self._episode = begun(-1)
+        self._episode = new_info(-1)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         """Reset the environment; the recording of an episode ends, and another may start."""
-        self._episode = begun(self.episode_id + 1, seed)
+        self._episode = new_info(self.episode_id + 1, seed)
         return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
@@ -75,7 +75,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.RecordVideo):
         """
         result = self.env.step(action)
         self.step_id += 1
-        stepped(self._episode, *result[1:4])  # before the recording may end
+        add_step(self._episode, *result[1:4])  # before the recording may end
         if self.step_trigger and self.step_trigger(self.step_id):
             self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
         if self.recording:

@@ -60,7 +60,7 @@ class Recorder(RecordConstructorArgs):
             gc.collect()
 
 
-def begun(episode: int, seed: int | None = None, env: int = 0) -> dict:
+def new_info(episode: int, seed: int | None = None, env: int = 0) -> dict:
     """Return what is known of an episode at its beginning; see `stepped`."""
     return {"episode": episode, "env": env, "seed": seed, "return": 0.0, "length": 0} | {
         "terminated": False,
@@ -68,7 +68,7 @@ def begun(episode: int, seed: int | None = None, env: int = 0) -> dict:
     }
 
 
-def stepped(info: dict, reward: float, terminated: bool, truncated: bool) -> None:
+def add_step(info: dict, reward: float, terminated: bool, truncated: bool) -> None:
     """Add a step to what is known of an episode; its recording has the same dict."""
     info["return"] += float(reward)
     info["length"] += 1

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from goalreel.errors import GoalreelError
-from goalreel.recorders.recorder import Recorder, begun, stepped
+from goalreel.recorders.recorder import Recorder, add_step, new_info
 from goalreel.recorders.video_writer import VideoWriter
 
 _FINAL = "final_frame"  # in the info of an episode's last step
@@ -122,7 +122,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
             self._configure(gymnasium.wrappers.vector.RecordVideo, given, ("record", "grid"))
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             _see_final_frames(env)
-        self._episodes = [begun(-1, None, index) for index in range(self.num_envs)]
+        self._episodes = [new_info(-1, None, index) for index in range(self.num_envs)]
         self._over = np.zeros(self.num_envs, bool)  # whose episode ended with the last step
         self._videos: dict[int, VideoWriter] = {}  # by sub-environment; a grid's by its first
 
@@ -151,7 +151,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
             self._begin(waits)
         for index in np.flatnonzero(~waits).tolist():
             ending = terminations[index], truncations[index]
-            stepped(self._episodes[index], rewards[index], *ending)
+            add_step(self._episodes[index], rewards[index], *ending)
         over = ~waits & (terminations | truncations)
         if self.step_trigger and self.step_trigger(self.step_id):
             self.start_recording(f"{self.name_prefix}-step-{self.step_id}")
@@ -178,7 +178,7 @@ class RecordVideo(Recorder, gymnasium.wrappers.vector.RecordVideo):
             self._over[index] = False
             counts = index == self.record[0] if self.grid else True
             self.episode_id += counts
-            self._episodes[index] = begun(self.episode_id, seeds and seeds[index], index)
+            self._episodes[index] = new_info(self.episode_id, seeds and seeds[index], index)
             if index in self._videos and self.video_length == float("inf"):
                 self._stop(index)  # it was reset before its end
             wanted = index in self.record and counts

@@ -42,7 +42,7 @@ class Group:
         """Return its pictures in the upper left corner of black ones; size: H and W of those."""
         if size == self.size:
             return self
-        recorder = Recorder()
+        recorder = BlockRecorder()
         for picture in range(self.count):
             recorder.put(on_black(self.compose(picture, self.size), size))
         return recorder.rest()[0]
@@ -98,7 +98,7 @@ def on_black(picture: np.ndarray, size: Sequence[int]) -> np.ndarray:
     return paste(canvas, picture, 0, 0)
 
 
-class Recorder:
+class BlockRecorder:
     """Makes groups of pictures that come one at a time; those of a group are of one size.
 
     Attributes:

@@ -20,7 +20,7 @@ _SAMPLE = {
 COLUMNS = tuple(_SAMPLE)
 # What Pillow's font can draw of what people write in captions; a test holds it against the font.
 CHARACTERS = "".join(map(chr, range(32, 127))) + "·°…"
-_LONGEST = 300  # characters of a template; more than a frame can show
+_MAX_CHARS = 300  # characters of a template; more than a frame can show
 
 
 def check_template(template: object) -> bool:
@@ -44,9 +44,9 @@ def _template_error(template: str) -> str | None:
             return f"unknown field {name!r}{hint}; allowed: {', '.join(COLUMNS)}"
         if "{" in (width or ""):
             return f"{{{name}:{width}}} has a field in its width; write a number there"
-    if len(template) > _LONGEST or re.search(r"[:.]\D{0,3}\d{4}", template):
+    if len(template) > _MAX_CHARS or re.search(r"[:.]\D{0,3}\d{4}", template):
         return (
-            f"{template[:60]!r}... is too long; allowed: {_LONGEST} characters, widths below 1000"
+            f"{template[:60]!r}... is too long; allowed: {_MAX_CHARS} characters, widths below 1000"
         )
     try:
         shown = template.format_map(_SAMPLE)

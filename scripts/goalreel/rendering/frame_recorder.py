@@ -24,7 +24,7 @@ from goalreel.environments.gymnasium_env import GymnasiumEnvironment, Instance
 from goalreel.errors import GoalreelError
 from goalreel.files import npz
 from goalreel.provenance.spec import Spec
-from goalreel.rendering.blocks import Group, Recorder
+from goalreel.rendering.blocks import BlockRecorder, Group
 from goalreel.rendering.classic_control_scene import Artist
 from goalreel.rendering.frame_cache import DrawnFrames
 from goalreel.simulation.episodes import Episode
@@ -44,7 +44,7 @@ _MEMORY = 4 << 20  # bytes of an episode's pictures, beyond which they go to a t
 
 
 class FrameRecorder:
-    """Films the episodes of a shard; see simulation.episodes.FrameRecorder.
+    """Films the episodes of a shard; see simulation.episodes.EpisodeRecorder.
 
     The first steps of the shard's first episode are played once more by Gymnasium, in a new
     instance, and everything is compared; what is drawn here, with every sixteenth picture. If
@@ -131,7 +131,7 @@ class FrameRecorder:
 
     def _drawn(self, episode: Episode) -> Iterator[Group]:
         """Yield the groups of an episode that was played without pictures."""
-        recorder, env = Recorder(), None
+        recorder, env = BlockRecorder(), None
         if self._artist:
             pictures = self._artist.frames(episode)
         else:
@@ -168,7 +168,7 @@ class FrameRecorder:
 
     def _compare(self, episode: Episode, take: "_Take", steps: int, env=None) -> None:
         """Play an episode's first steps again, at most so many, and compare them."""
-        again = Recorder()
+        again = BlockRecorder()
         with contextlib.closing(replayed(self._environment, episode, env)) as pictures:
             for step, picture in enumerate(itertools.islice(pictures, steps + 1)):
                 again.add(picture)
@@ -206,7 +206,7 @@ class _Take:
 
     def __init__(self, folder: Path, environment: GymnasiumEnvironment, seed: int):
         """Begin without a picture of the episode of a seed; folder: for the file."""
-        self._episode, self._recorder, self._groups = (environment, seed), Recorder(), 0
+        self._episode, self._recorder, self._groups = (environment, seed), BlockRecorder(), 0
         self._file = tempfile.SpooledTemporaryFile(_MEMORY, dir=folder)  # noqa: SIM115
         self.changes: list[int] = []  # of each picture, `Recorder.change`
 

@@ -20,7 +20,7 @@ from goalreel.rendering.captions import outcome
 from goalreel.rendering.overlay import framed
 from goalreel.rendering.text import Color, draw_text
 from goalreel.report.reach_rate import policy_label
-from goalreel.views.filmed_episodes import Episode, FilmedEpisodes, read_filmed
+from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes, read_filmed
 from goalreel.views.grid_page import INK, PAPER, page_frames
 
 COLUMNS = ["seed", "return_a", "return_b", "difference", "steps_a", "steps_b", "outcome_a"]
@@ -31,7 +31,7 @@ _GREY: Color = (186, 193, 202)
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparedRun:
     """A run that is compared."""
 
     name: str  # its folder, as the user named it
@@ -41,7 +41,7 @@ class Run:
     table: pd.DataFrame  # the first episode of each seed, in film order, with its row among all
 
 
-def read_run(folder: str) -> Run:
+def read_run(folder: str) -> ComparedRun:
     """Return the run in a folder of results. Raises GoalreelError if it cannot be used."""
     results = Path(folder)
     tables = read_spec(results / "tables.json")
@@ -54,10 +54,12 @@ def read_run(folder: str) -> Run:
     table = pd.DataFrame(columns | {"row": range(len(filmed))})
     table["outcome"] = [outcome(rows.row(row), unit) for row in table["row"]]
     policy = policy_label(filmed.summaries[0].spec.config["policy"])
-    return Run(folder, policy, tables.config["film.fps"], filmed, table.drop_duplicates("seed"))
+    return ComparedRun(
+        folder, policy, tables.config["film.fps"], filmed, table.drop_duplicates("seed")
+    )
 
 
-def pairs_of(runs: tuple[Run, Run]) -> pd.DataFrame:
+def pairs_of(runs: tuple[ComparedRun, ComparedRun]) -> pd.DataFrame:
     """Return a row for each seed that two runs share, in the first one's film order.
 
     Beside COLUMNS it has each run's `row`, and the `frames` that the pair takes in the video.
@@ -88,7 +90,7 @@ def write_differences(path: Path, pairs: pd.DataFrame) -> str:
 
 
 def film_pairs(
-    path: str | os.PathLike, runs: tuple[Run, Run], pairs: pd.DataFrame, spec: Spec
+    path: str | os.PathLike, runs: tuple[ComparedRun, ComparedRun], pairs: pd.DataFrame, spec: Spec
 ) -> int:
     """Film the pairs side by side; the shorter episode holds its last picture.
 
@@ -138,13 +140,13 @@ def _write(page: np.ndarray, left: int, width: int, lines: Sequence[str]) -> Non
         top += len(words)
 
 
-def _label(run: Run, runs: tuple[Run, Run]) -> str:
+def _label(run: ComparedRun, runs: tuple[ComparedRun, ComparedRun]) -> str:
     """Return what a run is called: its folder, its policy and, where they differ, environment."""
     differ = len({other.filmed.env for other in runs}) > 1
     return f"{run.name} · {f'{run.filmed.env}, ' if differ else ''}{run.policy}"
 
 
-def _result(episode: Episode, run: Run) -> str:
+def _result(episode: FilmedEpisode, run: ComparedRun) -> str:
     row = episode.row
     result = f"seed {row['seed']} · {outcome(row, run.filmed.unit)} · {row['steps']:,} steps"
     return f"{result} · return {row['return']:,.6g}"

@@ -31,7 +31,7 @@ _HOLLOW = {"markerfacecolor": "none", "markeredgecolor": FILL, "markeredgewidth"
 
 
 @dataclass(frozen=True)
-class Run:
+class PlottedRun:
     """A run, as plots take it."""
 
     unit: str  # "reach" or "episode", what was asked for
@@ -58,7 +58,7 @@ def read_episodes(table: str | os.PathLike, unit: str) -> pd.DataFrame:
     return read_table(table, ("steps", "return", "terminated", "truncated", *more))
 
 
-def draw_plots(folder: Path, run: Run, spec: str) -> list[Path]:
+def draw_plots(folder: Path, run: PlottedRun, spec: str) -> list[Path]:
     """Draw the plots that apply to a run into a folder and return their files in a page's order."""
     made = []
     for name, plot in PLOTS.items():
@@ -70,7 +70,7 @@ def draw_plots(folder: Path, run: Run, spec: str) -> list[Path]:
     return made
 
 
-def plot_returns(run: Run) -> Plot | None:
+def plot_returns(run: PlottedRun) -> Plot | None:
     """Draw the histogram of returns, their mean marked."""
     returns = run.episodes["return"]
     # Where each step has the same reward, the steps say it all.
@@ -82,7 +82,7 @@ def plot_returns(run: Run) -> Plot | None:
     return figure, "Returns", f"The returns of {shown} are {low} to {high}; the mean is {mean}."
 
 
-def plot_steps(run: Run) -> Plot | None:
+def plot_steps(run: PlottedRun) -> Plot | None:
     """Draw the histogram of steps, its median marked."""
     steps, returns, reaches = run.counted["steps"], run.episodes["return"], run.unit == "reach"
     if _constant(steps):
@@ -117,7 +117,7 @@ def _histogram(values: pd.Series, mark: float, label: str, xlabel: str, unit: st
     return figure
 
 
-def plot_return_by_episode(run: Run) -> Plot | None:
+def plot_return_by_episode(run: PlottedRun) -> Plot | None:
     """Draw the returns in film order and, of many, their running mean."""
     if _constant(run.episodes["return"]):
         return None
@@ -145,7 +145,7 @@ def plot_return_by_episode(run: Run) -> Plot | None:
     return figure, f"Return by {run.unit}", f"{text}."
 
 
-def plot_initial_position(run: Run) -> Plot | None:
+def plot_initial_position(run: PlottedRun) -> Plot | None:
     """Draw the steps to the goal against the initial position, where there is one."""
     if run.unit != "reach":
         return None
@@ -163,7 +163,7 @@ def plot_initial_position(run: Run) -> Plot | None:
     return figure, "Steps by initial position", text
 
 
-def plot_reach_rate(run: Run) -> Plot | None:
+def plot_reach_rate(run: PlottedRun) -> Plot | None:
     """Draw the share of attempts that reached the goal, with its 95% interval."""
     rate = run.rate
     if rate is None:

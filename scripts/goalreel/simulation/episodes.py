@@ -36,7 +36,7 @@ class Episode:
         return 0.0 + float(np.cumsum(self.rewards)[-1])
 
 
-class FrameRecorder(Protocol):
+class EpisodeRecorder(Protocol):
     """Films episodes while they are played, a batch at a time."""
 
     def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
@@ -60,7 +60,7 @@ def simulate_episodes(
     environment: Environment,
     policy: Policy,
     step_limits: np.ndarray | None = None,
-    camera: FrameRecorder | None = None,
+    camera: EpisodeRecorder | None = None,
     watch: Callable[[np.ndarray, int, Sequence], None] | None = None,
 ) -> list[Episode]:
     """Play one episode from each seed, many of them side by side.

@@ -20,7 +20,7 @@ from goalreel.environments.seeding import episode_seeds
 from goalreel.errors import GoalreelError
 from goalreel.policies.policy import Policy
 from goalreel.provenance.spec import NO_SPEC, Spec
-from goalreel.simulation.episodes import Episode, FrameRecorder, simulate_episodes
+from goalreel.simulation.episodes import Episode, EpisodeRecorder, simulate_episodes
 from goalreel.simulation.trajectories import Attempts, Trajectories, concatenate
 
 _STEPS = "states", "actions", "rewards"  # of an episode
@@ -36,7 +36,7 @@ def simulate_reaches(
     show: str = "reaches",
     spec: Spec = NO_SPEC,
     success: str | float | None = "terminated",
-    camera: FrameRecorder | None = None,
+    camera: EpisodeRecorder | None = None,
     seeds: Sequence[int] | None = None,
 ) -> Trajectories:
     """Fill the slots of a shard.
@@ -72,13 +72,14 @@ def simulate_reaches(
             batch = to_batch(slots, attempt, started, episodes, environment, success, show)
             batches.append(batch)
             slots = slots[~batch.rows.reached]
-    filled = sum(int(part.rows.reached.sum()) for part in batches)
-    if filled < len(reaches):
-        still_open, tried = len(reaches) - filled, sum(len(part.rows.reach) for part in batches)
+    reached_count = sum(int(part.rows.reached.sum()) for part in batches)
+    if reached_count < len(reaches):
+        still_open = len(reaches) - reached_count
+        tried = sum(len(part.rows.reach) for part in batches)
         raise GoalreelError(
-            f"reaches {reaches.start} to {reaches.stop - 1}: {filled} of {len(reaches)} reached "
-            f"the goal in {tried} episodes, {still_open} {'is' if still_open == 1 else 'are'} "
-            f"still open after max_attempts: {max_attempts}; raise max_attempts or let the policy "
+            f"reaches {reaches.start} to {reaches.stop - 1}: {reached_count} of {len(reaches)} "
+            f"reached the goal in {tried} episodes, {still_open} still open after "
+            f"max_attempts: {max_attempts}; raise max_attempts or let the policy "
             f"reach more often ({_hint(environment, success)})"
         )
     return assemble(batches, spec, camera)
@@ -89,7 +90,7 @@ def simulate_attempts(
     environment: Environment,
     policy: Policy,
     spec: Spec,
-    camera: FrameRecorder | None = None,
+    camera: EpisodeRecorder | None = None,
 ) -> Trajectories:
     """Simulate attempts again from their seeds; the result films them all, in their order.
 
@@ -101,7 +102,7 @@ def simulate_attempts(
         raise GoalreelError(
             "attempts simulated again from their seeds differ from the recorded ones"
         )
-    return assemble([Batch(attempts, episodes)], spec, camera)
+    return assemble([AttemptBatch(attempts, episodes)], spec, camera)
 
 
 def _hint(environment, success: str | float | None) -> str:
@@ -119,7 +120,7 @@ def has_reached(success: str | float | None, terminated, truncated, returned) ->
     return returned >= success
 
 
-class Batch(NamedTuple):
+class AttemptBatch(NamedTuple):
     """Episodes that were played side by side."""
 
     rows: Attempts
@@ -134,7 +135,7 @@ def to_batch(
     environment: Environment,
     success: str | float | None,
     show: str = "attempts",
-) -> Batch:
+) -> AttemptBatch:
     """Return episodes that are an attempt at each reach, of this number or these.
 
     show: "reaches" keeps those that reached, "attempts" all.
@@ -158,11 +159,13 @@ def to_batch(
         reached=reached,
     )
     is_kept = reached | (show == "attempts")
-    return Batch(rows, [one if keep else None for one, keep in zip(episodes, is_kept, strict=True)])
+    return AttemptBatch(
+        rows, [one if keep else None for one, keep in zip(episodes, is_kept, strict=True)]
+    )
 
 
 def assemble(
-    batches: Sequence[Batch], spec: Spec, camera: FrameRecorder | None = None
+    batches: Sequence[AttemptBatch], spec: Spec, camera: EpisodeRecorder | None = None
 ) -> Trajectories:
     """Return the trajectories of all batches, by reach and attempt: every row, and what is kept.
 

@@ -16,7 +16,7 @@ import numpy as np
 from goalreel.environments.environment import Environment, PerEnv
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
-from goalreel.simulation.episodes import Episode, FrameRecorder, simulate_episodes
+from goalreel.simulation.episodes import Episode, EpisodeRecorder, simulate_episodes
 from goalreel.simulation.minari_episodes import compare_observations, compare_outcomes
 from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
@@ -30,7 +30,7 @@ def play_recording(
     environment: Environment,
     spec: Spec,
     success: str | float | None,
-    camera: FrameRecorder | None = None,
+    camera: EpisodeRecorder | None = None,
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
 
@@ -88,7 +88,7 @@ def _played(
     recorded: Sequence[RecordedEpisode],
     seeds: np.ndarray,
     environment: Environment,
-    camera: FrameRecorder | None,
+    camera: EpisodeRecorder | None,
 ) -> list[Episode]:
     """Return recorded actions as the environment plays them from their seeds."""
     parts = [_actions(one, environment) for one in recorded]

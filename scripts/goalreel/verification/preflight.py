@@ -94,8 +94,8 @@ def _played(config: Mapping, scripts: Path) -> dict:
     status = ended.returncode
     how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
     last = ended.stderr.decode(errors="replace").rstrip().splitlines()[-1:]
-    said = f"env: {config['env']} ended its process in the first steps ({how})"
-    raise GoalreelError("\n  ".join([said, *last]))
+    message = f"env: {config['env']} ended its process in the first steps ({how})"
+    raise GoalreelError("\n  ".join([message, *last]))
 
 
 def _sha256(path: str | Path) -> str:
@@ -105,7 +105,7 @@ def _sha256(path: str | Path) -> str:
 def main() -> None:
     """Play the first steps of the configuration on standard input; write the answer as JSON."""
     config, opened, answer_path = json.load(sys.stdin), set(), Path(sys.argv[1])
-    sys.addaudithook(lambda event, told: event == "open" and opened.add(told))
+    sys.addaudithook(lambda event, args: event == "open" and opened.add(args))
     try:
         seconds = _play(config, answer_path.parent)
         files = _own(opened, config) if config["policy"]["name"] == "file" else {}

@@ -20,7 +20,7 @@ from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas, make_style, read_atlas
 from goalreel.rendering.frame_cache import FrameCache, largest, open_cache
 from goalreel.rendering.overlay import captions, overlaid
-from goalreel.simulation.episodes import FrameRecorder
+from goalreel.simulation.episodes import EpisodeRecorder
 from goalreel.simulation.reaches import simulate_attempts
 from goalreel.simulation.trajectories import (
     Attempts,
@@ -105,7 +105,7 @@ class RunAttempts:
 
 @contextlib.contextmanager
 def drawn(
-    play: Callable[[FrameRecorder | None], Trajectories],
+    play: Callable[[EpisodeRecorder | None], Trajectories],
     scene: Scene,
     render: Mapping,
     atlas: Atlas | None,

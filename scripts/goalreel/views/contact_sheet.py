@@ -9,7 +9,7 @@ from goalreel.arrays import paste
 from goalreel.rendering.blocks import enlarged
 from goalreel.rendering.captions import default_captions
 from goalreel.rendering.text import Color, draw_text
-from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
+from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
 
 _MAX_WIDTH, _MAX_HEIGHT = 320, 480  # of a thumbnail; in these small frames are enlarged whole
 _MIN_COLUMN = 120  # of a column, for what is written below
@@ -32,7 +32,7 @@ def draw_sheet(filmed: FilmedEpisodes, chosen: Sequence[int]) -> np.ndarray:
     return np.concatenate([np.full_like(rows[0][:_MARGIN], _PAPER), *rows])
 
 
-def _draw_row(episode: Episode, template: str) -> np.ndarray:
+def _draw_row(episode: FilmedEpisode, template: str) -> np.ndarray:
     """Return an episode's caption and thumbnails, with their steps, above a margin."""
     last = len(episode.frames) - 1
     steps = 0, last // 2, last

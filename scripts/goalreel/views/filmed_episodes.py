@@ -18,7 +18,7 @@ from goalreel.simulation.trajectories import Attempts, Summary, concatenate, rea
 
 
 @dataclass(frozen=True)
-class Episode:
+class FilmedEpisode:
     """A filmed episode."""
 
     row: dict[str, object]  # its columns in the tables
@@ -53,7 +53,7 @@ class FilmedEpisodes:
         """The least size of drawn frames: that of the largest shard."""
         return (0, 0) if describe(self.env).has_atlas else largest(self.frames)
 
-    def episodes(self, numbers: Iterable[int] | None = None) -> Iterator[Episode]:
+    def episodes(self, numbers: Iterable[int] | None = None) -> Iterator[FilmedEpisode]:
         """Yield episodes, all of them or those chosen; a shard is opened when one of it comes.
 
         Raises:
@@ -67,11 +67,13 @@ class FilmedEpisodes:
             for number in group:
                 row = self.rows.row(number)
                 text = partial(caption, row=row, env=self.env, unit=self.unit)
-                yield Episode(row, text, cache, cache.episode(number - ends[shard] + counts[shard]))
+                yield FilmedEpisode(
+                    row, text, cache, cache.episode(number - ends[shard] + counts[shard])
+                )
 
     def movies(
         self, frames_of: Callable[[FrameCache], Yuv420p], numbers: Iterable[int] | None = None
-    ) -> Iterator[tuple[Episode, Iterator[np.ndarray]]]:
+    ) -> Iterator[tuple[FilmedEpisode, Iterator[np.ndarray]]]:
         """Yield episodes, as `episodes` does, and their frames; frames_of: shows a shard's."""
         cache = None
         for episode in self.episodes(numbers):
@@ -101,7 +103,7 @@ class FilmedEpisodes:
         order = np.argsort(rows.steps if self.unit == "reach" else rows.return_, kind="stable")
         return order[counted[order]].tolist()
 
-    def median(self) -> Episode:
+    def median(self) -> FilmedEpisode:
         """Return the median by the order of `ranked`; of two, the first."""
         ordered = self.ranked()
         return next(self.episodes([ordered[(len(ordered) - 1) // 2]]))

@@ -17,7 +17,7 @@ from goalreel.encoding.x264 import encode_video
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
 from goalreel.rendering.overlay import fitting_scale, framed
-from goalreel.views.filmed_episodes import Episode, FilmedEpisodes
+from goalreel.views.filmed_episodes import FilmedEpisode, FilmedEpisodes
 from goalreel.views.grid_page import PAPER, band, band_rows, page_frames
 from goalreel.views.scaled_frames import ScaledFrames
 
@@ -140,7 +140,7 @@ def film_grid(filmed: FilmedEpisodes, path: str | os.PathLike, spec: Spec) -> tu
 
 
 def _page(
-    episodes: Iterable[tuple[Episode, Iterator]], shape: Layout, template: str, length: int
+    episodes: Iterable[tuple[FilmedEpisode, Iterator]], shape: Layout, template: str, length: int
 ) -> Iterator[np.ndarray]:
     """Yield a page's frames, with a caption above each episode, none of the empty template."""
     page = np.full((shape.size[1], shape.size[0], 3), PAPER, np.uint8)

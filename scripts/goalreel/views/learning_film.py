@@ -29,14 +29,14 @@ from goalreel.rendering.atlas import Atlas
 from goalreel.rendering.captions import caption
 from goalreel.rendering.frame_cache import FrameCache
 from goalreel.rendering.overlay import overlaid
-from goalreel.simulation.episodes import FrameRecorder, simulate_episodes
+from goalreel.simulation.episodes import EpisodeRecorder, simulate_episodes
 from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.trajectories import Trajectories
 from goalreel.views.attempt_frames import drawn
 
 
 @dataclass(frozen=True)
-class Learner:
+class CheckpointPolicies:
     """What a learner does at each of its checkpoints."""
 
     checkpoint_steps: tuple[int, ...]  # of the checkpoints, in decisions of training, increasing
@@ -44,7 +44,7 @@ class Learner:
     spec: Spec  # how it was trained
 
 
-def read_learner(policy: Mapping, trained: Path | None) -> Learner:
+def read_learner(policy: Mapping, trained: Path | None) -> CheckpointPolicies:
     """Read up to five checkpoints that a trainer saved.
 
     Args:
@@ -63,7 +63,7 @@ def read_learner(policy: Mapping, trained: Path | None) -> Learner:
         .astype(int)
     )
     steps = tuple(saved.checkpoint_steps[place] for place in np.unique(places))
-    return Learner(
+    return CheckpointPolicies(
         steps, lambda step: make_policy({**policy, "checkpoint": step}, trained), saved.spec
     )
 
@@ -81,7 +81,9 @@ class LearningFilm:
 
 
 @contextlib.contextmanager
-def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator[LearningFilm]:
+def learning_film(
+    learner: CheckpointPolicies, atlas: Atlas | None, spec: Spec
+) -> Iterator[LearningFilm]:
     """Yield the film of `train.attempts` episodes at each checkpoint, played in the run's way.
 
     Attempt k starts as the first attempt at reach k - 1 of a film of the same root seed does.
@@ -124,7 +126,7 @@ def learning_film(learner: Learner, atlas: Atlas | None, spec: Spec) -> Iterator
 
 
 def play(
-    learner: Learner, scene: Scene, spec: Spec, camera: FrameRecorder | None = None
+    learner: CheckpointPolicies, scene: Scene, spec: Spec, camera: EpisodeRecorder | None = None
 ) -> Trajectories:
     """Return the first attempt at each of `train.attempts` reaches, for each checkpoint.
 

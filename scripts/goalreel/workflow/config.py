@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from goalreel.configuration.options import Policy, Render
+from goalreel.configuration.options import PolicyOptions, Render
 from goalreel.configuration.schema import config_error, read_options
 from goalreel.encoding.encoder_selection import cards, encoder_errors
 from goalreel.environments.gymnasium_ids import class_fps, environment_errors, may_never_end
@@ -38,9 +38,9 @@ from goalreel.workflow.policy_errors import (
 from goalreel.workflow.run import CHOICES, Run
 
 _POLICY_FILES = {".py": "file", ".zip": "sb3"}  # the policy that plays such a file
-_FPS, _MOST_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
+_FPS, _MAX_FPS = 30, 240  # of an environment that tells none, as Gymnasium's; as in the schema
 _CONSOLE_FPS = 60
-_MOST_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
+_MAX_SHARDS = 100_000  # beyond, Snakemake's own planning takes minutes and gigabytes
 
 
 def load_config(given: Mapping) -> dict:
@@ -82,7 +82,7 @@ def load_config(given: Mapping) -> dict:
         "results": config["results"] or results_folder(config["env"], policy),
         "policy": {key: policy[key] for key in taken},
         "env_wrappers": wrappers,
-        "pixels": presets.filled(config["pixels"]),
+        "pixels": presets.with_defaults(config["pixels"]),
     }
 
 
@@ -150,7 +150,7 @@ def _policy_errors(config: Mapping) -> Errors:
         yield "policy.name", f"{name!r} does not play {env}; allowed there: {', '.join(able)}"
         taken = {key for other in able for key in parameters(other, env)}
     # config.yaml is merged with what a user gives, so that a parameter may be at its default.
-    for key, option in Policy.model_fields.items():
+    for key, option in PolicyOptions.model_fields.items():
         if key not in ("name", *taken) and policy[key] != option.default:
             allowed = ", ".join(sorted(taken)) or "none"
             yield f"policy.{key}", f"{name!r} has no such parameter in {env}; allowed: {allowed}"
@@ -210,7 +210,7 @@ def _fps(config: Mapping) -> int:
 
 def film_fps(own: float) -> int:
     """Return a film's frames per second for those of its environment, within what is allowed."""
-    return min(max(round(own), 1), _MOST_FPS)
+    return min(max(round(own), 1), _MAX_FPS)
 
 
 def _default_selection(config: Mapping) -> dict[str, int]:
@@ -285,12 +285,12 @@ def _size_errors(config: Mapping) -> Errors:
     run, size = Run(config), config["shard_size"]
     # An episode has at least one step, so two frames, and its card.
     least = cards(config, run.encoder) + 2
-    if run.shards > _MOST_SHARDS:
+    if run.shards > _MAX_SHARDS:
         yield (
             "shard_size",
             f"{size} divides {pluralize(run.count, run.unit)} into {run.shards:,} shards, and "
-            f"Snakemake plans at most {_MOST_SHARDS:,}; "
-            f"allowed: {-(-run.count // _MOST_SHARDS)} or more",
+            f"Snakemake plans at most {_MAX_SHARDS:,}; "
+            f"allowed: {-(-run.count // _MAX_SHARDS)} or more",
         )
     elif run.count * least > MOST_FRAMES:
         yield (

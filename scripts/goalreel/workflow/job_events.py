@@ -138,8 +138,8 @@ class JobEvents(logging.Handler):
         many = {rule: number for rule, number in self._planned.items() if number > 1}
         done = Counter(job.rule for job in self.finished)
         parts = [", ".join(f"{rule} {done[rule]:,} of {many[rule]:,}" for rule in many)]
-        begun = [rule for rule in many if done[rule]]
-        left = sum((many[rule] / done[rule] - 1) * self._seconds[rule] for rule in begun)
+        started = [rule for rule in many if done[rule]]
+        left = sum((many[rule] / done[rule] - 1) * self._seconds[rule] for rule in started)
         if running := list(self.running.values()):
             oldest = min(running, key=lambda job: job.start)
             parts += [f"{clock(left / len(running))} left"] if left else []

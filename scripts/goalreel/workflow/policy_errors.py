@@ -27,7 +27,7 @@ def training_errors(config: Mapping) -> Errors:
     is_trained = policy["name"] == "pixels" and is_trained_here(policy)
     if not (is_trained and isinstance(step, int) and is_game(config["pixels"]["game"])):
         return
-    section = presets.filled(config["pixels"])
+    section = presets.with_defaults(config["pixels"])
     last = section["decisions"]
     kept = sorted({*(n for n in section["checkpoints"] if n < last), last})
     if step not in kept:

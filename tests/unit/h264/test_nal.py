@@ -14,7 +14,7 @@ from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
 from goalreel.h264 import bits, nal
 from goalreel.h264.bits import BitStrings, joined
-from goalreel.h264.parameter_sets import Stream, pps, sps
+from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.h264.slice_reader import read_slices
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
 
@@ -75,7 +75,7 @@ def test_escapes_hide_start_codes_and_come_off_again(data):
     ],
 )
 def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp_path):
-    stream = Stream(size, fps)
+    stream = StreamParameters(size, fps)
     columns, rows = stream.macroblocks
     picture = slice_nal(SliceHeader("I", 0, idr_pic_id=0, ref_idc=3), np.ones(4, np.uint8))
     sequence, parameters, header = traced(
@@ -95,7 +95,11 @@ def test_ffmpeg_reads_our_parameter_sets_as_they_are_meant(size, fps, level, tmp
 
 
 def test_streams_beyond_the_highest_level_are_refused():
-    for stream in [Stream((20000, 16), 1), Stream((16384, 16384), 1), Stream((8192, 4320), 500)]:
+    for stream in [
+        StreamParameters((20000, 16), 1),
+        StreamParameters((16384, 16384), 1),
+        StreamParameters((8192, 4320), 500),
+    ]:
         with pytest.raises(GoalreelError, match="level"):
             sps(stream)
 
@@ -133,7 +137,7 @@ def test_a_slice_is_its_header_and_its_data(header, data):
 def test_ffmpeg_reads_our_slice_headers_as_they_are_meant(tmp_path_factory, drawn):
     first = SliceHeader("I", 0, idr_pic_id=0, ref_idc=3)  # ffmpeg drops what comes before one
     units = [slice_nal(header, np.ones(9, np.uint8)) for header in [first, *drawn]]
-    stream = nal.annex_b([sps(Stream(SIZE, 30)), pps(Stream(SIZE, 30)), *units])
+    stream = nal.annex_b([sps(StreamParameters(SIZE, 30)), pps(StreamParameters(SIZE, 30)), *units])
     told = traced(stream, tmp_path_factory.mktemp("trace"))
     for header, read in zip(drawn, told[3:], strict=True):
         wanted = {

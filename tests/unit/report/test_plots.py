@@ -85,7 +85,7 @@ def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch
     monkeypatch.setattr(plots, "_MAX_POINTS", 16)
     monkeypatch.setattr(plots, "_MAX_RETURNS", 40)
     sample = read_sample([tmp_path / "00000.npz"], "reach")
-    run = plots.Run("reach", plots.read_episodes(tmp_path / "t.csv", "reach"), sample, rate)
+    run = plots.PlottedRun("reach", plots.read_episodes(tmp_path / "t.csv", "reach"), sample, rate)
     captions = {p.stem: read_caption(p).description for p in plots.draw_plots(tmp_path, run, "{}")}
     steps = table["steps"][table["reached"]]
     told = f"60 reaches took {steps.min()} to {steps.max()} steps; the median is {steps.median()}"
@@ -115,12 +115,12 @@ def test_a_sample_has_reaches_of_all_shards_and_no_more_than_can_be_told_apart(
     assert len(read_sample(paths, "reach").states) == 6
 
 
-def run_of(returns, steps, states=()) -> plots.Run:
+def run_of(returns, steps, states=()) -> plots.PlottedRun:
     """Return a run of episodes, as plots take it."""
     rows = pd.DataFrame({"return": np.array(returns, float), "steps": steps})
     rows = rows.assign(terminated=False, truncated=True)
     sample = Sample(list(states), np.array(returns[: len(states)]), np.array([[0], [1]]))
-    return plots.Run("episode", rows, sample, None)
+    return plots.PlottedRun("episode", rows, sample, None)
 
 
 WALKS = [np.cumsum(np.ones((5, 4)) * k, axis=0) for k in (1, 2)]

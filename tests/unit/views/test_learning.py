@@ -23,7 +23,7 @@ from goalreel.provenance.spec import NO_SPEC, canonical, parse_spec
 from goalreel.rendering.atlas import write_atlas
 from goalreel.rendering.overlay import track_rows
 from goalreel.rendering.text import Canvas
-from goalreel.views.learning_film import Learner, learning_film, read_learner, write_film
+from goalreel.views.learning_film import CheckpointPolicies, learning_film, read_learner, write_film
 from learning import learning as stage
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
@@ -40,7 +40,7 @@ def wait(observations, environment):
 
 
 RULES = {1: wait, 60: pump}  # it fails at its first checkpoint and reaches at its second
-LEARNER = Learner(tuple(RULES), lambda step: RulePolicy(RULES[step], 0.0), TRAINED)
+LEARNER = CheckpointPolicies(tuple(RULES), lambda step: RulePolicy(RULES[step], 0.0), TRAINED)
 
 
 def spec_of(edit):
@@ -159,7 +159,7 @@ def learner_of(env, folder):
     if env == "CartPole-v1":
         rules = {0: lambda obs, env: np.zeros(len(obs), np.int64), 2000: lean}
         at = {step: RulePolicy(rule, 0.0) for step, rule in rules.items()}
-        return {"name": "dqn"}, Learner((0, 2000), at.get, NO_SPEC)
+        return {"name": "dqn"}, CheckpointPolicies((0, 2000), at.get, NO_SPEC)
     pytest.importorskip("ale_py")
     path = random_policy(folder / "policy.npz", env, 3, checkpoint_steps=(0, 2000, 9000))
     policy = {"name": "pixels", "file": str(path), "checkpoint": 2000}

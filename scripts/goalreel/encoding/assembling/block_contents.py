@@ -30,7 +30,7 @@ class Changes(NamedTuple):
     blocks: np.ndarray  # (n, 1), or (n, columns) for rows, numbers in the batch's store
 
 
-class Batch(NamedTuple):
+class ContentBatch(NamedTuple):
     """Frames that follow each other."""
 
     since: np.ndarray  # (frames,) frames since the episode's first, of which all rows are told
@@ -99,22 +99,22 @@ class FilmContents:
         place = np.where(inside, row * self.columns + column, self.macroblocks)
         return place.reshape(rows * columns, -1)
 
-    def batches(self, offsets: np.ndarray) -> Iterator[Batch]:
+    def batches(self, offsets: np.ndarray) -> Iterator[ContentBatch]:
         """Yield the changes of all frames, many at a time; offsets: (episodes + 1,) of frames."""
-        begun, changes, told = 0, [], 0
+        batch_start, changes, num_changes = 0, [], 0
         groups = np.searchsorted(self._drawn.starts, self._drawn.index, "right") - 1
         # A group is of one episode.
         starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
         for first, end in zip(starts, starts[1:], strict=False):
             new = len(self._store) - self._coded
-            if changes and (told >= _MAX_CHANGES or new >= _MAX_NEW_BLOCKS):
-                yield self._batch(np.arange(begun, first), offsets, changes)
-                begun, changes, told = first, [], 0
+            if changes and (num_changes >= _MAX_CHANGES or new >= _MAX_NEW_BLOCKS):
+                yield self._batch(np.arange(batch_start, first), offsets, changes)
+                batch_start, changes, num_changes = first, [], 0
                 if first in offsets and len(self._store) > _MAX_BLOCKS:
                     self._forget()  # all of the picture is told anew
             changes.append(self._changes_of(groups[first], first, end))
-            told += len(changes[-1][0])
-        yield self._batch(np.arange(begun, len(groups)), offsets, changes)
+            num_changes += len(changes[-1][0])
+        yield self._batch(np.arange(batch_start, len(groups)), offsets, changes)
 
     def _changes_of(self, number: int, first: int, end: int) -> tuple[np.ndarray, ...]:
         """Return frames, places and blocks, (n,) each, of the frames that show a group."""
@@ -130,7 +130,9 @@ class FilmContents:
         frames = np.broadcast_to(frames[:, None], places.shape)
         return frames[inside], places[inside], blocks[inside]
 
-    def _batch(self, frames: np.ndarray, offsets: np.ndarray, changes: Sequence[tuple]) -> Batch:
+    def _batch(
+        self, frames: np.ndarray, offsets: np.ndarray, changes: Sequence[tuple]
+    ) -> ContentBatch:
         count, before = len(frames), self._shown.copy()
         at, places, blocks = map(np.concatenate, zip(*changes, strict=True))
         keys, blocks = self._differences(places * count + at - frames[0], blocks, count)
@@ -152,7 +154,7 @@ class FilmContents:
         shown = np.where(there, np.append(-1, blocks)[latest], before[wanted])
         self._coded = len(self._store)
         alone = Changes(at[single], places[single], blocks[single, None])
-        return Batch(since, alone, Changes(frame, row * self.columns, shown), self._store)
+        return ContentBatch(since, alone, Changes(frame, row * self.columns, shown), self._store)
 
     def _differences(
         self, keys: np.ndarray, blocks: np.ndarray, count: int
@@ -185,15 +187,15 @@ class FilmContents:
         moved = (np.diff(seen, axis=1, prepend=-1) != 0).any(axis=0)
         moved[0] = band.seen is None or (seen[:, 0] != band.seen).any()
         band.seen = seen[:, -1]
-        told = [(keys[:0], blocks[:0])]
+        parts = [(keys[:0], blocks[:0])]
         for frame in np.union1d(np.flatnonzero(moved), at).tolist():
             now = at == frame
             band.under[places[now]] = under[now]
             numbers = np.array(self._store.add_pixels(self._composed(band, int(frames[frame]))))
             changed = first + np.flatnonzero(self._shown[first:end] != numbers)
             self._shown[first:end] = numbers
-            told.append((changed * count + frame, self._shown[changed]))
-        more = [np.concatenate(column) for column in zip(*told, strict=True)]
+            parts.append((changed * count + frame, self._shown[changed]))
+        more = [np.concatenate(column) for column in zip(*parts, strict=True)]
         order = np.argsort(more[0])
         keys = np.concatenate([keys[:start], more[0][order], keys[stop:]])
         return keys, np.concatenate([blocks[:start], more[1][order], blocks[stop:]])

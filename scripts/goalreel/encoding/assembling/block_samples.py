@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from goalreel.encoding.assembling.block_contents import Batch, FilmContents
+from goalreel.encoding.assembling.block_contents import ContentBatch, FilmContents
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import block_planes
 from goalreel.environments.drawing.block_store import BlockStore
@@ -61,8 +61,8 @@ class _Table(NamedTuple):
     """What is known of each strip, by its number."""
 
     kinds: np.ndarray
-    begun: np.ndarray  # the code's first bits, which are not x264's, as a number
-    begun_lengths: np.ndarray
+    leading_bits: np.ndarray  # the code's first bits, which are not x264's, as a number
+    leading_lengths: np.ndarray
     starts: np.ndarray  # of the others, in the codes
     lengths: np.ndarray
 
@@ -104,18 +104,18 @@ class _Slices:
             for plane in block_planes(self._store.pixels(blocks))
         )
         coded = code_strips(strips, self._quantizers[kind])
-        begun, begun_lengths, starts, lengths = np.zeros((4, count), np.int64)
+        leading_bits, leading_lengths, starts, lengths = np.zeros((4, count), np.int64)
         if kind == _ALONE:
-            begun, begun_lengths, read = _in_p_slice(coded)
+            leading_bits, leading_lengths, read = _in_p_slice(coded)
             starts, lengths = starts + read, lengths - read
         more = (
-            np.full(count, kind), begun, begun_lengths,
+            np.full(count, kind), leading_bits, leading_lengths,
             8 * len(self._codes) + coded.starts + starts, coded.lengths + lengths,
         )  # fmt: skip
         self._codes = np.concatenate([self._codes, coded.data])
         self._table = _Table(*map(np.append, self._table, more))
 
-    def samples(self, batch: Batch) -> tuple[bytearray, np.ndarray]:
+    def samples(self, batch: ContentBatch) -> tuple[bytearray, np.ndarray]:
         """Return the samples of frames, end to end, and the size of each."""
         if batch.store is not self._store:
             self._forget(batch.store)
@@ -139,7 +139,7 @@ class _Slices:
         put_numbers(data, places, batch.since[frames], FRAME_NUM_BITS)
         return data, np.add.reduceat(sizes, np.searchsorted(frames, np.arange(len(batch.since))))
 
-    def _covering(self, batch: Batch) -> tuple[np.ndarray, ...]:
+    def _covering(self, batch: ContentBatch) -> tuple[np.ndarray, ...]:
         """Return the slices of frames in raster order: frames, places, ends and strips, (n,) each.
 
         A slice of one macroblock goes on with skipped ones, one of a row is an I slice, which has
@@ -163,11 +163,11 @@ class _Slices:
         # What is skipped before a frame's first strip.
         first = np.full(len(batch.since), most)
         np.minimum.at(first, frames, places)
-        begun = np.flatnonzero(first)
-        nothing = np.full(skipped.sum() + len(begun), _NOTHING)
-        frames = np.concatenate([frames, frames[skipped], begun])
-        at = np.concatenate([places, ends[skipped], np.zeros_like(begun)])
-        ends = np.concatenate([ends, following[skipped], first[begun]])
+        firsts = np.flatnonzero(first)
+        nothing = np.full(skipped.sum() + len(firsts), _NOTHING)
+        frames = np.concatenate([frames, frames[skipped], firsts])
+        at = np.concatenate([places, ends[skipped], np.zeros_like(firsts)])
+        ends = np.concatenate([ends, following[skipped], first[firsts]])
         strips = np.concatenate([strips, nothing])
         order = np.argsort(frames * most + at)
         return frames[order], at[order], ends[order], strips[order]
@@ -201,9 +201,9 @@ class _Slices:
         covered = np.where(strips == _NOTHING, 0, np.where(kinds == _ALONE, 1, ends - places))
         skipped = ends - places - covered
         headers, lengths, _ = self._headers(kinds, places)
-        more = table.begun_lengths[strips]
+        more = table.leading_lengths[strips]
         # Before x264's bits, and after them: skipped macroblocks, then rbsp_stop_one_bit.
-        before = headers << more | table.begun[strips], lengths + more
+        before = headers << more | table.leading_bits[strips], lengths + more
         run, length = ue_codewords(skipped)
         some = skipped > 0
         after = np.where(some, run << 1 | 1, 1), np.where(some, length + 1, 1)

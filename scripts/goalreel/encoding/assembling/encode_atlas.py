@@ -11,7 +11,7 @@ from goalreel.encoding.yuv import cut_rows, patch_planes, planes, whole_planes
 from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.nal import annex_b
-from goalreel.h264.parameter_sets import Stream, pps, sps
+from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.h264.prediction import plain
 from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.provenance.spec import NO_SPEC, Spec
@@ -69,7 +69,7 @@ def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> 
         slice_nal(SliceHeader("I", first, idr_pic_id=0, ref_idc=3, qp=qp), data)
         for first, data in zip(starts, card, strict=True)
     ]
-    stream = Stream(size, 1)
+    stream = StreamParameters(size, 1)
     return decode(annex_b([sps(stream), pps(stream), *slices]), size)[0]
 
 

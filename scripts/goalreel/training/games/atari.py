@@ -9,7 +9,7 @@ from goalreel.policies.pixel_network import SIDE
 from goalreel.training.games.pixel_envs import EndedGame, PixelStep
 from goalreel.training.games.settings import GameSettings, ale_games
 
-_MOST_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
+_MAX_FRAMES = 18_000  # of a game: five minutes, as in the evaluations of Mnih et al., 2015
 
 
 class AtariEnvs:
@@ -41,7 +41,7 @@ class AtariEnvs:
             use_fire_reset=settings.fire,
             life_loss_info=True,  # it ends the learner's episode, and the game goes on
             reward_clipping=False,
-            max_num_frames_per_episode=_MOST_FRAMES,
+            max_num_frames_per_episode=_MAX_FRAMES,
         )
         self.actions = int(self._env.single_action_space.n)
         seeds = np.random.SeedSequence(seed).generate_state(num_envs) >> 1  # they are int32 there

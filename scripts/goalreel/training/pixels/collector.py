@@ -150,13 +150,13 @@ class Collector:
 
     def _write(self, rows: Mapping[str, np.ndarray]) -> None:
         """Write rows into the ring, waiting for room while the trainer is alive."""
-        begun, done = time.monotonic_ns(), self._steps.push(rows)
+        start, done = time.monotonic_ns(), self._steps.push(rows)
         if done == len(rows["env"]):
             return
         while done < len(rows["env"]) and self._alive():
             time.sleep(_PAUSE)
             done += self._steps.push({name: row[done:] for name, row in rows.items()})
-        self._blocked[0] += time.monotonic_ns() - begun
+        self._blocked[0] += time.monotonic_ns() - start
 
 
 def actions(game: Mapping) -> None:

@@ -25,7 +25,7 @@ _CONTAINER = Path("/sys/fs/cgroup/memory.max")  # a container that takes more is
 
 
 @dataclass(frozen=True)
-class Batch:
+class ReplayBatch:
     """A sample of steps, each with what followed it for up to n steps."""
 
     stacks: torch.Tensor  # (n, stack, H, W) uint8, the oldest frame first
@@ -113,7 +113,7 @@ class FrameReplay:
             field[places] = self._sent(rows[name])
         self.count += counts
 
-    def sample(self, count: int, rng: torch.Generator) -> Batch | None:
+    def sample(self, count: int, rng: torch.Generator) -> ReplayBatch | None:
         """Return `count` steps, each as likely as another; None while hardly any can be chosen.
 
         A stack that reaches back to a reset repeats its first frame, as Gymnasium's
@@ -131,7 +131,7 @@ class FrameReplay:
                 return _joined(batches)
         return None
 
-    def _draw(self, count: int, rng: torch.Generator) -> Batch | None:
+    def _draw(self, count: int, rng: torch.Generator) -> ReplayBatch | None:
         """Return up to `count` steps, or None if there are none."""
         oldest = np.maximum(self.count - self.size, 0)
         held = np.maximum(self.count - self._n_step - oldest, 0)
@@ -158,7 +158,7 @@ class FrameReplay:
             return None
         base, steps, chain, length = base[kept], steps[kept], chain[kept], length[kept]
         rewards = self._steps["reward"][chain] * self._powers * (self._ahead < length[:, None])
-        return Batch(
+        return ReplayBatch(
             stacks=self._stacks(base, steps),
             actions=self._steps["action"][chain[:, 0]].long(),
             returns=rewards.sum(1),
@@ -177,10 +177,10 @@ class FrameReplay:
         return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
-def _joined(batches: list[Batch]) -> Batch:
+def _joined(batches: list[ReplayBatch]) -> ReplayBatch:
     if len(batches) == 1:
         return batches[0]
-    return Batch(*map(torch.cat, zip(*(vars(b).values() for b in batches), strict=True)))
+    return ReplayBatch(*map(torch.cat, zip(*(vars(b).values() for b in batches), strict=True)))
 
 
 def _check_memory(step: int, steps: int, device: torch.device) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from goalreel.training.pixels.frame_replay_buffer import Batch
+from goalreel.training.pixels.frame_replay_buffer import ReplayBatch
 from goalreel.training.pixels.network import PixelNetwork, weights_for_acting
 from goalreel.training.pixels.settings import PipelineSettings
 
@@ -51,7 +51,7 @@ class PixelLearner:
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
 
     @torch.no_grad()
-    def target_values(self, batch: Batch) -> torch.Tensor:
+    def target_values(self, batch: ReplayBatch) -> torch.Tensor:
         """Return the target network's values, (n, actions) float32, of what follows a batch.
 
         Any thread may call it: it changes nothing, and no update changes what it reads.
@@ -59,7 +59,7 @@ class PixelLearner:
         with self._autocast():
             return self._target(batch.next_stacks).float()
 
-    def learn(self, batch: Batch, values: torch.Tensor, rate_left: float = 1.0) -> None:
+    def learn(self, batch: ReplayBatch, values: torch.Tensor, rate_left: float = 1.0) -> None:
         """Make one update; `learned` tells of it.
 
         Args:
@@ -93,7 +93,7 @@ class PixelLearner:
         return dict(zip(("loss", "td_error"), self._sums.tolist(), strict=True))
 
     @torch.no_grad()
-    def _targets(self, batch: Batch, values: torch.Tensor) -> torch.Tensor:
+    def _targets(self, batch: ReplayBatch, values: torch.Tensor) -> torch.Tensor:
         """Return the target values, (n,) float32, of a batch's actions; values: (n, actions)."""
         best = values.max(dim=1).values
         if self._settings.double:

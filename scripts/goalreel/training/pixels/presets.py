@@ -53,7 +53,7 @@ PRESETS = {
 }
 
 
-def filled(section: Mapping) -> dict:
+def with_defaults(section: Mapping) -> dict:
     """Return a checked section `pixels`, each `null` replaced by the preset of the game's family.
 
     Raises GoalreelError for no game.

@@ -130,10 +130,10 @@ class Session:
         return self._before.get("seconds", 0) + time.monotonic() - self._began
 
     def _learn(self, collectors: Collectors) -> bool:
-        begun, learner = time.monotonic(), self.trainer.learner
+        start, learner = time.monotonic(), self.trainer.learner
         learned = self.trainer.update()
         if learned:
-            self._learning += time.monotonic() - begun
+            self._learning += time.monotonic() - start
             if learner.updates % self.settings.publish_every == 0:
                 collectors.publish(learner.weights())
         return learned

@@ -15,7 +15,7 @@ import torch
 
 from goalreel.policies.pixel_network import SIDE
 from goalreel.training.pixels.collector import END
-from goalreel.training.pixels.frame_replay_buffer import Batch, FrameReplay
+from goalreel.training.pixels.frame_replay_buffer import FrameReplay, ReplayBatch
 from goalreel.training.pixels.settings import PipelineSettings
 from goalreel.training.shared_memory.ring import Ring
 
@@ -123,7 +123,7 @@ class Trainer:
             self.learner.update_target()
         return True
 
-    def _prepared(self) -> tuple[Batch, torch.Tensor] | None:
+    def _prepared(self) -> tuple[ReplayBatch, torch.Tensor] | None:
         """Return what the learner takes for an update, None if the buffer holds too little."""
         batch = self.replay.sample(self._settings.batch, self._rng)
         return batch and (batch, self.learner.target_values(batch))

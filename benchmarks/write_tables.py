@@ -20,7 +20,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _MARKER = re.compile(r"(<!-- (table|value): (.+?) -->).*?(<!-- end -->)", re.S)
 
 

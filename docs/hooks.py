@@ -9,6 +9,7 @@ A link that leaves docs/, as GitHub shows it, becomes the path alone, which must
 """
 
 import logging
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -50,9 +51,10 @@ def _relocate(markdown: str) -> str:
 
 
 def _source(match: re.Match, page: str) -> str:
-    text, target = match[1], match[2]
-    if not (ROOT / "docs" / target).exists():
-        _LOG.warning("%s: a dead link: %s", page, target)
-    path = target.removeprefix("../").rstrip("/")
-    name = text.strip("`")
-    return f"`{path}`" if name in path else f"{text} (`{path}`)"
+    """Return a link within docs/ as it is, and one that leaves it as the path in the repository."""
+    path = posixpath.normpath(f"docs/{posixpath.dirname(page)}/{match[2]}")
+    if path.startswith("docs/"):
+        return match[0]
+    if not (ROOT / path).exists():
+        _LOG.warning("%s: a dead link: %s", page, match[2])
+    return f"`{path}`" if match[1].strip("`") in path else f"{match[1]} (`{path}`)"

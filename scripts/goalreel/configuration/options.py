@@ -305,8 +305,8 @@ class Encode(Section):
     texts, ALE's games, MiniGrid, without `preset`, `qp`, `crf`); otherwise the summary says why it
     did not. `clips`, `grid`, `swarm`, `phase` and `learning` always use x264."""
     quality: Literal["small", "balanced", "best"] = "balanced"
-    """One scale of quality for both encoders; docs/encoding.md says what each costs. With x264,
-    `preset`, `qp` and `crf` take precedence."""
+    """One scale of quality for both encoders; docs/benchmarks/encoding.md says what each costs.
+    With x264, `preset`, `qp` and `crf` take precedence."""
     preset: Literal[tuple(_X264_PRESETS.split())] | None = None
     """x264's preset; `null` is that of the quality, `veryfast`, or `ultrafast` if the quality is
     balanced and the environment is no Mountain Car."""

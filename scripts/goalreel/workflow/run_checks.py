@@ -38,7 +38,8 @@ def check_results(results: str, base: Path) -> None:
     if "://" in results:
         problem = (
             "is an address, not a folder; for object storage keep the folder and give snakemake "
-            "--default-storage-provider and --default-storage-prefix (docs/object-storage.md)"
+            "--default-storage-provider and --default-storage-prefix "
+            "(docs/how-to/object-storage.md)"
         )
     elif place == base or any(place.is_relative_to(base / name) for name in _SOURCES):
         problem = "is where the workflow's own files stand; choose another folder"

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from goalreel.training.games.settings import ALE, CAR, MARIO, family_of
 
-# As in Stable-Baselines3's zoo where nothing else is said; docs/training.md has the measurements.
+# As in Stable-Baselines3's zoo where nothing else is said; docs/benchmarks/training.md has the
+# measurements.
 _ATARI = {
     "frame_skip": 4,
     "network": "small",

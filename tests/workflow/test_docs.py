@@ -21,6 +21,7 @@ from benchmarks.write_tables import PAGES, filled
 from goalreel.configuration.schema import read_options
 from goalreel.environments import registry
 from goalreel.workflow.config import load_config
+from goalreel.workflow.stages import STAGES
 
 MKDOCS = REPOSITORY / ".venv-docs" / "bin" / "mkdocs"
 NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
@@ -173,6 +174,11 @@ def test_environments_page_agrees_with_the_registry():
         own = traits.computed or env in registry.CLASSIC_CONTROL
         kind = "atlas" if traits.has_atlas else "blocks" if traits.few_blocks else "x264"
         assert (stepped == "goalreel", film, int(size)) == (own, kind, traits.shard_size), env
+
+
+def test_targets_page_names_every_target():
+    named = set(re.findall(r"`(\w+)`", text_of("docs/reference/targets.md")))
+    assert {*STAGES, "all", "training"} <= named
 
 
 def options_in_commands() -> list[tuple[str, dict]]:

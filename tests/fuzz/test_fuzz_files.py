@@ -39,6 +39,7 @@ def run(viewed, tmp_path_factory) -> Path:
     (folder / "recording.csv").write_text("episode,seed,action\n" + "0,1,2\n" * 5 + "1,2,0\n" * 9)
     rows = np.repeat([0, 1], [5, 9])
     np.savez(folder / "recording.npz", episode=rows, seed=rows + 1, action=np.zeros((14, 1), int))
+    (folder / "states.csv").write_text("episode,position,velocity\n" + "0,-0.5,0\n" * 3)
     (folder / "policy.py").write_text("def act(obs):\n    return obs[:, 0].astype(int) * 0\n")
     figures = (600, 7200, 3.0, 2.9, 0.5, 2)
     metrics = Metrics("fast", 1, *figures, (500, 600), (-150.0, -160.0))
@@ -62,6 +63,7 @@ _READERS = {
     "policy.npz": read_checkpoints,
     "recording.npz": _recording,
     "recording.csv": _recording,
+    "states.csv": _recording,
     "policy.py": lambda path: policy_files({"name": "file", "file": str(path)}),
     "episodes.csv": lambda path: read_table(path, columns("reach")),
     "attempts.csv": partial(reach_rate, policy={"name": "pump"}),

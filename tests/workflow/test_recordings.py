@@ -5,14 +5,17 @@ import zipfile
 import gymnasium
 import numpy as np
 import pytest
-from conftest import CONTINUOUS, DISCRETE
+from conftest import CONTINUOUS, DISCRETE, PUMP, rendered
 
 from goalreel.environments.environment import make_environment
 from goalreel.errors import GoalreelError, UnusableFileError
+from goalreel.policies.policy import make_policy
 from goalreel.provenance.spec import NO_SPEC
+from goalreel.simulation.episodes import Episode, simulate_episodes
 from goalreel.simulation.recorded_episodes import play_recording
 from goalreel.simulation.recording_blocks import read_blocks, write_blocks
 from goalreel.simulation.recording_file import read_recording
+from goalreel.verification.replay import Recorded, replay
 
 CARTPOLE = make_environment({"env": "CartPole-v1"})
 SEEDS = np.arange(20) + 2**40
@@ -113,20 +116,25 @@ def test_seeds_of_64_bits_are_whole(tmp_path, suffix):
         assert np.array_equal(env.reset(seed=seed)[0], np.float32(made.episode(episode)[0][0]))
 
 
-def test_a_shard_reads_its_own_rows_alone(tmp_path):
+@pytest.mark.parametrize("kind", ["actions", "states"])
+def test_a_shard_reads_its_own_rows_alone(tmp_path, kind):
     """Its episodes are whole, wherever blocks end; damage is told by the shards that it is of."""
     rng = np.random.default_rng(3)
     lengths = rng.integers(2, 3000, 150)
     number = np.repeat(np.arange(150), lengths)
-    rows = rng.random((len(number), 2))
-    np.savez(tmp_path / "r.npz", episode=number, seed=number + 2**53, action=rows)
+    rows = rng.random((len(number), 3))
+    names = ["position", "velocity", "reward"]
+    if kind == "actions":
+        names = ["action_0", "action_1", "action_2"]
+    own = dict(zip(names, rows.T, strict=True))
+    np.savez(tmp_path / "r.npz", episode=number, seed=number + 2**53, **own)
     path = tmp_path / "blocks.npz"
     write_blocks(path, read_recording(str(tmp_path / "r.npz")), NO_SPEC)
     ends = np.cumsum(lengths)
     assert ends[-1] > 3 * 2**16
     whole = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
-        middle = archive.getinfo("actions_1.npy")
+        middle = archive.getinfo(f"{kind}_1.npy")
     damaged = bytearray(whole)
     damaged[middle.header_offset + middle.compress_size // 2] ^= 1
     for content in (whole, damaged):
@@ -140,7 +148,7 @@ def test_a_shard_reads_its_own_rows_alone(tmp_path):
             for one, number in zip(read_blocks(path, episodes, ""), episodes, strict=True):
                 own = slice(ends[number] - lengths[number], ends[number])
                 assert (one.number, one.seed) == (number, number + 2**53)
-                assert np.array_equal(one.actions, rows[own])
+                assert np.array_equal(getattr(one, kind), rows[own])
 
 
 def test_a_run_reads_a_recording_once(project):
@@ -166,17 +174,39 @@ def test_too_few_episodes_say_which_number_to_set(tmp_path):
         played(tmp_path / "r.csv", CARTPOLE, 4)
 
 
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
+@pytest.mark.parametrize("has_rewards", [False, True])
+def test_recorded_states_are_shown_as_they_are(tmp_path, env, has_rewards, atlases):
+    environment = make_environment({"env": env})
+    ours = simulate_episodes(SEEDS[:3], environment, make_policy(PUMP))
+    names = ["episode", "position", "velocity", *["reward"] * has_rewards]
+    rows = [
+        [number, *state.tolist(), *[reward] * has_rewards]
+        for number, one in enumerate(ours)
+        for state, reward in zip(one.states, ["", *one.rewards.tolist()], strict=True)
+    ]
+    save(tmp_path / "r.csv", **dict(zip(names, zip(*rows, strict=True), strict=True)))
+    made = played(tmp_path / "r.csv", environment, 3)
+    assert made.episodes.reached.all() and made.actions.dtype == ours[0].actions.dtype
+    for number, one in enumerate(ours):
+        states, actions, rewards = made.episode(number)
+        assert np.array_equal(states, one.states)
+        known = has_rewards or env == DISCRETE
+        assert np.array_equal(rewards, one.rewards) if known else np.isnan(rewards).all()
+    assert len(rendered(made, atlases, env)) == len(rows)
+    with pytest.raises(GoalreelError, match="recorded as states"):
+        replay(
+            Recorded({"env": env}, "episode 2", Episode(-1, states, actions, rewards, True, False))
+        )
+
+
 @pytest.mark.parametrize(
     ("text", "env", "parts"),
     [
         ("", DISCRETE, ["not a CSV file with a header"]),
         ("episode,seed\n0,1\n", DISCRETE, ["columns are episode, seed; allowed"]),
         ("episode,seed,action\n", DISCRETE, ["it has no rows"]),
-        (
-            "episode,action\n0,1\n",
-            DISCRETE,
-            ["columns are episode, action; allowed: episode, seed"],
-        ),
+        ("episode,action\n0,1\n", DISCRETE, ["no column seed"]),
         ("episode,seed,action\n0,1,left\n", DISCRETE, ["row 1, column action: 'left'"]),
         ("episode,seed,action\n0,1,1\n0,2,1\n", DISCRETE, ["seed 2 in row 2", "one whole"]),
         ("episode,seed,action\n0,-1,1\n", DISCRETE, ["seed -1 in row 1"]),
@@ -186,6 +216,11 @@ def test_too_few_episodes_say_which_number_to_set(tmp_path):
         ("episode,seed,action\n0,1,0.5\n", DISCRETE, ["episode 0: returned float64"]),
         ("episode,seed,action_1\n0,1,1\n", DISCRETE, ["columns are action_1; allowed: action_0"]),
         ("episode,seed,action_0,action_1\n0,1,1,1\n", DISCRETE, ["an action is 2 numbers"]),
+        ("episode,position,velocity\n0,0,0\n", DISCRETE, ["one state; allowed: two states"]),
+        ("episode,position,velocity\n0,0,0\n0,3,0\n", DISCRETE, ["state 1 is [3.0, 0.0]"]),
+        ("episode,position,velocity\n0,0,0\n0,nan,0\n", DISCRETE, ["state 1 is [nan"]),
+        ("episode,position,velocity\n0,0,0\n0,0,0\n", "CartPole-v1", ["which are Mountain Car's"]),
+        ("episode,position\n0,0\n", DISCRETE, ["columns are episode, position; allowed"]),
         ("episode,seed,acton\n0,0,1\n", DISCRETE, ["episode, seed, acton; did you mean 'action'?"]),
     ],
 )

@@ -3,7 +3,7 @@
 Actions are played from their seeds by the environment itself; those of a Minari data set are
 compared with what it has of every step. A recording that stops before its
 episode ends is shown up to there, neither terminated nor truncated; one that goes on after it is
-refused.
+refused. States, of the Mountain Cars alone, are shown as they are.
 """
 
 import itertools
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goalreel.environments.environment import Environment, PerEnv
+from goalreel.environments.registry import MAX_POSITION, MIN_POSITION, describe
 from goalreel.errors import GoalreelError
 from goalreel.provenance.spec import Spec
 from goalreel.simulation.episodes import Episode, EpisodeRecorder, simulate_episodes
@@ -22,6 +23,7 @@ from goalreel.simulation.reaches import assemble, to_batch
 from goalreel.simulation.recording_file import RecordedEpisode
 from goalreel.simulation.trajectories import Trajectories
 
+NO_ACTION = -1  # in MountainCarContinuous-v0 NaN: what states were recorded without
 _BATCH_ROWS = 1 << 16  # that may be played side by side whatever their lengths
 
 
@@ -39,7 +41,10 @@ def play_recording(
     batches = []
     for some in _batches(recorded):
         seeds, reaches = np.array([one.seed for one in some]), [one.number for one in some]
-        episodes = _played(some, seeds, environment, camera)
+        if some[0].states is not None:
+            episodes = [_shown(one, environment) for one in some]
+        else:
+            episodes = _played(some, seeds, environment, camera)
         batches.append(to_batch(np.array(reaches), 0, seeds, episodes, environment, success))
     return assemble(batches, spec, camera)
 
@@ -51,7 +56,7 @@ def _batches(recorded: Sequence[RecordedEpisode]) -> Iterator[Sequence[RecordedE
     """
     first = rows = longest = 0
     for number, one in enumerate(recorded):
-        length = len(one.actions)
+        length = len(one.actions if one.states is None else one.states)
         rows, longest = rows + length, max(longest, length)
         if longest * (number + 1 - first) > max(4 * rows, _BATCH_ROWS):
             yield recorded[first:number]
@@ -105,3 +110,36 @@ def _played(
                 f"another env, env_kwargs, max_steps or seed?"
             )
     return episodes
+
+
+def _shown(one: RecordedEpisode, environment: Environment) -> Episode:
+    """Return recorded states as an episode; its actions are not known."""
+    if not describe(environment.id).is_mountain_car:
+        raise GoalreelError(
+            f"{one.label}: it holds positions and velocities, which are Mountain Car's; episodes "
+            f"of {environment.id} are recorded by their seeds and actions"
+        )
+    states, steps = one.states[:, :2], len(one.states) - 1
+    # As float32, in which MountainCarContinuous-v0 keeps them, the limits lie further out.
+    low, high = np.float32([MIN_POSITION, MAX_POSITION]).astype(np.float64)
+    on_track = (states[:, 0] >= low) & (states[:, 0] <= high) & np.isfinite(states[:, 1])
+    wrong = np.flatnonzero(~on_track)[:1].tolist()
+    if wrong or steps == 0:
+        what = f"state {wrong[0]} is {states[wrong[0]].tolist()}" if wrong else "one state"
+        raise GoalreelError(
+            f"{one.label}: {what}; allowed: two states or more, positions from {MIN_POSITION} "
+            f"to {MAX_POSITION}"
+        )
+    # Every step of MountainCar-v0 costs 1; a force is not known, nor then what it cost.
+    action, reward = (np.nan, np.nan) if environment.continuous else (NO_ACTION, -1.0)
+    has_rewards = one.states.shape[1] == 3
+    position, velocity = states[-1]
+    goal = position >= environment.goal_position and velocity >= environment.goal_velocity
+    return Episode(
+        seed=int(one.seed),
+        states=states,
+        actions=np.full(steps, action, environment.actions.stored_dtype),
+        rewards=one.states[1:, 2] if has_rewards else np.full(steps, reward),
+        terminated=bool(goal),
+        truncated=steps >= environment.max_steps,
+    )

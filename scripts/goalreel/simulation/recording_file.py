@@ -1,6 +1,6 @@
 """A file of episodes that were recorded elsewhere: its columns, and how they are read.
 
-CSV with a header, or .npz with an array for each column; a row is a step:
+CSV with a header, or .npz with an array for each column; a row is a step, or a state:
 
     episode           any number; an episode's rows follow each other, in the order of its steps.
                       Reach i is the file's i-th episode, counted from 0
@@ -9,6 +9,12 @@ CSV with a header, or .npz with an array for each column; a row is a step:
                       (in .npz also one array `action` of shape (rows, numbers))
     env               the environment's id (optional; of the first row). No other plays it then. In
                       .npz it may be a single text
+
+or, for the Mountain Cars, the states themselves, shown as they are, the reset state first:
+
+    episode, and seed if it is known
+    position, velocity
+    reward            of the step that led to the state (optional; of the first row not used)
 """
 
 import contextlib
@@ -25,18 +31,21 @@ from goalreel.errors import OptionError, did_you_mean
 from goalreel.files import npz
 from goalreel.files.damage import BROKEN
 
+UNKNOWN_SEED = -1
 _MAX_BYTES = 4 << 30  # of an .npz file, unpacked
-_NAMES = "episode", "seed", "action"
-_ALLOWED = "episode, seed, action (or action_0, action_1, ...)"
+_STATE = "position", "velocity"
+_NAMES = "episode", "seed", "action", *_STATE, "reward"
+_ALLOWED = "episode, seed, action (or action_0, action_1, ...); or episode, position, velocity"
 
 
 class RecordedEpisode(NamedTuple):
-    """An episode that is to be played."""
+    """An episode that is to be played or shown."""
 
     label: str  # the option that names its file, that option's value, and the episode's number
     number: int
-    seed: np.integer
-    actions: np.ndarray  # (steps, numbers)
+    seed: np.integer  # UNKNOWN_SEED where the file has none
+    actions: np.ndarray | None = None  # (steps, numbers), or
+    states: np.ndarray | None = None  # (steps + 1, 2) float64, or 3 of them, with a reward
     # What a dataset has to be compared with.
     rewards: np.ndarray | None = None  # (steps,) float64
     observations: object = None  # (steps + 1, ...), or a mapping or tuple of such
@@ -49,8 +58,9 @@ class Recording:
     """Episodes, end to end."""
 
     offsets: np.ndarray  # (episodes + 1,) int64, where each episode's rows start
-    seeds: np.ndarray  # (episodes,) int64, or uint64
-    actions: np.ndarray  # (rows, numbers)
+    seeds: np.ndarray  # (episodes,) int64, or uint64; UNKNOWN_SEED where the file has none
+    columns: str  # "actions" or "states", the field of RecordedEpisode that its rows are
+    rows: np.ndarray  # (rows, numbers)
 
     def __len__(self) -> int:
         """Return the number of episodes."""
@@ -71,7 +81,8 @@ def read_recording(path: str) -> Recording:
 def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
     """Return a recording of its columns; names: those of all. Raises ValueError if it is none."""
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
-    if not (actions and {"episode", "seed"} <= columns.keys()):
+    states = [name for name in _STATE if name in columns]
+    if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
         hints = (did_you_mean(name, _NAMES) for name in names if not _is_known(name))
         found = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
         raise ValueError(f"{found}; allowed: {_ALLOWED}")
@@ -80,11 +91,19 @@ def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
         raise ValueError(
             f"its action columns are {', '.join(actions)}; allowed: action_0, action_1, ..."
         )
+    if actions and "seed" not in columns:
+        raise ValueError("it has actions but no column seed, which is needed to replay them")
     offsets = _offsets(columns["episode"])
+    seeds = np.full(len(offsets) - 1, UNKNOWN_SEED)
+    if "seed" in columns:
+        seeds = _seeds(columns["seed"], offsets)
+    if states:
+        order = [name for name in (*_STATE, "reward") if name in columns]
+        rows = np.stack([columns[name].astype(np.float64) for name in order], axis=1)
+        return Recording(offsets, seeds, "states", rows)
     order = ["action"] if actions == ["action"] else numbers
     parts = [columns[name].reshape(len(columns["episode"]), -1) for name in order]
-    rows = np.concatenate(parts, axis=1)
-    return Recording(offsets, _seeds(columns["seed"], offsets), rows)
+    return Recording(offsets, seeds, "actions", np.concatenate(parts, axis=1))
 
 
 def check_env(path: str, env: str) -> None:
@@ -153,10 +172,11 @@ def _numbers(name: str, texts: Sequence[str]) -> np.ndarray:
     for integers in (np.int64, np.uint64):  # the second for a seed from 2**63 on
         with contextlib.suppress(ValueError, OverflowError):
             return np.array([int(text) for text in texts], integers)
-    numbers = np.empty(len(texts))
+    numbers = np.full(len(texts), np.nan)
     for row, text in enumerate(texts):
         try:
-            numbers[row] = float(text)
+            if text.strip() or name != "reward":
+                numbers[row] = float(text)
         except ValueError:
             raise ValueError(f"row {row + 1}, column {name}: {text!r} is not a number") from None
     return numbers

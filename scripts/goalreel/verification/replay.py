@@ -93,6 +93,11 @@ def replay(recorded: Recorded) -> list[np.ndarray]:
     and if the episode ends elsewhere or otherwise.
     """
     config, episode = recorded.config, recorded.episode
+    actions = episode.actions  # recorded_episodes.NO_ACTION stands for none, and NaN for no force
+    if np.isnan(actions).any() or (actions.dtype == np.int8 and (actions < 0).any()):
+        raise GoalreelError(
+            f"{recorded.name} was recorded as states: there are no actions to replay"
+        )
     return list(replayed(gymnasiums_environment(config), episode))
 
 

@@ -1,5 +1,6 @@
 """The reach rate of a policy, from the table of attempts."""
 
+import contextlib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -65,7 +66,11 @@ def read_table(table: str | os.PathLike, columns: Sequence[str]) -> pd.DataFrame
     Raises GoalreelError if the file is no such table.
     """
     with reporting_damage(table, "it is not a table of episodes"):
-        return pd.read_csv(table, usecols=list(columns), dtype=_DTYPES)[list(columns)]
+        with contextlib.suppress(ValueError):
+            return pd.read_csv(table, usecols=list(columns), dtype=_DTYPES)[list(columns)]
+        # Recorded states may have no seed, which is -1.
+        dtypes = _DTYPES | {"seed": "int64"}
+        return pd.read_csv(table, usecols=list(columns), dtype=dtypes)[list(columns)]
 
 
 def policy_label(policy: Mapping) -> str:

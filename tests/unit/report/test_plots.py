@@ -15,7 +15,7 @@ from project import REPOSITORY
 from goalreel.files.svg_plot import read_caption
 from goalreel.provenance.checksums import SUMS, read_sums
 from goalreel.report import plots, trajectory_plots
-from goalreel.report.reach_rate import reach_rate, wilson
+from goalreel.report.reach_rate import reach_rate, read_table, wilson
 from goalreel.report.trajectory_plots import Sample, read_sample
 from goalreel.simulation.trajectories import write_trajectories
 
@@ -68,6 +68,12 @@ def test_wilsons_interval_is_the_published_one(successes, trials, low, high):
     assert np.allclose(wilson(successes, trials), (low, high), atol=5e-5, rtol=0)
     mirrored = wilson(trials - successes, trials)
     assert np.allclose(mirrored, (1 - high, 1 - low), atol=5e-5, rtol=0)
+
+
+@pytest.mark.parametrize("seeds", [[7, 2**64 - 1], [-1, -1]])
+def test_a_table_keeps_each_seed_and_that_there_is_none(tmp_path, seeds):
+    pd.DataFrame({"seed": seeds}).to_csv(tmp_path / "t.csv", index=False)
+    assert read_table(tmp_path / "t.csv", ["seed"])["seed"].tolist() == seeds
 
 
 def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch):

@@ -100,6 +100,8 @@ def _found(check: Callable[[Mapping], Errors], config: Mapping) -> dict[str, str
         errors[error.key] = error.message
     except UnusableFileError as error:
         errors["policy.file"] = f"{error.path} cannot be used: {error.problem}"
+    except OSError as error:  # the name is too long, or of a folder that may not be entered
+        errors["policy.file"] = f"cannot be read ({error.strerror})"
     return errors
 
 

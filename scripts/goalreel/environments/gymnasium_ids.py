@@ -49,6 +49,7 @@ PACKAGES = {
     "shimmy": "shimmy[dm-control]",
     "gymnasium_robotics": "gymnasium-robotics",
     "highway_env": "highway-env",
+    "pygame": "pygame-ce",
     "cv2": "opencv-python-headless",
 }
 # Atari's ids before "ALE/": PongNoFrameskip-v4, Pong-v0. ale_py registers them, too.
@@ -270,13 +271,13 @@ def environment_tools(env: str, wrappers: Collection[str] = ()) -> tuple[str, ..
 def _package(module: str) -> str | None:
     """Return the installed package that brings a module, None if none does.
 
-    Most have its name. Only for another are all installed packages read, which takes 0.4 s.
+    All installed packages are read, which takes 0.4 s, only if neither name is one.
     """
     if module in sys.stdlib_module_names or module == "goalreel":
         return None
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        named = PACKAGES.get(module, module).partition("[")[0]
-        return importlib.metadata.distribution(named).name
+    for named in (module, PACKAGES.get(module, module)):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.distribution(named).name
     found = importlib.util.find_spec(module)
     if found is None or not _is_installed(found.origin or ""):
         return None

@@ -67,15 +67,15 @@ def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
     environment = make_environment({"env": name, "max_steps": MOST})
     policy = make_policy({"name": "random"})
 
-    def played(camera=None):
+    def played(recorder=None):
         given = range(episodes), 7, environment, policy, 1
-        return simulate_reaches(*given, success=None, camera=camera)
+        return simulate_reaches(*given, success=None, recorder=recorder)
 
     with tempfile.TemporaryDirectory(prefix="goalreel-drawing-") as folder:
         path = Path(folder, "frames.npz")
-        with filming(path, environment) as camera:
-            made, filmed = cpu_of(lambda: played(camera))
-            camera.write(made.digest(), NO_SPEC)
+        with filming(path, environment) as recorder:
+            made, filmed = cpu_of(lambda: played(recorder))
+            recorder.write(made.digest(), NO_SPEC)
         ours = filmed - cpu_of(played)[1]
         cache, frame, theirs = open_cache(path), 0, 0.0
         peer = GymnasiumEnvironment(name, max_steps=MOST)

@@ -178,10 +178,10 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     path, cache = folder / "f.npz", ()
     while not cache or (len(cache) < FRAMES and not cards):
         environment = make_environment({"env": film.id, "max_steps": film.max_steps})
-        with filming(path, environment) as camera:
+        with filming(path, environment) as recorder:
             given = range(episodes), SEED, environment, make_policy(policy), 1
-            made = simulate_reaches(*given, success=None, camera=camera)
-            camera.write(made.digest(), NO_SPEC)
+            made = simulate_reaches(*given, success=None, recorder=recorder)
+            recorder.write(made.digest(), NO_SPEC)
         cache, episodes = open_cache(path), 2 * episodes
     if not cards:
         return cache

@@ -26,11 +26,11 @@ def film(
 ) -> tuple[Trajectories, FrameCache]:
     """Return a shard's trajectories and frames, drawn by Gymnasium; a random policy plays."""
     player = make_policy(policy or {"name": "random"})
-    with filming(path, environment, success) as camera:
+    with filming(path, environment, success) as recorder:
         made = simulate_reaches(
-            reaches, 7, environment, player, attempts, "reaches", spec, success, camera
+            reaches, 7, environment, player, attempts, "reaches", spec, success, recorder
         )
-        camera.write(made.digest(), spec)
+        recorder.write(made.digest(), spec)
     return made, open_cache(path)
 
 

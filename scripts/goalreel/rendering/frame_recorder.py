@@ -72,7 +72,7 @@ class FrameRecorder:
         self._drawing = self._stepping = 0.0  # seconds
         self._log, self._steps, self._shot = ProgressLog(), 0, 0  # played, drawn
 
-    def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
+    def on_batch_start(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
         """Return whether a batch is drawn while it is played."""
         self._takes, self._kept = {}, {}
         failed = self._attempts - self._count
@@ -87,7 +87,7 @@ class FrameRecorder:
         self._since = time.perf_counter()
         return drawn
 
-    def shoot(self, indices: np.ndarray, batch: SubEnvs) -> None:
+    def on_step(self, indices: np.ndarray, batch: SubEnvs) -> None:
         """Take the next picture of each episode that goes on."""
         began = time.perf_counter()
         takes = [self._takes[index] for index in indices.tolist()]
@@ -100,7 +100,7 @@ class FrameRecorder:
         self._shot += len(takes)
         self._log.update(self._count, self._shot)
 
-    def end(self, index: int, episode: Episode) -> None:
+    def on_episode_end(self, index: int, episode: Episode) -> None:
         """Keep an episode, or drop its pictures at once."""
         take = self._takes.pop(index, None)
         if index == self._first:

@@ -39,13 +39,13 @@ class Episode:
 class EpisodeRecorder(Protocol):
     """Films episodes while they are played, a batch at a time."""
 
-    def begin(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
+    def on_batch_start(self, indices: np.ndarray, seeds: np.ndarray) -> bool:
         """Return whether a batch is filmed while played; indices: (num_envs,) its episodes."""
 
-    def shoot(self, indices: np.ndarray, batch: SubEnvs) -> None:
+    def on_step(self, indices: np.ndarray, batch: SubEnvs) -> None:
         """Take the next picture of each episode that goes on."""
 
-    def end(self, index: int, episode: Episode) -> None:
+    def on_episode_end(self, index: int, episode: Episode) -> None:
         """Take note that an episode has ended."""
 
     def finish(self) -> None:
@@ -60,7 +60,7 @@ def simulate_episodes(
     environment: Environment,
     policy: Policy,
     step_limits: np.ndarray | None = None,
-    camera: EpisodeRecorder | None = None,
+    recorder: EpisodeRecorder | None = None,
     watch: Callable[[np.ndarray, int, Sequence], None] | None = None,
 ) -> list[Episode]:
     """Play one episode from each seed, many of them side by side.
@@ -74,7 +74,7 @@ def simulate_episodes(
         policy: of `make_policy`.
         step_limits: (episodes,) after how many steps to stop, if the environment does not end an
             episode before; None to play them to their end.
-        camera: what films them, None for nothing.
+        recorder: what films them, None for nothing.
         watch: called after the resets and each step with the indices of those that go on, the
             number of steps, and what the policy sees of each.
 
@@ -96,11 +96,11 @@ def simulate_episodes(
         together = (first <= all_indices) & (all_indices < first + environment.max_envs)
         indices, generators = all_indices[together], all_generators.take(together)
         everyone = slice(first, first + len(indices))  # faster than the sub-environments' numbers
-        filming = camera is not None and camera.begin(indices, seeds[indices])
+        filming = recorder is not None and recorder.on_batch_start(indices, seeds[indices])
         with contextlib.closing(environment.sub_envs(seeds[indices])) as batch:
             _write(states[0], everyone, batch.states())
             if filming:
-                camera.shoot(indices, batch)
+                recorder.on_step(indices, batch)
             if watch is not None:
                 watch(indices, 0, batch.observations())
             running, t = np.ones(len(indices), bool), 0
@@ -121,7 +121,7 @@ def simulate_episodes(
                 t += 1
                 _write(states[t], everyone, batch.states())
                 if filming:
-                    camera.shoot(indices, batch)
+                    recorder.on_step(indices, batch)
                 if watch is not None:
                     watch(indices, t, batch.observations())
                 over = running & (goal | limit)
@@ -132,15 +132,15 @@ def simulate_episodes(
                     played = states[: t + 1, :, index], actions[:t, index], rewards[:t, index]
                     copies = (part.copy() for part in played)
                     episodes[index] = Episode(int(seeds[index]), *copies, *over_by)
-                    if camera is not None:
-                        camera.end(index, episodes[index])
+                    if recorder is not None:
+                        recorder.on_episode_end(index, episodes[index])
                 running &= ~over
                 if 0 < np.count_nonzero(running) < (1 - environment.idle_share) * len(indices):
                     batch, generators = batch.take(running), generators.take(running)
                     indices = everyone = indices[running]
                     running = np.ones(len(indices), bool)
-        if camera is not None:
-            camera.finish()
+        if recorder is not None:
+            recorder.finish()
 
     return [episodes[index] for index in range(count)]
 

@@ -36,7 +36,7 @@ def simulate_reaches(
     show: str = "reaches",
     spec: Spec = NO_SPEC,
     success: str | float | None = "terminated",
-    camera: EpisodeRecorder | None = None,
+    recorder: EpisodeRecorder | None = None,
     seeds: Sequence[int] | None = None,
 ) -> Trajectories:
     """Fill the slots of a shard.
@@ -51,7 +51,7 @@ def simulate_reaches(
         spec: how the trajectories are made.
         success: "terminated", "truncated" or the least return that counts as reaching the goal;
             None if every episode counts.
-        camera: what films the episodes, None for nothing.
+        recorder: what films the episodes, None for nothing.
         seeds: the slots', where every episode counts; None for seeds derived from the root seed.
 
     Raises:
@@ -68,7 +68,7 @@ def simulate_reaches(
             if len(slots) == 0:
                 break
             started = episode_seeds(root_seed, slots, attempt) if given is None else given
-            episodes = simulate_episodes(started, environment, policy, camera=camera)
+            episodes = simulate_episodes(started, environment, policy, recorder=recorder)
             batch = to_batch(slots, attempt, started, episodes, environment, success, show)
             batches.append(batch)
             slots = slots[~batch.rows.reached]
@@ -82,7 +82,7 @@ def simulate_reaches(
             f"max_attempts: {max_attempts}; raise max_attempts or let the policy "
             f"reach more often ({_hint(environment, success)})"
         )
-    return assemble(batches, spec, camera)
+    return assemble(batches, spec, recorder)
 
 
 def simulate_attempts(
@@ -90,19 +90,19 @@ def simulate_attempts(
     environment: Environment,
     policy: Policy,
     spec: Spec,
-    camera: EpisodeRecorder | None = None,
+    recorder: EpisodeRecorder | None = None,
 ) -> Trajectories:
     """Simulate attempts again from their seeds; the result films them all, in their order.
 
     Raises GoalreelError if an episode differs from its row.
     """
-    episodes = simulate_episodes(attempts.seed, environment, policy, camera=camera)
+    episodes = simulate_episodes(attempts.seed, environment, policy, recorder=recorder)
     again = [(len(one.rewards), one.return_) for one in episodes]
     if again != list(zip(attempts.steps.tolist(), attempts.return_.tolist(), strict=True)):
         raise GoalreelError(
             "attempts simulated again from their seeds differ from the recorded ones"
         )
-    return assemble([AttemptBatch(attempts, episodes)], spec, camera)
+    return assemble([AttemptBatch(attempts, episodes)], spec, recorder)
 
 
 def _hint(environment, success: str | float | None) -> str:
@@ -165,11 +165,11 @@ def to_batch(
 
 
 def assemble(
-    batches: Sequence[AttemptBatch], spec: Spec, camera: EpisodeRecorder | None = None
+    batches: Sequence[AttemptBatch], spec: Spec, recorder: EpisodeRecorder | None = None
 ) -> Trajectories:
     """Return the trajectories of all batches, by reach and attempt: every row, and what is kept.
 
-    spec: how they are made; camera: what has filmed them, which gets the order of the film.
+    spec: how they are made; recorder: what has filmed them, which gets the order of the film.
     """
     attempts = concatenate(part.rows for part in batches)
     played = [one for part in batches for one in part.episodes]
@@ -177,8 +177,8 @@ def assemble(
     order = np.lexsort((attempts.attempt, attempts.reach))
     made = order[is_kept[order]]  # the film's episodes, by their place among all rows
     place = np.argsort(np.argsort(made))  # and among those that are kept
-    if camera is not None:
-        camera.arrange(place)
+    if recorder is not None:
+        recorder.arrange(place)
     episodes, kept = attempts.take(made), [played[row] for row in made.tolist()]
     return Trajectories(
         np.concatenate([[0], np.cumsum(episodes.steps + 1)]),

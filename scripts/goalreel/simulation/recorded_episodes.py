@@ -32,7 +32,7 @@ def play_recording(
     environment: Environment,
     spec: Spec,
     success: str | float | None,
-    camera: EpisodeRecorder | None = None,
+    recorder: EpisodeRecorder | None = None,
 ) -> Trajectories:
     """Return the trajectories of a shard of recorded episodes, all of them for the film.
 
@@ -44,9 +44,9 @@ def play_recording(
         if some[0].states is not None:
             episodes = [_shown(one, environment) for one in some]
         else:
-            episodes = _played(some, seeds, environment, camera)
+            episodes = _played(some, seeds, environment, recorder)
         batches.append(to_batch(np.array(reaches), 0, seeds, episodes, environment, success))
-    return assemble(batches, spec, camera)
+    return assemble(batches, spec, recorder)
 
 
 def _batches(recorded: Sequence[RecordedEpisode]) -> Iterator[Sequence[RecordedEpisode]]:
@@ -93,14 +93,14 @@ def _played(
     recorded: Sequence[RecordedEpisode],
     seeds: np.ndarray,
     environment: Environment,
-    camera: EpisodeRecorder | None,
+    recorder: EpisodeRecorder | None,
 ) -> list[Episode]:
     """Return recorded actions as the environment plays them from their seeds."""
     parts = [_actions(one, environment) for one in recorded]
     lengths = np.array([len(part) for part in parts])
     has_seen = recorded[0].observations is not None
     watch = partial(compare_observations, recorded) if has_seen else None
-    episodes = simulate_episodes(seeds, environment, _Script(parts), lengths, camera, watch)
+    episodes = simulate_episodes(seeds, environment, _Script(parts), lengths, recorder, watch)
     compare_outcomes(recorded, episodes)
     for one, actions, episode in zip(recorded, parts, episodes, strict=True):
         if len(episode.actions) < len(actions):

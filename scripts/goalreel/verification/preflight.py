@@ -166,8 +166,8 @@ def _play(config: Mapping, folder: Path) -> float:
     took, steps = [], 1
     while steps:  # one to learn how long it takes, then as many as fit
         began, limit = time.perf_counter(), np.full(1, steps)
-        with filming(folder / "frames.npz", scene.env) as camera:
-            episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, camera)
+        with filming(folder / "frames.npz", scene.env) as recorder:
+            episodes = simulate_episodes(seeds, scene.env, scene.policy, limit, recorder)
         took.append(time.perf_counter() - began)
         fitting = min(int(_PLAYING / took[0]), _MAX_STEPS)
         steps = fitting if len(took) == 1 and fitting > 1 else 0

@@ -126,7 +126,7 @@ def learning_film(
 
 
 def play(
-    learner: CheckpointPolicies, scene: Scene, spec: Spec, camera: EpisodeRecorder | None = None
+    learner: CheckpointPolicies, scene: Scene, spec: Spec, recorder: EpisodeRecorder | None = None
 ) -> Trajectories:
     """Return the first attempt at each of `train.attempts` reaches, for each checkpoint.
 
@@ -137,10 +137,10 @@ def play(
     for place, step in enumerate(learner.checkpoint_steps):
         scene = scene.with_policy(learner.policy(step))
         scene.policy.check(scene.env)
-        episodes = simulate_episodes(seeds, scene.env, scene.policy, camera=camera)
+        episodes = simulate_episodes(seeds, scene.env, scene.policy, recorder=recorder)
         reaches, success = np.full(len(slots), place), spec.config["success"]
         batches.append(to_batch(reaches, slots, seeds, episodes, scene.env, success))
-    return assemble(batches, spec, camera)
+    return assemble(batches, spec, recorder)
 
 
 def write_film(path: str | os.PathLike, film: LearningFilm, title: str, spec: Spec) -> None:

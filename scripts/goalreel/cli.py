@@ -160,8 +160,8 @@ def run(main: Callable[[], None]) -> None:
         main()
     except UnusableFileError as error:
         errors = (error, *error.others)
-        deleted = "{}: could not be used and is deleted: {}; run snakemake again"
-        lines = [deleted.format(e.path, e.problem) if _deleted(e) else str(e) for e in errors]
+        deleted = "goalreel deleted it, and the next run makes it again."
+        lines = [e.with_fix(deleted) if _deleted(e) else str(e) for e in errors]
         _fail("\n".join(lines), unusable=[str(error.path) for error in errors])
     except (GoalreelError, OSError) as error:  # OSError: no space, no permission
         _fail(str(error), stopped=isinstance(error, Stopped))

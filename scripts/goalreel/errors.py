@@ -1,20 +1,28 @@
-"""The exceptions that a user may see. What they say is complete: no traceback is needed."""
+"""The errors that a user may see, and the phrases of their messages.
+
+A message is `<key or path>: <Problem>. <Fix>.`, and details follow on indented lines.
+"""
 
 import errno
 import os
-from collections.abc import Iterable, Sequence
+import shlex
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+
+_MOST_VALUES, _ROOM = 5, 110  # allowed values in a message, and the characters that they take
+_MOST_SHOWN = 40  # characters of a value that a message repeats
 
 
 class GoalreelError(Exception):
-    """Bad input or a failed tool; the message names the culprit and what to do."""
+    """Bad input or a failed tool. The message is complete without a traceback."""
 
 
 class OptionError(GoalreelError):
-    """What is wrong with an option; key: the option's, such as "policy.file"."""
+    """A wrong option; key: the option's, such as "policy.file"."""
 
     def __init__(self, key: str, message: str) -> None:
-        """Name the option and what is wrong with it."""
+        """Take the option's key, and a message without it."""
         super().__init__(key, message)
         self.key, self.message = key, message
 
@@ -28,29 +36,36 @@ class Stopped(GoalreelError):  # noqa: N818 - a stop is no error
 
 
 class UnusableFileError(GoalreelError):  # noqa: N818 - it is said of the file
-    """A file of the run that is not what goalreel wrote there, or not for this run.
+    """A file of the run that is damaged or belongs to another run; the workflow makes it again.
 
-    path: the file, or a folder that is made as a whole; problem: what is wrong with it; files: what
-    is deleted of it; others: more such files that were found with it. Nothing is lost with them,
-    since the workflow makes them again.
+    Attributes:
+        path: the file, or a folder that is one output.
+        problem: what is wrong with it, in a few words.
+        files: the files to delete.
+        others: errors of other files, found at the same time.
     """
 
     def __init__(
         self, path: str | os.PathLike, problem: str, files: Sequence[Path] | None = None
     ) -> None:
-        """Name the file and what is wrong with it; files: those of a folder."""
-        super().__init__(f"{path}: cannot be used: {problem}; delete it and run snakemake again")
+        """Take the file and its problem; files: those of a folder."""
         self.path = Path(path)
         self.problem = problem
         self.files = [self.path] if files is None else list(files)
         self.others: tuple[UnusableFileError, ...] = ()
+        super().__init__(self.with_fix("Delete it, and the next run makes it again."))
+
+    def with_fix(self, fix: str) -> str:
+        """Return the message with a fix."""
+        return f"{self.path}: {self.problem[:1].upper()}{self.problem[1:]}. {fix}"
 
 
 def is_system_error(error: BaseException) -> bool:
-    """Tell whether a file that could not be read may be sound: no right, no handles, a bad disk.
+    """Return whether a file that could not be read may be intact.
 
-    An EINVAL comes of a place in the file that cannot be, EISDIR of a folder in its stead; zipfile
-    raises OSError without a number too.
+    The process may lack the permission or file handles, or the disk may fail. Damaged content also
+    raises OSError: EINVAL for an impossible position, EISDIR for a folder in place of the file, and
+    zipfile's has no number.
     """
     number = error.errno if isinstance(error, OSError) else None
     return number not in (None, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
@@ -62,6 +77,65 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def suggest(word: object, known: Iterable[str]) -> str:
+    """Return a question that names the most similar known word, "" if none is similar."""
+    return did_you_mean(word, known)[2:].replace("did", "Did", 1)
+
+
+def use(values: Collection[str], room: int = _ROOM) -> str:
+    """Return the fix that names the allowed values, or their page if there are many.
+
+    room: the most characters that the values may take
+    """
+    *others, last = values or ["no value"]
+    listed = f"{', '.join(others)} or {last}" if others else last
+    if len(values) > _MOST_VALUES or len(listed) > room:
+        return "See docs/reference/options.md."
+    return f"Use {listed}."
+
+
+def unknown(kind: str, word: object, known: Collection[str]) -> str:
+    """Return the message about an unknown word, with the most similar known one or all of them.
+
+    kind: of the word, such as "value" or "field"
+    """
+    return f"Unknown {kind} {quoted(word)}. {suggest(word, known) or use(known)}"
+
+
+def not_allowed(value: object, values: Collection[str]) -> str:
+    """Return the message about a value of the wrong type or out of range; values: those allowed."""
+    shown = quoted(value)
+    return f"{shown} is not allowed. {use(values, _ROOM - len(shown))}"
+
+
+def quoted(value: object) -> str:
+    """Return a value in quotes as YAML writes it, cut short if it is long."""
+    import json
+
+    if isinstance(value, str):
+        shown = repr(value)[1:-1]
+    else:
+        try:
+            shown = json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):  # as keys that are dates, 5,000 digits
+            shown = type(value).__name__
+    if len(shown) > _MOST_SHOWN:
+        shown = f"{shown[:_MOST_SHOWN]}..."
+    return "'" + shown.replace("'", "''") + "'"
+
+
+def needs_package(what: str, package: str, requirement: str = "") -> str:
+    """Return the message about a package that is not installed.
+
+    Args:
+        what: the value or view that needs it, at the start of a sentence.
+        package: its name.
+        requirement: what pip installs, if that is not the package.
+    """
+    command = f"pip install {shlex.quote(requirement or package)}"
+    return f"{what} needs the package {package}. Install it: {command}\n  Python: {sys.executable}"
 
 
 def pluralize(number: int, word: str) -> str:
@@ -84,7 +158,7 @@ def clock(seconds: float) -> str:
 def shortened(message: str, most: int) -> list[str]:
     """Return a message's lines, at most `most`: the first and the last of a longer one.
 
-    Lines that only mark a place in the line above, as tracebacks have them, are left out.
+    The markers below a traceback's lines are skipped.
     """
     lines = [line for line in message.splitlines() if line.strip(" ^~")] or [""]
     return lines if len(lines) <= most else [lines[0], *lines[1 - most :]]

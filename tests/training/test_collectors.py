@@ -157,7 +157,7 @@ def test_an_interpreter_or_game_of_no_use_is_named(tmp_path):
         actions_of(str(python), GAME)
     with pytest.raises(GoalreelError, match=r"pixels.python: /no/python cannot be run: No such"):
         actions_of("/no/python", GAME)
-    with pytest.raises(GoalreelError, match=r"^game: unknown value 'no'.*pixels.python"):
+    with pytest.raises(GoalreelError, match=r"^game: Unknown value 'no'.*pixels.python"):
         actions_of(sys.executable, GAME | {"game": "no"})
 
 

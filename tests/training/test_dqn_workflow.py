@@ -116,6 +116,6 @@ def test_bad_checkpoints_are_named(driven, tmp_path):
     )
     (project.folder / "results" / "train" / "fast" / "7" / "policy.npz").write_bytes(b"nothing")
     said = project.fail(SHARD, config=BASE | {"seed": 5})
-    assert "policy.npz: could not be used and is deleted: it is " in said
+    assert "policy.npz: It is " in said and "goalreel deleted it" in said
     jobs = project.jobs(SHARD, config=BASE | {"seed": 5})
     assert jobs == {"dqn": 1, "simulate": 1}, "it is trained anew"

@@ -113,7 +113,7 @@ def test_metrics_come_back_whole_or_not_at_all(tmp_path):
     path.write_text(text.replace("48000", "98000"))
     with pytest.raises(UnusableFileError, match="corrupt"):
         read_metrics(path)
-    with pytest.raises(GoalreelError, match="no such file"):
+    with pytest.raises(GoalreelError, match="No such file"):
         read_metrics(tmp_path / "none.json")
 
 

@@ -204,7 +204,7 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, has_rewards, atlas
     ("text", "env", "parts"),
     [
         ("", DISCRETE, ["not a CSV file with a header"]),
-        ("episode,seed\n0,1\n", DISCRETE, ["columns are episode, seed; allowed"]),
+        ("episode,seed\n0,1\n", DISCRETE, ["columns are episode, seed. Allowed"]),
         ("episode,seed,action\n", DISCRETE, ["it has no rows"]),
         ("episode,action\n0,1\n", DISCRETE, ["no column seed"]),
         ("episode,seed,action\n0,1,left\n", DISCRETE, ["row 1, column action: 'left'"]),
@@ -220,8 +220,8 @@ def test_recorded_states_are_shown_as_they_are(tmp_path, env, has_rewards, atlas
         ("episode,position,velocity\n0,0,0\n0,3,0\n", DISCRETE, ["state 1 is [3.0, 0.0]"]),
         ("episode,position,velocity\n0,0,0\n0,nan,0\n", DISCRETE, ["state 1 is [nan"]),
         ("episode,position,velocity\n0,0,0\n0,0,0\n", "CartPole-v1", ["which are Mountain Car's"]),
-        ("episode,position\n0,0\n", DISCRETE, ["columns are episode, position; allowed"]),
-        ("episode,seed,acton\n0,0,1\n", DISCRETE, ["episode, seed, acton; did you mean 'action'?"]),
+        ("episode,position\n0,0\n", DISCRETE, ["columns are episode, position. Allowed"]),
+        ("episode,seed,acton\n0,0,1\n", DISCRETE, ["episode, seed, acton. Did you mean 'action'?"]),
     ],
 )
 def test_a_file_that_is_no_recording_is_told(tmp_path, text, env, parts):

@@ -59,8 +59,8 @@ def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(fi
 
 def test_a_wrong_config_stops_before_any_job_with_one_message(project):
     output = project.fail(config={"reachs": 5, "encode": "{qp: 99}", "results": "a{b"})
-    assert "the configuration has 3 errors" in output
-    for part in ("did you mean 'reaches'?", "encode.qp: 99 is out of range", "results: 'a{b' does"):
+    assert "The configuration has 3 errors" in output
+    for part in ("Did you mean 'reaches'?", "encode.qp: '99' is not", "results: 'a{b' is not"):
         assert part in output
     assert "Traceback" not in output
     assert not (project.folder / "results").exists()

@@ -6,7 +6,6 @@ To write the schema again: PYTHONPATH=scripts python -m goalreel.configuration.s
 import ast
 import functools
 import json
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from goalreel.configuration import options
 from goalreel.configuration.options import Options
-from goalreel.errors import GoalreelError, did_you_mean
+from goalreel.errors import GoalreelError, not_allowed, quoted, suggest, use
 
 _TOP = """\
 # Generated from scripts/goalreel/configuration/options.py, which defines the options, by
@@ -24,14 +23,7 @@ _TOP = """\
 # A `title` says in words which values are allowed, where type and range do not.
 """
 _HEAD = "| Option | Default | Allowed | Meaning |\n|---|---|---|---|"
-_MAX_VALUE_CHARS = 300  # characters of a value that a message repeats
-_TYPES = {str: "a string", bool: "a boolean", int: "an integer", dict: "a mapping", list: "a list"}
 _UNKNOWN = ("extra_forbidden", "invalid_key")
-_PROBLEMS = {
-    **{"string_pattern_mismatch": "does not fit", "choice": "does not fit"},
-    **{"missing": "does not fit"},
-    **{"multiple_of": "is odd", "duplicates": "has duplicates"},
-}
 
 
 class _Generator(GenerateJsonSchema):
@@ -158,9 +150,11 @@ def read_options(given: Mapping) -> tuple[dict, dict[str, str]]:
 
 def config_error(errors: Mapping[str, str]) -> GoalreelError:
     """Return the error that lists all errors, given by their keys."""
-    count = "an error" if len(errors) == 1 else f"{len(errors)} errors"
-    lines = "".join(f"\n  {key}: {message}" for key, message in errors.items())
-    return GoalreelError(f"the configuration has {count}:{lines}")
+    lines = [f"{key}: {message}" for key, message in errors.items()]
+    if len(lines) == 1:
+        return GoalreelError(lines[0])
+    lines = [line.replace("\n", "\n  ") for line in lines]
+    return GoalreelError("\n  ".join([f"The configuration has {len(lines)} errors:", *lines]))
 
 
 def _by_option(errors: list[Mapping]) -> dict[tuple, list[Mapping]]:
@@ -180,7 +174,8 @@ def _messages(errors: list[Mapping], given: object, option: tuple) -> Iterator[t
     # Explain the alternative that is of the value's type, if there is one.
     fitting = [i for i, error in enumerate(errors) if places[i] != option or not _is_of_type(error)]
     for i in fitting or [0]:
-        yield ".".join(map(str, places[i])), _message(errors[i], places[i])
+        key = ".".join(repr(str(part))[1:-1] for part in places[i])  # line breaks escaped
+        yield key, _message(errors[i], places[i])
 
 
 def _place(error: Mapping, value: object) -> tuple:
@@ -203,23 +198,19 @@ def _is_of_type(error: Mapping) -> bool:
 
 
 def _message(error: Mapping, place: tuple) -> str:
-    option = _schema_of(place if error["type"] not in _UNKNOWN else place[:-1])
     kind, value = error["type"], error["input"]
     if kind in _UNKNOWN:
-        known = _part(option, "properties")
-        return f"unknown key{did_you_mean(place[-1], known)}; allowed: {', '.join(known)}"
-    if kind == "value_error":  # which says itself what is allowed
+        known = _part(_schema_of(place[:-1]), "properties")
+        return f"Unknown option. {suggest(place[-1], known) or use(known)}"
+    if kind == "value_error":  # the message of a check of goalreel's own
         return str(error["ctx"]["error"])
-    if kind == "literal_error" and isinstance(value, str):
-        what = f"unknown value {_shown(value)}{did_you_mean(value, words_of(option))}"
-    elif _is_of_type(error):
-        what = f"{_shown(value)} is {_type(value)}"
-    elif kind == "too_short":
-        what = f"{_shown(value)} is {'too short' if value else 'empty'}"
-    else:
-        what = f"{_shown(value)} {_PROBLEMS.get(kind, 'is out of range')}"
+    option = _schema_of(place)
+    is_word = kind == "literal_error" and isinstance(value, str)
+    if is_word and (hint := suggest(value, words_of(option))):
+        return f"Unknown value {quoted(value)}. {hint}"
     keys = error.get("ctx", {}).get("keys")
-    return f"{what}; allowed: {keys or allowed(option).replace('`', '')}"
+    parts = [part.replace("`", "") for part in _allowed_parts(option)]
+    return not_allowed(value, [keys] if keys else parts)
 
 
 def _schema_of(place: tuple) -> Mapping:
@@ -234,22 +225,6 @@ def _schema_of(place: tuple) -> Mapping:
 def _part(option: Mapping, name: str) -> Mapping:
     """Return the items or the properties of the alternative that has them."""
     return next(one[name] for one in (option, *option.get("anyOf", ())) if name in one)
-
-
-def _shown(value: object) -> str:
-    """Return a value as YAML writes it, strings in quotes; one that is long is cut short."""
-    try:
-        is_json = isinstance(value, bool | dict | list | None)
-        shown = json.dumps(value, ensure_ascii=False, default=str) if is_json else repr(value)
-    except (TypeError, ValueError, RecursionError):  # as keys that are dates, thousands of digits
-        shown = f"a {type(value).__name__}"
-    return shown if len(shown) <= _MAX_VALUE_CHARS else f"{shown[:_MAX_VALUE_CHARS]}..."
-
-
-def _type(value: object) -> str:
-    if isinstance(value, float):
-        return "a decimal number" if math.isfinite(value) else "not a finite number"
-    return "not allowed" if value is None else _TYPES.get(type(value), f"a {type(value).__name__}")
 
 
 if __name__ == "__main__":

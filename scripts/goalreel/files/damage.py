@@ -30,8 +30,8 @@ def reporting_damage(
     try:
         yield
     except FileNotFoundError:
-        raise GoalreelError(f"{path}: no such file; run snakemake to make it") from None
+        raise GoalreelError(f"{path}: No such file. Run snakemake to make it.") from None
     except (OSError, *BROKEN) as error:
         if is_system_error(error):
-            raise GoalreelError(f"{path}: cannot be read: {error}") from None
+            raise GoalreelError(f"{path}: Cannot be read ({error}).") from None
         raise UnusableFileError(path, f"{damage} ({str(error)[:200]})") from None

@@ -8,7 +8,7 @@ import re
 import string
 from collections.abc import Mapping
 
-from goalreel.errors import GoalreelError, did_you_mean
+from goalreel.errors import GoalreelError, quoted, unknown
 
 # An episode of this kind fills the template when it is checked.
 _SAMPLE = {
@@ -37,23 +37,24 @@ def _template_error(template: str) -> str | None:
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
-        return f"{template!r} is not a template: {error}; write {{{{ and }}}} for literal braces"
+        problem = f"{quoted(template)} is not a template ({error})"
+        return f"{problem}. Write {{{{ and }}}} for literal braces."
     for _, name, width, _ in parts:
         if name is not None and name not in COLUMNS:
-            hint = did_you_mean(name, COLUMNS)
-            return f"unknown field {name!r}{hint}; allowed: {', '.join(COLUMNS)}"
+            return unknown("field", name, COLUMNS)
         if "{" in (width or ""):
-            return f"{{{name}:{width}}} has a field in its width; write a number there"
+            return f"'{{{name}:{width}}}' has a field in its width. Write a number there."
     if len(template) > _MAX_CHARS or re.search(r"[:.]\D{0,3}\d{4}", template):
         return (
-            f"{template[:60]!r}... is too long; allowed: {_MAX_CHARS} characters, widths below 1000"
+            f"{quoted(template)} is too long. Use at most {_MAX_CHARS} characters, and widths "
+            f"below 1000."
         )
     try:
         shown = template.format_map(_SAMPLE)
     except (ValueError, TypeError, LookupError, OverflowError) as error:
-        return f"{template!r} cannot be formatted: {error}"
+        return f"{quoted(template)} cannot be formatted ({error}). Change the format of the field."
     if missing := sorted(set(shown) - set(CHARACTERS)):
-        return f"the font has no {missing[0]!r}, as in {template!r}; allowed: ASCII and · ° …"
+        return f"The font has no {missing[0]!r}. Use ASCII characters and ·, ° or …."
     return None
 
 

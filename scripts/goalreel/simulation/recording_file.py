@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalreel.errors import OptionError, did_you_mean
+from goalreel.errors import OptionError, suggest
 from goalreel.files import npz
 from goalreel.files.damage import BROKEN
 
@@ -83,9 +83,9 @@ def _recording(names: list[str], columns: dict[str, np.ndarray]) -> Recording:
     actions = [name for name in columns if name == "action" or name.startswith("action_")]
     states = [name for name in _STATE if name in columns]
     if "episode" not in columns or bool(actions) == bool(states) or len(states) == 1:
-        hints = (did_you_mean(name, _NAMES) for name in names if not _is_known(name))
-        found = f"its columns are {', '.join(names) or 'none'}{next(filter(None, hints), '')}"
-        raise ValueError(f"{found}; allowed: {_ALLOWED}")
+        hints = (suggest(name, _NAMES) for name in names if not _is_known(name))
+        hint = next(filter(None, hints), f"Allowed: {_ALLOWED}")
+        raise ValueError(f"its columns are {', '.join(names) or 'none'}. {hint}")
     numbers = [f"action_{i}" for i in range(len(actions))]
     if actions != ["action"] and sorted(actions) != sorted(numbers):
         raise ValueError(

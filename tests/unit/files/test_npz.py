@@ -42,17 +42,17 @@ def test_damage_anywhere_is_refused_by_name(made):
         ends = len(whole) - np.arange(1, 180, 6)  # the zip's directory and the checksum
         for place in [*starts, *ends.tolist(), *generator.integers(len(whole), size=30).tolist()]:
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
-            with pytest.raises(UnusableFileError, match="delete it") as error:
+            with pytest.raises(UnusableFileError, match="Delete it") as error:
                 reader(path)
-            assert f"{path}: cannot be used" in str(error.value) and error.value.path == path
+            assert f"{path}: It is" in str(error.value) and error.value.path == path
         for length in [0, 1, 21, 22, 100, len(whole) // 2, len(whole) - 1]:
             path.write_bytes(whole[:length])
-            with pytest.raises(UnusableFileError, match="delete it"):
+            with pytest.raises(UnusableFileError, match="Delete it"):
                 reader(path)
         path.write_bytes(whole)
         reader(path)
         path.unlink()
-        with pytest.raises(GoalreelError, match="no such file"):
+        with pytest.raises(GoalreelError, match="No such file"):
             reader(path)
 
 
@@ -74,7 +74,7 @@ def test_another_version_or_kind_is_refused(made):
         rewrite(path, version=np.array(999))
         with pytest.raises(GoalreelError, match="version 999"):
             reader(path)
-    with pytest.raises(GoalreelError, match="it is a"):
+    with pytest.raises(GoalreelError, match="It is a"):
         rewrite(made[0][0], version=np.array(1))
         open_cache(made[0][0])
 
@@ -86,7 +86,7 @@ def test_objects_are_refused_and_never_loaded(made, tmp_path):
 
     for path, reader in made:
         rewrite(path, spec=np.array(Bomb(), dtype=object))
-        with pytest.raises(GoalreelError, match="delete it"):
+        with pytest.raises(GoalreelError, match="Delete it"):
             reader(path)
     assert not (tmp_path / "exploded").exists()
 

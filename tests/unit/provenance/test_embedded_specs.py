@@ -51,7 +51,7 @@ def test_what_was_planned_is_taken(shards):
 @pytest.mark.parametrize("change", [{"seed": 1}, {"policy": {"epsilon": 0.5}}, {"reaches": 5}])
 def test_shards_of_another_run_are_refused_by_name(shards, change):
     spec = parse_spec(specs_of(**change).spec("concat", {}))
-    with pytest.raises(UnusableFileError, match="other options|it is of") as error:
+    with pytest.raises(UnusableFileError, match="other options|It is of") as error:
         check_inputs(spec, {"trajectories": shards})
     assert error.value.path in shards
 
@@ -62,7 +62,7 @@ def test_shards_in_another_order_are_refused(shards):
         ("render", of_shard(0), shards[1]),
     ):
         spec = parse_spec(specs_of().spec(stage, wildcards))
-        with pytest.raises(UnusableFileError, match="it is of {'count': 3, 'first': 3}, not of"):
+        with pytest.raises(UnusableFileError, match="It is of {'count': 3, 'first': 3}, not of"):
             check_inputs(spec, {"trajectories": given})
 
 
@@ -73,7 +73,7 @@ def test_a_file_of_another_stage_or_without_a_spec_is_refused(shards, tmp_path):
     (tmp_path / "empty.npz").write_bytes(b"")
     with pytest.raises(UnusableFileError, match="holds no spec"):
         check_inputs(spec, {"trajectories": tmp_path / "empty.npz"})
-    with pytest.raises(GoalreelError, match="no such file"):
+    with pytest.raises(GoalreelError, match="No such file"):
         check_inputs(spec, {"trajectories": tmp_path / "missing.npz"})
 
 

@@ -96,7 +96,7 @@ def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
     line = whole.splitlines(keepends=True)[-1]
     for other in ("", line, whole.removesuffix(line), whole + line):
         (folder / SUMS).write_text(other, errors="surrogateescape")
-        with pytest.raises(UnusableFileError, match="cannot be used: it is truncated"):
+        with pytest.raises(UnusableFileError, match="It is truncated"):
             read_sums(folder / SUMS)
     for name in ("../x", "/etc/passwd"):
         text = f"{0:064d}  {name}\n"

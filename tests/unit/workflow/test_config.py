@@ -107,8 +107,8 @@ def test_a_film_runs_as_fast_as_the_environment_unless_told_otherwise(env, fps, 
 DEEP: list = []
 for _ in range(1000):
     DEEP = [DEEP]
-WHOLE = "allowed: an integer from 1 to 1000000000"
-FOLDER = "does not fit; allowed: a folder's path without {, } or <name>"
+WHOLE = "is not allowed. Use an integer from 1 to 1000000000 or null."
+FOLDER = "is not allowed. Use a folder's path without {, } or <name>"
 CAR, CONTINUOUS = "MountainCar-v0", "MountainCarContinuous-v0"
 TIME, STACK = (f"gymnasium.wrappers:{name}Observation" for name in ("TimeAware", "FrameStack"))
 CART = {"env": "CartPole-v1", "policy": RANDOM}
@@ -128,26 +128,26 @@ def wrapped(*wrappers) -> dict:
 
 
 FAULTS = [
-    ({"reachs": 5}, "reachs: unknown key; did you mean 'reaches'?; allowed: results, env, "),
-    ({"reaches": 0}, f"reaches: 0 is out of range; {WHOLE}"),
-    ({"reaches": "many"}, f"reaches: 'many' is a string; {WHOLE}"),
-    ({"reaches": "٣"}, "reaches: '٣' is a string"),
-    ({"reaches": True}, f"reaches: true is a boolean; {WHOLE}"),
-    ({"reaches": float("inf")}, f"reaches: inf is not a finite number; {WHOLE}"),
+    ({"reachs": 5}, "reachs: Unknown option. Did you mean 'reaches'?"),
+    ({"reaches": 0}, f"reaches: '0' {WHOLE}"),
+    ({"reaches": "many"}, f"reaches: 'many' {WHOLE}"),
+    ({"reaches": "٣"}, f"reaches: '٣' {WHOLE}"),
+    ({"reaches": True}, f"reaches: 'true' {WHOLE}"),
+    ({"reaches": float("inf")}, f"reaches: 'Infinity' {WHOLE}"),
     ({"reaches": 3, "episodes": 3}, "reaches: episodes is set too; allowed: one of episodes, reac"),
     ({"seeds": "9-3"}, "seeds: '9-3' ends before it begins; allowed: a range such as 0-99"),
-    ({"seeds": [3, 3]}, "seeds: [3, 3] has duplicates; allowed: a list of different values"),
-    ({"seeds": 5}, "seeds: '5' does not fit; allowed: a list of different values, each an integer"),
+    ({"seeds": [3, 3]}, "seeds: '[3, 3]' is not allowed. Use a list of different values"),
+    ({"seeds": 5}, "seeds: '5' is not allowed. Use a list of different values, each an"),
     (
         {"seeds": [2**53]},
-        "seeds.0: 9007199254740992 is out of range; allowed: an integer from 0 to",
+        "seeds.0: '9007199254740992' is not allowed. Use an integer from 0 to",
     ),
     ({"episodes": 3, "success": 475}, "success: 475.0 is for goal reaches, and this run films epi"),
     ({"seeds": "0-9"} | trigger("failed"), "clips.episode_trigger: 'failed' is "),
     ({"env": "MountianCar-v0"}, "env: unknown value 'MountianCar-v0'; did you mean 'MountainCar-"),
     ({"env": "no_such_module:X-v0"}, "env: 'no_such_module:X-v0': there is no module"),
-    ({"policy": "pmup"}, "policy.name: unknown value 'pmup'; did you mean 'pump'?; allowed"),
-    ({"policy": 3}, "policy: 3 is an integer; allowed: a mapping such as {name: value}"),
+    ({"policy": "pmup"}, "policy.name: Unknown value 'pmup'. Did you mean 'pump'?"),
+    ({"policy": 3}, "policy: '3' is not allowed. Use a mapping such as {name: value}."),
     ({"policy": {"force": 0.5}}, f"policy.force: 'pump' has no such parameter in {CAR}; allowed: "),
     ({"env": CONTINUOUS, "policy": "near_optimal"}, f"'near_optimal' does not play {CONTINUOUS}; "),
     (
@@ -156,48 +156,48 @@ FAULTS = [
     ),
     (
         {"env": CONTINUOUS, "policy": {"force": 0}},
-        "policy.force: 0.0 is out of range; allowed: a n",
+        "policy.force: '0.0' is not allowed. Use a number above 0",
     ),
     ({"policy": {"name": "file"}}, "policy.file: null; 'file' needs the path of its file"),
     ({"policy": {"name": "file", "file": "x.py"}}, "policy.file: 'x.py': cannot be read (No such"),
     (
         {"policy": {"checkpoint": -1}},
-        "policy.checkpoint: -1 is out of range; allowed: best, last or",
+        "policy.checkpoint: '-1' is not allowed. Use best, last or",
     ),
     ({"render": {"scale": 3}}, "render.scale: 3 is for what Gymnasium draws; allowed for Mountain"),
-    ({"render": {"scale": 1.5}}, "render.scale: 1.5 is a decimal number; allowed: an integer from"),
+    ({"render": {"scale": 1.5}}, "render.scale: '1.5' is not allowed. Use an integer from"),
     (
         {"encode": {"encoder": "assemble", "qp": 20}},
         "encode.qp: qp is an option of x264, so encode",
     ),
     ({"reaches": 10**7, "shard_size": 1000}, "Make several runs of at most 7,895,160."),
     ({"reaches": 10**9}, "shard_size: 250 divides 1,000,000,000 reaches into 4,000,000 shards"),
-    ({"overlay": {"caption": "{rech}"}}, "overlay.caption: unknown field 'rech'; did you mean 're"),
-    ({"grid": {"caption": "{sede}"}}, "grid.caption: unknown field 'sede'; did you mean 'seed'?"),
+    ({"overlay": {"caption": "{rech}"}}, "overlay.caption: Unknown field 'rech'. Did you mean 're"),
+    ({"grid": {"caption": "{sede}"}}, "grid.caption: Unknown field 'sede'. Did you mean 'seed'?"),
     (
         trigger("faled"),
-        "capped_cubic, all, failed, a list of episode numbers, {every: k}, {best: k}",
+        "clips.episode_trigger: Unknown value 'faled'. Did you mean 'failed'?",
     ),
-    (trigger({"evry": 2}), "clips.episode_trigger.evry: unknown key; did you mean 'every'?"),
+    (trigger({"evry": 2}), "clips.episode_trigger.evry: Unknown option. Did you mean 'every'?"),
     (
         trigger({"best": 2, "worst": 2}),
-        "allowed: exactly one of the keys every, best, worst, median",
+        "Use exactly one of the keys every, best, worst, median.",
     ),
-    ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: 0 is out of range"),
-    ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: -1 is out of range; allowed: an"),
-    ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' does not fit; allowed: 1 to"),
+    ({"clips": {"step_trigger": {"every": 0}}}, "clips.step_trigger.every: '0' is not allowed"),
+    ({"clips": {"step_trigger": [3, -1]}}, "clips.step_trigger.1: '-1' is not allowed. Use an"),
+    ({"clips": {"name_prefix": "a\nb"}}, r"clips.name_prefix: 'a\nb' is not allowed. Use 1 to"),
     (TRAINED, "allowed: best, last, 0, 10, 60000; pixels.checkpoints says which"),
     (
         {"dqn": {"seeds": []}},
-        "dqn.seeds: [] is empty; allowed: a list of different values, each an",
+        "dqn.seeds: '[]' is not allowed. Use a list of different values, each an",
     ),
-    ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is a string; allowed: true or false"),
-    ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: unknown value 'MountainCar-v1'; did yo"),
+    ({"overlay": {"hud": "maybe"}}, "overlay.hud: 'maybe' is not allowed. Use true or false."),
+    ({"pixels": {"game": "MountainCar-v1"}}, "pixels.game: Unknown value 'MountainCar-v1'. Did yo"),
     (
         {"render": {"width": 1920}},
         "render.width: 1920 does not fit; allowed: 600 with the style gy",
     ),
-    ({"render": DRAWN_AS}, "render.width: 855 is odd; allowed: an even integer from 160 to 3840"),
+    ({"render": DRAWN_AS}, "render.width: '855' is not allowed. Use an even integer from 160 to"),
     (CART | {"render": {"style": "vector"}}, "render.style: 'vector' draws only the Mountain Cars"),
     *(
         ({"results": name}, f"results: {name!r} {FOLDER}")
@@ -227,7 +227,7 @@ FAULTS = [
     ),
     (
         {"stills": {"episode_trigger": DEEP}},
-        "stills.episode_trigger.0: a list is a list; allowed: ",
+        "stills.episode_trigger.0: 'list' is not allowed. Use an integer",
     ),
 ]
 
@@ -235,8 +235,7 @@ FAULTS = [
 @pytest.mark.parametrize(("given", "message"), FAULTS)
 def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, message):
     said = faults(**given)
-    assert said.startswith("the configuration has an error:\n  ")
-    assert len(said.splitlines()) == 2
+    assert len(said.splitlines()) == 1
     assert message in said
 
 
@@ -247,7 +246,7 @@ def test_all_faults_are_told_at_once():
     assert "has 2 errors" in said, "a policy is not held against an environment that is not known"
     continuous = {"env": "MountainCarContinuous-v0", "encode": {"qp": 99}}
     said = faults(policy={"name": "near_optimal"}, **continuous)
-    assert "near_optimal" in said and "encode.qp: 99" in said
+    assert "near_optimal" in said and "encode.qp: '99'" in said
 
 
 SPELLINGS = [

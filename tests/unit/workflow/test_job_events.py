@@ -210,5 +210,5 @@ def test_a_program_notes_its_failure_for_the_workflow_alone(planned, tmp_path, m
         path.write_text("a frame is odd\n" + "\n".join(lines), encoding="utf-8")
         noted, _ = cli.read_failure(str(path)), lines.pop()
         assert noted["unusable"] == [str(inside), "b.npz"] and not noted["stopped"]
-        assert f"{inside}: could not be used and is deleted: it is odd" in noted["error"]
+        assert f"{inside}: It is odd. goalreel deleted it" in noted["error"]
     assert len(lines) == 2 and lines[0].startswith(f"error: {inside}: ")

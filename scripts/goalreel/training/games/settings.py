@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goalreel.environments.gymnasium_ids import MARIO_GAMES
-from goalreel.errors import GoalreelError, OptionError, did_you_mean
+from goalreel.errors import GoalreelError, OptionError, quoted, suggest
 
 CAR, ALE, MARIO = "car", "ale", "mario"
 CAR_GAME = "MountainCar-v0"
@@ -55,12 +55,9 @@ def family_of(game: str) -> str:
     formed = isinstance(game, str) and game.startswith("ALE/") and game.endswith("-v5")
     if formed and (not ale or game in ale):
         return ALE
-    hint = did_you_mean(game, [CAR_GAME, *MARIO_GAMES, *ale])
-    raise OptionError(
-        "game",
-        f"unknown value {game!r}{hint}; allowed: {CAR_GAME}, an id of ale-py "
-        f"such as 'ALE/Breakout-v5', 'SuperMarioBros-1-1-v0' and kin",
-    )
+    fix = f"Use {CAR_GAME}, or an id such as ALE/Breakout-v5 or SuperMarioBros-1-1-v0."
+    fix = suggest(game, [CAR_GAME, *MARIO_GAMES, *ale]) or fix
+    raise OptionError("game", f"Unknown value {quoted(game)}. {fix}")
 
 
 def is_game(game: str) -> bool:

@@ -1,0 +1,28 @@
+"""The form of an error's message: `<key>: <Problem>. <Fix>.`, then details on indented lines."""
+
+import re
+
+_HEAD = re.compile(r"The configuration has \d+ errors:")
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"[^"]*\"""")
+_PRIVATE = re.compile(r"\b(lane|seal|probe|specs?|sealed)\b")
+
+
+def check_form(message: str) -> None:
+    """Fail unless each error of a message has the form."""
+    head, *lines = message.split("\n")
+    errors = [head]
+    if _HEAD.fullmatch(head):
+        errors = [line[2:] for line in lines if line[2:3] != " "]
+        assert all(line.startswith("  ") for line in lines) and errors, message
+    for error in errors:
+        assert len(error) <= 160, error
+        _, colon, text = error.partition(": ")
+        text = _QUOTED.sub("'x'", text)
+        assert colon and re.match(r"[A-Z']", text), error
+        assert ";" not in text and not _PRIVATE.search(text), error
+        sentences = re.split(r"(?<=[.?]) ", text)
+        assert len(sentences) <= 2 + ("Did you mean" in text), error
+        assert text[-1] in ".?" or ": " in sentences[-1], (
+            f"ends with neither fix nor command: {error}"
+        )
+        assert all(sentence.count(", ") <= 3 for sentence in sentences), error

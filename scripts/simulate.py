@@ -8,7 +8,7 @@ from goalreel.stage_program import stage
 
 
 @stage
-def simulate(spec, trajectories, frames=None, policy=None, max_attempts: int = 100):
+def simulate(spec, trajectories, frames=None, policy=None, max_attempts_per_reach: int = 100):
     from functools import partial
 
     from goalreel.errors import pluralize
@@ -32,7 +32,7 @@ def simulate(spec, trajectories, frames=None, policy=None, max_attempts: int = 1
             recorded = read_blocks(policy, reaches, f"policy.file: {section['file']}")
         play = partial(play_recording, recorded, scene.env, spec, success)
     else:
-        rules = max_attempts, show, spec, success
+        rules = max_attempts_per_reach, show, spec, success
         who = config["seed"], scene.env, scene.policy
         play = partial(simulate_reaches, reaches, *who, *rules, seeds=spec.value.get("seeds"))
     played = scene.film(frames, play, spec, None if show == "attempts" else success)

@@ -12,6 +12,10 @@ from pathlib import Path
 
 _MOST_VALUES, _ROOM = 5, 110  # allowed values in a message, and the characters that they take
 _MOST_SHOWN = 40  # characters of a value that a message repeats
+# Options, values and targets that have another name now, which `suggest` returns.
+FORMER_NAMES = {
+    "max_attempts": "max_attempts_per_reach",
+}
 
 
 class GoalreelError(Exception):
@@ -75,7 +79,8 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return a question that names the most similar known word, "" if none is similar."""
     import difflib
 
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    known, now = list(known), FORMER_NAMES.get(str(word))
+    close = [now] if now in known else difflib.get_close_matches(str(word), known, 1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -218,4 +218,6 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     reference = tmp_path / "site" / "reference"
     options = (reference / "options" / "index.html").read_text(encoding="utf-8")
     api = (reference / "python-api" / "index.html").read_text(encoding="utf-8")
-    assert "max_attempts" in options and "goalreel.recorders.record_video.RecordVideo" in api
+    assert (
+        "max_attempts_per_reach" in options and "goalreel.recorders.record_video.RecordVideo" in api
+    )

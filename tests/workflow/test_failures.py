@@ -20,9 +20,9 @@ def test_the_same_command_finishes_a_failed_run(project):
     """Also where Snakemake itself is to say nothing; what was made stays."""
     config = {"reaches": 3, "shard_size": 1, "policy": "{epsilon: 0.45}"}
     options = ["-j", "2", "--quiet", "all", "--keep-going"]
-    output = project.fail(*options, config=config | {"max_attempts": 1})
+    output = project.fail(*options, config=config | {"max_attempts_per_reach": 1})
     cause, log, resume = output.rstrip().splitlines()[-3:]
-    assert "max_attempts: 1" in cause and "raise max_attempts" in cause
+    assert "max_attempts_per_reach: 1" in cause and "raise max_attempts_per_reach" in cause
     assert re.search(r"log: results/logs/simulate/0000\d\.log$", log) and resume.startswith(RESUME)
     results = project.folder / "results"
     complete = len(list((results / "trajectories").glob("*.npz")))

@@ -43,7 +43,7 @@ CONFIG_EDITS = [
     ({"policy": {"name": "near_optimal"}}, ALL),
     ({"env": "MountainCarContinuous-v0"}, ALL | DRAWN),
     ({"render": {"style": "vector"}}, RENDER | DRAWN),
-    ({"max_attempts": 200}, NOTHING),
+    ({"max_attempts_per_reach": 200}, NOTHING),
     ({"dqn": {"decisions": 5000}}, NOTHING),  # which this policy does not use
     ({"reaches": 12}, ONE_SHARD),
     ({"reaches": 7}, ONE_SHARD),

@@ -360,7 +360,7 @@ class Options(Section):
     seeds: different(Seed) | _SEED_RANGE | None = None
     """The seeds of the episodes to film, as `env.reset(seed=)` takes them: a list, or a range with
     both ends."""
-    max_attempts: integer(1, 10**6) = 100
+    max_attempts_per_reach: integer(1, 10**6) = 100
     """The number of attempts at one reach after which the run stops with an error."""
     shard_size: integer(1, 10**5) | None = None
     """The number of episodes, or of reaches, in a shard, the unit of parallel work. It changes no

@@ -79,8 +79,8 @@ def simulate_reaches(
         raise GoalreelError(
             f"reaches {reaches.start} to {reaches.stop - 1}: {reached_count} of {len(reaches)} "
             f"reached the goal in {tried} episodes, {still_open} still open after "
-            f"max_attempts: {max_attempts}; raise max_attempts or let the policy "
-            f"reach more often ({_hint(environment, success)})"
+            f"max_attempts_per_reach: {max_attempts}; raise max_attempts_per_reach or let the "
+            f"policy reach more often ({_hint(environment, success)})"
         )
     return assemble(batches, spec, recorder)
 

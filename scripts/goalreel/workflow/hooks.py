@@ -6,6 +6,7 @@ This module and those that it calls alone know that they run inside Snakemake.
 import atexit
 import gc
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -19,7 +20,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from goalreel.cli import PLANS, plans
-from goalreel.errors import GoalreelError
+from goalreel.errors import FORMER_NAMES, GoalreelError, suggest
 from goalreel.policies.policy_dependencies import policy_files
 from goalreel.provenance.fingerprint import remember_trees, sources_as_noted, sources_hash
 from goalreel.provenance.spec import canonical
@@ -133,7 +134,12 @@ def _plan(config: Mapping, given: Mapping, scripts: Path, workflow) -> Plan:
 def _check_targets(plan: Plan, words: Sequence[str]) -> None:
     """Raise GoalreelError if a command line names a stage that the run does not have."""
     config, policy = plan.config, plan.run.policy
-    for word in words:
+    targets = {"all", *APART, *STAGES}
+    for before, word in itertools.pairwise(("", *words)):
+        # The word after an option may be its value, such as a folder.
+        is_unknown = word not in targets and not before.startswith("-")
+        if is_unknown and FORMER_NAMES.get(word) in targets:
+            raise GoalreelError(f"{word}: Unknown target. {suggest(word, targets)}")
         if word in STAGES and word not in plan.stages:
             raise GoalreelError(
                 f"{word}: cannot be made of {config['env']} with the policy {policy}. It needs "

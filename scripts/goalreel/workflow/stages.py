@@ -130,7 +130,7 @@ FILM = {
             "frames": Output("frames/{shard}.npz", when=lambda run: not run.env.has_atlas),
         },
         config=(*_ENVIRONMENT, "success", "seed", "policy", "film.show", "check"),
-        limits=("max_attempts",),
+        limits=("max_attempts_per_reach",),
         tools=("numpy", "player"),
         scope="shard",
     ),

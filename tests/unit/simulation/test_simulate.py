@@ -159,4 +159,4 @@ def test_open_slots_after_max_attempts_are_an_error_that_says_what_to_change():
         simulated(reaches=range(10), policy={"name": "random", "epsilon": 0.0}, attempts=3)
     said = str(error.value)
     assert "0 of 10 reached the goal in 30 episodes" in said
-    assert "max_attempts: 3" in said and "policy" in said
+    assert "max_attempts_per_reach: 3" in said and "policy" in said

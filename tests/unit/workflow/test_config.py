@@ -239,6 +239,16 @@ def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, message):
     assert message in said
 
 
+FORMER = [
+    ({"max_attempts": 5}, "max_attempts_per_reach"),
+]
+
+
+@pytest.mark.parametrize(("given", "name"), FORMER)
+def test_former_name_is_answered_by_the_new_one(given, name):
+    assert f"Did you mean {name!r}?" in faults(**given)
+
+
 def test_all_faults_are_told_at_once():
     said = faults(reachs=1, seed=-1, encode={"qp": 99, "preset": "fats"}, policy={"name": "x"})
     assert "has 5 errors" in said and len(said.splitlines()) == 6

@@ -41,7 +41,7 @@ rule all:
         plan.film,
 
 
-rule training:
+rule compare_training:
     """Compare the variants of deep Q-learning: train each from several seeds."""
     input:
         plan.comparison,

@@ -8,7 +8,7 @@ A page holds markers, and what stands between them is replaced:
     <!-- table: peers -->...<!-- end -->                     results/peers.md
     <!-- value: peers | ROW | ratio -->...<!-- end -->       a cell of results/peers.csv
 
-results/ablation.md is `training/table.md` of `snakemake training`.
+results/ablation.md is `compare_training/table.md` of `snakemake compare_training`.
 Within a table of the page a value's bars have a backslash before them.
 """
 

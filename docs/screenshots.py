@@ -1,7 +1,7 @@
 """Make the images of README.md and docs/ from two runs, but for films.webp.
 
     snakemake -j 2 all grid swarm phase stills report
-    snakemake learning --config policy=dqn results=results-dqn
+    snakemake training_progress --config policy=dqn results=results-dqn
     python docs/screenshots.py      in an environment with envs/locks/test.txt
 
 The report's screenshot needs Chromium and its driver (Debian: chromium chromium-driver).
@@ -127,7 +127,8 @@ if __name__ == "__main__":
     save("grid.png", film_frame("grid.mp4", 70))
     save("phase.png", film_frame("phase.mp4", 110))
     learned = RESULTS.with_name("results-dqn")
-    last = pd.read_csv(learned / "learning.csv").iloc[-1]
-    save("learning.png", film_frame(learned / "learning.mp4", last.first_frame + last.steps - 12))
+    last = pd.read_csv(learned / "training_progress.csv").iloc[-1]
+    number = last.first_frame + last.steps - 12
+    save("learning.png", film_frame(learned / "training_progress.mp4", number))
     save("poster.png", Image.open(RESULTS / "stills" / "poster.png"))
     save_report()

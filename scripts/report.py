@@ -18,14 +18,14 @@ def report(
     atlas=None,
     grid=None,
     swarm=None,
-    learning=None,
+    training_progress=None,
 ):
     from goalreel.provenance.checksums import SUMS, read_sums
     from goalreel.report.page import Sources, write_report
     from goalreel.workflow.stages import FILM
 
     drawn = list(read_sums(plots / SUMS))
-    views = {"Swarm": swarm, "Grid": grid, "Learning": learning}
+    views = {"Swarm": swarm, "Grid": grid, "Learning": training_progress}
     views = {title: path for title, path in views.items() if path}
     stages = trajectories, atlas, frames, segments, film, tables, *views.values(), drawn[0]
     sources = Sources(

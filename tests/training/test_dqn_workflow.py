@@ -57,9 +57,9 @@ def test_config_edit(driven, edit, jobs):
 
 
 COMPARED = BASE | {"dqn": "{decisions: 1000, variants: [fast], seeds: [7]}"}
-VIEWS = {"learning": 1, "plots": 1, "swarm": 1, "grid": 1, "report": 1}
-TABLE = {"training": 1, "training_table": 1}
-TARGETS = ("all", "learning", "training", "report")
+VIEWS = {"training_progress": 1, "plots": 1, "swarm": 1, "grid": 1, "report": 1}
+TABLE = {"compare_training": 1, "training_table": 1}
+TARGETS = ("all", "training_progress", "compare_training", "report")
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +80,14 @@ def test_the_comparison_is_verified_and_the_report_shows_the_film_of_learning(co
     compared = compared.copied(tmp_path / "project")
     results = compared.folder / "results"
     page = (results / "report" / "index.html").read_text(encoding="utf-8")
-    assert "first attempts at growing ages" in page and "learning.mp4" in page
-    with av.open(str(results / "learning.mp4")) as film:
+    assert "first attempts at growing ages" in page and "training_progress.mp4" in page
+    with av.open(str(results / "training_progress.mp4")) as film:
         title = film.chapters()[0]["metadata"]["title"]
     assert re.match(r"After [\d,]+ decisions · attempt 1 of 4 · ", title)
-    assert "| Wrappers + 16 environments" in (results / "training" / "table.md").read_text()
+    assert "| Wrappers + 16 environments" in (results / "compare_training" / "table.md").read_text()
     output = compared.run("verify", "-j", "2", config=COMPARED)
-    verified = re.findall(r"^ *(dqn|training_table|learning) +\d+ .* ok", output, re.M)
-    assert set(verified) == {"dqn", "training_table", "learning"}
+    verified = re.findall(r"^ *(dqn|training_table|training_progress) +\d+ .* ok", output, re.M)
+    assert set(verified) == {"dqn", "training_table", "training_progress"}
     log = results / "train" / "fast" / "7" / "log.csv"
     log.write_text(log.read_text() + "1\n")
     output = compared.fail("verify", "-j", "2", config=COMPARED)

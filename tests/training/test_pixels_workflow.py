@@ -90,13 +90,13 @@ def test_what_was_trained_is_filmed_by_a_later_run_in_the_same_results(learned, 
 def test_the_ages_that_it_keeps_are_filmed(learned, tmp_path):
     project = learned.copied(tmp_path / "project")
     given = config() | {"policy": "{name: pixels}", "train": "{attempts: 1}"}
-    assert "pixels" not in project.jobs("learning", config=given)
-    project.run("learning", "-j", "2", config=given)
+    assert "pixels" not in project.jobs("training_progress", config=given)
+    project.run("training_progress", "-j", "2", config=given)
     results = project.folder / "results"
     checkpoint_steps = read_checkpoints(
         results / "pixels" / "policy.npz", PixelCheckpoints
     ).checkpoint_steps
-    with (results / "learning.csv").open(newline="") as stream:
+    with (results / "training_progress.csv").open(newline="") as stream:
         filmed = [int(row["checkpoint_step"]) for row in csv.DictReader(stream)]
     assert filmed[0] == checkpoint_steps[0] == 0 and set(filmed) <= set(checkpoint_steps)
 

@@ -30,7 +30,7 @@ NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
 NOT_RUN = ("make", ". .venv/bin/activate", "pip install ", "docker build", "envs = make_vec_env(")
 NOT_RUN += ("def to_wandb(",)
 NOT_RUN += ("snakemake stills all --workflow-profile profiles/s3",)
-NOT_RUN += ("snakemake learning", "snakemake pixels", "env.save(")
+NOT_RUN += ("snakemake training_progress", "snakemake pixels", "env.save(")
 NOT_RUN += ("snakemake --config policy=dqn",)
 NOT_RUN += ("snakemake -n --workflow-profile", "snakemake --workflow-profile")
 # The package without which a page's blocks do not run.
@@ -178,7 +178,7 @@ def test_environments_page_agrees_with_the_registry():
 
 def test_targets_page_names_every_target():
     named = set(re.findall(r"`(\w+)`", text_of("docs/reference/targets.md")))
-    assert {*STAGES, "all", "training"} <= named
+    assert {*STAGES, "all", "compare_training"} <= named
 
 
 def options_in_commands() -> list[tuple[str, dict]]:

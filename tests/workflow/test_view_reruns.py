@@ -153,16 +153,16 @@ def test_code_edit(sources, base, name):
         assert rerun(base, sources.specs(VIEWED, ALL)) == CODE_EDITS[name]
 
 
-PLAYED = {"simulate": 1, "encode": 1, "concat": 1, "episodes": 1, "learning": 1}
+PLAYED = {"simulate": 1, "encode": 1, "concat": 1, "episodes": 1, "training_progress": 1}
 LEARNER_EDITS = [
-    ({"train": {"attempts": 2}}, {"learning": 1}),
+    ({"train": {"attempts": 2}}, {"training_progress": 1}),
     ({"seed": 7}, PLAYED),
     ({"overlay": {"caption": "{return:g}"}}, {"encode": 1, "concat": 1}),
-    ({"render": {"scale": 1}}, {"encode": 1, "concat": 1, "learning": 1}),
+    ({"render": {"scale": 1}}, {"encode": 1, "concat": 1, "training_progress": 1}),
     ({"policy": {"checkpoint": 0}}, PLAYED),
     ({"pixels": {"seed": 8}}, NOTHING),  # the file is of another training
     ("policies/network.py", NOTHING),
-    ("views/learning_film.py", {"learning": 1}),
+    ("views/learning_film.py", {"training_progress": 1}),
     ("environments/drawing/frame_memo.py", PLAYED),
     ("environments/classic_control.py", NOTHING),
 ]
@@ -179,13 +179,13 @@ def game(tmp_path_factory) -> dict:
 
 @pytest.mark.parametrize(("edit", "jobs"), LEARNER_EDITS, ids=str)
 def test_edit_where_a_game_is_learned(sources, game, edit, jobs):
-    before, changed = sources.specs(game, (*FILM, "learning")), dict(game)
+    before, changed = sources.specs(game, (*FILM, "training_progress")), dict(game)
     if isinstance(edit, dict):
         changed |= edit | {"policy": game["policy"] | edit.get("policy", {})}
-        assert rerun(before, sources.specs(changed, (*FILM, "learning"))) == jobs
+        assert rerun(before, sources.specs(changed, (*FILM, "training_progress"))) == jobs
         return
     with sources.edited(f"goalreel/{edit}"):
-        assert rerun(before, sources.specs(game, (*FILM, "learning"))) == jobs
+        assert rerun(before, sources.specs(game, (*FILM, "training_progress"))) == jobs
 
 
 def test_snakemake_reruns_the_views_that_the_specs_tell(viewed, sources, base):

@@ -10,7 +10,9 @@ TORCH = importlib.util.find_spec("torch") is not None
 
 
 @pytest.mark.skipif(TORCH, reason="PyTorch is there")
-@pytest.mark.parametrize("target", ["all", "learning", "training", "report", "pixels"])
+@pytest.mark.parametrize(
+    "target", ["all", "training_progress", "compare_training", "report", "pixels"]
+)
 def test_without_pytorch_it_is_asked_for(project, target):
     output = project.fail("-n", target, config={"policy": "{name: dqn}"})
     message = f"the package torch is not installed for {sys.executable}. Type: pip install "
@@ -28,7 +30,10 @@ def test_a_network_of_pixels_is_trained_by_it_and_played_without(project, tmp_pa
 
 def test_other_policies_plan_nothing_of_it(project):
     jobs = project.jobs("all", "report", config={"reaches": 4})
-    assert not jobs.keys() & {"dqn", "learning", "training", "training_table"}
-    output = project.fail("-n", "learning")
-    assert "learning: cannot be made of MountainCar-v0 with the policy pump. It needs" in output
+    assert not jobs.keys() & {"dqn", "training_progress", "compare_training", "training_table"}
+    output = project.fail("-n", "training_progress")
+    assert (
+        "training_progress: cannot be made of MountainCar-v0 with the policy pump. It needs"
+        in output
+    )
     assert "policy=dqn in MountainCar-v0" in output and "Traceback" not in output

@@ -200,7 +200,7 @@ class Grid(Section):
 
 
 class Train(Section):
-    """The training of the policy `dqn`, and the film of `snakemake learning`."""
+    """The training of the policy `dqn`, and the film of `snakemake training_progress`."""
 
     seed: Seed = 7
     """The seed of the training of the policy `dqn`."""
@@ -213,16 +213,16 @@ class Train(Section):
 class Dqn(Section):
     """Deep Q-learning of MountainCar-v0 from its states, for the policy `dqn`.
 
-    `snakemake training` compares its variants. It needs PyTorch.
+    `snakemake compare_training` compares its variants. It needs PyTorch.
     """
 
     decisions: integer(100, 10**9) = 20000
     """The decisions after which a training gives up. It ends before when it has solved the
     environment. An action lasts 12 frames."""
     variants: different(Literal[tuple(VARIANTS)]) = list(VARIANTS)
-    """The variants that `snakemake training` compares."""
+    """The variants that `snakemake compare_training` compares."""
     seeds: different(Seed) = [1, 2, 3, 4, 5]
-    """The seeds with which `snakemake training` trains each variant."""
+    """The seeds with which `snakemake compare_training` trains each variant."""
 
 
 class Pixels(Section):
@@ -303,7 +303,7 @@ class Encode(Section):
     pixels of other environments, once, and joins the film from these, hundreds of times faster than
     `x264` encodes every frame. `auto` assembles where that pays (the Mountain Cars, CartPole, toy
     texts, ALE's games, MiniGrid, without `preset`, `qp`, `crf`); otherwise the summary says why it
-    did not. `clips`, `grid`, `swarm`, `phase` and `learning` always use x264."""
+    did not. `clips`, `grid`, `swarm`, `phase` and `training_progress` always use x264."""
     quality: Literal["small", "balanced", "best"] = "balanced"
     """One scale of quality for both encoders; docs/benchmarks/encoding.md says what each costs.
     With x264, `preset`, `qp` and `crf` take precedence."""

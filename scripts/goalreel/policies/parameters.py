@@ -21,7 +21,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 # Those that play episodes as they were recorded, each from its own seed.
 RECORDED = ("recorded", "minari")
-# Those that a run trains, whose checkpoints `learning` films.
+# Those that a run trains, whose checkpoints `training_progress` films.
 LEARNERS = ("dqn", "pixels")
 MAX_FILMED_CHECKPOINTS = 5  # checkpoints of a network that are filmed
 # The algorithms whose models are played, and the package that each is of.

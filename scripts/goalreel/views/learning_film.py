@@ -91,7 +91,7 @@ def learning_film(
     Args:
         learner: who plays.
         atlas: the pictures, where the environment has an atlas.
-        spec: with what the stage `learning` has in the table of stages.
+        spec: with what the stage `training_progress` has in the table of stages.
 
     Raises:
         GoalreelError: if the learner or the atlas are of another environment.

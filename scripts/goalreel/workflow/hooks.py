@@ -86,7 +86,7 @@ def plan_run(workflow, base: str, config: Mapping) -> Plan:
     remember_trees(user_cache_path("goalreel"))
     named = workflow.modifier.modify_rulename  # a module of another workflow may have a prefix
     small = (stage for stage in plan.stages if STAGES[stage].local)
-    workflow.localrules(*map(named, ("all", "training", *small)))
+    workflow.localrules(*map(named, ("all", "compare_training", *small)))
     # A cluster's job has its node's cores already: its process runs the commands itself, where the
     # SLURM plugin (2.8) would start srun and one more Snakemake for each, 12 for a group of four
     # shards. Of an array's tasks the plugin must choose the command.

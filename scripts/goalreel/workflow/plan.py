@@ -282,7 +282,7 @@ class Plan:
     def comparison(self) -> list[str]:
         """The table of all trainings that are compared, and what they leave."""
         policies = [STAGES["dqn"].outputs["policy"].format(**t) for t in self.run.trainings]
-        return [f"{self.results}/{path}" for path in ("training/table.md", *policies)]
+        return [f"{self.results}/{path}" for path in ("compare_training/table.md", *policies)]
 
 
 def _version(tool: str) -> str:

@@ -49,7 +49,7 @@ def memory_mb(stage: str, run: Run, threads: int = 1) -> int:
         used += threads * _PLAYED["simulate"][0]
     if stage == "pixels":
         used += pixels["buffer"] * _BUFFER_KB / 1000 + pixels["collectors"] * _COLLECTOR_MB
-    if stage in ("simulate", "clips", "learning"):
+    if stage in ("simulate", "clips", "training_progress"):
         used += {"sb3": _TORCH_MB, "dqn": _TORCH_MB, "pixels": _NETWORK_MB}.get(run.policy, 0)
     if "torch" in STAGES[stage].tools:
         used += _TORCH_MB

@@ -214,11 +214,13 @@ _TRAININGS = {
         "Compare the trainings: a table, and learning curves with their bands.",
         inputs={"metrics": "dqn.metrics"},
         outputs={
-            "runs": "training/runs.csv",
-            "rows": _reported("training/table.csv", "Training", {"table": "variants"}),
-            "table": "training/table.md",
-            "curves": _reported("training/curves.svg", "Training", {"plot": "learning curves"}),
-            "sums": "training/SHA256SUMS",
+            "runs": "compare_training/runs.csv",
+            "rows": _reported("compare_training/table.csv", "Training", {"table": "variants"}),
+            "table": "compare_training/table.md",
+            "curves": _reported(
+                "compare_training/curves.svg", "Training", {"plot": "learning curves"}
+            ),
+            "sums": "compare_training/SHA256SUMS",
         },
         config=("env", "dqn.decisions", "dqn.variants", "dqn.seeds"),
         tools=("matplotlib", "numpy", "pandas"),
@@ -243,13 +245,13 @@ _TRAININGS = {
         threads=0,  # those that no collector has are the learner's
         conda="training",
     ),
-    "learning": Stage(
+    "training_progress": Stage(
         "Film the learner's first attempts at each checkpoint.",
         inputs={"policy": _trained_policy, "atlas": "atlas"},
         outputs={
-            "film": _reported("learning.mp4", "Training", {"film": "learning"}),
-            "table": "learning.csv",
-            "sums": "learning.sha256",
+            "film": _reported("training_progress.mp4", "Training", {"film": "training progress"}),
+            "table": "training_progress.csv",
+            "sums": "training_progress.sha256",
         },
         when=lambda run: run.policy in LEARNERS,
         needs="a policy that is trained here: policy=dqn in MountainCar-v0, policy=pixels in games",
@@ -368,7 +370,7 @@ _VIEWS = {
             "atlas": "atlas",
             "grid": "grid",
             "swarm": "swarm",
-            "learning": "learning",
+            "training_progress": "training_progress",
         },
         outputs={
             "output": _reported(
@@ -391,7 +393,7 @@ STAGES["verify"] = Stage(
     threads=16,  # as many as there are, if there are fewer
 )
 # Targets that are no part of a film, nor made of one: the results may be of any policy.
-APART = {"training", *(name for name, stage in STAGES.items() if not stage.is_of_run)}
+APART = {"compare_training", *(name for name, stage in STAGES.items() if not stage.is_of_run)}
 # Trainings are no views: a film may be made of them.
 VIEWS = {*_TRAININGS, *_VIEWS} - {"dqn", "pixels"}
 # The package that draws a style, the tool "artist" of the stages above.

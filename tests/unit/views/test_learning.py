@@ -24,7 +24,7 @@ from goalreel.rendering.atlas import write_atlas
 from goalreel.rendering.overlay import track_rows
 from goalreel.rendering.text import Canvas
 from goalreel.views.learning_film import CheckpointPolicies, learning_film, read_learner, write_film
-from learning import learning as stage
+from training_progress import training_progress as stage
 
 ATTEMPTS, CARD, SEED = 2, 3, 2025
 CONFIG = {"env": DISCRETE, "seed": SEED, "success": "terminated", "unit": "reach"}
@@ -44,7 +44,7 @@ LEARNER = CheckpointPolicies(tuple(RULES), lambda step: RulePolicy(RULES[step], 
 
 
 def spec_of(edit):
-    return parse_spec(canonical({"stage": "learning", "config": CONFIG | edit}))
+    return parse_spec(canonical({"stage": "training_progress", "config": CONFIG | edit}))
 
 
 @pytest.fixture(scope="module")
@@ -205,12 +205,12 @@ def test_the_stage_writes_the_same_bytes_each_time(tmp_path, atlases):
     write_atlas(tmp_path / "atlas.npz", atlases[DISCRETE])
     config = CONFIG | {"train.attempts": 1, "overlay.title_card": 0.4, "overlay.hud": True}
     config |= {"learner": {"name": "dqn", "checkpoint": "last"}}
-    spec = canonical({"stage": "learning", "config": config})
+    spec = canonical({"stage": "training_progress", "config": config})
     made = []
     for number in range(2):
         paths = film, table = tmp_path / f"{number}.mp4", tmp_path / f"{number}.csv"
         files = ["--policy", tmp_path / "policy.npz", "--atlas", tmp_path / "atlas.npz"]
-        files += ["--film", film, "--table", table, "--sums", tmp_path / "learning.sha256"]
+        files += ["--film", film, "--table", table, "--sums", tmp_path / "training_progress.sha256"]
         stage.main([*map(str, files), "--spec", spec])
         made.append([path.read_bytes() for path in paths])
     assert made[0] == made[1]

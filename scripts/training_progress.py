@@ -4,7 +4,7 @@ from goalreel.stage_program import stage
 
 
 @stage
-def learning(spec, film, table, sums, policy=None, atlas=None):
+def training_progress(spec, film, table, sums, policy=None, atlas=None):
     from goalreel.errors import pluralize
     from goalreel.files.atomic import replacing
     from goalreel.films.scene import check_sources

@@ -15,6 +15,8 @@ _MOST_SHOWN = 40  # characters of a value that a message repeats
 # Options, values and targets that have another name now, which `suggest` returns.
 FORMER_NAMES = {
     "max_attempts": "max_attempts_per_reach",
+    "learning": "training_progress",
+    "training": "compare_training",
 }
 
 

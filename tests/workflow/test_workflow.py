@@ -84,6 +84,13 @@ def test_a_view_that_a_run_cannot_have_says_what_it_needs(project, view, needs):
     assert needs in output and "Traceback" not in output
 
 
+@pytest.mark.parametrize(
+    ("former", "target"), [("learning", "training_progress"), ("training", "compare_training")]
+)
+def test_former_target_is_answered_by_the_new_one(project, former, target):
+    assert f"{former}: Unknown target. Did you mean {target!r}?" in project.fail(former)
+
+
 def test_a_shard_that_the_film_does_not_have_is_an_error(project):
     output = project.fail("results/trajectories/00009.npz", config=FEW)
     assert "no shard 00009: the last is 00001" in output

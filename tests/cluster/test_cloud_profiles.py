@@ -47,7 +47,7 @@ print(json.dumps(errors))
 
 @pytest.mark.slow
 @needs_cluster
-def test_snakemake_and_its_plugins_know_every_option_of_the_profiles(tmp_path):
+def test_profiles_hold_only_options_that_snakemake_knows(tmp_path):
     unknown = text("kubernetes").replace("kubernetes-namespace:", "kubernetes-name-space:")
     (tmp_path / "config.yaml").write_text(unknown)
     folders = [str(REPOSITORY / "profiles" / name) for name in PROFILES]
@@ -83,7 +83,7 @@ ONCE = ("atlas", "coded_atlas", "concat", "episodes", "plots", "grid", "swarm", 
 @pytest.mark.slow
 @needs_cluster
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_a_dry_run_plans_every_job_with_its_results_in_the_bucket(planned, cloud):
+def test_cloud_dry_run_plans_all_jobs_with_results_in_bucket(planned, cloud):
     output = planned[cloud]
     table = output[output.rindex("Job stats") :]
     counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.M)}

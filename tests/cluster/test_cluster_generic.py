@@ -66,7 +66,7 @@ def test_a_film_by_qsub_is_the_local_one(project, tmp_path, filmed):
     assert len(submitted) == 2 and asked in submitted[0], submitted
 
 
-def test_a_job_refuses_options_that_were_edited_since_it_was_submitted(project, tmp_path):
+def test_job_rejects_options_edited_after_submission(project, tmp_path):
     edit = f"sed -i 's/^seed: .*/seed: 7/' '{project.folder}/config.yaml'"
     environment = with_qsub(tmp_path, edit)
     target = "results/trajectories/00000.npz"

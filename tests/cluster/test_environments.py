@@ -37,7 +37,7 @@ def copied(folder: Path) -> None:
                 shutil.copyfile(path, place / path.name)
 
 
-def test_one_python_for_containers_and_conda_and_it_is_the_oldest_that_is_supported():
+def test_containers_and_conda_use_oldest_supported_python():
     (base,) = steps("FROM")
     oldest = re.search(r'requires-python = ">=([\d.]+)"', read("pyproject.toml"))[1]
     assert base == [f"python:{oldest}-slim"]
@@ -58,7 +58,7 @@ def test_the_image_has_pinned_packages_and_no_root():
     assert all(int(user) > 0 for (user,) in steps("USER")) and steps("USER")
 
 
-def test_the_image_holds_the_whole_workflow_which_plans_a_run_in_another_folder(tmp_path):
+def test_image_plans_run_in_another_folder(tmp_path):
     copied(tmp_path)
     held = {path.name for path in (tmp_path / "goalreel").iterdir()}
     assert held == {*SOURCES}
@@ -89,7 +89,7 @@ esac
 VIEWS = ("clips", "grid", "swarm", "phase", "stills", "report")
 
 
-def test_with_conda_a_run_without_deep_learning_needs_two_environments(project, tmp_path):
+def test_conda_run_without_training_needs_two_environments(project, tmp_path):
     """Planned only: no environment is made here."""
     (tmp_path / "conda").write_text(CONDA)
     (tmp_path / "conda").chmod(0o755)

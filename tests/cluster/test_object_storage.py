@@ -83,7 +83,7 @@ def test_jobs_without_a_shared_disk_make_a_local_runs_bytes(stored, filmed, pods
     assert here == {"run.lock", "config.yaml"}  # which no job needs
 
 
-def test_a_file_that_jobs_elsewhere_would_lack_is_named_before_they_start(stored, pods):
+def test_preflight_names_file_that_remote_jobs_would_lack(stored, pods):
     policy = "def act(observations):\n    return (observations[:, 1] > 0) * 2\n"
     (stored.folder / "mine.py").write_text(policy)  # git does not know of it
     config = BASE | {"policy": "{name: file, file: mine.py}"}
@@ -124,7 +124,7 @@ def grown(stored) -> tuple[dict, str, str]:
     return before, rerun, stored.run("all", "stills", "report", config=BASE | {"reaches": 10})
 
 
-def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored, grown):
+def test_bucket_rerun_does_nothing_and_growth_adds_shards(stored, grown):
     before, rerun, output = grown
     assert "Nothing to be done" in rerun
     views = {"stills": 1, "plots": 1, "grid": 1, "swarm": 1, "report": 1}
@@ -146,7 +146,7 @@ def test_a_rerun_finds_nothing_to_do_and_growth_makes_what_is_new(stored, grown)
         assert summary[view].startswith(f"{ADDRESS}/{name}")
 
 
-def test_a_corrupt_object_is_named_and_deleted_and_the_next_run_makes_what_is_lost(stored, grown):
+def test_corrupt_object_is_named_deleted_and_rebuilt(stored, grown):
     config = BASE | {"reaches": 10}
     before = stored.hashes()
     content = bytearray(stored.read("trajectories/00001.npz"))
@@ -170,7 +170,7 @@ def film_of(results: dict[str, str]) -> dict[str, str]:
     return {name: sha for name, sha in results.items() if name.split("/")[0] not in views}
 
 
-def test_an_address_for_the_results_is_refused_with_the_way_to_do_it():
+def test_results_reject_address_and_name_the_option():
     with pytest.raises(
         GoalreelError, match="is an address, not a folder; .*default-storage-prefix"
     ):

@@ -54,7 +54,7 @@ def compare(project, once, config, *options) -> None:
     assert not list((project.folder / "results").rglob(".*")), "no temporary files stay"
 
 
-def test_a_film_is_the_local_one_though_a_job_and_the_run_are_cancelled(project, cluster, once):
+def test_slurm_film_after_cancellations_equals_local_film(project, cluster, once):
     options = (*SLURM, "--group-components", "shard=4")  # two jobs of four shards
     before = cluster.jobs()
     process = start(project, cluster, *options, config=FILM)
@@ -100,7 +100,7 @@ def test_a_job_that_runs_out_of_memory_is_tried_again_with_more(project, cluster
     assert (project.folder / TRAJECTORIES).is_file()
 
 
-def test_a_job_refuses_code_that_was_edited_since_it_was_submitted(project, cluster):
+def test_job_rejects_code_edited_after_submission(project, cluster):
     """Its result would stand under the record of what was planned."""
     cluster.command("scontrol", "update", "PartitionName=main", "State=DOWN")
     try:

@@ -174,7 +174,7 @@ with started(collectors=2) as collectors:
 
 
 @PROC
-def test_collectors_end_with_a_trainer_that_is_killed_and_leave_no_memory():
+def test_collectors_of_killed_trainer_end_and_free_memory():
     told = [str(REPOSITORY / "scripts"), str(Path(__file__).parent)]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "tests" / "helpers")}
     with subprocess.Popen(

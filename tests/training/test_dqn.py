@@ -104,7 +104,7 @@ def test_evaluation_is_gymnasiums_episodes():
         assert total == wanted
 
 
-def test_a_training_ends_when_it_is_solved_and_evaluations_take_none_of_its_time(monkeypatch):
+def test_solved_training_ends_and_excludes_evaluation_time(monkeypatch):
     means = iter([-110.1, -109.9])
 
     def evaluated(act):

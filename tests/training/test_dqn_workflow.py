@@ -76,7 +76,7 @@ def compared(once, driven):
     return once("compared", make)
 
 
-def test_the_comparison_is_verified_and_the_report_shows_the_film_of_learning(compared, tmp_path):
+def test_report_shows_learning_film_and_comparison_verifies(compared, tmp_path):
     compared = compared.copied(tmp_path / "project")
     results = compared.folder / "results"
     page = (results / "report" / "index.html").read_text(encoding="utf-8")

@@ -151,7 +151,7 @@ def test_returns_over_n_steps_end_with_their_episode_or_a_gap(n_step):
     assert len(lengths) > min(n_step, 12), "of many lengths"
 
 
-def test_a_buffer_larger_than_the_memory_is_refused_before_it_is_taken(monkeypatch, tmp_path):
+def test_replay_buffer_rejects_size_beyond_memory(monkeypatch, tmp_path):
     with pytest.raises(GoalreelError, match=r"1,000,000,000 steps take .* Take at most \d"):
         FrameReplay(10, 10**8, (84, 84), 4)
     with pytest.raises(GoalreelError, match="needs more than 37 for each"):

@@ -90,7 +90,7 @@ def test_a_games_return_is_what_the_game_paid():
 
 @pytest.mark.slow
 @NEEDS_ALE
-def test_a_game_that_does_not_end_is_truncated_after_five_minutes():
+def test_endless_game_is_truncated_after_five_minutes():
     """Nobody serves: the first ball falls, and no other comes."""
     envs = make_envs(game_settings(BREAKOUT), 3, 1)
     ended = []

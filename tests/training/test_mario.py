@@ -40,7 +40,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
     return said
 
 
-def test_sub_environments_are_the_packages_own_game_four_frames_a_step():
+def test_mario_envs_match_the_package_with_four_frames_a_step():
     """Mario runs to the right, meets his first enemy, and begins anew."""
     ours = f"""
 import json, numpy as np

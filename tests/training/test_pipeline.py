@@ -101,7 +101,7 @@ def same_replays(one: Trainer, other: Trainer) -> bool:
     return all(torch.equal(t, state[name]) for name, t in one.replay.state().items())
 
 
-def test_a_training_that_was_stopped_comes_to_the_weights_of_one_that_was_not(tmp_path):
+def test_resumed_training_yields_uninterrupted_weights(tmp_path):
     """In lock step; the collector plays on. The buffer is written over, once around."""
     whole, stopped = LockStep(), LockStep()
     for turn in range(7):

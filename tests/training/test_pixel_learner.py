@@ -129,7 +129,7 @@ def test_float16_is_scaled_and_an_overflow_changes_no_weight(monkeypatch):
     assert learner.state()["scaler"]["scale"] == 2.0**39 > scale
 
 
-def test_double_q_learning_takes_the_targets_value_of_the_networks_choice():
+def test_double_q_learning_uses_target_value_of_online_choice():
     part = batch(8, 3)
     learner = PixelLearner(settings(), ACTIONS, 1)
     with torch.no_grad():

@@ -70,7 +70,7 @@ def test_config_edit(learned, edit, jobs):
 
 @pytest.mark.slow
 @NEEDS_TORCH
-def test_what_was_trained_is_filmed_by_a_later_run_in_the_same_results(learned, tmp_path):
+def test_later_run_films_trained_network(learned, tmp_path):
     project = learned.copied(tmp_path / "project")
     assert not (project.folder / "results" / "config.yaml").exists(), "they are of no film yet"
     film = config() | {"policy": "{name: pixels, checkpoint: last}", "reaches": "null"}

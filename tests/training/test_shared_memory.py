@@ -145,7 +145,7 @@ def test_no_set_is_seen_half_written():
     assert seen("hasty")[1] > 0, "the check would see it"
 
 
-def test_a_set_that_its_writer_left_unfinished_is_waited_for_while_it_lives():
+def test_reader_waits_for_unfinished_set_of_live_writer():
     weights = {"x": np.zeros(3, np.float32)}
     place = SharedWeights(fields_of(weights))
     place._version[0] += 1  # as in the midst of a set

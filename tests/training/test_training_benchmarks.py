@@ -12,7 +12,7 @@ from goalreel.training.pixels import training  # noqa: E402
 
 
 @pytest.mark.parametrize("vector", [False, True])
-def test_the_plain_replay_samples_the_stacks_that_environments_showed(vector):
+def test_plain_replay_samples_observed_stacks(vector):
     """Also around its end, where old steps are overwritten."""
     settings = plain_dqn.Settings(envs=2, vector=vector, buffer=60, exploration=0)
     player = plain_dqn.Player(settings, plain_dqn.QNetwork("small", 4, 6), 1)

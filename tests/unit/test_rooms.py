@@ -54,7 +54,7 @@ def test_every_module_is_in_a_room():
     assert folders == set(ROOMS)
 
 
-def test_a_room_has_no_more_than_15_modules_and_says_what_it_is_for():
+def test_rooms_have_at_most_15_modules_and_a_docstring():
     for folder in {path.parent for path in PACKAGE.glob("*/**/*.py")}:
         modules = [path for path in folder.glob("*.py") if path.stem != "__init__"]
         assert len(modules) <= 15, folder

@@ -309,7 +309,7 @@ def test_time_limit_and_arguments_go_to_the_environment():
     assert shard("TestPictured-v0", env_kwargs={"length": 9})[1].episodes.steps.tolist() == [9] * 3
 
 
-def test_a_wrapped_environment_is_played_drawn_and_replayed_as_gymnasium_wraps_it(tmp_path):
+def test_wrapped_environment_runs_as_in_gymnasium(tmp_path):
     """The last wrapper changes what `render` gives."""
     wrappers = [
         {"gymnasium.wrappers:RescaleObservation": {"min_obs": -1, "max_obs": 1}},
@@ -340,7 +340,7 @@ def test_a_wrapped_environment_is_played_drawn_and_replayed_as_gymnasium_wraps_i
 
 
 @pytest.mark.parametrize("env", ["TestTold-v0", "TestBytes-v0", "TestSquare-v0"])
-def test_observations_and_actions_of_every_form_come_back_from_the_file(tmp_path, env):
+def test_observations_and_actions_of_any_space_round_trip(tmp_path, env):
     made = shard(env)[1]
     write_trajectories(tmp_path / "t.npz", made)
     back = read_trajectories(tmp_path / "t.npz")

@@ -34,7 +34,7 @@ def options(readme: str) -> dict:
     return yaml.safe_load(readme.split("```yaml\n")[1].split("```")[0])
 
 
-def test_the_card_tells_the_mean_return_and_shows_the_median_episode(project):
+def test_card_shows_mean_return_and_median_episode(project):
     assert "results/card/README.md" in project.run("-j", "2", "card", "all", config=CONFIG)
     results = project.folder / "results"
     folder, table = results / "card", pd.read_csv(results / "episodes.csv")

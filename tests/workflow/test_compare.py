@@ -28,7 +28,7 @@ def tables(project) -> list[pd.DataFrame]:
     return [pd.read_csv(project.folder / run / "episodes.csv") for run in "ab"]
 
 
-def test_the_table_has_what_both_runs_say_of_each_seed_that_they_share(compared):
+def test_compare_table_lists_both_runs_of_each_shared_seed(compared):
     made = pd.read_csv(compared.folder / "results" / "compare" / "compare.csv")
     first, second = tables(compared)
     both = first.merge(second, on="seed", suffixes=("_a", "_b"))
@@ -44,7 +44,7 @@ def test_the_table_has_what_both_runs_say_of_each_seed_that_they_share(compared)
     assert told in compared.output
 
 
-def test_each_half_shows_its_runs_episode_and_the_shorter_one_holds_its_last_frame(compared):
+def test_compare_halves_show_their_runs_and_hold_last_frame(compared):
     folder = compared.folder / "results" / "compare"
     made, runs = pd.read_csv(folder / "compare.csv"), tables(compared)
     with av.open(str(folder / "compare.mp4")) as video:
@@ -75,7 +75,7 @@ def test_runs_that_cannot_be_compared_are_refused_by_name(compared, tmp_path):
     assert "compare: a and c share no seed: theirs are " in told
 
 
-def test_a_comparison_follows_its_runs_and_leaves_the_results_to_others(compared, tmp_path):
+def test_compare_reruns_with_its_runs_and_leaves_them_alone(compared, tmp_path):
     project = compared.copied(tmp_path / "project")
     assert project.jobs("compare", config=COMPARE) == {}
     assert not (project.folder / "results" / "config.yaml").exists()

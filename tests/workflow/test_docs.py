@@ -77,7 +77,7 @@ def runs(name: str, language: str, code: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_block_says_its_language_and_yaml_holds_valid_options(name):
+def test_blocks_name_their_language_and_hold_valid_options(name):
     known = {"sh", "python", "yaml", "text"}
     assert {language for language, _ in blocks(name)} <= known
     for code in (code for language, code in blocks(name) if language == "yaml"):

@@ -46,7 +46,7 @@ def test_a_killed_job_is_reported_as_killed(project):
     assert log.endswith("logs/encode/00000.log") and resume.startswith(RESUME)
 
 
-def test_code_that_changes_during_a_run_is_never_recorded_as_the_planned(project):
+def test_code_edited_during_run_is_not_recorded_as_planned(project):
     config = {"reaches": 4, "shard_size": 1}
     process = project.start("-j", "1", config=config)
     trajectories = project.folder / "results" / "trajectories"

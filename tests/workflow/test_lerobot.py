@@ -54,7 +54,7 @@ def read(folder, template, row, key):
     return folder / template.format(video_key=IMAGE, **numbers)
 
 
-def test_every_field_of_the_published_schema_is_what_the_run_recorded(made):
+def test_lerobot_dataset_fields_equal_the_run(made):
     """Of version 3.0; every frame of a video is decoded at its own time."""
     folder, results = made
     info = json.loads((folder / "meta/info.json").read_text())

@@ -25,7 +25,7 @@ def extended(project):
     return project
 
 
-def test_the_view_of_the_page_is_made_and_only_its_edit_makes_it_again(extended):
+def test_view_of_the_page_is_made_and_reruns_after_its_edit(extended):
     message = extended.run("-j", "2", "mean", config=FEW)
     assert "mean.mp4" in message
     with av.open(str(extended.folder / "results" / "mean.mp4")) as video:

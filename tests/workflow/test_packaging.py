@@ -100,7 +100,7 @@ def test_the_dependencies_name_what_is_imported_and_nothing_else():
 
 
 @pytest.mark.parametrize("environment", ["film", "report", "training"])
-def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions(environment):
+def test_conda_environments_pin_the_imports_of_their_stages(environment):
     text = (REPOSITORY / "envs" / f"{environment}.yaml").read_text(encoding="utf-8")
     packages = set(re.findall(r"^ {6}- (\S+)$", text, re.M))
     stages = [name for name, stage in STAGES.items() if stage.conda == environment]
@@ -114,7 +114,7 @@ def test_a_conda_environment_holds_what_its_stages_import_at_the_pinned_versions
 PUBLIC = {"GoalreelError", "RecordVideo", "film", "open_cache", "read_trajectories", "save_video"}
 
 
-def test_goalreel_offers_its_public_names_alone_and_imports_nothing_for_them():
+def test_package_offers_public_names_and_imports_lazily():
     program = """
 import goalreel, rlcompleter
 offered = rlcompleter.Completer(vars()).attr_matches("goalreel.")

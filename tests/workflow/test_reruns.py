@@ -192,7 +192,7 @@ def done(filmed, tmp_path) -> Project:
     return filmed.copied(tmp_path / "project")
 
 
-def test_snakemake_reruns_what_the_specs_say_after_an_edit_of_the_config(done, sources, base):
+def test_config_edit_reruns_the_jobs_of_changed_specs(done, sources, base):
     edits = {"encode": "{qp: 31}", "overlay": "{title_card: 0}"}
     planned = sources.specs(BASE | {"encode": {"qp": 31}, "overlay": {"title_card": 0}})
     assert done.jobs(config=BASE | edits) == rerun(base, planned) == ENCODE | {"episodes": 1}
@@ -221,7 +221,7 @@ def test_two_values_that_swap_places_are_noticed(once):
     assert encoded.jobs(config=config) == ENCODE | {"episodes": 1}
 
 
-def test_comments_docstrings_and_layout_in_every_file_rerun_nothing(done):
+def test_edited_comments_docstrings_and_layout_rerun_nothing(done):
     for path in (done.folder / "scripts").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         place = text.index('"""') + 3
@@ -233,7 +233,7 @@ def test_comments_docstrings_and_layout_in_every_file_rerun_nothing(done):
     assert done.jobs(config=BASE) == NOTHING
 
 
-def test_neither_a_touch_of_every_source_nor_a_fresh_checkout_reruns_anything(done):
+def test_touched_sources_and_fresh_checkout_rerun_nothing(done):
     for name in SOURCES:
         path = done.folder / name
         for file in [path, *path.rglob("*")]:
@@ -245,7 +245,7 @@ def test_neither_a_touch_of_every_source_nor_a_fresh_checkout_reruns_anything(do
 
 
 @pytest.mark.slow
-def test_growing_by_half_a_shard_twice_makes_the_last_shard_twice(done):
+def test_growth_by_half_a_shard_remakes_the_last_shard(done):
     assert done.jobs(config=BASE | {"reaches": 10}) == ONE_SHARD
     done.run(config=BASE | {"reaches": 10})
     assert done.jobs(config=BASE | {"reaches": 10}) == NOTHING
@@ -257,7 +257,7 @@ def test_growing_by_half_a_shard_twice_makes_the_last_shard_twice(done):
     assert done.jobs(config=BASE | {"reaches": 12}) == END
 
 
-def test_a_deleted_segment_is_made_again_only_when_a_film_needs_it(done):
+def test_deleted_segment_is_rebuilt_only_for_a_new_film(done):
     (done.folder / "results" / "segments" / "00001.mp4").unlink()
     assert done.jobs(config=BASE) == NOTHING
     assert done.jobs(config=BASE | {"reaches": 4}) == END
@@ -266,7 +266,7 @@ def test_a_deleted_segment_is_made_again_only_when_a_film_needs_it(done):
 
 
 @pytest.mark.slow
-def test_a_large_file_made_again_with_the_same_content_reruns_nothing(done):
+def test_large_rebuilt_file_with_same_content_reruns_nothing(done):
     """Snakemake compares contents up to 1 MB unless profiles/default says otherwise."""
     config = {"reaches": 160, "shard_size": 160}
     done.run(config=config)

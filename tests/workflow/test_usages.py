@@ -77,9 +77,7 @@ def test_the_catalogue_finds_what_it_shows():
 
 
 @pytest.mark.slow
-def test_a_wheel_films_in_an_empty_folder_and_serves_a_module_that_is_fetched(
-    tmp_path, user_cache, directly
-):
+def test_wheel_films_and_serves_a_fetched_module(tmp_path, user_cache, directly):
     """Built with the network's hatchling; the packages that it needs are this environment's."""
     source, python = tmp_path / "source", tmp_path / "venv" / "bin" / "python"
     ignore = shutil.ignore_patterns(".venv*", ".git", "results*", ".snakemake", "site")

@@ -94,7 +94,7 @@ def make_policy(seed, env_id, observation_space, action_space):
 """
 
 
-def test_a_factory_makes_a_policy_for_each_episode_that_may_remember(policy):
+def test_make_policy_gives_each_episode_its_own_state(policy):
     made, env, space = policy(FACTORY), gymnasium.make("CartPole-v1"), {"np": np}
     exec(FACTORY, space)  # noqa: S102 - as a file would
     spaces = env.observation_space, env.action_space
@@ -136,7 +136,7 @@ def act(observations):
 """
 
 
-def test_a_network_plays_one_row_at_a_time_where_batches_round_differently(policy):
+def test_unbatched_network_plays_one_row_at_a_time(policy):
     """In NumPy 2.4 on x86-64 these products differ in the last bit; elsewhere they may not."""
     made = policy("ROWS = 1\n" + NETWORK, batch=False)
     made.check(PENDULUM)
@@ -184,7 +184,7 @@ def act(observations):
 """
 
 
-def test_a_policy_that_raises_shows_its_own_traceback_and_the_observation(policy, tmp_path):
+def test_raising_policy_shows_traceback_and_observation(policy, tmp_path):
     said = refused(policy(RAISES), CARTPOLE)
     lines = said.splitlines()
     assert "mine.py: act raised KeyError for the observation" in lines[0]

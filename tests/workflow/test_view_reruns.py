@@ -49,7 +49,7 @@ def test_every_video_has_its_index_first(viewed):
         assert content.index(b"moov") < content.index(b"mdat"), path
 
 
-def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
+def test_snakemake_report_holds_page_plots_and_tables(done):
     done.run("report", "--report", "report.zip", config=VIEWED)
     with zipfile.ZipFile(done.folder / "report.zip") as archive:
         held = {Path(name).name for name in archive.namelist()}
@@ -59,7 +59,7 @@ def test_snakemakes_own_report_holds_the_page_the_plots_and_the_tables(done):
 
 
 @pytest.mark.slow
-def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done):
+def test_views_have_same_bytes_on_one_core_and_alone(viewed, done):
     def made(project: Project) -> dict[str, str]:
         """Return the hashes without the page, which tells times, and Snakemake's own marks."""
         apart = ("report/index.html", "report/SHA256SUMS")
@@ -73,7 +73,7 @@ def test_the_views_are_the_same_from_one_core_and_a_run_of_its_own(viewed, done)
 
 
 @pytest.mark.parametrize("folder", ["clips", "report"])
-def test_a_users_file_in_a_folder_that_is_made_anew_is_named_and_kept(done, folder):
+def test_user_file_in_rebuilt_folder_is_named_and_kept(done, folder):
     mine = done.folder / "results" / folder / "notes" / "mine.txt"
     mine.parent.mkdir()
     mine.write_text("mine")

@@ -37,7 +37,7 @@ def project_files(name: str) -> list[Path]:
     ]
 
 
-def test_every_job_has_its_log_and_benchmark_and_nothing_is_written_elsewhere(filmed):
+def test_jobs_write_logs_and_benchmarks_only_in_results(filmed):
     results = filmed.folder / "results"
     rules, shards = ("simulate", "render", "encode"), ("00000", "00001")
     names = {f"{rule}/{shard}" for rule in rules for shard in shards}

@@ -136,7 +136,7 @@ def test_every_frame_is_what_its_picture_decodes_to_alone(films, name, decoder):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_film_has_each_frame_once_at_its_time_and_one_keyframe_an_episode(films, name):
+def test_film_has_each_frame_once_and_keyframe_per_episode(films, name):
     film = films[name]
     with av.open(str(film.path)) as container:
         (stream,) = container.streams.video
@@ -216,7 +216,7 @@ def test_an_order_can_be_patched_into_any_slice(data, first, qp, count):
     assert bytes(sample) == len(expected).to_bytes(4, "big") + expected
 
 
-def test_the_whole_film_has_its_parameter_sets_once_and_its_texts(filmed):
+def test_film_has_parameter_sets_once_and_its_texts(filmed):
     results = filmed.folder / "results"
     table = pd.read_csv(results / "episodes.csv")
     index = read_index(results / "film.mp4")

@@ -97,7 +97,7 @@ def test_every_frame_is_shown_in_order(tmp_path, monkeypatch, size, scale, capti
                 assert np.array_equal(now[rows], shown[number - 1][rows])
 
 
-def test_a_content_looks_the_same_wherever_and_whenever_it_is_shown(tmp_path):
+def test_block_decodes_alike_at_any_place_and_time(tmp_path):
     cache = cache_of(tmp_path / "c.npz", (64, 80), lengths=(60, 60))
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")
     shown = [planes(picture)[0] for picture in decoded(tmp_path / "f.mp4", cache)]

@@ -42,7 +42,7 @@ def coded_atlas(atlas) -> CodedAtlas:
     return coded(atlas, parse_spec(canonical({"stage": "coded_atlas", "config": {}})))
 
 
-def test_a_coded_atlas_is_what_was_written_and_gives_the_same_bytes(coded_atlas, tmp_path):
+def test_coded_atlas_round_trip_gives_same_bytes(coded_atlas, tmp_path):
     write_coded_atlas(tmp_path / "c.npz", coded_atlas)
     found = read_coded_atlas(tmp_path / "c.npz")
     assert list(found.slices.items()) == list(coded_atlas.slices.items())
@@ -145,7 +145,7 @@ def test_many_new_blocks_are_assembled_where_that_is_asked():
     assert asked.settings["encoder"] == "blocks" and not asked.reason
 
 
-def test_x264_takes_its_settings_from_the_options_or_else_from_the_quality():
+def test_x264_settings_come_from_options_or_quality():
     chosen = choose(config(encode={"encoder": "x264", "crf": 20.0, "preset": "slow"}))
     assert chosen.label == "x264, preset slow, crf 20.0" and chosen.reason == ""
     for quality in ("small", "balanced", "best"):
@@ -160,7 +160,7 @@ HEIGHTS = [120, 160, 176, 240, 404, 406]
 
 
 @pytest.mark.parametrize("width", SIDES)
-def test_a_hud_and_a_caption_fit_only_where_the_car_leaves_them_room(width):
+def test_hud_and_caption_fit_only_if_the_car_leaves_room(width):
     told = set()
     for height in HEIGHTS:
         style = VectorStyle(DISCRETE, (width, height), PALETTES["light"])

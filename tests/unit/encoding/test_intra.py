@@ -11,7 +11,7 @@ from goalreel.h264.slices import SliceHeader, slice_nal
 
 @pytest.mark.parametrize("thorough", [False, True])
 @pytest.mark.parametrize("qp", [1, 10, 20, 51])
-def test_slices_hold_no_macroblock_that_depends_on_its_place_in_the_bytes(qp, thorough):
+def test_slices_hold_no_position_dependent_macroblock(qp, thorough):
     """I_PCM is what x264 likes best for noise; headers of other lengths would move it."""
     rng = np.random.default_rng(1)
     noise = rng.integers(0, 256, (2, 48, 64), dtype=np.uint8)

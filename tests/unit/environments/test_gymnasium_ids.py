@@ -41,7 +41,7 @@ MISSING = {
 }
 
 
-def test_an_id_of_a_package_that_is_missing_names_what_to_install():
+def test_id_of_missing_package_names_the_installation():
     answers = said_by(ASK, *MISSING).splitlines()
     for (env, command), answer in zip(MISSING.items(), answers, strict=True):
         assert command in answer and env in answer
@@ -75,12 +75,12 @@ def test_an_id_of_another_version_names_the_one_to_type(env, other):
 
 
 @pytest.mark.parametrize("env", ["PongNoFrameskip-v4", "Breakout-v0", "ale_py:Breakout-v4"])
-def test_ataris_older_ids_are_found_without_their_package_before_them(env):
+def test_older_atari_ids_are_found_without_package_prefix(env):
     pytest.importorskip("ale_py")
     assert find_spec(env)[0].id == env.rpartition(":")[2]
 
 
-def test_a_module_that_is_nowhere_is_named_with_the_places_that_were_searched():
+def test_missing_module_is_named_with_searched_places():
     for env, missing in [("nowhere_env:Light-v0", "nowhere_env"), ("no.where:A-v0", "no")]:
         ((_, message),) = environment_errors(env, {})
         assert f"no module '{missing}' in {Path.cwd()}, where snakemake runs" in message

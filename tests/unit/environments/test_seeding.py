@@ -48,6 +48,6 @@ def test_dropping_sub_environments_leaves_the_others_draws(kept):
     assert alone.tolist() == together[kept].tolist()
 
 
-def test_uniform_draws_are_numpys_also_where_a_compiler_fuses_them():
+def test_uniform_draws_equal_numpy_with_fused_operations():
     drawn = np.arange(500) * 7, np.array([-0.6, -np.pi]), np.array([-0.4, np.pi])
     assert np.array_equal(seeding.uniform(*drawn), seeding._numpys_uniform(*drawn))

@@ -138,7 +138,7 @@ def test_a_cached_shard_takes_at_most_200_bytes_a_frame(tmp_path, atlases):
         assert (tmp_path / "f.npz").stat().st_size / len(cache) <= 200
 
 
-def test_a_recording_that_unpacks_to_more_than_memory_takes_is_refused(tmp_path, monkeypatch):
+def test_recording_rejects_arrays_beyond_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("goalreel.simulation.recording_file._MAX_BYTES", 1000)
     np.savez_compressed(tmp_path / "r.npz", episode=np.zeros(1000), seed=np.zeros(1000))
     with pytest.raises(GoalreelError, match=r"r\.npz .* unpacks to 16,256 bytes; allowed: 1,000"):

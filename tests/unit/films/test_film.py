@@ -20,7 +20,7 @@ def join(shards, film, title="t", comment="{}", fps=30, cards=0):
     return concatenate(segments, trajectories, film, fps, cards, "reach", title, comment)
 
 
-def test_film_is_the_sum_of_its_segments_with_a_chapter_for_each_episode(atlases, tmp_path):
+def test_film_joins_segments_with_a_chapter_per_episode(atlases, tmp_path):
     folder = tmp_path / HARSH
     folder.mkdir()
     shards = [shard(folder, atlases, i, range(2 * i, 2 * i + 2)) for i in range(3)]

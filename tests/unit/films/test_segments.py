@@ -106,7 +106,7 @@ def test_at_constant_qp_no_frame_depends_on_its_shard(atlases, tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(whole, split, strict=True))
 
 
-def test_the_same_frames_give_the_same_bytes_wherever_they_are_written(cache, tmp_path):
+def test_segments_of_same_frames_have_same_bytes_anywhere(cache, tmp_path):
     for folder in (tmp_path, tmp_path / HARSH):
         encode_segment(cache, folder / "s.mp4", 30, QP, "{}")
     assert (tmp_path / "s.mp4").read_bytes() == (folder / "s.mp4").read_bytes()

@@ -52,7 +52,7 @@ def test_tables_tell_of_every_episode_its_seed_and_place(filmed):
     assert np.allclose([float(start) for start in starts], table["start_s"] - cards, atol=1e-9)
 
 
-def test_the_films_first_frame_of_an_episode_shows_its_reset_state(filmed):
+def test_first_frame_of_episode_shows_reset_state(filmed):
     """The table alone leads to the picture: Gymnasium is reset with the row's seed."""
     import gymnasium
 
@@ -66,7 +66,7 @@ def test_the_films_first_frame_of_an_episode_shows_its_reset_state(filmed):
     assert np.abs(shown - env.render())[35:].mean() < 1, "below the caption"
 
 
-def test_attempts_table_has_the_failed_ones_and_any_row_can_be_replayed(project):
+def test_attempts_table_has_failures_and_every_row_replays(project):
     policy = "{name: pump, epsilon: 0.45}"
     project.run(config={"reaches": 5, "shard_size": 5, "policy": policy})
     attempts = pd.read_csv(project.folder / "results" / "attempts.csv")

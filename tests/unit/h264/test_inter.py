@@ -161,7 +161,7 @@ def stream_in_turn(case: dict) -> bytes:
 
 @QUICK
 @given(cases())
-def test_any_patch_decodes_and_leaves_all_other_macroblocks_as_they_are(case):
+def test_patch_decodes_and_keeps_other_macroblocks(case):
     name, patches, region = case["name"], case["patches"], case["region"]
     found = strictly(stream_in_turn(case))
     assert len(found) == 1 + len(patches)

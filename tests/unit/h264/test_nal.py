@@ -179,7 +179,7 @@ def test_another_coding_by_x264_than_asked_for_is_noticed(more):
         read_slices(x264(more), SIZE, 40)
 
 
-def test_strings_of_bits_are_joined_wherever_they_begin_and_whatever_is_around_them():
+def test_bit_strings_join_at_any_offset():
     rng = np.random.default_rng(1)
     data = rng.integers(0, 256, 64, np.uint8)
     starts, lengths = rng.integers(0, 400, (500, 3)), rng.integers(0, 80, (500, 3))

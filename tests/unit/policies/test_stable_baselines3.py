@@ -258,7 +258,7 @@ def test_a_model_of_another_algorithm_is_refused(trained):
 
 
 @pytest.mark.slow
-def test_ataris_usual_training_has_the_same_observations_by_wrappers():
+def test_wrappers_give_observations_of_make_atari_env():
     """The wrappers of the page on environments, held against Stable-Baselines3's own helper."""
     pytest.importorskip("ale_py")
     pytest.importorskip("cv2")

@@ -97,7 +97,7 @@ def test_a_spec_by_hand_takes_what_it_is_given(shards):
     check_inputs(parse_spec(json.dumps(spec)), {"trajectories": shards})
 
 
-def test_the_plan_of_a_stage_holds_what_its_inputs_were_planned_with():
+def test_stage_plan_holds_plans_of_its_inputs():
     plan, other = specs_of(), specs_of(render={"style": "vector"})
     before, after = (
         json.loads(s.spec("encode", of_shard(0)))["input_digests"] for s in (plan, other)

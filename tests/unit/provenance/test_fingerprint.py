@@ -172,7 +172,7 @@ def test_any_change_of_a_source_is_seen(scripts, monkeypatch, name):
     assert sources_as_noted(scripts) is False
 
 
-def test_a_job_refuses_a_spec_of_other_code_unless_the_sources_were_noted(monkeypatch):
+def test_job_rejects_spec_of_other_code_without_noted_sources(monkeypatch):
     """The check by syntax trees is left out where, and only where, the bytes are the planned."""
     scripts = REPOSITORY / "scripts"
     spec = json.dumps({"stage": "atlas", "config": {}, "code": "0" * 64})

@@ -160,9 +160,7 @@ def test_a_bad_frame_is_told_and_the_environment_goes_on(tmp_path):
     ("script", "message"),
     [*BROKEN, ("head -c 99 >&2 2> /dev/null; echo 'No space left' >&2; exit 1", "No space left")],
 )
-def test_a_broken_encoder_is_an_error_from_step_or_close_and_leaves_no_file(
-    tmp_path, monkeypatch, script, message
-):
+def test_broken_encoder_raises_and_leaves_no_file(tmp_path, monkeypatch, script, message):
     fake_ffmpeg(tmp_path, monkeypatch, script)
     env = RecordVideo(Noise((400, 600)), str(tmp_path / "out"))
     with pytest.raises(GoalreelError, match=message):
@@ -198,7 +196,7 @@ def test_an_exception_amid_a_write_shifts_no_frame(tmp_path):
     assert interrupts and len(shown) == counted and shown == sorted(set(shown))
 
 
-def test_a_finished_video_is_told_with_the_outcome_of_its_episode(tmp_path):
+def test_on_video_gets_the_outcome_of_the_episode(tmp_path):
     """In `info`, in a JSON file and in the file's name: what Gymnasium's step and reset said."""
     told, played = [], []
     env = RecordVideo(

@@ -94,7 +94,7 @@ os.kill(other, signal.SIGKILL)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_neither_ends_nor_holds_up_its_parents_video(tmp_path):
+def test_forked_child_does_not_affect_video_of_parent(tmp_path):
     process = ending(tmp_path, PROGRAM + FORK)
     _, err = process.communicate()
     assert (process.returncode, err) == (0, "")

@@ -126,7 +126,7 @@ def test_no_frames_are_a_warning_and_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_same_frames_give_the_same_bytes_from_a_list_and_from_a_stream(tmp_path):
+def test_save_video_gives_same_bytes_for_list_and_stream(tmp_path):
     frames = noise(20)
     for name, given_frames in [("a", frames), ("b", iter(frames)), ("c", np.array(frames))]:
         save_video(given_frames, tmp_path / name, step_trigger=always, video_length=8, fps=30)
@@ -196,7 +196,7 @@ def test_a_bad_setting_is_told_before_a_frame_is_made(tmp_path, options, message
         save_video(frames(), tmp_path, **{"fps": 30} | options)
 
 
-def test_the_bar_goes_to_standard_error_and_without_it_all_is_quiet(tmp_path, capfd):
+def test_progress_bar_uses_stderr_only_if_asked(tmp_path, capfd):
     for given_frames in (list, iter):
         save_video(given_frames(noise(3)), tmp_path, fps=30)
         assert capfd.readouterr() == ("", "")

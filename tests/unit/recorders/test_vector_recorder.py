@@ -207,7 +207,7 @@ def test_without_autoreset_reset_masks_begin_episodes(tmp_path):
         assert np.array_equal(frames, whole(index, episode)[: len(frames)])
 
 
-def test_environments_that_draw_all_at_once_are_recorded_one_by_one(tmp_path):
+def test_batch_rendering_environments_get_separate_videos(tmp_path):
     envs = gymnasium.make_vec(
         "CartPole-v1", 3, render_mode="rgb_array", vectorization_mode="vector_entry_point"
     )

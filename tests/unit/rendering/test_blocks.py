@@ -56,9 +56,7 @@ def test_every_picture_comes_back_in_any_order(tmp_path, monkeypatch, size):
     ],
     ids=str,
 )
-def test_planes_that_are_kept_are_those_of_the_whole_enlarged_frame(
-    tmp_path, monkeypatch, size, scale, bands
-):
+def test_kept_planes_equal_those_of_the_scaled_frame(tmp_path, monkeypatch, size, scale, bands):
     monkeypatch.setattr(blocks, "_MAX_PICTURES", 7)
     frames = pictures(size, 40)
     cache, _ = framed(drawn(tmp_path / "c.npz", frames), scale, *bands)
@@ -76,7 +74,7 @@ def test_planes_that_are_kept_are_those_of_the_whole_enlarged_frame(
             assert np.array_equal(shown, wanted[number])
 
 
-def test_a_group_ends_before_it_has_too_many_blocks_and_begins_with_a_whole_picture(monkeypatch):
+def test_group_limits_blocks_and_begins_with_whole_frame(monkeypatch):
     monkeypatch.setattr(blocks, "_MAX_BLOCKS", 100)
     frames = [np.random.default_rng(i).integers(0, 256, (64, 80, 3), np.uint8) for i in range(30)]
     groups = list(groups_of(iter(frames)))
@@ -91,7 +89,7 @@ def test_a_group_ends_before_it_has_too_many_blocks_and_begins_with_a_whole_pict
         first += group.count
 
 
-def test_equal_blocks_are_kept_once_and_equal_pictures_cost_nothing():
+def test_equal_blocks_and_frames_are_stored_once():
     still = np.zeros((160, 160, 3), np.uint8)
     moving = [still.copy() for _ in range(40)]
     for number, frame in enumerate(moving):
@@ -102,7 +100,7 @@ def test_equal_blocks_are_kept_once_and_equal_pictures_cost_nothing():
     assert group.changes.shape[1] == 100 + 2 * 9
 
 
-def test_memory_follows_the_blocks_of_a_group_not_the_number_of_frames(tmp_path):
+def test_memory_depends_on_blocks_and_not_on_frames(tmp_path):
     def peak(frames):
         base = np.random.default_rng(0).integers(0, 256, (128, 128, 3), np.uint8)
 

@@ -9,7 +9,7 @@ from goalreel.rendering.captions import CHARACTERS, caption, check_template
 from goalreel.rendering.text import draw_text
 
 
-def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn():
+def test_captions_accept_exactly_the_characters_of_the_font():
     font = ImageFont.load_default(40)
     missing = font.getmask("雪").getbbox(), bytes(font.getmask("雪"))
     for character in CHARACTERS.strip():
@@ -22,7 +22,7 @@ def test_pillows_font_has_every_character_that_is_allowed_and_no_other_is_drawn(
         )
 
 
-def test_a_long_line_is_set_smaller_and_never_wider_than_its_room():
+def test_long_line_is_scaled_to_fit_its_room():
     text = "Reach 999999 · seed 9007199254740991 · 200 steps"
     wide = draw_text(text, 18, (0, 0, 0), (255, 255, 255))
     narrow = draw_text(text, 18, (0, 0, 0), (255, 255, 255), width=300)

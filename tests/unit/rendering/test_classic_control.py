@@ -24,7 +24,7 @@ def check(artist: Artist, pictures: list[np.ndarray], states: list, actions: lis
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", IDS)
-def test_pictures_are_those_of_gymnasium_from_the_reset_to_the_end(name, monkeypatch):
+def test_frames_equal_gymnasium_from_reset_to_end(name, monkeypatch):
     monkeypatch.setattr(
         classic_control_scene, "_MAX_PLANS", 40
     )  # plans are forgotten, and drawn anew

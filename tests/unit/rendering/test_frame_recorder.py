@@ -165,9 +165,7 @@ def test_unchecked_environment_is_played_and_drawn_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("slow", ["drawing", "stepping"])
-def test_what_fails_is_drawn_only_where_drawing_costs_less_than_stepping_again(
-    tmp_path, monkeypatch, slow
-):
+def test_failed_attempts_render_only_if_cheaper_than_replay(tmp_path, monkeypatch, slow):
     """Time is counted in calls, so that the test does not depend on the machine."""
     cost = {"drawing": (100, 1), "stepping": (1, 100)}[slow]
     clock = lambda: cost[0] * CALLS["render"] + cost[1] * CALLS["step"]  # noqa: E731

@@ -52,7 +52,7 @@ def test_between_caption_and_hud_every_frame_is_gymnasiums(trajectories, shown):
             assert np.array_equal(shown[frame][TOP:BOTTOM], picture[TOP:BOTTOM])
 
 
-def test_an_episodes_caption_stays_from_its_card_to_its_end_and_is_its_own(shown):
+def test_caption_stays_for_its_whole_episode(shown):
     captions = []
     for episode in range(3):
         frames = shown[shown.episode(episode).start : shown.episode(episode).stop]
@@ -114,7 +114,7 @@ def drawn_like(trajectories, path, size) -> tuple[FrameCache, np.ndarray]:
     return replace(cache, source=trajectories.digest()), frames
 
 
-def test_other_environments_have_text_in_bands_and_hold_their_first_frame(trajectories, tmp_path):
+def test_other_environments_get_bands_and_hold_first_frame(trajectories, tmp_path):
     cache, frames = drawn_like(trajectories, tmp_path / "c.npz", (30, 40))
     texts = captions("{seed}: {steps} steps", trajectories, "Other-v0", "reach")
     shown = overlaid(cache, trajectories, "Other-v0", texts, True, 2, 16)
@@ -159,12 +159,12 @@ def test_a_band_holds_its_text_whatever_its_width(trajectories, tmp_path, size):
     ("size", "scale"),
     [((210, 160), 3), ((400, 600), 1), ((320, 64), 1), ((319, 64), 2), ((100, 1000), 1)],
 )
-def test_small_pictures_are_enlarged_to_480_rows_within_1920_columns(size, scale):
+def test_small_frames_scale_to_480_rows_within_1920_columns(size, scale):
     assert fitting_scale(size) == scale
 
 
 @pytest.mark.parametrize("size", [(160, 120), (192, 128), (240, 160), (1080, 1920), (160, 2160)])
-def test_the_huds_parts_never_cover_each_other_nor_leave_the_picture(trajectories, size):
+def test_hud_parts_stay_apart_and_inside_the_frame(trajectories, size):
     width, height = size
     canvas = Canvas(np.full((height, width, 3), 255, np.uint8))
     layers = hud_layers(canvas, track_rows(canvas.background), trajectories, DISCRETE)

@@ -49,7 +49,7 @@ def test_whole_episodes_equal_env_render(env, atlases):
 
 
 @ENVS
-def test_a_picture_that_the_atlas_lacks_is_drawn_where_it_is_needed(env, atlases):
+def test_frame_missing_from_atlas_is_drawn(env, atlases):
     shard = simulated(env, range(1), {"name": "pump", "epsilon": 0.0})
     whole = rendered(shard, atlases, env)
     atlas = atlases[env]

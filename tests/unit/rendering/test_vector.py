@@ -61,7 +61,7 @@ def drawn_positions(low, high, count):
     return MIN_POSITION + (vector().keys(positions)[:, 0] + 0.5) / 4 / SCALE
 
 
-def test_a_position_is_drawn_an_eighth_of_a_pixel_from_where_it_is_at_most():
+def test_drawn_car_is_within_an_eighth_of_a_pixel():
     positions = np.random.default_rng(0).uniform(-1.2, 0.6, 100_000)
     keys = vector().keys(positions)
     drawn = (keys[:, 0] + 0.5) / 4
@@ -82,7 +82,7 @@ def car_axes(position):
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_car_and_wheels_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
+def test_car_and_wheels_match_gymnasium_within_half_a_pixel(env):
     positions = drawn_positions(-1.13, 0.35, 200)  # the whole car in the picture, off the flag
     theirs = drawn_by_gymnasium(env, positions)
     bare = next(theirs)
@@ -114,7 +114,7 @@ def test_car_and_wheels_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
 
 
 @pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS])
-def test_hill_and_flag_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
+def test_hill_and_flag_match_gymnasium_within_half_a_pixel(env):
     their = next(drawn_by_gymnasium(env, []))
     ((mine, _),) = pictures(vector(env), np.zeros(1))
     lines = [shares(mine, LIGHT.line[0], 190), shares(their, 0, 255)]
@@ -135,7 +135,7 @@ def test_hill_and_flag_stand_where_gymnasium_draws_them_to_half_a_pixel(env):
 @pytest.mark.parametrize(
     ("size", "palette"), [(SIZES[0], "dark"), *((size, "light") for size in SIZES)], ids=str
 )
-def test_pictures_have_the_size_and_nothing_but_the_flag_in_the_rows_for_text(size, palette):
+def test_frames_keep_text_rows_free_except_for_the_flag(size, palette):
     style = vector(size=size, palette=palette)
     track, boxes = style.draw(style.all_keys()[:: 10 if size[0] <= 600 else 80])
     assert track.shape == (size[1], size[0], 3) and track.dtype == np.uint8
@@ -155,7 +155,7 @@ def test_pictures_have_the_size_and_nothing_but_the_flag_in_the_rows_for_text(si
     assert changed[: above + 3].any() or size[0] > 600
 
 
-def test_the_scene_goes_on_to_the_borders_and_stays_in_the_middle():
+def test_scene_is_centered_and_reaches_the_borders():
     wide, scene = vector(size=(1200, 400)), vector()
     ((whole, _),), ((middle, _),) = (pictures(s, np.array([-0.3])) for s in (wide, scene))
     # Antialiasing at the scene's own borders knows of its neighbours.

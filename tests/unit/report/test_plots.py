@@ -37,7 +37,7 @@ def draw(results, folder, **environment) -> list:
     return list(read_sums(folder / "plots" / SUMS))
 
 
-def test_plots_tell_what_the_tables_hold_in_the_same_bytes_each_time(filmed, tmp_path):
+def test_plots_show_the_tables_in_reproducible_bytes(filmed, tmp_path):
     results, rc = filmed.folder / "results", tmp_path / "matplotlibrc"
     made = draw(results, tmp_path / "first")
     steps = pd.read_csv(results / "episodes.csv")["steps"]
@@ -102,9 +102,7 @@ def test_plots_of_a_long_run_show_some_episodes_and_say_so(tmp_path, monkeypatch
     assert f"60 of {len(table)} attempts reached the goal" in captions["reach_rate"]
 
 
-def test_a_sample_has_reaches_of_all_shards_and_no_more_than_can_be_told_apart(
-    tmp_path, monkeypatch
-):
+def test_plot_sample_is_small_and_covers_all_shards(tmp_path, monkeypatch):
     paths = [tmp_path / f"{number:05d}.npz" for number in range(3)]
     for number, path in enumerate(paths):
         write_trajectories(path, simulated(reaches=range(5 * number, 5 * number + 5)))

@@ -338,7 +338,7 @@ def test_a_film_that_the_browser_cannot_play_is_said_to_be_so(driver, report, tm
     assert "cannot play film.mp4" in one(driver, "#broken").text
 
 
-def test_the_same_inputs_give_the_same_bytes_and_the_film_takes_no_room(filmed, plots, tmp_path):
+def test_report_is_reproducible_and_links_the_film(filmed, plots, tmp_path):
     results, kept = filmed.folder / "results", tmp_path / "two"
     killed = tmp_path / f".two.goalreel-{socket.gethostname()}-99999999-killed"
     killed.mkdir()  # left by a run that was killed
@@ -375,9 +375,7 @@ HOSTILE += """<img src=x onerror="document.title = 'run'">"""
 
 
 @pytest.mark.slow
-def test_names_of_any_kind_and_scripts_that_get_into_the_page_do_not_run(
-    driver, filmed, plots, tmp_path
-):
+def test_page_runs_no_script_from_names_or_texts(driver, filmed, plots, tmp_path):
     config = {"env": HOSTILE, "policy": {"name": "file", "file": HOSTILE}}
     folder = written(tmp_path / "report", filmed.folder / "results", plots, **config)
     driver.get_log("browser")

@@ -154,7 +154,7 @@ def test_a_slot_is_filled_by_its_first_attempt_that_reaches():
     assert len(reached) == len(tried.reach)
 
 
-def test_open_slots_after_max_attempts_are_an_error_that_says_what_to_change():
+def test_open_reaches_after_max_attempts_raise_with_a_fix():
     with pytest.raises(GoalreelError) as error:
         simulated(reaches=range(10), policy={"name": "random", "epsilon": 0.0}, attempts=3)
     said = str(error.value)

@@ -83,7 +83,7 @@ def test_the_targets_that_verify_prints_make_everything_again(done):
     assert (results / "verify.csv").read_text().startswith("stage,files,frames,bytes,verdict\n")
 
 
-def test_checksums_are_read_by_sha256sum_and_name_nothing_outside(tmp_path):
+def test_checksums_fit_sha256sum_and_name_nothing_outside(tmp_path):
     folder = tmp_path / "clips"
     (folder / "deep").mkdir(parents=True)
     odd = "odd \udcff é"  # a byte that is no UTF-8

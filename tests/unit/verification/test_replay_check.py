@@ -43,7 +43,7 @@ def filmed(tmp_path):
     return run
 
 
-def test_a_picture_a_reward_and_an_observation_are_found_with_their_step(filmed):
+def test_replay_check_reports_the_step_of_a_difference(filmed):
     made, trajectories, frames = filmed(env="Acrobot-v1", max_steps=6)
     with_another_pixel(frames, int(made.offsets[1]) + 4)
     assert difference(trajectories, frames) == (
@@ -60,7 +60,7 @@ def test_a_picture_a_reward_and_an_observation_are_found_with_their_step(filmed)
         assert path == trajectories and f"{place}Gymnasium gives the {what}" in fault
 
 
-def test_the_workflow_plays_every_shard_again_and_removes_what_differs(project):
+def test_verify_replays_every_shard_and_removes_differing_ones(project):
     config = {"env": "CartPole-v1", "success": 0, "max_steps": 12, "reaches": 3, "shard_size": 2}
     config["policy"] = "{name: random}"
     said = project.run("-j", "2", "verify", config=config)

@@ -128,7 +128,7 @@ def test_clips_are_those_of_gymnasiums_save_video(
         assert [checksum(frame) for frame in decoded(folder / name)] == frames, name
 
 
-def test_clips_of_what_gymnasium_draws_are_its_frames_whether_filmed_or_not(tmp_path):
+def test_clips_hold_gymnasium_frames_of_any_episode(tmp_path):
     config = {"env": "CartPole-v1", "max_steps": 20, "policy": {"name": "random"}}
     environment, spec = make_environment(config), parse_spec(json.dumps({"config": config}))
     made, _ = film(tmp_path / "f.npz", environment, range(3), 16, attempts=99, spec=spec)
@@ -185,7 +185,7 @@ def test_step_triggers_beyond_the_run_select_nothing():
     assert chosen_steps({"every": 40}, 100).tolist() == [0, 40, 80]
 
 
-def test_a_trigger_that_selects_nothing_is_a_warning_and_no_crash(project):
+def test_clips_warn_if_trigger_selects_nothing(project):
     config = {"reaches": 2, "shard_size": 2, "clips": "{episode_trigger: [999]}"}
     results = project.folder / "results"
     assert "0 clips of 2 episodes" in project.run("clips", config=config)

@@ -110,7 +110,7 @@ def played_of(folder, number: int, env: str):
     return played(env, int(shard.episodes.seed[0]), shard.episode(0)[1])
 
 
-def test_the_program_films_pages_in_order_with_a_keyframe_at_each_start(files, filmed, tmp_path):
+def test_grid_films_pages_in_order_with_a_keyframe_each(files, filmed, tmp_path):
     """The pages are built again here, from whole frames."""
     spec = spec_of(LOSSLESS)
     arguments = ["--trajectories", str(files[0][0]), "--frames", str(files[1][0])]

@@ -72,7 +72,7 @@ def played(step, seed):
     yield terminated
 
 
-def test_attempts_are_gymnasiums_pictures_under_their_label_after_a_card(film, atlases):
+def test_learning_film_shows_gymnasium_frames_below_labels(film, atlases):
     track = atlases[DISCRETE].background[LABEL_HEIGHT:]
     for row in rows_of(film):
         *pictures, reached = played(row["checkpoint_step"], row["seed"])
@@ -167,7 +167,7 @@ def learner_of(env, folder):
 
 
 @pytest.mark.parametrize(("env", "scale"), [("CartPole-v1", 1), ("ALE/Freeway-v5", 3)])
-def test_where_gymnasium_plays_an_age_has_its_pictures_beneath_a_caption(env, scale, tmp_path):
+def test_learning_film_of_gymnasium_env_has_frames_and_caption(env, scale, tmp_path):
     """In the run's own way: its arguments, its time limit, its title cards."""
     policy, learner = learner_of(env, tmp_path)
     config = EPISODES | {"env": env, "env_kwargs": KWARGS[env], "learner": policy}

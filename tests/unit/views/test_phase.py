@@ -57,7 +57,7 @@ def around(points: np.ndarray, radius: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("env", ENVS)
-def test_a_state_is_inked_from_its_step_on_and_the_goal_is_marked(env, tmp_path):
+def test_phase_inks_states_from_their_step_and_marks_goal(env, tmp_path):
     trajectory = simulated(env, range(1))
     trails = read_trails(written(tmp_path, trajectory), env)
     ink = inked(trails)
@@ -91,7 +91,7 @@ def test_lines_only_grow_and_heads_stand_at_the_states(tmp_path):
     assert frames[-1].sum() > 20 * frames[0].sum()
 
 
-def test_of_many_trajectories_some_are_drawn_and_the_picture_says_so(tmp_path, monkeypatch):
+def test_phase_draws_and_labels_a_sample_of_trajectories(tmp_path, monkeypatch):
     monkeypatch.setattr(phase, "MAX_TRAILS", 4)
     shards = [simulated(reaches=range(i, i + 3)) for i in (0, 3, 6)]
     trails = read_trails(written(tmp_path, *shards), DISCRETE)

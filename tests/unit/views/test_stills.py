@@ -51,7 +51,7 @@ def cache_of(frames: list[np.ndarray]) -> FrameCache:
     return FrameCache(frames[0], (layer,), np.array([0, len(frames)]))
 
 
-def test_the_median_reach_is_the_median_and_the_rows_are_the_tables(files, filmed):
+def test_stills_choose_the_median_reach_of_the_table(files, filmed):
     steps = [s for path in files[0] for s in read_trajectories(path).episodes.steps.tolist()]
     row = filmed.median().row
     assert row["steps"] == statistics.median_low(steps) and row["reached"] is True
@@ -74,7 +74,7 @@ def test_failed_episodes_are_not_counted_unless_all_failed(filmed):
     assert with_reached([False] * 7).ranked() == filmed.ranked()
 
 
-def test_the_contact_sheet_shows_first_middle_and_last_frame_of_the_chosen(files, filmed):
+def test_contact_sheet_shows_first_middle_and_last_frames(files, filmed):
     chosen = [6, 3, 4]
     sheet = draw_sheet(filmed, chosen)
     line = (sheet == (201, 206, 214)).all(axis=2)  # which encloses thumbnails
@@ -88,7 +88,7 @@ def test_the_contact_sheet_shows_first_middle_and_last_frame_of_the_chosen(files
             assert np.array_equal(sheet[top + 1 : bottom, left + 1 : right], expected)
 
 
-def test_the_poster_has_the_last_frame_of_the_median_in_front_of_fainter_ones(files, filmed):
+def test_poster_shows_last_frame_over_fainter_ones(files, filmed):
     episode = filmed.median()
     frames, cache = played(files, episode.row["reach"]), episode.cache
     picture = stroboscope(cache, episode.frames)
@@ -134,7 +134,7 @@ def shown_by(data: bytes) -> tuple[list[np.ndarray], int]:
 
 
 @pytest.mark.parametrize("fps", [30, 240])
-def test_the_preview_is_the_median_reach_to_the_pixel_and_keeps_its_time(files, filmed, fps):
+def test_preview_equals_median_reach_and_keeps_its_time(files, filmed, fps):
     episode = filmed.median()
     frames = played(files, episode.row["reach"])
     data, said = preview(episode.cache, episode.frames, fps, "made so")

@@ -111,7 +111,7 @@ def test_the_counter_says_how_many_have_arrived(atlases):
     assert rows.min() > 0 and columns.max() < 300, "away from the flag"
 
 
-def test_on_a_dark_and_larger_picture_the_counter_is_light_and_larger(atlases):
+def test_counter_on_dark_larger_frame_is_light_and_larger(atlases):
     small = atlases[DISCRETE]
     background = 255 - small.background.repeat(2, axis=0).repeat(2, axis=1)
     pixels = []

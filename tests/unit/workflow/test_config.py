@@ -72,7 +72,7 @@ def test_the_options_page_has_every_option_with_its_meaning():
         ("FrozenLake-v1", 100),
     ],
 )
-def test_shards_have_a_size_that_fits_the_environment_and_not_the_run(env, size):
+def test_shard_size_depends_on_environment_and_not_on_run(env, size):
     if "ALE" in env:
         pytest.importorskip("ale_py")
     policy = {"name": "pump" if "Mountain" in env else "random"}
@@ -91,7 +91,7 @@ def test_shards_have_a_size_that_fits_the_environment_and_not_the_run(env, size)
     [("MountainCar-v0", 30), ("CartPole-v1", None), ("FrozenLake-v1", None)]
     + [("Hasty-v0", 240), ("Timeless-v0", 30)],
 )
-def test_a_film_runs_as_fast_as_the_environment_unless_told_otherwise(env, fps, monkeypatch):
+def test_film_fps_defaults_to_render_fps(env, fps, monkeypatch):
     monkeypatch.setattr(gymnasium.envs.registration, "registry", gymnasium.registry.copy())
     metadata = {"render_modes": ["rgb_array"]}
     for name, more in (("Hasty-v0", {"render_fps": 1000.0}), ("Timeless-v0", {})):
@@ -325,7 +325,7 @@ def test_a_policys_file_is_watched_by_its_content(tmp_path):
     assert hashlib.sha256(b"a = 2").hexdigest() in spec("a = 2", "MountainCar-v0")
 
 
-def test_wrappers_are_part_of_the_spec_in_one_spelling_and_own_ones_watched(tmp_path, monkeypatch):
+def test_spec_normalizes_wrappers_and_watches_own_ones(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_wrapper.py").write_text("def wrap(env, by=1):\n    return env\n")
 

@@ -49,7 +49,7 @@ def test_no_two_stages_leave_the_same_file():
 
 
 @pytest.mark.parametrize("rule", ["simulate", "render", "encode"])
-def test_a_shards_needs_double_with_each_attempt_and_grow_with_its_size_alone(rule):
+def test_resources_double_per_attempt_and_scale_with_shard(rule):
     def asked(attempt=1, reaches=10**6, shard_size=250):
         needs = plan_of(reaches=reaches, shard_size=shard_size).resources(rule)
         return [need(None, attempt) for need in needs.values()]
@@ -98,7 +98,7 @@ def test_what_gymnasium_draws_has_room_and_time_for_its_frames(
     assert plan.resources(rule)["runtime"](None, 1) >= frames * ms / 60_000 + 1
 
 
-def test_needs_follow_what_draws_and_how_many_episodes_verify_plays_at_once():
+def test_resources_depend_on_renderer_and_verify_batch():
     def asked(env, rule="simulate", threads=1, **options):
         plan = plan_of(env=env, success=0, policy={"name": "random"}, reaches=700, **options)
         return [asked(None, 1, threads) for asked in plan.resources(rule).values()]

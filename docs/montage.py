@@ -24,11 +24,20 @@ TRACK = "env_kwargs={camera_name: track}"
 FILMS = (
     ("0_0", "278:184", 0, "policy={epsilon: 0.3}", "reaches=1000"),
     ("281_0", "278:184", 0, "env=LunarLander-v3", HERE, "seeds=1-2"),
-    ("562_0", "278:184", 1, "env=CarRacing-v3", HERE, "seeds=[3]", "max_steps=460"),
-    ("0_187", "148:194", 5, "env=ALE/Pong-v5", PONG, "seeds=0-1", "max_steps=900"),
+    ("562_0", "278:184", 1, "env=CarRacing-v3", HERE, "seeds=[3]", "max_episode_steps=460"),
+    ("0_187", "148:194", 5, "env=ALE/Pong-v5", PONG, "seeds=0-1", "max_episode_steps=900"),
     ("151_187", "194:194", 0, f"env={GRID}", HERE, "seeds=0-1"),
-    ("348_187", "194:194", 1, "env=HalfCheetah-v5", HERE, "seeds=1-2", "max_steps=190", TRACK),
-    ("545_187", "295:194", 1, "env=BipedalWalker-v3", HERE, "seeds=[0]", "max_steps=500"),
+    (
+        "348_187",
+        "194:194",
+        1,
+        "env=HalfCheetah-v5",
+        HERE,
+        "seeds=1-2",
+        "max_episode_steps=190",
+        TRACK,
+    ),
+    ("545_187", "295:194", 1, "env=BipedalWalker-v3", HERE, "seeds=[0]", "max_episode_steps=500"),
 )
 PLAIN = "overlay={title_card: 0, caption: ''}", "encode={encoder: x264, quality: best}"
 GAIT = np.array([[0.8, 1.4, 0.8, 0.7, 0.8, 1.2], [2.2, -2.7, 0.6, -1.7, -1.5, -2.3]])

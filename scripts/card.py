@@ -8,7 +8,7 @@ from pathlib import Path
 
 from goalreel.stage_program import Shards, stage
 
-_OPTIONS = ("env_kwargs", "env_wrappers", "max_steps", "seeds")  # shown if they are set
+_OPTIONS = ("env_kwargs", "env_wrappers", "max_episode_steps", "seeds")  # shown if they are set
 _LOCAL = ("allow", "file", "files", "normalize")  # of a policy, on the machine that filmed it
 
 

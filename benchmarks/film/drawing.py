@@ -64,7 +64,7 @@ def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
     from goalreel.rendering.frame_recorder import filming
     from goalreel.simulation.reaches import simulate_reaches
 
-    environment = make_environment({"env": name, "max_steps": MOST})
+    environment = make_environment({"env": name, "max_episode_steps": MOST})
     policy = make_policy({"name": "random"})
 
     def played(recorder=None):
@@ -78,7 +78,7 @@ def measure(name: str, episodes: int) -> tuple[int, float, float, float]:
             recorder.write(made.digest(), NO_SPEC)
         ours = filmed - cpu_of(played)[1]
         cache, frame, theirs = open_cache(path), 0, 0.0
-        peer = GymnasiumEnvironment(name, max_steps=MOST)
+        peer = GymnasiumEnvironment(name, max_episode_steps=MOST)
         env = peer.make()
         for number, seed in enumerate(made.episodes.seed.tolist()):
             env.reset(seed=seed)

@@ -143,7 +143,7 @@ def mountain_car(folder: Path, reaches: int):
     style = make_style(ENV, {"style": "gymnasium"})
     atlas = draw_atlas(style)
     spec = parse_spec(f'{{"config":{{"env":"{ENV}"}}}}')
-    environment = make_environment({"env": ENV, "env_kwargs": {}, "max_steps": None})
+    environment = make_environment({"env": ENV, "env_kwargs": {}, "max_episode_steps": None})
     policy = make_policy({"name": "pump", "epsilon": 0})
     rules = policy, 1, "reaches", spec, "terminated"
     trajectories = simulate_reaches(range(reaches), SEED, environment, *rules)
@@ -177,7 +177,9 @@ def filmed(film: Film, folder: Path, cards: int = 0, episodes: int | None = None
     episodes = episodes or describe(film.id).shard_size if cards else 1
     path, cache = folder / "f.npz", ()
     while not cache or (len(cache) < FRAMES and not cards):
-        environment = make_environment({"env": film.id, "max_steps": film.max_steps})
+        environment = make_environment(
+            {"env": film.id, "max_episode_steps": film.max_episode_steps}
+        )
         with filming(path, environment) as recorder:
             given = range(episodes), SEED, environment, make_policy(policy), 1
             made = simulate_reaches(*given, success=None, recorder=recorder)
@@ -220,7 +222,7 @@ def quality(folder: Path, options) -> None:
         encode_segment(shown(False, ""), path, FPS, settings, "")
 
     render = {"style": "gymnasium", "width": 600, "height": 400, "palette": "light"}
-    config = {"env": ENV, "max_steps": None, "film": {"fps": FPS}, "render": render}
+    config = {"env": ENV, "max_episode_steps": None, "film": {"fps": FPS}, "render": render}
     config["overlay"] = {"hud": False, "caption": CAPTION, "title_card": 0.5}
     rows = []
     for name in ("small", "balanced", "best"):

@@ -142,7 +142,7 @@ def measure(film: Film, folder: Path, options: argparse.Namespace) -> Found:
             found.reason = f"EnvPool does not film {film.name}: {line}."
             return None
 
-    start = goalreel(replace(film, episodes=1, max_steps=1), folder / "start", 1)
+    start = goalreel(replace(film, episodes=1, max_episode_steps=1), folder / "start", 1)
     found = Found(film, start, {})
     names = {f"goalreel, -j {cores}": cores for cores in (1, options.cores)}
     contenders = {name: partial(ours, cores) for name, cores in names.items()}
@@ -172,8 +172,8 @@ def goalreel(film: Film, folder: Path, cores: int) -> Run:
     policy = policy.replace(f"{folder}{os.sep}", "")  # a path would make each run's film different
     words = [f"env={film.id}", f"episodes={film.episodes}", f"policy={{{policy}}}"]
     words += ["render={scale: 1}"]  # frames as large as the peers'
-    if film.max_steps:
-        words.append(f"max_steps={film.max_steps}")
+    if film.max_episode_steps:
+        words.append(f"max_episode_steps={film.max_episode_steps}")
     with pinned(cores):
         seconds, processes = run_workflow(folder, cores, words, folder / "cache")
     results = folder / "results"
@@ -206,7 +206,7 @@ def env_pool(film: Film, episodes: Sequence[Episode], folder: Path) -> Taken:
     if "HalfCheetah" in film.id:  # EnvPool's MuJoCo takes OpenGL from a library loaded before
         ctypes.CDLL(ctypes.util.find_library("OSMesa"), mode=ctypes.RTLD_GLOBAL)
     name = film.name.removeprefix("ALE/")
-    options = {"max_episode_steps": film.max_steps} if film.max_steps else {}
+    options = {"max_episode_steps": film.max_episode_steps} if film.max_episode_steps else {}
     options |= {"num_envs": _NUM_ENVS, "num_threads": 1, "seed": 7, "render_mode": "rgb_array"}
     envs = envpool.make(name, "gymnasium", **options)
     observations = envs.reset()[0]
@@ -288,7 +288,9 @@ def start_cost(run: Run, start: Run) -> float:
 
 def notes(found: list[Found], options: argparse.Namespace) -> list[str]:
     """Return the notes below the table."""
-    limits = ", ".join(f"{e.film.name} {e.film.max_steps}" for e in found if e.film.max_steps)
+    limits = ", ".join(
+        f"{e.film.name} {e.film.max_episode_steps}" for e in found if e.film.max_episode_steps
+    )
     played = ", ".join(f"{each.film.name} {each.film.peer_episodes}" for each in found)
     fresh = ", ".join(each.film.name for each in found if each.film.fresh)
     return [

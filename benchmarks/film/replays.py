@@ -21,7 +21,7 @@ class Film:
     id: str  # as in `gymnasium.make`, with the module that registers it if that is not Gymnasium's
     episodes: int
     peer_episodes: int  # of them, played by the peers
-    max_steps: int | None = None  # of an episode; None for the environment's own limit
+    max_episode_steps: int | None = None  # of an episode; None for the environment's own limit
     rule: str | None = None  # of balance.py: an expression of `obs`; None for random actions
     fresh: bool = False  # each episode needs a new instance: a used one plays differently
 
@@ -46,13 +46,13 @@ FILMS = (
     Film("Acrobot-v1", 1000, 5),
     Film("Pendulum-v1", 300, 10),
     Film("LunarLander-v3", 300, 20),
-    Film("BipedalWalker-v3", 100, 10, max_steps=100, fresh=True),
+    Film("BipedalWalker-v3", 100, 10, max_episode_steps=100, fresh=True),
     Film("ALE/Breakout-v5", 300, 20),
     Film("ALE/Pong-v5", 100, 10),
-    Film("minigrid:MiniGrid-DoorKey-8x8-v0", 1000, 20, max_steps=100),
+    Film("minigrid:MiniGrid-DoorKey-8x8-v0", 1000, 20, max_episode_steps=100),
     Film("FrozenLake-v1", 1000, 100),
-    Film("CarRacing-v3", 20, 5, max_steps=100),
-    Film("HalfCheetah-v5", 20, 5, max_steps=30),
+    Film("CarRacing-v3", 20, 5, max_episode_steps=100),
+    Film("HalfCheetah-v5", 20, 5, max_episode_steps=30),
 )
 
 
@@ -97,7 +97,7 @@ def make(film: Film, **kwargs):
         import ale_py
 
         gymnasium.register_envs(ale_py)
-    steps = film.max_steps
+    steps = film.max_episode_steps
     return gymnasium.make(film.id, render_mode="rgb_array", max_episode_steps=steps, **kwargs)
 
 

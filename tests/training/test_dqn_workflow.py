@@ -15,7 +15,7 @@ from goalreel.simulation.trajectories import read_trajectories
 pytest.importorskip("torch", reason="takes PyTorch, which is no requirement")
 pytestmark = pytest.mark.slow
 BASE = {
-    **{"reaches": 4, "shard_size": 4, "success": -200, "max_steps": 60},
+    **{"reaches": 4, "shard_size": 4, "success": -200, "max_episode_steps": 60},
     **{"policy": "{name: dqn}", "dqn": "{decisions: 1000}"},
 }
 SIMULATE = {"simulate": 1, "render": 1, "encode": 1, "concat": 1, "episodes": 1}

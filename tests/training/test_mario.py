@@ -96,7 +96,7 @@ def test_a_film_shows_the_packages_own_screens(tmp_path):
     )
     config = {
         "env": "SuperMarioBros-1-1-v0",
-        "max_steps": 250,
+        "max_episode_steps": 250,
         "seed": 2025,
         "film.show": "reaches",
     }
@@ -136,7 +136,7 @@ class Watching:
 policy = make_policy({"name": "pixels", "file": sys.argv[1], "checkpoint": "last"})
 actor, policy = policy.actor, replace(policy, actor=Watching())
 seed = next(s for s in range(99) if not policy.generators(np.array([s]))[0].noops)
-config = {"env": "SuperMarioBros-1-1-v0", "max_steps": 160}
+config = {"env": "SuperMarioBros-1-1-v0", "max_episode_steps": 160}
 environment = make_environment(config)
 policy.check(environment)
 actions = simulate_episodes(np.array([seed]), environment, policy)[0].actions.reshape(-1, 4)

@@ -291,7 +291,7 @@ def test_unseeded_environment_is_filmed_once_and_marked(tmp_path):
         ("TestBoundless-v0", {}, "'random' draws uniformly, but the actions have no bounds"),
         ("TestWorded-v0", {}, "its action space is Text"),
         ("TestNowhere-v0", {}, "unknown value 'TestNowhere-v0'"),
-        ("TestEndless-v0", {}, "not ended after 50 steps; set max_steps"),
+        ("TestEndless-v0", {}, "not ended after 50 steps; set max_episode_steps"),
         ("TestPictured-v0", {"env_kwargs": {"length": "far"}}, "env_kwargs {'length': 'far'}"),
         ("CartPole-v1", wrapped({f"{WRAPPERS}:TimeLimit": {"max_episode_steps": -1}}), "be made: "),
         ("CartPole-v1", wrapped(f"{WRAPPERS}:Autoreset.__name__"), "has no callable"),
@@ -305,7 +305,7 @@ def test_what_cannot_be_played_is_told(env, options, message, monkeypatch):
 
 
 def test_time_limit_and_arguments_go_to_the_environment():
-    assert shard("TestEndless-v0", max_steps=7)[1].episodes.steps.tolist() == [7] * 3
+    assert shard("TestEndless-v0", max_episode_steps=7)[1].episodes.steps.tolist() == [7] * 3
     assert shard("TestPictured-v0", env_kwargs={"length": 9})[1].episodes.steps.tolist() == [9] * 3
 
 
@@ -316,7 +316,7 @@ def test_wrapped_environment_runs_as_in_gymnasium(tmp_path):
         "gymnasium.wrappers:TimeAwareObservation",
         {"gymnasium.wrappers:AddWhiteNoise": {"probability_of_noise_per_pixel": 0.001}},
     ]
-    config = {"env": "Pendulum-v1", "max_steps": 30, "env_wrappers": wrappers}
+    config = {"env": "Pendulum-v1", "max_episode_steps": 30, "env_wrappers": wrappers}
     environment = make_environment(config)
     spec = parse_spec(canonical({"config": config}))
     made, cache = film(tmp_path / "f.npz", environment, range(2), spec=spec)
@@ -359,7 +359,7 @@ def test_trajectories_without_observations_differ_by_their_seeds():
 
 @pytest.mark.parametrize("success", ["terminated", "truncated", 25])
 def test_a_reach_is_what_success_says(success):
-    config = {"env": "CartPole-v1", "max_steps": 20 if success == "truncated" else 500}
+    config = {"env": "CartPole-v1", "max_episode_steps": 20 if success == "truncated" else 500}
     environment, policy = make_environment(config), make_policy(RANDOM)
     made = simulate_reaches(range(8), 7, environment, policy, 99, "reaches", NO_SPEC, success)
     tried = made.attempts

@@ -15,7 +15,12 @@ import goalreel
 from goalreel.report.page_rows import write_rows
 from goalreel.verification.replay import find_episode, replay
 
-CONFIG = {"env": "CartPole-v1", "max_steps": 20, "policy": "{name: random}", "shard_size": 4}
+CONFIG = {
+    "env": "CartPole-v1",
+    "max_episode_steps": 20,
+    "policy": "{name: random}",
+    "shard_size": 4,
+}
 CONFIG |= {"film": "{fps: 50}"}
 
 
@@ -32,7 +37,7 @@ def rows(project, name="episodes.csv") -> list[dict]:
 
 def replayed(seed: int, actions) -> dict:
     """Return what Gymnasium's own CartPole says of an episode."""
-    env = gymnasium.make(CONFIG["env"], max_episode_steps=CONFIG["max_steps"])
+    env = gymnasium.make(CONFIG["env"], max_episode_steps=CONFIG["max_episode_steps"])
     env.reset(seed=seed)
     returned, ending = 0.0, (False, False)
     for action in actions.tolist():

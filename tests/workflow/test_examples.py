@@ -18,7 +18,11 @@ PACKAGES = {
     "mujoco": ("mujoco",),
     "pong": ("ale_py",),
 }
-FEW = {"atari": {"max_steps": 20}, "mujoco": {"max_steps": 10}, "pong": {"max_steps": 40}}
+FEW = {
+    "atari": {"max_episode_steps": 20},
+    "mujoco": {"max_episode_steps": 10},
+    "pong": {"max_episode_steps": 40},
+}
 
 
 def commands(name: str) -> list[str]:

@@ -97,7 +97,7 @@ def test_what_cannot_be_filmed_is_refused_and_nothing_is_left(tmp_path):
 def test_films_of_two_threads_are_those_of_two_calls_in_turn(tmp_path, env):
     def always(action, name):
         logs[name] = []
-        options = {"episodes": 3, "shard_size": 2, "max_steps": 40, "to": tmp_path / name}
+        options = {"episodes": 3, "shard_size": 2, "max_episode_steps": 40, "to": tmp_path / name}
         table = goalreel.film(env, lambda _: action, log=logs[name].append, **options)
         return table, (tmp_path / name).read_bytes()
 
@@ -120,7 +120,7 @@ def test_log_and_progress_go_where_the_caller_says(tmp_path, capsys):
         return SimpleNamespace(update=shown.append, close=lambda: shown.append("closed"))
 
     lines, shown = [], []
-    options = {"episodes": 5, "shard_size": 2, "to": tmp_path / "a.mp4", "max_steps": 20}
+    options = {"episodes": 5, "shard_size": 2, "to": tmp_path / "a.mp4", "max_episode_steps": 20}
     goalreel.film("Acrobot-v1", log=lines.append, progress=bar, **options)
     assert [line.split(":")[0] for line in lines] == [
         *["simulate"] * 3,

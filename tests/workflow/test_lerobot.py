@@ -16,7 +16,7 @@ import goalreel
 
 READER = REPOSITORY / ".venv-lerobot" / "bin" / "python"
 CONFIG = {"env": "CartPole-v1", "episodes": 7, "policy": "{name: random}", "shard_size": 3}
-PENDULUM = CONFIG | {"env": "Pendulum-v1", "max_steps": 25}
+PENDULUM = CONFIG | {"env": "Pendulum-v1", "max_episode_steps": 25}
 REACHES = {"reaches": 3, "shard_size": 2}
 IMAGE = "observation.image"
 

@@ -81,7 +81,7 @@ def test_a_film_of_a_data_set_has_its_environment_and_its_seeds(project, dataset
     run(project, "cart/wrapped-v0", "all", "report", shard_size=2)
     results = project.folder / "results"
     config = (results / "config.yaml").read_text()
-    assert "TimeAwareObservation" in config and "max_steps: 30" in config
+    assert "TimeAwareObservation" in config and "max_episode_steps: 30" in config
     rows = pd.read_csv(results / "episodes.csv", dtype=str)
     assert rows["seed"].tolist() == list(map(str, SEEDS))
     assert rows["steps"].astype(int).tolist() == [len(rewards) for _, rewards in given]

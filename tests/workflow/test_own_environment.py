@@ -29,7 +29,7 @@ def test_unchecked_film_of_many_sizes_is_marked_and_shown(project):
     wide = "repeat(CELL, 1)[:, : 100 + 8 * self.np_random.integers(9)]"
     module = module.replace("repeat(CELL, 1)", wide)
     (project.folder / "my_env.py").write_text(module)
-    config = {"env": "my_env:Catch-v0", "max_steps": 4, "reaches": 12, "shard_size": 2}
+    config = {"env": "my_env:Catch-v0", "max_episode_steps": 4, "reaches": 12, "shard_size": 2}
     assert "check=false" in project.fail(config=config)
     config["check"] = "false"
     said = project.run("-j", "2", "report", "stills", config=config)

@@ -20,7 +20,7 @@ from goalreel.workflow.config import load_config
 
 PONG = "ALE/Pong-v5"
 NEEDS_ALE = pytest.mark.skipif(importlib.util.find_spec("ale_py") is None, reason="needs ale-py")
-EPISODES = {"seed": 7, "episodes": 2, "reaches": "null", "max_steps": 50}
+EPISODES = {"seed": 7, "episodes": 2, "reaches": "null", "max_episode_steps": 50}
 
 
 @pytest.mark.parametrize(

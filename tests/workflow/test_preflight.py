@@ -101,7 +101,7 @@ def test_file_that_a_policy_opens_is_watched(project):
 
 
 def test_shard_of_slow_episodes_takes_at_most_a_minute(project):
-    config = played(project, env_kwargs="{fails: hurry}", max_steps=1000)
+    config = played(project, env_kwargs="{fails: hurry}", max_episode_steps=1000)
     assert project.jobs(config=config)["simulate"] == 3
     assert project.jobs(config=config | {"shard_size": 2})["simulate"] == 2
     assert project.jobs(config=played(project))["simulate"] == 1

@@ -68,7 +68,7 @@ def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, su
     """Those that stop before the environment's end, too."""
     path = tmp_path / f"r{suffix}"
     given = record(path, env, 3, steps, max_episode_steps=120)
-    environment = make_environment({"env": env, "max_steps": 120})
+    environment = make_environment({"env": env, "max_episode_steps": 120})
     monkeypatch.setattr(type(environment), "max_envs", 2)
     made = played(path, environment, 3)
     assert len(made) == 3 == len(made.attempts.reach)
@@ -86,7 +86,7 @@ def test_recorded_actions_are_played_as_they_were(tmp_path, monkeypatch, env, su
 def test_actions_after_the_environments_end_are_refused(tmp_path, env):
     path = tmp_path / "r.csv"
     record(path, env, 3, max_episode_steps=8)
-    environment = make_environment({"env": env, "max_steps": 7})
+    environment = make_environment({"env": env, "max_episode_steps": 7})
     with pytest.raises(GoalreelError) as error:
         played(path, environment, 3)
     assert "episode 0: it has 8 actions" in str(error.value)

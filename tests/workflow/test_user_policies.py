@@ -18,7 +18,7 @@ from goalreel.simulation.episodes import simulate_episodes
 from goalreel.simulation.reaches import simulate_reaches
 
 CARTPOLE = make_environment({"env": "CartPole-v1"})
-PENDULUM = make_environment({"env": "Pendulum-v1", "max_steps": 30})
+PENDULUM = make_environment({"env": "Pendulum-v1", "max_episode_steps": 30})
 SEEDS = np.arange(20) + 2**40
 
 
@@ -74,7 +74,7 @@ def test_a_policys_generators_are_the_episodes_own(policy, env):
             draws = [g.random(2)[1] for g in generators]
             return np.array([{shape} for u in draws])
     """)
-    environment = make_environment({"env": env, "max_steps": 60})
+    environment = make_environment({"env": env, "max_episode_steps": 60})
     mine.check(environment)
     ours = simulate_episodes(SEEDS, environment, make_policy({"name": "random"}))
     assert same_episodes(simulate_episodes(SEEDS, environment, mine), ours)
@@ -163,7 +163,7 @@ def test_a_dict_of_observations_is_a_dict_of_arrays(policy, batch):
         """,
         batch=batch,
     )
-    rooms = make_environment({"env": minigrid, "max_steps": 30})
+    rooms = make_environment({"env": minigrid, "max_episode_steps": 30})
     env = gymnasium.make(minigrid, max_episode_steps=30)
 
     def act(obs):

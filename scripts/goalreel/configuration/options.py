@@ -206,7 +206,7 @@ class Train(Section):
     """The seed of the training of the policy `dqn`."""
     attempts: integer(1, 1000) | None = None
     """The number of episodes of each checkpoint in the learning film; null is 4 of the Mountain
-    Cars, 1 of other environments, whose episodes may take minutes (`max_steps` ends them
+    Cars, 1 of other environments, whose episodes may take minutes (`max_episode_steps` ends them
     sooner)."""
 
 
@@ -335,7 +335,7 @@ class Options(Section):
     `gymnasium.wrappers:GrayscaleObservation` or `gymnasium.wrappers:FrameStackObservation:
     {stack_size: 4}`, or your own from the folder in which snakemake is started; if a module of
     your own changes, the shards are made again. Pictures are those of the wrapped environment."""
-    max_steps: integer(1, 10**6) | None = None
+    max_episode_steps: integer(1, 10**6) | None = None
     """The time limit of an episode, as `gymnasium.make(max_episode_steps=)`; `null` is the
     environment's own."""
     check: Boolean = True

@@ -72,9 +72,12 @@ def encoder_errors(config: Mapping) -> Iterator[tuple[str, str]]:
     if overlay["caption"] and not _caption_fits(config["render"]):
         yield "overlay.caption", "the caption would share pixels with the car at this size"
     card = max(card_frames(overlay["title_card"], config["film"]["fps"]), 1)
-    if card + (config["max_steps"] or 0) + 1 > MOST_PICTURES:
+    if card + (config["max_episode_steps"] or 0) + 1 > MOST_PICTURES:
         most = MOST_PICTURES - card - 1
-        yield "max_steps", f"an assembled episode has at most {most:,} steps after its title card"
+        yield (
+            "max_episode_steps",
+            f"an assembled episode has at most {most:,} steps after its title card",
+        )
 
 
 def _hud_fits(render: Mapping) -> bool:

@@ -152,7 +152,7 @@ class ClassicControl(GymnasiumEnvironment):
 
         high, limit = np.array(self.rules.reach), gymnasium.spec(self.id).max_episode_steps
         states = uniform(seeds, -high, high).astype(self.rules.reset_dtype)
-        return ComputedEnvs(states, self.observe, self.step, self.max_steps or limit)
+        return ComputedEnvs(states, self.observe, self.step, self.max_episode_steps or limit)
 
     def observe(self, states: np.ndarray) -> np.ndarray:
         """Return observations, (num_envs, numbers) float32, of states, (width, num_envs)."""

@@ -47,7 +47,7 @@ class Environment(Protocol):
 
     id: str
     actions: ActionSpace
-    max_steps: int | None  # the time limit; None for the one that Gymnasium has registered
+    max_episode_steps: int | None  # the time limit; None for the one that Gymnasium has registered
     width: int  # numbers of a recorded state
     max_envs: int  # how many episodes are played side by side
     idle_share: float  # of those that may be stepped on after their end, which is ignored
@@ -78,16 +78,18 @@ def take_rows(batch: Batch, rows: int | slice) -> Batch:
 
 
 def make_environment(config: Mapping) -> Environment:
-    """Return the environment of a stage's configuration: env, env_kwargs, env_wrappers, max_steps.
+    """Return the environment of a stage's configuration.
 
-    The latter three keys may be missing, for an environment as it is registered.
+    It is as registered without the keys env_kwargs, env_wrappers and max_episode_steps.
     """
     env, kwargs = config["env"], config.get("env_kwargs") or {}
     if describe(env).computed:
         from goalreel.environments.mountain_car import ENVIRONMENTS
 
-        limit = config.get("max_steps")
-        return replace(ENVIRONMENTS[env], **kwargs, **({"max_steps": limit} if limit else {}))
+        limit = config.get("max_episode_steps")
+        return replace(
+            ENVIRONMENTS[env], **kwargs, **({"max_episode_steps": limit} if limit else {})
+        )
     return gymnasiums_environment(config)
 
 
@@ -100,4 +102,4 @@ def gymnasiums_environment(config: Mapping) -> Environment:
     is_computed = config["env"] in CLASSIC_CONTROL and not wrappers
     maker = ClassicControl if is_computed else GymnasiumEnvironment
     kwargs = config.get("env_kwargs") or {}
-    return maker(config["env"], kwargs, config.get("max_steps"), wrappers, check)
+    return maker(config["env"], kwargs, config.get("max_episode_steps"), wrappers, check)

@@ -53,7 +53,7 @@ class GymnasiumEnvironment:
 
     id: str
     kwargs: Mapping = field(default_factory=dict)
-    max_steps: int | None = None  # None for the limit that it is registered with
+    max_episode_steps: int | None = None  # None for the limit that it is registered with
     wrappers: Sequence[str | Mapping] = ()  # as in `env_wrappers`, the first innermost
     check: bool = True  # whether an episode must depend on its seed alone
 
@@ -82,7 +82,7 @@ class GymnasiumEnvironment:
         try:
             env = gymnasium.make(
                 find_spec(self.id)[0],
-                max_episode_steps=self.max_steps,
+                max_episode_steps=self.max_episode_steps,
                 disable_env_checker=True,
                 render_mode="rgb_array",
                 **self.kwargs,

@@ -325,7 +325,7 @@ def _value_error(key: object, value: object) -> str:
     if not isinstance(key, str) or not key.isidentifier():
         return "is not the name of an argument"
     if key in ("render_mode", "max_episode_steps", "id", "disable_env_checker"):
-        return "is set by goalreel; the time limit is max_steps"
+        return "is set by goalreel; the time limit is max_episode_steps"
     with contextlib.suppress(TypeError, ValueError):
         if json.loads(json.dumps(value, allow_nan=False)) == value:
             return ""

@@ -49,7 +49,7 @@ class MountainCar:
     """What differs between the two Mountain Cars, and what a user may change in them."""
 
     id: str
-    max_steps: int
+    max_episode_steps: int
     goal_position: float
     action_dtype: type  # int8 or float32, of a stored action
     goal_velocity: float = 0.0  # the least at the goal, `gymnasium.make(..., goal_velocity=)`
@@ -84,7 +84,7 @@ class MountainCar:
 
     def sub_envs(self, seeds: np.ndarray) -> ComputedEnvs:
         """Return cars as `env.reset(seed=seed)` leaves them."""
-        return ComputedEnvs(reset(seeds), self.observe, self.step, self.max_steps)
+        return ComputedEnvs(reset(seeds), self.observe, self.step, self.max_episode_steps)
 
     def batch(self, observations) -> np.ndarray:
         """Return observations as one array, (num_envs, 2)."""
@@ -145,8 +145,8 @@ def _step_continuous(car: MountainCar, states: np.ndarray, actions: np.ndarray) 
 
 
 DISCRETE, CONTINUOUS = (
-    MountainCar(env, max_steps, MOUNTAIN_CARS[env].goal_position, action_dtype)
-    for env, max_steps, action_dtype in (
+    MountainCar(env, max_episode_steps, MOUNTAIN_CARS[env].goal_position, action_dtype)
+    for env, max_episode_steps, action_dtype in (
         ("MountainCar-v0", 200, np.int8),
         ("MountainCarContinuous-v0", 999, np.float32),
     )

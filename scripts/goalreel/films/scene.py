@@ -62,8 +62,8 @@ def open_scene(config: Mapping, given: Path | Policy | None = None) -> Scene:
     """Return the scene of a stage's configuration.
 
     Args:
-        config: env, env_kwargs, env_wrappers, max_steps and check, of which all but `env` may be
-            missing, and the section `policy`; without it the scene has no policy yet.
+        config: env, env_kwargs, env_wrappers, max_episode_steps and check, of which all but `env`
+            may be missing, and the section `policy`; without it the scene has no policy yet.
         given: the file of a policy that a stage has made, or a policy to play in place of the
             section's.
 

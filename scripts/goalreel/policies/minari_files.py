@@ -19,7 +19,7 @@ _METADATA = "metadata.json"
 class Header:
     """What a data set says of itself."""
 
-    options: dict  # env, env_kwargs, env_wrappers and max_steps of a run that plays it
+    options: dict  # env, env_kwargs, env_wrappers and max_episode_steps of a run that plays it
     episodes: int
 
 
@@ -78,7 +78,7 @@ def read_header(dataset: str) -> Header:
             "env": id_with_module(spec["id"], spec["entry_point"]),
             "env_kwargs": {k: v for k, v in spec["kwargs"].items() if k != "render_mode"},
             "env_wrappers": [{one["entry_point"]: one["kwargs"]} for one in wrappers],
-            "max_steps": spec.get("max_episode_steps"),
+            "max_episode_steps": spec.get("max_episode_steps"),
         }
         return Header(options, int(metadata["total_episodes"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -84,7 +84,7 @@ def simulate_episodes(
     """
     seeds = np.asarray(seeds)
     count, space = len(seeds), environment.actions
-    rows = min(environment.max_steps or _ROWS, _ROWS)
+    rows = min(environment.max_episode_steps or _ROWS, _ROWS)
     # Time is the first axis while stepping: each step then writes contiguous rows.
     states = np.empty((rows + 1, environment.width, count))
     actions = np.zeros((rows, count, *space.stored_shape), space.stored_dtype)
@@ -105,10 +105,10 @@ def simulate_episodes(
                 watch(indices, 0, batch.observations())
             running, t = np.ones(len(indices), bool), 0
             while running.any():
-                if t == (environment.max_steps or _MAX_STEPS):
+                if t == (environment.max_episode_steps or _MAX_STEPS):
                     raise GoalreelError(
                         f"{environment.id}: the episode of seed {seeds[indices[running][0]]} has "
-                        f"not ended after {t:,} steps; set max_steps, its time limit"
+                        f"not ended after {t:,} steps; set max_episode_steps, its time limit"
                     )
                 if t == len(actions):
                     states, actions, rewards = (

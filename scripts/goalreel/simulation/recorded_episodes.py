@@ -107,7 +107,7 @@ def _played(
             raise GoalreelError(
                 f"{one.label}: it has {len(actions)} actions, and the environment ends the episode "
                 f"of seed {one.seed} after {len(episode.actions)} steps; was it recorded with "
-                f"another env, env_kwargs, max_steps or seed?"
+                f"another env, env_kwargs, max_episode_steps or seed?"
             )
     return episodes
 
@@ -141,5 +141,5 @@ def _shown(one: RecordedEpisode, environment: Environment) -> Episode:
         actions=np.full(steps, action, environment.actions.stored_dtype),
         rewards=one.states[1:, 2] if has_rewards else np.full(steps, reward),
         terminated=bool(goal),
-        truncated=steps >= environment.max_steps,
+        truncated=steps >= environment.max_episode_steps,
     )

@@ -175,5 +175,7 @@ def _play(config: Mapping, folder: Path) -> float:
     more = took[-1] - took[0] if played > 1 else took[0] / 2  # which is a reset and a step
     each = max(more, 0) / max(played - 1, 1) / (1 + scene.env.check)  # each is played twice
     if played == limit[0]:  # it goes on
-        played = config["max_steps"] or find_spec(config["env"])[0].max_episode_steps or _STEPS
+        played = (
+            config["max_episode_steps"] or find_spec(config["env"])[0].max_episode_steps or _STEPS
+        )
     return each * played

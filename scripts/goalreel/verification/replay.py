@@ -28,7 +28,7 @@ from goalreel.simulation.trajectories import read_trajectories
 class Recorded:
     """An episode as goalreel recorded it."""
 
-    config: Mapping  # of its trajectories: env, env_kwargs, env_wrappers, max_steps, policy
+    config: Mapping  # of its trajectories: env, env_kwargs, env_wrappers, max_episode_steps, policy
     name: str  # such as "reach 17, attempt 0" or "episode 17"
     episode: Episode
 

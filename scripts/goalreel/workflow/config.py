@@ -137,9 +137,12 @@ def _environment_errors(config: Mapping) -> Errors:
     yield from errors or wrapper_errors(env, wrappers)
     # A recording ends by itself; any other policy may go round and round.
     recorded = config["policy"]["name"] in RECORDED
-    if config["max_steps"] is None and not recorded and may_never_end(env):
-        way_out = "set max_steps=200, or another limit"
-        yield "max_steps", f"null, and {env} has no time limit: an episode may never end; {way_out}"
+    if config["max_episode_steps"] is None and not recorded and may_never_end(env):
+        way_out = "set max_episode_steps=200, or another limit"
+        yield (
+            "max_episode_steps",
+            f"null, and {env} has no time limit: an episode may never end; {way_out}",
+        )
 
 
 def _policy_errors(config: Mapping) -> Errors:

@@ -145,4 +145,9 @@ def _named(env: "gymnasium.Env") -> dict:
     kwargs = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
     wrappers = [{one.entry_point: one.kwargs or {}} for one in spec.additional_wrappers]
     limit = spec.max_episode_steps
-    return {"env": spec.id, "env_kwargs": kwargs, "env_wrappers": wrappers, "max_steps": limit}
+    return {
+        "env": spec.id,
+        "env_kwargs": kwargs,
+        "env_wrappers": wrappers,
+        "max_episode_steps": limit,
+    }

@@ -17,7 +17,7 @@ _OWN_MINUTES = 3  # its start, and a file system that stalls
 _SLOWER = 5  # than where it was measured: older cores, shared nodes
 _PICTURE = 600 * 400  # pixels of the frames that were measured
 _STEP_MB = 100  # memory is asked for in steps
-# Of an episode that Gymnasium plays, if max_steps does not say: few take as long as Atari's 27,000.
+# Of an episode without max_episode_steps: few take as long as Atari's 27,000.
 _EPISODE_STEPS = 1000
 # Of a shard that is computed here: MB, and for each reach, and for a picture's size; ms for each.
 _COMPUTED = {"simulate": (60, 0.015, 0, 0.4), "render": (150, 0.04, 25, 0.7)}
@@ -88,7 +88,7 @@ def _steps(run: Run) -> int:
     if run.env.computed:
         return 0
     limit = find_spec(run.config["env"])[0].max_episode_steps or _EPISODE_STEPS
-    return run.config["max_steps"] or min(limit, _EPISODE_STEPS)
+    return run.config["max_episode_steps"] or min(limit, _EPISODE_STEPS)
 
 
 def _pictures(run: Run) -> float:

@@ -101,7 +101,7 @@ def _reported(path: str, category: str, labels: Mapping[str, str], **more: objec
 
 
 WILDCARDS = {"shard": r"\d{5,9}", "variant": "[a-z0-9_]+", "seed": r"\d+"}
-_ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_steps")
+_ENVIRONMENT = ("env", "env_kwargs", "env_wrappers", "max_episode_steps")
 _FILM = ("env", "film.fps", "card_frames")
 _VIDEO = ("env", "film.fps", "view_encoder")
 _EPISODES = {"frames": _frames, "trajectories": "simulate"}

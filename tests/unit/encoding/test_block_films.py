@@ -161,7 +161,7 @@ def test_what_lies_over_the_pictures_is_refused(tmp_path):
 @pytest.mark.parametrize("hud", [False, True])
 def test_an_environments_film_is_near_its_pictures(tmp_path, env, hud):
     """With the HUD, whose band begins within a macroblock of Pong's."""
-    environment = make_environment({"env": env, "max_steps": 60})
+    environment = make_environment({"env": env, "max_episode_steps": 60})
     made, cache = film(tmp_path / "c.npz", environment, range(2))
     cache = overlaid(cache, made, env, ["first", "second"], hud, cards=4)
     assemble_blocks(cache, tmp_path / "f.mp4", 30, ENCODE, "{}")

@@ -106,8 +106,12 @@ CASES = [
     ({"encode": {"crf": 23.0}}, "encode.crf", "crf is an option of x264"),
     ({"overlay": HUD, "render": vector(600, 408)}, "overlay.hud", "the HUD would share"),
     ({"render": vector(240, 160)}, "overlay.caption", "the caption would share"),
-    ({"max_steps": 16_368}, None, ""),
-    ({"max_steps": 16_369}, "max_steps", "an assembled episode has at most 16,368 steps"),
+    ({"max_episode_steps": 16_368}, None, ""),
+    (
+        {"max_episode_steps": 16_369},
+        "max_episode_steps",
+        "an assembled episode has at most 16,368 steps",
+    ),
 ]
 
 

@@ -12,11 +12,11 @@ SEEDS = np.array([0, 1, 12345, (1 << 31) + 7, (1 << 53) - 1, *range(40, 75)])
 CASES = [
     {"env": "CartPole-v0"},
     {"env": "CartPole-v1"},
-    {"env": "CartPole-v1", "env_kwargs": {"sutton_barto_reward": True}, "max_steps": 60},
+    {"env": "CartPole-v1", "env_kwargs": {"sutton_barto_reward": True}, "max_episode_steps": 60},
     {"env": "Acrobot-v1"},
-    {"env": "Acrobot-v1", "max_steps": 1200},
+    {"env": "Acrobot-v1", "max_episode_steps": 1200},
     {"env": "Pendulum-v1"},
-    {"env": "Pendulum-v1", "env_kwargs": {"g": 9.81}, "max_steps": 30},
+    {"env": "Pendulum-v1", "env_kwargs": {"g": 9.81}, "max_episode_steps": 30},
 ]
 
 
@@ -35,7 +35,10 @@ def test_every_step_is_gymnasiums(case):
     environment, rng, name = make_environment(case), np.random.default_rng(3), case["env"]
     assert isinstance(environment, ClassicControl)
     kwargs = case.get("env_kwargs", {})
-    envs = [gymnasium.make(name, max_episode_steps=case.get("max_steps"), **kwargs) for _ in SEEDS]
+    envs = [
+        gymnasium.make(name, max_episode_steps=case.get("max_episode_steps"), **kwargs)
+        for _ in SEEDS
+    ]
     sub_envs, going, ended = environment.sub_envs(SEEDS), np.ones(len(SEEDS), bool), 0
     played = [env.reset(seed=int(seed))[0] for env, seed in zip(envs, SEEDS, strict=True)]
     while going.any():
@@ -62,7 +65,7 @@ def test_every_step_is_gymnasiums(case):
                 for items in (envs, played)
             )
             going = going[going]
-    assert ended > 5 or name == "Pendulum-v1" or case.get("max_steps") == 60
+    assert ended > 5 or name == "Pendulum-v1" or case.get("max_episode_steps") == 60
 
 
 def test_a_wrapped_environment_is_stepped_by_gymnasium():

@@ -56,7 +56,7 @@ def test_every_picture_is_the_one_that_is_drawn(name, monkeypatch):
         pytest.importorskip("minigrid")
     # Some are forgotten, and drawn anew.
     monkeypatch.setattr(frame_memo, "_MAX_KEPT", 1 << 10)
-    assert compared(GymnasiumEnvironment(name, CASES[name], max_steps=120), 2) > 40
+    assert compared(GymnasiumEnvironment(name, CASES[name], max_episode_steps=120), 2) > 40
 
 
 @pytest.mark.slow
@@ -67,9 +67,14 @@ def test_every_minigrid_is_put_together_as_it_is_drawn():
     names = [name for name in gymnasium.registry if name.startswith(kinds) and "WFC" not in name]
     assert len(names) > 100
     for name in names:
-        assert compared(GymnasiumEnvironment(f"minigrid:{name}", max_steps=40), 1, range(2)) > 2
+        assert (
+            compared(GymnasiumEnvironment(f"minigrid:{name}", max_episode_steps=40), 1, range(2))
+            > 2
+        )
     for kwargs in ({"tile_size": 16}, {"tile_size": 12}, {"highlight": False}, {"agent_pov": True}):
-        made = GymnasiumEnvironment("minigrid:MiniGrid-DoorKey-8x8-v0", kwargs, max_steps=40)
+        made = GymnasiumEnvironment(
+            "minigrid:MiniGrid-DoorKey-8x8-v0", kwargs, max_episode_steps=40
+        )
         assert compared(made, 2) > 40
 
 

@@ -95,9 +95,11 @@ def test_a_wrong_opengl_is_told_with_those_allowed():
 
 def test_an_environment_without_an_end_needs_a_time_limit():
     given = {"env": "CliffWalking-v1", "policy": {"name": "random"}}
-    with pytest.raises(GoalreelError, match="max_steps: null, and CliffWalking-v1 has no time"):
+    with pytest.raises(
+        GoalreelError, match="max_episode_steps: null, and CliffWalking-v1 has no time"
+    ):
         load_config(given)
-    load_config(given | {"max_steps": 200})
+    load_config(given | {"max_episode_steps": 200})
     for env in ("Blackjack-v1", "FrozenLake-v1"):  # which end by themselves, or by their limit
         load_config(given | {"env": env})
     endless = [

@@ -52,7 +52,7 @@ def test_a_game_is_seen_as_ale_pys_vector_environment_shows_it(game, actions, fi
     starts = [max(game.noops, fire) for game in policy.generators(np.arange(100))]
     seed = starts.index(begun)
     steps = begun + 4 * 150
-    kwargs = {"env_kwargs": pixel_kwargs("ALE/"), "max_steps": steps}
+    kwargs = {"env_kwargs": pixel_kwargs("ALE/"), "max_episode_steps": steps}
     policy, episodes, stacks = played(path, [seed], env=game, **kwargs)
     chosen = episodes[0].actions
     assert chosen[:begun].tolist() == [1] * fire + [0] * (begun - fire)
@@ -81,7 +81,7 @@ def test_games_begin_with_as_many_no_ops_as_ale_py_draws(tmp_path):
 @pytest.mark.parametrize("skip", [1, 4])
 def test_the_car_is_seen_as_gymnasium_draws_it(skip, tmp_path):
     path = random_policy(tmp_path / "p.npz", CAR, 3, frame_skip=skip)
-    policy, episodes, stacks = played(path, [5], env=CAR, max_steps=33)
+    policy, episodes, stacks = played(path, [5], env=CAR, max_episode_steps=33)
     env = gymnasium.make(CAR, render_mode="rgb_array")
     env.reset(seed=5)
     seen = [WARPS[policy.warp](env.render())] * 4
@@ -99,8 +99,8 @@ def test_the_car_is_seen_as_gymnasium_draws_it(skip, tmp_path):
 @pytest.mark.parametrize(
     ("game", "actions", "config"),
     [
-        (CAR, 3, {"max_steps": 60}),
-        (BREAKOUT, 4, {"env_kwargs": pixel_kwargs("ALE/"), "max_steps": 60}),
+        (CAR, 3, {"max_episode_steps": 60}),
+        (BREAKOUT, 4, {"env_kwargs": pixel_kwargs("ALE/"), "max_episode_steps": 60}),
     ],
 )
 def test_an_episode_is_the_same_in_any_company(game, actions, config, tmp_path):

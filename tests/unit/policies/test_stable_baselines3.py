@@ -24,7 +24,7 @@ sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not 
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
 SEEDS = np.arange(6) + 2**40
-PENDULUM = {"env": "Pendulum-v1", "max_steps": 40}
+PENDULUM = {"env": "Pendulum-v1", "max_episode_steps": 40}
 
 
 def policy_of(path, env="Pendulum-v1", algorithm=None, **options) -> dict:
@@ -178,7 +178,7 @@ def test_every_algorithm_plays_as_its_library_does(tmp_path, algorithm, env, det
     made.save(path)
     policy = policy_of(path, env, deterministic=deterministic)
     assert policy["algorithm"] == {"DDPG": "TD3"}.get(algorithm, algorithm)
-    episodes = played(policy, {"env": env, "max_steps": 30})
+    episodes = played(policy, {"env": env, "max_episode_steps": 30})
     model = type(made).load(path, device="cpu")
     environment = gymnasium.make(env, max_episode_steps=30)
     assert_theirs(episodes, model, environment, deterministic=deterministic)

@@ -53,7 +53,7 @@ def test_every_frame_is_what_a_new_instance_draws(env, tmp_path):
     """The last episodes could be played in instances that have played others."""
     # MuJoCo's pictures take long without a graphics card.
     episodes, steps = (2, 8) if env == "HalfCheetah-v5" else (6, 30)
-    environment = make_environment({"env": env, "max_steps": steps})
+    environment = make_environment({"env": env, "max_episode_steps": steps})
     made, cache = film(tmp_path / "f.npz", environment, range(episodes))
     frames = iter(cache)
     for e in range(episodes):

@@ -77,6 +77,6 @@ def test_environments_agree_with_gymnasiums_registry():
     for name, environment in ENVIRONMENTS.items():
         spec = gymnasium.spec(name)
         made = gymnasium.make(name).unwrapped
-        assert spec.max_episode_steps == environment.max_steps
+        assert spec.max_episode_steps == environment.max_episode_steps
         assert made.goal_position == environment.goal_position == describe(name).goal_position
         assert (made.screen_width, made.screen_height) == (600, 400)

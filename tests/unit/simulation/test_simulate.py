@@ -33,7 +33,11 @@ def as_gymnasium(env, action):
 def test_episode_equals_gymnasium_bit_for_bit(env, policy, options):
     seeds = np.arange(64) * 140_737_488_355 + 3
     kwargs = {key: options[key] for key in options.keys() - {"max_episode_steps"}}
-    config = {"env": env, "env_kwargs": kwargs, "max_steps": options.get("max_episode_steps")}
+    config = {
+        "env": env,
+        "env_kwargs": kwargs,
+        "max_episode_steps": options.get("max_episode_steps"),
+    }
     episodes = simulate_episodes(seeds, make_environment(config), make_policy(policy))
     peer = gymnasium.make(env, **options)
     for episode in episodes[:25]:

@@ -44,7 +44,7 @@ def filmed(tmp_path):
 
 
 def test_replay_check_reports_the_step_of_a_difference(filmed):
-    made, trajectories, frames = filmed(env="Acrobot-v1", max_steps=6)
+    made, trajectories, frames = filmed(env="Acrobot-v1", max_episode_steps=6)
     with_another_pixel(frames, int(made.offsets[1]) + 4)
     assert difference(trajectories, frames) == (
         frames,
@@ -61,7 +61,13 @@ def test_replay_check_reports_the_step_of_a_difference(filmed):
 
 
 def test_verify_replays_every_shard_and_removes_differing_ones(project):
-    config = {"env": "CartPole-v1", "success": 0, "max_steps": 12, "reaches": 3, "shard_size": 2}
+    config = {
+        "env": "CartPole-v1",
+        "success": 0,
+        "max_episode_steps": 12,
+        "reaches": 3,
+        "shard_size": 2,
+    }
     config["policy"] = "{name: random}"
     said = project.run("-j", "2", "verify", config=config)
     assert re.search(r"simulate +2 files .* ok, every episode played again", said), said

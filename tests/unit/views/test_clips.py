@@ -129,7 +129,7 @@ def test_clips_are_those_of_gymnasiums_save_video(
 
 
 def test_clips_hold_gymnasium_frames_of_any_episode(tmp_path):
-    config = {"env": "CartPole-v1", "max_steps": 20, "policy": {"name": "random"}}
+    config = {"env": "CartPole-v1", "max_episode_steps": 20, "policy": {"name": "random"}}
     environment, spec = make_environment(config), parse_spec(json.dumps({"config": config}))
     made, _ = film(tmp_path / "f.npz", environment, range(3), 16, attempts=99, spec=spec)
     write_trajectories(tmp_path / "t.npz", made)

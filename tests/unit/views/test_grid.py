@@ -49,7 +49,9 @@ def run_of(folder, atlases, shards, env=DISCRETE, policy=None):
             shard = simulated(env, reaches, policy)
             write_cache(frames[-1], rendered(shard, atlases, env))
         else:
-            shard, _ = film(frames[-1], make_environment({"env": env, "max_steps": 20}), reaches)
+            shard, _ = film(
+                frames[-1], make_environment({"env": env, "max_episode_steps": 20}), reaches
+            )
         write_trajectories(trajectories[-1], shard)
     return trajectories, frames
 

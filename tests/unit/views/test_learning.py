@@ -145,7 +145,7 @@ def test_policies_of_another_environment_are_refused(atlases):
         learning_film(LEARNER, atlases[CONTINUOUS], elsewhere).__enter__()
 
 
-EPISODES = {"env_wrappers": [], "max_steps": 60, "success": None, "unit": "episode"}
+EPISODES = {"env_wrappers": [], "max_episode_steps": 60, "success": None, "unit": "episode"}
 EPISODES |= {"render": GYMNASIUM | {"scale": None}}
 KWARGS = {"CartPole-v1": {"sutton_barto_reward": True}, "ALE/Freeway-v5": pixel_kwargs("ALE/")}
 

@@ -150,7 +150,7 @@ def test_states_of_unknown_meaning_are_refused(tmp_path):
     with pytest.raises(GoalreelError, match=r"knows those of MountainCar-v0, .*; not of Froz"):
         read_trails(paths, "FrozenLake-v1")
     wrapped = {"env": "Pendulum-v1", "env_wrappers": ["gymnasium.wrappers:FlattenObservation"]}
-    environment = make_environment(wrapped | {"max_steps": 3})
+    environment = make_environment(wrapped | {"max_episode_steps": 3})
     policy = make_policy({"name": "random"})
     made = simulate_reaches(range(1), 7, environment, policy, 1, success=None)
     with pytest.raises(GoalreelError, match="its wrappers change what is recorded"):

@@ -240,6 +240,7 @@ def test_a_fault_names_the_key_the_value_and_what_is_allowed(given, message):
 
 
 FORMER = [
+    ({"max_steps": 5}, "max_episode_steps"),
     ({"max_attempts": 5}, "max_attempts_per_reach"),
 ]
 
@@ -266,7 +267,7 @@ SPELLINGS = [
     ({"encode": {"crf": 20}}, {"encode": {"crf": "20.0"}}),
     ({"policy": {"epsilon": 0}}, {"policy": {"epsilon": "-0.0"}}),
     ({"success": "475"}, {"success": 475.0}),
-    ({"max_steps": "null"}, {}),
+    ({"max_episode_steps": "null"}, {}),
     ({"film": None, "policy": {}}, {}),
     ({"overlay": {"caption": "none"}}, {"overlay": {"caption": ""}}),
     ({"overlay": {"caption": "null"}}, {}),

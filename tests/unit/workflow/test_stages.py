@@ -80,9 +80,9 @@ DRAWN = [
     ("pygame", "encode", "CartPole-v1", {"reaches": 20}, 92, 3),
     ("Box2D", "simulate", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 106, 6),
     ("Box2D", "grid", "LunarLander-v3", {"reaches": 100, "shard_size": 100}, 385, 18),
-    ("Box2D", "simulate", "CarRacing-v3", {"reaches": 4, "max_steps": 60}, 133, 40),
-    ("ale_py", "simulate", "ALE/Pong-v5", {"reaches": 2, "max_steps": 400}, 52, 3),
-    ("mujoco", "simulate", "HalfCheetah-v5", {"reaches": 4, "max_steps": 40}, 707, 180),
+    ("Box2D", "simulate", "CarRacing-v3", {"reaches": 4, "max_episode_steps": 60}, 133, 40),
+    ("ale_py", "simulate", "ALE/Pong-v5", {"reaches": 2, "max_episode_steps": 400}, 52, 3),
+    ("mujoco", "simulate", "HalfCheetah-v5", {"reaches": 4, "max_episode_steps": 40}, 707, 180),
 ]
 
 
@@ -94,7 +94,7 @@ def test_what_gymnasium_draws_has_room_and_time_for_its_frames(
         pytest.skip(f"needs {package}: envs/locks/test.txt has it")
     plan = plan_of(env=env, success=0, policy={"name": "random"}, **options)
     assert plan.resources(rule)["mem_mb"](None, 1) >= 1.05 * peak + 300
-    frames = (options.get("max_steps") or 100) * plan.config["shard_size"]
+    frames = (options.get("max_episode_steps") or 100) * plan.config["shard_size"]
     assert plan.resources(rule)["runtime"](None, 1) >= frames * ms / 60_000 + 1
 
 
@@ -103,9 +103,9 @@ def test_resources_depend_on_renderer_and_verify_batch():
         plan = plan_of(env=env, success=0, policy={"name": "random"}, reaches=700, **options)
         return [asked(None, 1, threads) for asked in plan.resources(rule).values()]
 
-    short, long = (asked("CartPole-v1", max_steps=steps) for steps in (10, 20_000))
+    short, long = (asked("CartPole-v1", max_episode_steps=steps) for steps in (10, 20_000))
     assert long[0] > short[0] and long[1] > short[1]
-    assert asked("CartPole-v1") == asked("CartPole-v1", max_steps=500), "its own limit"
+    assert asked("CartPole-v1") == asked("CartPole-v1", max_episode_steps=500), "its own limit"
     one, many = (asked("CartPole-v1", "verify", threads) for threads in (1, 16))
     assert many[0] > one[0] + 1000 and many[1] < one[1] / 2
     assert asked("MountainCar-v0", "verify", 1) == asked("MountainCar-v0", "verify", 16)

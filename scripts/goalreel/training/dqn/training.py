@@ -87,7 +87,7 @@ def evaluate(act, episodes: int = EPISODES) -> np.ndarray:
     """
     state = reset(_FIRST_SEED + np.arange(episodes))
     returns, going = np.zeros(episodes), np.arange(episodes)
-    for _ in range(DISCRETE.max_steps):
+    for _ in range(DISCRETE.max_episode_steps):
         state, rewards, terminated = DISCRETE.step(state, act(observations(state)))
         returns[going] += rewards
         state, going = state[:, ~terminated], going[~terminated]

@@ -100,7 +100,7 @@ class Cars:
         for index, action in enumerate(actions.tolist()):
             position, velocity = positions[index], self._velocities[index]
             push, steps = (action - 1) * _FORCE, before[index]
-            last = min(steps + self._frame_skip, DISCRETE.max_steps)
+            last = min(steps + self._frame_skip, DISCRETE.max_episode_steps)
             while steps < last and not arrived[index]:
                 velocity += push + math.cos(3 * position) * -_GRAVITY
                 velocity = min(max(velocity, -MAX_SPEED), MAX_SPEED)
@@ -112,7 +112,7 @@ class Cars:
             positions[index], self._velocities[index] = position, velocity
             self._steps[index] = steps
         lasted = np.array(self._steps) - before
-        truncated = np.array(self._steps) >= DISCRETE.max_steps
+        truncated = np.array(self._steps) >= DISCRETE.max_episode_steps
         self.reached = np.array(positions)
         self.positions = self.reached.copy()
         next_obs = observations(np.array([self.reached, self._velocities]))

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return `arange(start, start + length)` of each pair, end to end, as int64."""
+    """Return the ranges `arange(start, start + length)`, concatenated, as int64."""
     ends = np.cumsum(lengths)
     if len(ends) == 0:
         return np.zeros(0, np.int64)
@@ -14,7 +14,7 @@ def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def to_rgb(image: object) -> object:
-    """Return an image without its alpha channel, a grey one in three channels, others as given."""
+    """Return an RGB image: without an alpha channel, and a gray one in three channels."""
     shape = getattr(image, "shape", ())
     if len(shape) == 2 or shape[2:] == (1,):
         return np.repeat(image.reshape(*shape[:2], 1), 3, axis=2)
@@ -22,15 +22,15 @@ def to_rgb(image: object) -> object:
 
 
 def paste(canvas: np.ndarray, pixels: np.ndarray, top: int, left: int) -> np.ndarray:
-    """Write (h, w, 3) pixels into a canvas, (H, W, 3), and return the canvas."""
+    """Write (h, w, 3) pixels into an (H, W, 3) canvas and return the canvas."""
     canvas[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     return canvas
 
 
 def spread(items: Sequence, count: int) -> list:
-    """Return at most `count` of the items in their order, evenly spread from the first to the last.
+    """Return at most `count` items, evenly spaced from the first to the last.
 
-    A single one is the middle one.
+    A count of 1 returns the middle item.
     """
     if count >= len(items):
         return list(items)

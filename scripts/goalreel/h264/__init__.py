@@ -1,1 +1,1 @@
-"""H.264 syntax: bits, NAL units, parameter sets, slices and CAVLC, without ffmpeg."""
+"""Read and write H.264 streams without ffmpeg: bits, NAL units, slices, CAVLC."""

@@ -1,8 +1,8 @@
-"""CAVLC: from levels of transform coefficients to codewords, many blocks at a time.
+"""Code transform coefficient levels with CAVLC, many blocks in one call.
 
-A codeword is a length in bits and a value; a block is a row of them, in the order of the stream,
-with length 0 where there is none. Source: Rec. ITU-T H.264, 7.3.5.3.2 and 9.2, read from the
-encoder's side.
+A codeword is a value and a length in bits. Each block is a row of codewords in stream order; a
+length of 0 marks an absent codeword.
+Source: Rec. ITU-T H.264, 7.3.5.3.2 (syntax) and 9.2 (parsing, applied in reverse).
 """
 
 from dataclasses import dataclass
@@ -11,28 +11,30 @@ import numpy as np
 
 from goalreel.h264 import cavlc_tables as tables
 
-_DC_TABLE = 4
-_ESCAPE_BITS = 12  # of the suffix of level_prefix 15, the longest that Baseline has
+_DC_TABLE = 4  # row of TOKEN_LENGTHS for chroma DC
+_ESCAPE_BITS = 12  # of level_suffix after level_prefix 15, the highest below the High profiles
 
 
 @dataclass(frozen=True)
 class Codewords:
-    """Codewords in places; they are small types, as most places are empty."""
+    """A table of codewords; its types are small because most entries are absent."""
 
     values: np.ndarray  # (rows, codewords) int32
-    lengths: np.ndarray  # the same shape, uint8: bits of each, 0 for none
+    lengths: np.ndarray  # (rows, codewords) uint8, in bits; 0: absent
 
 
 def no_codewords(*shape: int) -> Codewords:
-    """Return empty places, to be filled."""
+    """Return a table of this shape with all codewords absent."""
     return Codewords(np.zeros(shape, np.int32), np.zeros(shape, np.uint8))
 
 
 def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
-    """Return the codewords of blocks.
+    """Return the residual_block_cavlc codewords of blocks, one row per block.
 
-    levels: (blocks, 16, 15 or 4) int32 in zigzag order: of 4x4 blocks, of those without DC, of
-    chroma DC. contexts: (blocks,) nC (9.2.1), not used for chroma DC.
+    Args:
+        levels: (blocks, n) int32 in zigzag order; n is 16 for a 4x4 block, 15 for one without its
+            DC coefficient, and 4 for chroma DC.
+        contexts: (blocks,) nC (9.2.1), ignored for chroma DC.
     """
     blocks, size = levels.shape
     total = (levels != 0).sum(axis=1)
@@ -43,7 +45,7 @@ def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
     table = np.full(blocks, _DC_TABLE) if size == 4 else np.searchsorted([1.5, 3.5, 7.5], contexts)
     lengths[:, 0] = tables.TOKEN_LENGTHS[table, total, ones]
     values[:, 0] = tables.TOKEN_VALUES[table, total, ones]
-    for k in range(3):  # the signs of trailing ones, as one codeword
+    for k in range(3):  # trailing_ones_sign_flag, all in one codeword
         values[:, 1] = np.where(k < ones, 2 * values[:, 1] + (ranked[:, k] < 0), values[:, 1])
     lengths[:, 1] = ones
     _put_levels(values, lengths, ranked, total, ones)
@@ -52,7 +54,7 @@ def block_codewords(levels: np.ndarray, contexts: np.ndarray) -> Codewords:
 
 
 def _ranked(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each block's nonzero levels from the highest frequency down, and their places."""
+    """Return the nonzero levels, highest frequency first, and their scan positions."""
     size = levels.shape[1]
     block, back = np.nonzero(levels[:, ::-1])
     rank = np.arange(len(block)) - np.searchsorted(block, block)
@@ -63,6 +65,7 @@ def _ranked(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _trailing_ones(ranked: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Return trailing_ones of each block, at most 3 (9.2.1)."""
     ones, running = np.zeros(len(total), np.int64), np.ones(len(total), bool)
     for k in range(3):
         running &= np.abs(ranked[:, k]) == 1
@@ -71,7 +74,7 @@ def _trailing_ones(ranked: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def _put_levels(values, lengths, ranked, total, ones) -> None:
-    """Write the levels' codewords into columns 2 and on (9.2.2.1)."""
+    """Write level_prefix and level_suffix, one codeword per level, from column 2 (9.2.2.1)."""
     suffix = ((total > 10) & (ones < 3)).astype(np.int64)
     for k in range(ranked.shape[1]):
         coded = np.flatnonzero((k >= ones) & (k < total))
@@ -89,7 +92,7 @@ def _put_levels(values, lengths, ranked, total, ones) -> None:
 
 
 def _split_level(code: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return level_prefix, level_suffix and the suffix's bits of level codes (9.2.2.1)."""
+    """Split levelCode into level_prefix, level_suffix and the suffix length in bits (9.2.2.1)."""
     prefix, bits, base = code >> width, width.copy(), (code >> width) << width
     middle = (width == 0) & (code >= 14) & (code < 30)
     prefix[middle], bits[middle], base[middle] = 14, 4, 14
@@ -97,12 +100,12 @@ def _split_level(code: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.nd
     escaped = code >= start
     prefix[escaped], bits[escaped], base[escaped] = 15, _ESCAPE_BITS, start[escaped]
     rest = code - base
-    assert not (rest >> _ESCAPE_BITS).any(), "too large for Baseline, which takes a qp below 4"
+    assert not (rest >> _ESCAPE_BITS).any(), "a qp below 4 needs a level_prefix of 16"
     return prefix, rest, bits
 
 
 def _put_zeros(values, lengths, places, total, size: int) -> None:
-    """Write total_zeros and run_before after the levels' columns (9.2.2.2, 9.2.3)."""
+    """Write total_zeros and run_before after the columns of the levels (9.2.3)."""
     zero_lengths, zero_values = tables.ZEROS_LENGTHS, tables.ZEROS_VALUES
     if size == 4:
         zero_lengths, zero_values = tables.DC_ZEROS_LENGTHS, tables.DC_ZEROS_VALUES
@@ -123,13 +126,13 @@ def _put_zeros(values, lengths, places, total, size: int) -> None:
 
 
 def join_codewords(codewords: Codewords, rows: np.ndarray) -> list[np.ndarray]:
-    """Return runs of rows as bits: (n,) uint8 of 0 and 1 for each run.
+    """Concatenate the codewords of each run of rows: (n,) uint8, one bit per element.
 
-    rows: (runs + 1,) where each run of rows begins and the last one ends.
+    rows: (runs + 1,) offsets of the runs, in rows.
     """
     present = codewords.lengths > 0
     lengths, values = codewords.lengths[present], codewords.values[present]
-    ends = np.cumsum(lengths, dtype=np.int32)  # a chunk's bits are some millions
+    ends = np.cumsum(lengths, dtype=np.int32)  # int32 suffices: a chunk has a few million bits
     shifts = np.repeat(ends, lengths)
     shifts -= np.arange(1, len(shifts) + 1, dtype=np.int32)
     bits = ((np.repeat(values, lengths) >> shifts) & 1).astype(np.uint8)

@@ -1,8 +1,10 @@
-"""Slices of P macroblocks that show patches over a reference picture.
+"""Code P slices that show patches over a reference picture.
 
-Every macroblock is skipped or predicted with a zero motion vector, plus a residual; so a slice's
-samples depend on the reference's samples under it and on nothing else, and any slice fits any
-picture that refers to that reference. Source: Rec. ITU-T H.264, 7.3.4, 7.3.5.
+Every macroblock is skipped, or predicted with a zero motion vector plus a residual. A slice
+therefore depends only on the reference samples at its own place, and fits every picture that
+refers to the same reference.
+
+Source: Rec. ITU-T H.264, 7.3.4 (slice data), 7.3.5 (macroblock layer).
 """
 
 from collections.abc import Sequence
@@ -12,15 +14,15 @@ import numpy as np
 from goalreel.h264.bits import ue_codewords
 from goalreel.h264.cavlc import Codewords, block_codewords, join_codewords, no_codewords
 from goalreel.h264.cavlc_tables import PATTERN_CODES
-from goalreel.h264.macroblocks import OUTSIDE, Macroblocks, Patch, Planes, Region, chunks, cut
-from goalreel.h264.prediction import Levels, quantized
+from goalreel.h264.macroblocks import OUTSIDE, Macroblocks, Patch, Planes, Region, cut, split
+from goalreel.h264.prediction import Levels, quantize
 
-# 6.4.3: the raster place of the luma blocks of a macroblock, in coding order.
+# 6.4.3: raster indices of the 4x4 luma blocks of a macroblock, in coding order.
 _ORDER = np.array([0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15])
-_ROWS = 1 + 16 + 2 + 8  # of codewords: a macroblock's header, luma, chroma DC, chroma AC
-_COLUMNS = 2 + 16 + 16
-# Table 7-13: mb_type, its codeword, and the quarters whose references it names. P_8x8 goes on with
-# four sub_mb_type of 8x8, one bit each (Table 7-17).
+_ROWS = 1 + 16 + 2 + 8  # codeword rows of a macroblock: header, luma, chroma DC, chroma AC
+_COLUMNS = 2 + 16 + 16  # codewords of a block, as in cavlc.block_codewords
+# Table 7-13: the mb_type codeword (value, length) and the quarters that get a ref_idx_l0. P_8x8 is
+# followed by four sub_mb_type of P_L0_8x8, one bit each (Table 7-17).
 _PARTITIONS = (
     ((1, 1), (0,)),
     ((0b010, 3), (0, 2)),
@@ -38,23 +40,23 @@ def code_patches(
     colors: Sequence[tuple] = (),
     captions: int = 0,
 ) -> list[np.ndarray]:
-    """Return for each patch the data of a slice that shows it: (bits,) uint8 of 0 and 1.
+    """Return one P slice per patch, as slice data: (bits,) uint8, one bit per element.
 
     Args:
-        reference: the planes Y, U, V that a decoder holds, whole macroblocks in size.
-        background: what they stand for, the planes that the patches are pasted into.
-        patches: parts of one that are outside of `region` are left out.
-        region: the macroblocks of the slices.
-        qp: the quantizer.
-        colors: weights of further references, see prediction.
-        captions: rows of macroblocks at the picture's top in which the reference may hold more
-            than is known here, so that no color may cover it.
+        reference: Y, U and V of the decoded reference picture, padded to whole macroblocks.
+        background: the source planes of the reference; the patches are pasted into them.
+        patches: the patches; parts outside `region` are ignored.
+        region: the macroblocks of each slice.
+        qp: the quantization parameter of the slices.
+        colors: weights of the plain-color references, see prediction.plain_color.
+        captions: macroblock rows at the top whose decoded samples can differ from `reference`
+            because a caption is there; plain colors are not used in them.
     """
     data: list[np.ndarray] = []
-    for chunk in chunks(patches):
+    for chunk in split(patches):
         found = cut(reference, background, chunk, region)
         clear = found.address // region.width + region.top >= captions
-        levels = quantized(found, colors, clear, qp)
+        levels = quantize(found, colors, clear, qp)
         data += _coded(found, levels, len(chunk), region, len(colors))
     return data
 
@@ -62,7 +64,7 @@ def code_patches(
 def _coded(
     found: Macroblocks, levels: Levels, pictures: int, region: Region, colors: int
 ) -> list[np.ndarray]:
-    """Return the slice data of each picture."""
+    """Return the slice data of each picture from its quantized macroblocks."""
     patterns = _patterns(levels)
     coded = np.flatnonzero((patterns > 0) | levels.references.any(axis=1))
     picture, address = found.picture[coded], found.address[coded]
@@ -82,7 +84,7 @@ def _coded(
 
 
 def skip_run(macroblocks: int) -> np.ndarray:
-    """Return the data of a slice's end of skipped macroblocks, nothing for none: bits as uint8."""
+    """Return mb_skip_run as bits, (n,) uint8, at the end of a slice; no bits for 0 macroblocks."""
     text = format(macroblocks + 1, "b") if macroblocks else ""
     return np.array([0] * (len(text) - 1) + [int(bit) for bit in text], np.uint8)
 
@@ -96,7 +98,7 @@ def _patterns(levels: Levels) -> np.ndarray:
 
 
 def _put_headers(values, lengths, picture, address, references, colors: int) -> None:
-    """Write mb_skip_run, mb_type, the references and motion vectors of 0, in columns 0 to 6."""
+    """Write mb_skip_run, mb_type, ref_idx_l0 and mvd_l0 into columns 0 to 6."""
     same = np.concatenate([[False], picture[1:] == picture[:-1]])
     before = np.where(same, np.concatenate([[0], address[:-1]]), -1)
     values[:, 0, 0], lengths[:, 0, 0] = ue_codewords(address - before - 1)
@@ -109,7 +111,7 @@ def _put_headers(values, lengths, picture, address, references, colors: int) -> 
         for column, quarter in enumerate(quarters, start=2):
             chosen = _reference(references[which, quarter], colors)
             values[which, 0, column], lengths[which, 0, column] = chosen
-        values[which, 0, 6] = (1 << 2 * len(quarters)) - 1  # mvd_l0: se(v) of 0, twice each
+        values[which, 0, 6] = (1 << 2 * len(quarters)) - 1  # mvd_l0: se(v) of 0 is a bit of 1
         lengths[which, 0, 6] = 2 * len(quarters)
 
 
@@ -121,13 +123,13 @@ def _reference(numbers: np.ndarray, colors: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _put_pattern(values, lengths, patterns: np.ndarray) -> None:
-    """Write coded_block_pattern and, where it is not 0, mb_qp_delta of 0."""
+    """Write coded_block_pattern and, if it is not 0, an mb_qp_delta of 0."""
     values[:, 0, 7], lengths[:, 0, 7] = ue_codewords(PATTERN_CODES[patterns])
     values[:, 0, 8] = lengths[:, 0, 8] = patterns > 0
 
 
 def _put_blocks(values, lengths, found, levels: Levels, patterns, coded) -> None:
-    """Write the blocks of luma, chroma DC and chroma AC, where the pattern has them."""
+    """Write the luma, chroma DC and chroma AC blocks that coded_block_pattern includes."""
     pattern = patterns[coded]
 
     def put(which: np.ndarray, rows: slice, blocks: np.ndarray, contexts: np.ndarray) -> None:
@@ -147,15 +149,15 @@ def _put_blocks(values, lengths, found, levels: Levels, patterns, coded) -> None
 
 
 def _contexts(found: Macroblocks, totals: np.ndarray) -> np.ndarray:
-    """Return nC (9.2.1) of (n, blocks) blocks, given the number of their coefficients."""
+    """Return nC of (n, blocks) blocks from their total_coeff (9.2.1)."""
     side = int(totals.shape[1] ** 0.5)
     grid = totals.reshape(-1, side, side)
-    # Neighbours that are skipped, or outside, find a macroblock without coefficients at the end.
-    ended = np.concatenate([grid, np.zeros((2, side, side), grid.dtype)])
-    beside = np.concatenate([ended[found.left, :, -1:], grid[:, :, :-1]], axis=2)
-    over = np.concatenate([ended[found.above, -1:], grid[:, :-1]], axis=1)
+    # SKIPPED and OUTSIDE are negative indices: they find two macroblocks without coefficients.
+    padded = np.concatenate([grid, np.zeros((2, side, side), grid.dtype)])
+    left = np.concatenate([padded[found.left, :, -1:], grid[:, :, :-1]], axis=2)
+    above = np.concatenate([padded[found.above, -1:], grid[:, :-1]], axis=1)
     has_left, has_above = np.ones((2, *grid.shape), bool)
     has_left[found.left == OUTSIDE, :, 0] = False
     has_above[found.above == OUTSIDE, 0] = False
-    mean = (beside + over + 1) >> 1
-    return np.where(has_left & has_above, mean, beside + over).reshape(totals.shape)
+    mean = (left + above + 1) >> 1
+    return np.where(has_left & has_above, mean, left + above).reshape(totals.shape)

@@ -1,13 +1,15 @@
-"""Levels: how many macroblocks a decoder promises to take. Source: ITU-T H.264, A.3.1, Table A-1.
+"""Choose the H.264 level of a stream from its frame size, frame rate and references.
 
-Bit rates are not looked at: a film's is not known before it is made, and is far below the limits.
+Bit rates are not checked: they are unknown before encoding, and films stay far below the limits.
+
+Source: Rec. ITU-T H.264, A.3.1 and Table A-1.
 """
 
 from fractions import Fraction
 
 from goalreel.errors import GoalreelError
 
-# level_idc, MaxMBPS, MaxFS, MaxDpbMbs; 1b is left out, since 1.1 holds all that it does.
+# level_idc, MaxMBPS, MaxFS, MaxDpbMbs. Level 1b is left out: 1.1 covers it.
 _LEVELS = (
     *[(10, 1485, 99, 396), (11, 3000, 396, 900), (12, 6000, 396, 2376), (13, 11880, 396, 2376)],
     *[(20, 11880, 396, 2376), (21, 19800, 792, 4752), (22, 20250, 1620, 8100)],
@@ -17,14 +19,20 @@ _LEVELS = (
     *[(60, 4177920, 139264, 696320), (61, 8355840, 139264, 696320)],
     *[(62, 16711680, 139264, 696320)],
 )
-LARGEST_SIDE = 1055  # macroblocks: the highest level's sqrt(8 * MaxFS)
+LARGEST_SIDE = 1055  # in macroblocks: sqrt(8 * MaxFS) of the highest level
 
 
 def smallest_level(columns: int, rows: int, fps: Fraction, references: int) -> int:
-    """Return the level_idc of the smallest level that holds a stream.
+    """Return the level_idc of the smallest level that allows a stream.
 
-    columns, rows: of a frame, in macroblocks. references: frames that the decoder keeps. Raises
-    GoalreelError if even the highest level is too small.
+    Args:
+        columns: frame width in macroblocks.
+        rows: frame height in macroblocks.
+        fps: frames per second.
+        references: frames in the decoded picture buffer.
+
+    Raises:
+        GoalreelError: the stream exceeds the highest level.
     """
     frame = columns * rows
     for level, rate, largest, buffer in _LEVELS:
@@ -33,6 +41,7 @@ def smallest_level(columns: int, rows: int, fps: Fraction, references: int) -> i
             return level
     _, rate, largest, _ = _LEVELS[-1]
     raise GoalreelError(
-        f"frames of {16 * columns}x{16 * rows} pixels, {fps} a second: {frame} macroblocks each; "
-        f"allowed by H.264's highest level: {largest}, {rate} a second, a side of {LARGEST_SIDE}"
+        f"Frames of {16 * columns}x{16 * rows} pixels at {fps} fps exceed H.264's highest level. "
+        f"Lower the frame size or film.fps.\n  Limits in macroblocks of 16x16 pixels: "
+        f"{largest} per frame, {rate} per second, {LARGEST_SIDE} per side"
     )

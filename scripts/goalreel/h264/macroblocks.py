@@ -1,4 +1,4 @@
-"""Macroblocks: what patches change of a picture, cut into the squares that H.264 codes."""
+"""Cut pictures with patches into the macroblocks that the patches touch, for `inter`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,27 +8,27 @@ import numpy as np
 from goalreel.arrays import ranges
 
 SIDE = 16  # of a macroblock, in luma samples
-_SIDES = (SIDE, SIDE // 2, SIDE // 2)  # in the samples of each plane
-_CHUNK = 4096  # macroblocks that are coded at a time, so that the temporaries stay small
+_SIDES = (SIDE, SIDE // 2, SIDE // 2)  # in samples of Y, U and V
+_CHUNK = 4096  # macroblocks per call, which bounds temporary memory
 
 Planes = tuple[np.ndarray, np.ndarray, np.ndarray]
-# A patch: for each plane the place in it, as two slices, and the samples there.
+# For each plane, its (row, column) slices and the samples to put there.
 Patch = Sequence[tuple[tuple[slice, slice], np.ndarray]]
 
 
 @dataclass(frozen=True)
 class Region:
-    """The macroblocks of a slice: whole rows of the picture, or a part of one row."""
+    """The macroblocks of a slice: whole rows of the picture, or part of one row."""
 
-    top: int  # all in macroblocks
+    top: int  # all fields are in macroblocks
     left: int
     height: int
     width: int
-    columns: int  # the picture's width
+    columns: int  # width of the picture
 
     @property
     def first(self) -> int:
-        """The address of the first macroblock (first_mb_in_slice)."""
+        """The address of the first macroblock, first_mb_in_slice."""
         return self.top * self.columns + self.left
 
     @property
@@ -39,24 +39,25 @@ class Region:
 
 @dataclass(frozen=True)
 class Macroblocks:
-    """Macroblocks of several pictures, picture by picture, in raster order of each one's box.
+    """The macroblocks that patches touch, picture by picture, each picture in raster order.
 
-    A neighbour is a number here, SKIPPED for one that is not here, OUTSIDE for none in the region.
+    A neighbor is an index into these arrays, SKIPPED if no patch touches it, or OUTSIDE if the
+    region has none.
     """
 
-    picture: np.ndarray  # (n,) each one's picture
-    address: np.ndarray  # (n,) its number in the region
-    left: np.ndarray  # (n,) its neighbour there
-    above: np.ndarray  # (n,)
-    wanted: Planes  # Y, U and V, (n, 16, 16) and twice (n, 8, 8) int16
-    reference: Planes  # as wanted
+    picture: np.ndarray  # (n,) index of the patch
+    address: np.ndarray  # (n,) raster index in the region
+    left: np.ndarray  # (n,) neighbor A
+    above: np.ndarray  # (n,) neighbor B (6.4.11)
+    source: Planes  # samples to code: Y (n, 16, 16), U and V (n, 8, 8), int16
+    reference: Planes  # samples of the reference picture, same shapes
 
 
 SKIPPED, OUTSIDE = -1, -2
 
 
-def chunks(patches: Sequence[Patch]) -> Iterator[Sequence[Patch]]:
-    """Yield patches by the chunk, about _CHUNK macroblocks each."""
+def split(patches: Sequence[Patch]) -> Iterator[Sequence[Patch]]:
+    """Split patches into chunks of about _CHUNK macroblocks."""
     start, size = 0, 0
     for number, patch in enumerate(patches):
         height, width = patch[0][1].shape
@@ -71,10 +72,13 @@ def chunks(patches: Sequence[Patch]) -> Iterator[Sequence[Patch]]:
 def cut(
     reference: Planes, background: Planes, patches: Sequence[Patch], region: Region
 ) -> Macroblocks:
-    """Return the macroblocks that patches touch in a region.
+    """Return the macroblocks of a region that patches touch.
 
-    reference: the planes that a decoder holds, whole macroblocks in size; background: those that
-    the patches are pasted into.
+    Args:
+        reference: the decoded reference picture, padded to whole macroblocks.
+        background: the planes that the patches are pasted into, of the same size.
+        patches: the patches, one picture each.
+        region: the macroblocks to keep.
     """
     boxes = np.array([_box(patch[0][0], region) for patch in patches], np.int64).reshape(-1, 4)
     heights, widths = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).T
@@ -105,7 +109,7 @@ def cut(
 
 
 def _box(place: tuple[slice, slice], region: Region) -> tuple[int, int, int, int]:
-    """Return top, left, bottom and right, in macroblocks, of what a region shows of a patch."""
+    """Return (top, left, bottom, right) of the macroblocks of a region that a patch touches."""
     rows, columns = place
     return (
         max(rows.start // SIDE, region.top),
@@ -116,9 +120,9 @@ def _box(place: tuple[slice, slice], region: Region) -> tuple[int, int, int, int
 
 
 def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) -> np.ndarray:
-    """Return boxes of a plane with patches in them as far as they reach: (n, side, side) int16.
+    """Return the macroblocks of one plane with the patches pasted in, (n, side, side) int16.
 
-    patches: (place, samples) of each; boxes: (patches, 4) in macroblocks
+    patches: (place, samples) each; boxes: (patches, 4) from `_box`.
     """
     shown = []
     for ((rows, columns), samples), (t, lft, b, r) in zip(
@@ -137,6 +141,6 @@ def _pasted(under: np.ndarray, patches: Sequence, boxes: np.ndarray, side: int) 
 
 
 def _squares(plane: np.ndarray, side: int) -> np.ndarray:
-    """Return a view of a plane's squares: (rows, columns, side, side)."""
+    """Return a view of a plane as (rows, columns, side, side) squares."""
     rows, columns = plane.shape[0] // side, plane.shape[1] // side
     return plane.reshape(rows, side, columns, side).swapaxes(1, 2)

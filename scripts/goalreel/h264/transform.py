@@ -1,15 +1,16 @@
-"""From the residual of inter macroblocks to levels: 4x4 transform and quantizer.
+"""Transform and quantize the residual of inter macroblocks into transform coefficient levels.
 
-Source: Rec. ITU-T H.264, 8.5; the forward transform and its multipliers as in Malvar, Hallapuro,
-Karczewicz and Kerofsky, "Low-complexity transform and quantization in H.264/AVC" (2003). Nothing
-here depends on other macroblocks.
+Each 4x4 block is independent of all others, except for chroma DC within its macroblock.
+
+Source: Rec. ITU-T H.264, 8.5 (decoding); Malvar, Hallapuro, Karczewicz and Kerofsky,
+"Low-complexity transform and quantization in H.264/AVC" (2003), for the forward direction.
 """
 
 import numpy as np
 
 _FORWARD = np.array([[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1, -2, 2, -1]])
-# Rows and columns at once. All numbers here stay below 2**24, so that float32 is exact, in whatever
-# order they are summed; and NumPy multiplies matrices of integers ten times as slowly.
+# Rows and columns in one product. All numbers stay below 2**24, so float32 is exact in any order of
+# summation, and NumPy multiplies integer matrices ten times more slowly.
 _BOTH = np.kron(_FORWARD, _FORWARD).T.astype(np.float32)
 _MULTIPLIERS = [
     (13107, 5243, 8066),
@@ -19,47 +20,52 @@ _MULTIPLIERS = [
     (8192, 3355, 5243),
     (7282, 2893, 4559),
 ]
-# Which of them: of positions even in both, odd in both, other (8.5.9).
+# Column of _MULTIPLIERS by position: both indices even, both odd, other (8.5.9).
 _KIND = np.array([[0, 2, 0, 2], [2, 1, 2, 1], [0, 2, 0, 2], [2, 1, 2, 1]])
-# 8.5.6, Figure 8-8: the frame scan, as indices into a block's 16 coefficients.
+# 8.5.6, Figure 8-8: the frame (zigzag) scan, as raster indices of a 4x4 block.
 ZIGZAG = np.array([0, 1, 4, 8, 5, 2, 3, 6, 9, 12, 13, 10, 7, 11, 14, 15])
-# Table 8-15: QPc where qPI is 30 and more.
+# Table 8-15: QPC for a qPI of 30 or more.
 _CHROMA_QP = (29, 30, 31, 32, 32, 33, 34, 34, 35, 35, 36)
 _CHROMA_QP += (36, 37, 37, 37, 38, 38, 38, 39, 39, 39, 39)
-# A coefficient counts from 0.6 of a step on: of 0.5 to 0.83 the best picture for its bytes.
+# A coefficient rounds up from 0.6 of a step: the best quality per byte of all tested, 0.5 to 0.83.
 _ROUNDING = 0.4
 
 
 def chroma_qp(qp: int) -> int:
-    """Return QPc of a luma quantizer, for chroma_qp_index_offset 0."""
+    """Return QPC of a luma quantization parameter, for chroma_qp_index_offset 0."""
     return qp if qp < 30 else _CHROMA_QP[qp - 30]
 
 
 def luma_levels(residual: np.ndarray, qp: int) -> np.ndarray:
-    """Return the levels of (..., 4, 4) residuals: (..., 16) int32 in zigzag order."""
-    levels = _quantized(_forward(residual), _multipliers(qp), 15 + qp // 6)
+    """Return the levels of (..., 4, 4) residuals, (..., 16) int32 in zigzag order."""
+    levels = _quantize(_forward(residual), _multipliers(qp), 15 + qp // 6)
     return levels.reshape(*residual.shape[:-2], 16)[..., ZIGZAG]
 
 
 def chroma_levels(residual: np.ndarray, qp: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the levels of (n, 4, 4, 4) residuals: four blocks of a plane in raster order.
+    """Return the levels of a chroma plane.
 
-    qp: QPc. Returns DC, (n, 4), and AC, (n, 4, 15) in zigzag order, both int32.
+    Args:
+        residual: (n, 4, 4, 4), the four blocks of each macroblock in raster order.
+        qp: QPC, from `chroma_qp`.
+
+    Returns:
+        DC levels, (n, 4) int32, and AC levels in zigzag order, (n, 4, 15) int32.
     """
     coefficients = _forward(residual)
-    dc = _quantized(_hadamard(coefficients[:, :, 0, 0]), _multipliers(qp)[0, 0], 16 + qp // 6)
-    ac = _quantized(coefficients, _multipliers(qp), 15 + qp // 6).reshape(-1, 4, 16)
+    dc = _quantize(_hadamard(coefficients[:, :, 0, 0]), _multipliers(qp)[0, 0], 16 + qp // 6)
+    ac = _quantize(coefficients, _multipliers(qp), 15 + qp // 6).reshape(-1, 4, 16)
     return dc, ac[:, :, ZIGZAG[1:]]
 
 
 def _forward(residual: np.ndarray) -> np.ndarray:
-    # A macroblock at a time, which no BLAS shares among threads: they would spin more than work.
+    # The stacked product is small per macroblock, so BLAS starts no threads for it.
     blocks = residual.reshape(*residual.shape[:-2], 16).astype(np.float32)
     return (blocks @ _BOTH).astype(np.int32).reshape(residual.shape)
 
 
-def _quantized(coefficients: np.ndarray, multipliers: np.ndarray, bits: int) -> np.ndarray:
-    # Chroma DC's are the largest: 4 * 16 * 255 * 13107, and its rounding, stay below 2**31.
+def _quantize(coefficients: np.ndarray, multipliers: np.ndarray, bits: int) -> np.ndarray:
+    # Chroma DC is the largest: 4 * 16 * 255 * 13107 plus the rounding stays below 2**31.
     levels = np.abs(coefficients)
     levels *= multipliers
     levels += int((1 << bits) * _ROUNDING)

@@ -17,7 +17,7 @@ def test_slices_hold_no_position_dependent_macroblock(qp, thorough):
     noise = rng.integers(0, 256, (2, 48, 64), dtype=np.uint8)
     noise[1] = rng.choice([0, 255], (48, 64))
     strips = tuple(map(np.stack, zip(*map(planes, noise), strict=True)))
-    for data in code_strips(strips, qp, thorough).unpacked():
+    for data in code_strips(strips, qp, thorough).unpack():
         shown = []
         for number in (0, 1, 200, 40000):  # lengths that are all different modulo 8
             header = SliceHeader("I", 0, idr_pic_id=number, ref_idc=3, qp=qp)

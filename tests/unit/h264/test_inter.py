@@ -16,7 +16,7 @@ from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import planes
 from goalreel.h264.inter import code_patches, skip_run
 from goalreel.h264.macroblocks import Region
-from goalreel.h264.prediction import plain
+from goalreel.h264.prediction import plain_color
 from goalreel.h264.slices import SliceHeader, slice_nal
 
 WIDTH, HEIGHT = SIZE = (112, 80)
@@ -43,7 +43,7 @@ def background(name: str) -> np.ndarray:
 def idr(name: str) -> bytes:
     """Return a background as the one slice of an IDR picture."""
     strips = tuple(plane[None] for plane in planes(background(name)))
-    (data,) = code_strips(strips, 16).unpacked()
+    (data,) = code_strips(strips, 16).unpack()
     return slice_nal(SliceHeader("I", 0, idr_pic_id=1, ref_idc=3, qp=16), data)
 
 
@@ -115,7 +115,7 @@ def cases(draw) -> dict:
 def weights(name: str, colors: Sequence) -> tuple:
     """Return the weights that make colors of a background."""
     under = LIGHT if name == "light" else DARK
-    return tuple(plain(color, under) for color in colors)
+    return tuple(plain_color(color, under) for color in colors)
 
 
 def slices(name: str, patches, region: Region, qp: int, colors=()) -> list[np.ndarray]:

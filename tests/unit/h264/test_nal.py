@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from goalreel.encoding import ffmpeg
 from goalreel.errors import GoalreelError
 from goalreel.h264 import bits, nal
-from goalreel.h264.bits import BitStrings, joined
+from goalreel.h264.bits import BitStrings, join_rows
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
 from goalreel.h264.slice_reader import read_slices
 from goalreel.h264.slices import SliceHeader, header_bits, slice_nal
@@ -126,7 +126,7 @@ def headers(draw):
 def test_a_slice_is_its_header_and_its_data(header, data):
     unit = slice_nal(header, data)
     assert (unit[0] >> 5, unit[0] & 31) == (header.ref_idc, 1 if header.idr_pic_id is None else 5)
-    assert rbsp_of(unit) == bits.closed(np.concatenate([header_bits(header).bits, data]))
+    assert rbsp_of(unit) == bits.to_rbsp(np.concatenate([header_bits(header).bits, data]))
     reader = bits.BitReader(rbsp_of(unit))
     reader.position = header_bits(header).order
     assert reader.u(16) == header.poc_lsb
@@ -184,7 +184,7 @@ def test_bit_strings_join_at_any_offset():
     data = rng.integers(0, 256, 64, np.uint8)
     starts, lengths = rng.integers(0, 400, (500, 3)), rng.integers(0, 80, (500, 3))
     lengths[:20, 1] = 0
-    made, bounds = joined(BitStrings(data, starts, lengths))
+    made, bounds = join_rows(BitStrings(data, starts, lengths))
     text = "".join(f"{byte:08b}" for byte in data)
     for row, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
         pairs = zip(starts[row], lengths[row], strict=True)

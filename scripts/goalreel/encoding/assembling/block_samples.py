@@ -15,7 +15,7 @@ from goalreel.encoding.assembling.block_contents import ContentBatch, FilmConten
 from goalreel.encoding.assembling.intra_slices import code_strips
 from goalreel.encoding.yuv import block_planes
 from goalreel.environments.drawing.block_store import BlockStore
-from goalreel.h264.bits import BitStrings, escape, joined, put_numbers, ue_codewords
+from goalreel.h264.bits import BitStrings, escape, join_rows, put_numbers, ue_codewords
 from goalreel.h264.nal import IDR, SLICE
 from goalreel.h264.parameter_sets import FRAME_NUM_BITS
 from goalreel.h264.slices import SliceHeader, header_bits
@@ -217,7 +217,7 @@ class _Slices:
             np.stack([starts[0], table.starts[strips], starts[1]], axis=1),
             np.stack([before[1], table.lengths[strips], after[1]], axis=1),
         )
-        units, bounds = joined(strings)
+        units, bounds = join_rows(strings)
         zero = units == 0
         escaped = np.flatnonzero(zero[:-2] & zero[1:-1] & (units[2:] <= 3))
         # No unit ends in a zero byte, so that none looks into the next.

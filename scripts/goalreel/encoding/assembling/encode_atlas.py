@@ -12,7 +12,7 @@ from goalreel.h264.inter import code_patches
 from goalreel.h264.macroblocks import SIDE, Planes
 from goalreel.h264.nal import annex_b
 from goalreel.h264.parameter_sets import StreamParameters, pps, sps
-from goalreel.h264.prediction import plain
+from goalreel.h264.prediction import plain_color
 from goalreel.h264.slices import SliceHeader, slice_nal
 from goalreel.provenance.spec import NO_SPEC, Spec
 from goalreel.rendering.atlas import Atlas
@@ -59,7 +59,7 @@ def _code_card(card: Planes, qp: int, cut: int) -> tuple[np.ndarray, np.ndarray]
     """Return the data of the card's I slices: the rows of captions, above `cut`, and the others."""
     parts = (cut_rows(card, 0, cut), cut_rows(card, cut, len(card[0])))
     strips = (tuple(plane[None] for plane in part) for part in parts)
-    return tuple(code_strips(strip, qp, thorough=True).unpacked()[0] for strip in strips)
+    return tuple(code_strips(strip, qp, thorough=True).unpack()[0] for strip in strips)
 
 
 def _decoded(card: tuple, size: tuple[int, int], caption_rows: int, qp: int) -> np.ndarray:
@@ -82,7 +82,7 @@ def _colors(patches: list, track: Planes) -> tuple:
     parts = [_packed(*(samples for _, samples in patch)) for patch in patches]
     others = [color for color in _most_frequent(parts, _COLORS + 1) if color != under]
     below, *above = ((c >> 16, c >> 8 & 255, c & 255) for c in (under, *others[:_COLORS]))
-    return tuple(plain(color, below) for color in above)
+    return tuple(plain_color(color, below) for color in above)
 
 
 def _packed(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarray:

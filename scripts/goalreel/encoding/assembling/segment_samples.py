@@ -137,4 +137,4 @@ def _captions(caption: Layer, cache: FrameCache, coded_atlas: CodedAtlas) -> lis
     for number, patch in enumerate(patch_planes(caption.patches)):
         for plane, (place, samples) in zip(strips, patch, strict=True):
             plane[number][place] = samples
-    return code_strips(strips, coded_atlas.quantizers[1]).unpacked()
+    return code_strips(strips, coded_atlas.quantizers[1]).unpack()
